@@ -1,1 +1,5 @@
-//! Placeholder.
+//! A serverless runtime for A2A (Agent2Agent protocol) agents on AWS Lambda.
+
+pub mod auth;
+pub mod store;
+pub mod task;

@@ -1,0 +1,228 @@
+//! Where tasks, threads and bytes live: traits, and what they promise.
+//!
+//! A function is given the narrowest trait it needs: [`ReadTasks`] for
+//! `tasks-get`, [`WriteTasks`] for the functions that run turns. A store
+//! compares versions and write ids; it never looks at a state to decide.
+//! `contract` holds the one suite every implementation passes.
+
+use crate::task::{ContextId, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId};
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Why a store could not answer. None of it is shown to a client.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The store did not answer, or throttled, and nothing is decided. The
+    /// same write may be tried again under the same write id.
+    #[error("store unavailable: {0}")]
+    Unavailable(String),
+    /// The item can never be stored like this.
+    #[error("item too large: {0}")]
+    TooLarge(String),
+    /// What is stored cannot be read.
+    #[error("stored item is corrupt: {0}")]
+    Corrupt(String),
+    /// The store refused the call itself: our fault.
+    #[error("store refused the call: {0}")]
+    Refused(String),
+}
+
+/// What a write demands of the record it replaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// No record, or one that has expired (at rest with `expires_at <= now`).
+    Absent,
+    /// The record has exactly this version and epoch, and has not expired.
+    Version {
+        /// The version.
+        version: u64,
+        /// The epoch.
+        epoch: u64,
+    },
+}
+
+/// One commit of a task, with the thread changes that belong to it.
+#[derive(Debug, Clone)]
+pub struct TaskWrite {
+    /// The whole next record. Its last write id names this commit.
+    pub record: TaskRecord,
+    /// What must be stored before it.
+    pub expect: Expect,
+    /// Thread state to write in the same transaction.
+    pub thread: Option<ThreadWrite>,
+    /// The time by which expiry is judged.
+    pub now: Timestamp,
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Committed {
+    /// It is stored: by this call, or by an earlier try of the same write whose
+    /// answer was lost (its write id is in the stored record).
+    Done,
+    /// Another write stands there; `None` if there is no record any more.
+    Conflict(Option<Box<TaskRecord>>),
+    /// The task's condition held, but the thread has another version.
+    ThreadConflict,
+}
+
+/// A page of a caller's tasks.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RecordPage {
+    /// The records, newest status first.
+    pub records: Vec<TaskRecord>,
+    /// Where the next page starts; `None` at the end.
+    pub next: Option<ListPosition>,
+    /// How many records match the filter: exact up to the limit of the query.
+    pub matching: usize,
+}
+
+/// A place in a list: after the task with this status time and id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListPosition {
+    /// Status time of the last task of the page.
+    pub at: Timestamp,
+    /// Its id.
+    pub task: TaskId,
+}
+
+/// Which records to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordQuery {
+    /// Only this conversation.
+    pub context_id: Option<ContextId>,
+    /// Only this state.
+    pub state: Option<TaskState>,
+    /// Only a status time at or after this.
+    pub status_after: Option<Timestamp>,
+    /// Continue after this place.
+    pub after: Option<ListPosition>,
+    /// At most this many records.
+    pub limit: usize,
+    /// Stop counting matches here.
+    pub count_limit: usize,
+    /// The time by which expiry is judged.
+    pub now: Timestamp,
+}
+
+/// Reading tasks. Every method starts with an [`Owner`] and answers only that
+/// owner's tasks; another's looks absent.
+#[async_trait]
+pub trait ReadTasks: Send + Sync {
+    /// The task, read consistently; `None` if absent, expired or not `owner`'s.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError>;
+
+    /// A page of `owner`'s tasks, from an index and never by a scan. The index
+    /// may lag; each record of the page is as stored now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError>;
+}
+
+/// Writing tasks.
+#[async_trait]
+pub trait WriteTasks: ReadTasks {
+    /// Stores one commit if what it expects holds: all of it or nothing.
+    ///
+    /// Before it says [`Committed::Conflict`] it looks for the commit's own
+    /// write id in the stored record, so that an applied write whose answer was
+    /// lost counts as [`Committed::Done`].
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError>;
+}
+
+/// The conversation state of a context.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ThreadState {
+    /// What was said, oldest first.
+    pub events: Vec<Message>,
+    /// Session data by key.
+    pub session: BTreeMap<String, serde_json::Value>,
+}
+
+/// The stored thread of a context.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadRecord {
+    /// Whose it is.
+    pub owner: Owner,
+    /// Its id.
+    pub context_id: ContextId,
+    /// +1 a write; 0 = not stored.
+    pub version: u64,
+    /// When the context began.
+    pub created_at: Timestamp,
+    /// When it was last written.
+    pub updated_at: Timestamp,
+    /// When the context is gone.
+    pub expires_at: Timestamp,
+    /// When the state is gone.
+    pub state_expires_at: Timestamp,
+    /// The state.
+    pub state: ThreadState,
+}
+
+/// A write of thread state beside a task's commit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadWrite {
+    /// The whole next thread; its `version` is the one after `expect`.
+    pub record: ThreadRecord,
+    /// The version it replaces; 0 = none stored.
+    pub expect: u64,
+    /// The id of the write.
+    pub write: WriteId,
+}
+
+/// Reading conversations.
+#[async_trait]
+pub trait ReadThreads: Send + Sync {
+    /// The stored thread; `None` if absent or not `owner`'s. An expired thread
+    /// is returned: its reader must tell expired from never seen.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn load_thread(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+    ) -> Result<Option<ThreadRecord>, StoreError>;
+}
+
+/// Writing conversations apart from a task's commit.
+#[async_trait]
+pub trait WriteThreads: ReadThreads {
+    /// Stores the thread if its stored version is `write.expect`; `false` if
+    /// another write stands there.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError>;
+}
+
+/// Bytes under server-made keys.
+#[async_trait]
+pub trait Blobs: Send + Sync {
+    /// Stores `bytes` under a new key. The key is never reused: finding the
+    /// same bytes there (our own earlier try) is success.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or other bytes stand there.
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError>;
+
+    /// The bytes under `key`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError>;
+}

@@ -1,0 +1,141 @@
+//! What a caller can ask of tasks, in no generation's spelling.
+
+use super::{
+    ContextId, EventId, Generation, LoggedEvent, Message, Metadata, Task, TaskId, TaskState,
+    Timestamp,
+};
+
+/// Whether the answer waits for the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendMode {
+    /// Answer when the task rests, or when the blocking budget is spent.
+    Blocking,
+    /// Answer as soon as the task is stored.
+    Immediate,
+}
+
+/// A push configuration that came inside a send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushOffer {
+    /// Where the client wants it delivered.
+    pub url: String,
+}
+
+/// A message to the agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SendCommand {
+    /// What is said. `message.task_id` names the task it continues,
+    /// `message.context_id` the conversation.
+    pub message: Message,
+    /// 0.1 only: the task id the client made; the task is created under it, or
+    /// continued.
+    pub client_task_id: Option<TaskId>,
+    /// Whether to wait.
+    pub mode: SendMode,
+    /// Messages of history to answer with, 0-100; the default and the clamp
+    /// are applied already.
+    pub history_length: usize,
+    /// Media types the client can read; empty = any.
+    pub accepted_output_modes: Vec<String>,
+    /// A push configuration sent along.
+    pub push: Option<PushOffer>,
+    /// Metadata of the request (not of the message).
+    pub metadata: Metadata,
+    /// The generation the task will be created with.
+    pub generation: Generation,
+}
+
+/// A question for one task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GetQuery {
+    /// Which task.
+    pub id: TaskId,
+    /// Messages of history to answer with, 0-100.
+    pub history_length: usize,
+}
+
+/// The end of a task, asked by its client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CancelCommand {
+    /// Which task.
+    pub id: TaskId,
+    /// Metadata of the request.
+    pub metadata: Metadata,
+}
+
+/// A stream of a task that exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscribeCommand {
+    /// Which task.
+    pub id: TaskId,
+    /// The last event the client has seen; the stream goes on after it.
+    pub last_event: Option<EventId>,
+}
+
+/// A question for the caller's tasks (A2A 1.0 §3.1.4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListQuery {
+    /// Only tasks of this conversation.
+    pub context_id: Option<ContextId>,
+    /// Only tasks in this state.
+    pub status: Option<TaskState>,
+    /// Only tasks whose status is this old or newer.
+    pub status_after: Option<Timestamp>,
+    /// 1-100.
+    pub page_size: usize,
+    /// Where the last page ended.
+    pub page_token: Option<String>,
+    /// Messages of history to answer with, 0-100.
+    pub history_length: usize,
+    /// Whether to answer with artifacts.
+    pub include_artifacts: bool,
+}
+
+/// One page of a list, newest status first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// Where the next page starts; empty at the end.
+    pub next_page_token: String,
+    /// The size asked for.
+    pub page_size: usize,
+    /// How many tasks match: exact up to a limit, a floor above it.
+    pub total_size: usize,
+}
+
+/// What a send is answered with: exactly one of the two.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sent {
+    /// The task that was made or continued.
+    Task(Box<Task>),
+    /// The reply of a skill that makes no task.
+    Message(Message),
+}
+
+/// One element of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Frame {
+    /// The task as it stands: the first frame.
+    Task(Box<Task>),
+    /// The first frame of a resumed stream: the status as of the last event
+    /// the client has seen, nothing else and no id.
+    Resumed(Box<Task>),
+    /// The one message of a skill that makes no task.
+    Message(Message),
+    /// A stored event.
+    Event {
+        /// The task it belongs to.
+        task_id: TaskId,
+        /// Its conversation.
+        context_id: ContextId,
+        /// The event.
+        event: LoggedEvent,
+        /// Whether the stream ends with it (0.1 and 0.3: `final`).
+        last: bool,
+    },
+    /// The stream ends with an error.
+    Refused(super::Refusal),
+    /// Nothing happened for a while: a comment that keeps the connection open.
+    KeepAlive,
+}

@@ -1,0 +1,368 @@
+//! Names: parsed once at the edge, trusted everywhere after it.
+
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+
+/// A name that does not have the form its kind demands.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} must be {rule}")]
+pub struct InvalidId {
+    /// Which name was refused, in the protocol's words.
+    pub kind: &'static str,
+    /// The form it should have had.
+    pub rule: &'static str,
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// Who pays and whose data it is: 1-64 of `A-Za-z0-9._-`, and no reserved
+    /// first path segment, so that no `#` or `/` can reach a key or a route.
+    TenantId
+}
+
+name! {
+    /// A user or machine inside a tenant; any text of 1-256 bytes.
+    Subject
+}
+
+name! {
+    /// A task id: 1-128 of `A-Za-z0-9._:-`. Ids made by the server start with
+    /// `task-`; 0.1 clients make their own.
+    TaskId
+}
+
+name! {
+    /// A context (thread) id: 1-128 of `A-Za-z0-9._:-`. Ids made by the server
+    /// start with `ctx-`.
+    ContextId
+}
+
+name! {
+    /// A skill id: `[a-z0-9][a-z0-9._-]{0,63}`.
+    SkillId
+}
+
+name! {
+    /// The id of one write; it tells our own applied write from another's.
+    WriteId
+}
+
+/// First path segments that can never be a tenant (protocol.md section 2).
+const RESERVED: [&str; 12] = [
+    "v1",
+    "tasks",
+    "message:send",
+    "message:stream",
+    "extendedAgentCard",
+    ".well-known",
+    "agent.json",
+    "health",
+    "metrics",
+    "agent",
+    "a2a",
+    "a2a-lambda",
+];
+
+const TASK_PREFIX: &str = "task-";
+const CONTEXT_PREFIX: &str = "ctx-";
+
+fn all_of(text: &str, max: usize, extra: &[u8]) -> bool {
+    (1..=max).contains(&text.len())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || extra.contains(&b))
+}
+
+impl TenantId {
+    /// Parses a tenant name.
+    ///
+    /// # Errors
+    /// When it has another form or is a reserved route word.
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+        let text = text.into();
+        if all_of(&text, 64, b"._-") && !RESERVED.contains(&text.as_str()) {
+            Ok(Self(text))
+        } else {
+            Err(InvalidId {
+                kind: "tenant",
+                rule: "1-64 of `A-Za-z0-9._-` and no reserved word",
+            })
+        }
+    }
+}
+
+impl Subject {
+    /// Parses a subject.
+    ///
+    /// # Errors
+    /// When it is empty or longer than 256 bytes.
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+        let text = text.into();
+        if (1..=256).contains(&text.len()) {
+            Ok(Self(text))
+        } else {
+            Err(InvalidId {
+                kind: "subject",
+                rule: "1-256 bytes",
+            })
+        }
+    }
+
+    /// The form used in keys: 32 hex digits of the SHA-256.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        short_hash(&self.0)
+    }
+}
+
+fn short_hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+impl TaskId {
+    /// Parses a task id from the wire.
+    ///
+    /// # Errors
+    /// When it is not 1-128 of `A-Za-z0-9._:-`.
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+        let text = text.into();
+        if all_of(&text, 128, b"._:-") {
+            Ok(Self(text))
+        } else {
+            Err(InvalidId {
+                kind: "task id",
+                rule: "1-128 of `A-Za-z0-9._:-`",
+            })
+        }
+    }
+
+    /// The server-made id of the random number `id`.
+    #[must_use]
+    pub fn made_of(id: u128) -> Self {
+        Self(format!("{TASK_PREFIX}{id:032x}"))
+    }
+
+    /// Whether the server made this id.
+    #[must_use]
+    pub fn is_server_made(&self) -> bool {
+        server_made(&self.0, TASK_PREFIX).is_some()
+    }
+}
+
+impl ContextId {
+    /// Parses a context id from the wire.
+    ///
+    /// # Errors
+    /// When it is not 1-128 of `A-Za-z0-9._:-`.
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+        let text = text.into();
+        if all_of(&text, 128, b"._:-") {
+            Ok(Self(text))
+        } else {
+            Err(InvalidId {
+                kind: "context id",
+                rule: "1-128 of `A-Za-z0-9._:-`",
+            })
+        }
+    }
+
+    /// The context which the server makes for the number of its first task:
+    /// the task's record can stand for the thread until the thread needs one.
+    #[must_use]
+    pub fn made_of(first_task: u128) -> Self {
+        Self(format!("{CONTEXT_PREFIX}{first_task:032x}"))
+    }
+
+    /// Whether the server made this id.
+    #[must_use]
+    pub fn is_server_made(&self) -> bool {
+        self.first_task().is_some()
+    }
+
+    /// The first task of a server-made context.
+    #[must_use]
+    pub fn first_task(&self) -> Option<TaskId> {
+        server_made(&self.0, CONTEXT_PREFIX).map(|hex| TaskId(format!("{TASK_PREFIX}{hex}")))
+    }
+}
+
+/// The 32 lower-case hex digits after `prefix`.
+fn server_made<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let hex = text.strip_prefix(prefix)?;
+    let digits = hex
+        .bytes()
+        .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    (hex.len() == 32 && digits).then_some(hex)
+}
+
+impl SkillId {
+    /// Parses a skill id.
+    ///
+    /// # Errors
+    /// When it is not `[a-z0-9][a-z0-9._-]{0,63}`.
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+        let text = text.into();
+        let first = text
+            .bytes()
+            .next()
+            .is_some_and(|b| b.is_ascii_alphanumeric());
+        let upper = text.bytes().any(|b| b.is_ascii_uppercase());
+        if first && !upper && all_of(&text, 64, b"._-") {
+            Ok(Self(text))
+        } else {
+            Err(InvalidId {
+                kind: "skill id",
+                rule: "`[a-z0-9][a-z0-9._-]{0,63}`",
+            })
+        }
+    }
+}
+
+impl WriteId {
+    /// The write id of the random number `id`.
+    #[must_use]
+    pub fn made_of(id: u128) -> Self {
+        Self(format!("{id:032x}"))
+    }
+
+    /// A write id read back from the store.
+    #[must_use]
+    pub fn stored(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// Whose a task or thread is. It comes from the authorizer only.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner {
+    /// The tenant, part of every key.
+    pub tenant: TenantId,
+    /// The subject inside the tenant.
+    pub subject: Subject,
+}
+
+/// The one address of a task. There is no address without a tenant, so a read
+/// across tenants cannot be written; a client-made id is also per subject, so
+/// nobody can occupy another's ids.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskKey {
+    tenant: TenantId,
+    local: String,
+}
+
+impl TaskKey {
+    /// The address of task `id` for `owner`.
+    #[must_use]
+    pub fn new(owner: &Owner, id: &TaskId) -> Self {
+        let local = if id.is_server_made() {
+            id.0.clone()
+        } else {
+            format!("{}~{id}", owner.subject.hash())
+        };
+        Self {
+            tenant: owner.tenant.clone(),
+            local,
+        }
+    }
+
+    /// The tenant whose task it is.
+    #[must_use]
+    pub const fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// The name of the task inside its tenant, as it stands in a key.
+    #[must_use]
+    pub fn local(&self) -> &str {
+        &self.local
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(subject: &str) -> Owner {
+        Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse(subject).unwrap(),
+        }
+    }
+
+    #[test]
+    fn no_reserved_word_and_no_separator_is_a_tenant() {
+        for bad in [
+            "",
+            "v1",
+            "tasks",
+            "a2a-lambda",
+            "a#b",
+            "a/b",
+            "a b",
+            &"x".repeat(65),
+        ] {
+            assert!(TenantId::parse(bad).is_err(), "{bad}");
+        }
+        assert!(TenantId::parse("acme.eu-1_x").is_ok());
+    }
+
+    #[test]
+    fn a_server_made_context_names_its_first_task() {
+        let context = ContextId::made_of(7);
+        assert_eq!(context.first_task(), Some(TaskId::made_of(7)));
+        assert!(!ContextId::parse("ctx-mine").unwrap().is_server_made());
+        assert!(
+            !ContextId::parse("ctx-0000000000000000000000000000000G")
+                .unwrap()
+                .is_server_made()
+        );
+    }
+
+    #[test]
+    fn two_subjects_can_use_the_same_client_made_task_id() {
+        let id = TaskId::parse("order:1").unwrap();
+        assert_ne!(
+            TaskKey::new(&owner("ann"), &id),
+            TaskKey::new(&owner("bob"), &id)
+        );
+        let made = TaskId::made_of(1);
+        assert_eq!(
+            TaskKey::new(&owner("ann"), &made),
+            TaskKey::new(&owner("bob"), &made)
+        );
+    }
+
+    #[test]
+    fn a_client_made_id_never_takes_the_place_of_a_server_made_one() {
+        // The local name of a client-made id holds a `~`, which no id may hold.
+        let id = TaskId::parse("x").unwrap();
+        assert!(TaskKey::new(&owner("ann"), &id).local().contains('~'));
+        assert!(TaskId::parse("a~b").is_err());
+    }
+}

@@ -1,0 +1,52 @@
+//! The vocabulary of a task and the rules of its life.
+//!
+//! Everything here is a value: no I/O, no clock, no async, no AWS type and no
+//! name of a wire format. Time ([`Timestamp`]) and ids come in as arguments.
+//!
+//! - `id`: who and what is named: tenant, subject, task, context, skill
+//! - `part`, `message`, `artifact`, `event`: what a task is made of
+//! - `state`: the state machine, one pure function
+//! - `record`: the stored task and the one way to change it
+//! - `command`: what a caller can ask of tasks
+//! - `refusal`: why an ask is turned down, without any wire code
+
+mod artifact;
+mod command;
+mod event;
+mod id;
+mod message;
+mod part;
+mod record;
+mod refusal;
+mod state;
+mod timestamp;
+
+pub use artifact::Artifact;
+pub use command::{
+    CancelCommand, Frame, GetQuery, ListQuery, Page, PushOffer, SendCommand, SendMode, Sent,
+    SubscribeCommand,
+};
+pub use event::{
+    ArtifactUpdate, Event, EventId, InvalidEventId, LoggedEvent, Status, StatusUpdate,
+};
+pub use id::{ContextId, InvalidId, Owner, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId};
+pub use message::{Message, Role};
+pub use part::{Blob, Part, PartContent};
+pub use record::{Change, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition};
+pub use refusal::{FieldViolation, Refusal};
+pub use state::{InvalidTransition, TaskEvent, TaskState};
+pub use timestamp::Timestamp;
+
+/// Free members that travel with a message, part, artifact or task.
+pub type Metadata = serde_json::Map<String, serde_json::Value>;
+
+/// The protocol generation a caller speaks (protocol versions 0.1, 0.3, 1.0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Generation {
+    /// A2A 0.1: the `tasks/send` family.
+    V01,
+    /// A2A 0.3 (and 0.2): `message/send`.
+    V03,
+    /// A2A 1.0: `SendMessage`.
+    V10,
+}

@@ -1,0 +1,519 @@
+//! The stored task and the one way to change it.
+//!
+//! A record changes by [`TaskRecord::next`] only: it takes the changes of one
+//! commit and gives the whole next record, with the events that streams will
+//! show. It does no I/O and knows neither clock nor randomness, so it can be
+//! applied again to a fresh record after a lost race.
+
+use super::{
+    Artifact, ArtifactUpdate, ContextId, Event, EventId, Generation, InvalidTransition,
+    LoggedEvent, Message, Metadata, Owner, SkillId, Status, StatusUpdate, TaskEvent, TaskId,
+    TaskKey, TaskState, Timestamp, WriteId,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// State changes kept readable on the task (design: the last 32).
+const TRANSITIONS: usize = 32;
+/// Write ids kept to recognise our own writes.
+const WRITE_IDS: usize = 8;
+
+/// One change of state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transition {
+    /// The state entered.
+    pub state: TaskState,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The bookmark of an open question, with the version of its type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedSlot {
+    /// `SkillSlot::VERSION` when it was saved.
+    pub version: u32,
+    /// The slot as JSON.
+    pub value: Value,
+}
+
+/// What a skill keeps between its turns.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Saved {
+    /// The open question.
+    pub slot: Option<SavedSlot>,
+    /// Values by key.
+    pub data: BTreeMap<String, Value>,
+    /// Results of completed steps, by name and occurrence in the turn.
+    pub steps: BTreeMap<String, Value>,
+}
+
+/// What is fixed when a task is created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewTask {
+    /// Its id.
+    pub id: TaskId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Its conversation.
+    pub context_id: ContextId,
+    /// The generation of the request that creates it.
+    pub generation: Generation,
+    /// The id of the creating write; it tells this task from an earlier one
+    /// under the same id.
+    pub incarnation: WriteId,
+    /// Metadata of the request.
+    pub metadata: Metadata,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// A task as it is stored. Every field but the status is plain data; the
+/// status changes in [`TaskRecord::next`] alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskRecord {
+    pub(crate) id: TaskId,
+    pub(crate) owner: Owner,
+    pub(crate) context_id: ContextId,
+    pub(crate) generation: Generation,
+    pub(crate) incarnation: WriteId,
+    pub(crate) metadata: Metadata,
+    pub(crate) created_at: Timestamp,
+    status: Status,
+    /// The skill the task is pinned to; none while the router still asks.
+    pub(crate) skill: Option<SkillId>,
+    /// 0 before the first commit, then +1 a commit.
+    pub(crate) version: u64,
+    /// +1 a claim or cancel.
+    pub(crate) epoch: u64,
+    /// +1 a message of the client.
+    pub(crate) turn: u32,
+    /// Claims of the current turn.
+    pub(crate) attempt: u32,
+    /// Until when the running turn may not be taken over.
+    pub(crate) lease_until: Option<Timestamp>,
+    /// The version that asked for a worker.
+    pub(crate) dispatch: Option<u64>,
+    /// The ids of the last commits, newest last.
+    pub(crate) write_ids: Vec<WriteId>,
+    /// The write that opened the current turn.
+    pub(crate) turn_write: WriteId,
+    pub(crate) history: Vec<Message>,
+    pub(crate) artifacts: Vec<Artifact>,
+    /// The event log; `seq` rises without gap.
+    pub(crate) log: Vec<LoggedEvent>,
+    /// The number of the last event ever logged.
+    pub(crate) last_seq: u64,
+    /// The id of the last event ever logged.
+    pub(crate) last_event: Option<EventId>,
+    pub(crate) transitions: Vec<Transition>,
+    pub(crate) saved: Saved,
+    pub(crate) updated_at: Timestamp,
+    /// When the task is gone, once it is at rest.
+    pub(crate) expires_at: Timestamp,
+}
+
+/// One step of a commit.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// The client's first message. It does not change the state.
+    Accept {
+        /// What it said.
+        message: Message,
+    },
+    /// The task belongs to this skill from now on.
+    Pin(SkillId),
+    /// A turn starts here, with a lease.
+    Start {
+        /// Until when nobody else may take the turn.
+        lease_until: Timestamp,
+    },
+    /// The client answers an open question and the turn runs at once.
+    Resume {
+        /// What it said.
+        message: Message,
+        /// Whether the answer stays out of the history (credentials).
+        secret: bool,
+        /// Until when nobody else may take the turn.
+        lease_until: Timestamp,
+    },
+    /// The agent speaks while it works.
+    Update {
+        /// What it says.
+        message: Option<Message>,
+        /// Free members of the event.
+        metadata: Metadata,
+    },
+    /// An artifact is made or grows.
+    Artifact(ArtifactUpdate),
+    /// The skill keeps a value.
+    Save {
+        /// Under this key.
+        key: String,
+        /// The value.
+        value: Value,
+    },
+    /// A step has completed.
+    Step {
+        /// Name and occurrence.
+        key: String,
+        /// Its result.
+        value: Value,
+    },
+    /// The agent asks.
+    AskInput {
+        /// The question.
+        message: Message,
+        /// The bookmark.
+        slot: SavedSlot,
+    },
+    /// The agent needs credentials.
+    AskAuth {
+        /// What is needed.
+        message: Message,
+        /// The bookmark.
+        slot: SavedSlot,
+    },
+    /// The turn succeeded.
+    Complete {
+        /// Closing words.
+        message: Option<Message>,
+    },
+    /// The turn failed.
+    Fail {
+        /// The public text, with code and details in its metadata.
+        message: Message,
+    },
+    /// The agent declined.
+    Reject {
+        /// Why.
+        message: Message,
+    },
+    /// The client gave up.
+    Cancel,
+}
+
+/// What an answer shows of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// Its id.
+    pub id: TaskId,
+    /// Its conversation.
+    pub context_id: ContextId,
+    /// The generation it was created with.
+    pub generation: Generation,
+    /// Where it stands.
+    pub status: Status,
+    /// Its artifacts; `None` leaves the member out.
+    pub artifacts: Option<Vec<Artifact>>,
+    /// Its history, oldest first; `None` leaves the member out.
+    pub history: Option<Vec<Message>>,
+    /// Metadata of the task.
+    pub metadata: Metadata,
+    /// The last state changes, oldest first.
+    pub transitions: Vec<Transition>,
+    /// The last event contained in it.
+    pub last_event: Option<EventId>,
+}
+
+impl TaskRecord {
+    /// A task that is not stored yet: submitted, version 0.
+    #[must_use]
+    pub fn create(new: NewTask) -> Self {
+        let at = new.created_at;
+        Self {
+            id: new.id,
+            owner: new.owner,
+            context_id: new.context_id,
+            generation: new.generation,
+            turn_write: new.incarnation.clone(),
+            incarnation: new.incarnation,
+            metadata: new.metadata,
+            created_at: at,
+            status: Status {
+                state: TaskState::Submitted,
+                message: None,
+                timestamp: at,
+            },
+            skill: None,
+            version: 0,
+            epoch: 0,
+            turn: 1,
+            attempt: 1,
+            lease_until: None,
+            dispatch: None,
+            write_ids: Vec::new(),
+            history: Vec::new(),
+            artifacts: Vec::new(),
+            log: Vec::new(),
+            last_seq: 0,
+            last_event: None,
+            transitions: vec![Transition {
+                state: TaskState::Submitted,
+                at,
+            }],
+            saved: Saved::default(),
+            updated_at: at,
+            expires_at: at,
+        }
+    }
+
+    /// The record after one commit: all `changes`, one version, one write id.
+    ///
+    /// `expires_at` is when the task goes, counted from this write.
+    ///
+    /// # Errors
+    /// [`InvalidTransition`] when the record does not accept one of them; then
+    /// nothing has changed.
+    pub fn next(
+        &self,
+        changes: impl IntoIterator<Item = Change>,
+        write: WriteId,
+        at: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<Self, InvalidTransition> {
+        let mut next = self.clone();
+        next.version += 1;
+        next.write_ids.push(write);
+        let surplus = next.write_ids.len().saturating_sub(WRITE_IDS);
+        next.write_ids.drain(..surplus);
+        next.updated_at = at;
+        next.expires_at = expires_at;
+        let mut n = 0;
+        for change in changes {
+            next.apply(change, at, &mut n)?;
+        }
+        Ok(next)
+    }
+
+    fn apply(
+        &mut self,
+        change: Change,
+        at: Timestamp,
+        n: &mut u32,
+    ) -> Result<(), InvalidTransition> {
+        let event = match change {
+            Change::Accept { message } => {
+                self.history.push(message);
+                return Ok(());
+            }
+            Change::Pin(skill) => {
+                self.skill = Some(skill);
+                return Ok(());
+            }
+            Change::Save { key, value } => {
+                self.status.state.apply(TaskEvent::Progress)?;
+                self.saved.data.insert(key, value);
+                return Ok(());
+            }
+            Change::Step { key, value } => {
+                self.status.state.apply(TaskEvent::Progress)?;
+                self.saved.steps.insert(key, value);
+                return Ok(());
+            }
+            Change::Start { lease_until } => {
+                self.lease_until = Some(lease_until);
+                self.dispatch = None;
+                self.step(TaskEvent::Start, None, at)?
+            }
+            Change::Resume {
+                message,
+                secret,
+                lease_until,
+            } => {
+                let event = self.step(TaskEvent::Resume, None, at)?;
+                self.open_turn(message, secret);
+                self.lease_until = Some(lease_until);
+                event
+            }
+            Change::Update { message, metadata } => {
+                let mut update = self.step(TaskEvent::Progress, message, at)?;
+                update.metadata = metadata;
+                update
+            }
+            Change::Artifact(update) => {
+                self.status.state.apply(TaskEvent::Progress)?;
+                self.grow(&update);
+                self.record(Event::Artifact(update), n);
+                return Ok(());
+            }
+            Change::AskInput { message, slot } => {
+                let event = self.step(TaskEvent::AskInput, Some(message), at)?;
+                self.saved.slot = Some(slot);
+                event
+            }
+            Change::AskAuth { message, slot } => {
+                let event = self.step(TaskEvent::AskAuth, Some(message), at)?;
+                self.saved.slot = Some(slot);
+                event
+            }
+            Change::Complete { message } => self.step(TaskEvent::Complete, message, at)?,
+            Change::Fail { message } => self.step(TaskEvent::Fail, Some(message), at)?,
+            Change::Reject { message } => self.step(TaskEvent::Reject, Some(message), at)?,
+            Change::Cancel => {
+                self.epoch += 1;
+                self.step(TaskEvent::Cancel, None, at)?
+            }
+        };
+        self.record(Event::Status(event), n);
+        Ok(())
+    }
+
+    /// Moves the state and the status with it. The words of the status that
+    /// ends go to the history, so that they are said once.
+    fn step(
+        &mut self,
+        event: TaskEvent,
+        message: Option<Message>,
+        at: Timestamp,
+    ) -> Result<StatusUpdate, InvalidTransition> {
+        let state = self.status.state.apply(event)?;
+        if state != self.status.state {
+            self.transitions.push(Transition { state, at });
+            let surplus = self.transitions.len().saturating_sub(TRANSITIONS);
+            self.transitions.drain(..surplus);
+        }
+        if state.is_at_rest() {
+            self.lease_until = None;
+            self.dispatch = None;
+        }
+        if state.is_terminal() {
+            self.saved = Saved::default();
+        }
+        let status = Status {
+            state,
+            message,
+            timestamp: at,
+        };
+        let before = std::mem::replace(&mut self.status, status.clone());
+        self.history.extend(before.message);
+        Ok(StatusUpdate {
+            status,
+            metadata: Metadata::new(),
+        })
+    }
+
+    fn open_turn(&mut self, message: Message, secret: bool) {
+        self.turn += 1;
+        self.attempt = 1;
+        self.saved.steps.clear();
+        if let Some(write) = self.write_ids.last() {
+            self.turn_write = write.clone();
+        }
+        if !secret {
+            self.history.push(message);
+        }
+    }
+
+    fn grow(&mut self, update: &ArtifactUpdate) {
+        match self
+            .artifacts
+            .iter_mut()
+            .find(|artifact| artifact.id == update.artifact.id)
+        {
+            Some(known) if update.append => {
+                known.parts.extend(update.artifact.parts.iter().cloned());
+            }
+            Some(known) => *known = update.artifact.clone(),
+            None => self.artifacts.push(update.artifact.clone()),
+        }
+    }
+
+    fn record(&mut self, event: Event, n: &mut u32) {
+        *n += 1;
+        self.last_seq += 1;
+        let id = EventId {
+            version: self.version,
+            n: *n,
+        };
+        self.last_event = Some(id);
+        self.log.push(LoggedEvent {
+            id,
+            seq: self.last_seq,
+            event,
+        });
+    }
+
+    /// The status. There is no setter beside [`TaskRecord::next`].
+    #[must_use]
+    pub const fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// The state.
+    #[must_use]
+    pub const fn state(&self) -> TaskState {
+        self.status.state
+    }
+
+    /// Puts back the status read from a store.
+    pub(crate) fn restore_status(&mut self, status: Status) {
+        self.status = status;
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn key(&self) -> TaskKey {
+        TaskKey::new(&self.owner, &self.id)
+    }
+
+    /// Its id.
+    #[must_use]
+    pub const fn id(&self) -> &TaskId {
+        &self.id
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub const fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Its conversation.
+    #[must_use]
+    pub const fn context_id(&self) -> &ContextId {
+        &self.context_id
+    }
+
+    /// Its version: +1 a commit.
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether it is gone for every reader: at rest and past its expiry. A
+    /// submitted or working task does not expire.
+    #[must_use]
+    pub fn expired(&self, now: Timestamp) -> bool {
+        self.state().is_at_rest() && self.expires_at <= now
+    }
+
+    /// Whether `write` made one of its last commits or opened its turn.
+    #[must_use]
+    pub fn was_written_by(&self, write: &WriteId) -> bool {
+        self.write_ids.contains(write) || self.turn_write == *write
+    }
+
+    /// The events after the one with number `seq`.
+    pub fn events_after(&self, seq: u64) -> impl Iterator<Item = &LoggedEvent> {
+        self.log.iter().filter(move |event| event.seq > seq)
+    }
+
+    /// What an answer shows: the `history_length` newest messages (0 leaves the
+    /// member out), artifacts if asked for.
+    #[must_use]
+    pub fn view(&self, history_length: usize, include_artifacts: bool) -> Task {
+        let skip = self.history.len().saturating_sub(history_length);
+        Task {
+            id: self.id.clone(),
+            context_id: self.context_id.clone(),
+            generation: self.generation,
+            status: self.status.clone(),
+            artifacts: include_artifacts.then(|| self.artifacts.clone()),
+            history: (history_length > 0)
+                .then(|| self.history.iter().skip(skip).cloned().collect()),
+            metadata: self.metadata.clone(),
+            transitions: self.transitions.clone(),
+            last_event: self.last_event,
+        }
+    }
+}

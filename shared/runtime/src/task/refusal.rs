@@ -1,0 +1,158 @@
+//! Why an ask is turned down: the public half of every error.
+//!
+//! The text of each variant is fixed and safe to show; a private cause is
+//! carried elsewhere and never reaches a client. `protocol::error` holds the
+//! one table that gives each variant its code, HTTP status and reason in each
+//! generation.
+
+use super::TaskState;
+
+/// A field of the request that is not as it has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldViolation {
+    /// Path of the field, for example `message.parts[0].text`.
+    pub field: String,
+    /// What is wrong, and what is allowed.
+    pub description: String,
+}
+
+impl FieldViolation {
+    /// A violation of `field`.
+    #[must_use]
+    pub fn new(field: impl Into<String>, description: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            description: description.into(),
+        }
+    }
+}
+
+/// The public reasons for which a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No such task for this caller; a foreign task looks the same.
+    #[error("task not found")]
+    TaskNotFound,
+    /// The task is at its end already.
+    #[error("the task is {state} and cannot be canceled")]
+    TaskNotCancelable {
+        /// The terminal state.
+        state: TaskState,
+    },
+    /// Push notifications are off.
+    #[error("push notifications are not supported")]
+    PushNotSupported,
+    /// The operation is known, but not offered here or now.
+    #[error("{why}")]
+    UnsupportedOperation {
+        /// A fixed text.
+        why: &'static str,
+    },
+    /// A message to a task that has ended.
+    #[error("the task is {state} and accepts no message")]
+    TaskFinished {
+        /// The terminal state.
+        state: TaskState,
+    },
+    /// A message to a task whose turn runs or waits to run.
+    #[error("the task is busy: it accepts a message when it asks for one")]
+    TaskBusy,
+    /// A part or an accepted output mode does not fit the skill.
+    #[error("content type not supported: {detail}")]
+    ContentTypeNotSupported {
+        /// Which type, and what is allowed.
+        detail: String,
+    },
+    /// The request's `Content-Type` or `Content-Encoding` header.
+    #[error("the request body must be `application/json` or `application/a2a+json`")]
+    UnsupportedMediaType,
+    /// The agent's answer breaks the protocol.
+    #[error("the agent gave an invalid response")]
+    InvalidAgentResponse,
+    /// There is no extended card.
+    #[error("no extended agent card is configured")]
+    ExtendedCardNotConfigured,
+    /// An extension the client must support.
+    #[error("the extension `{uri}` must be supported by the client")]
+    ExtensionSupportRequired {
+        /// The extension.
+        uri: String,
+    },
+    /// A protocol version that is not served for this operation.
+    #[error("protocol version `{version}` is not supported for this operation: {supported}")]
+    VersionNotSupported {
+        /// What the client asked for.
+        version: String,
+        /// What is served, as a sentence.
+        supported: &'static str,
+    },
+    /// The body is not JSON.
+    #[error("the request is not valid JSON")]
+    Parse,
+    /// The body is JSON, but no request.
+    #[error("invalid request: {why}")]
+    InvalidRequest {
+        /// What is wrong.
+        why: String,
+    },
+    /// No such method or path.
+    #[error("method not found")]
+    MethodNotFound,
+    /// Fields of the parameters are not as they have to be.
+    #[error("invalid parameters")]
+    InvalidParams {
+        /// Each field with what is wrong; never empty.
+        violations: Vec<FieldViolation>,
+    },
+    /// Something of ours failed.
+    #[error("internal error")]
+    Internal,
+    /// The body is too large.
+    #[error("the request body is larger than {allowed} bytes")]
+    PayloadTooLarge {
+        /// The limit in bytes.
+        allowed: u64,
+    },
+    /// Too many requests.
+    #[error("rate limit exceeded")]
+    RateLimited {
+        /// Whole seconds until a request can succeed.
+        retry_after: u64,
+    },
+    /// No valid credentials.
+    #[error("authentication required")]
+    Unauthenticated,
+    /// Valid credentials without the right.
+    #[error("permission denied")]
+    Forbidden,
+    /// The conversation has expired.
+    #[error("the context has expired")]
+    ContextExpired,
+    /// The state of a conversation or task would grow past its limit.
+    #[error("the state would be {current} bytes; {allowed} are allowed")]
+    StateTooLarge {
+        /// Bytes it would have.
+        current: u64,
+        /// Bytes it may have.
+        allowed: u64,
+    },
+    /// An idempotency key came back with another content.
+    #[error("the idempotency key was used with another content")]
+    IdempotencyKeyReused,
+    /// The store does not answer; the same request may succeed later.
+    #[error("temporarily unavailable")]
+    Unavailable {
+        /// Whole seconds after which to try again.
+        retry_after: u64,
+    },
+}
+
+impl Refusal {
+    /// Invalid parameters with one violation.
+    #[must_use]
+    pub fn invalid(field: impl Into<String>, description: impl Into<String>) -> Self {
+        Self::InvalidParams {
+            violations: vec![FieldViolation::new(field, description)],
+        }
+    }
+}

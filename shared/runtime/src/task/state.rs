@@ -1,0 +1,254 @@
+//! The state machine of a task: one pure function.
+//!
+//! `docs/architecture.md` draws the table; a test compares the drawing with
+//! this function.
+
+use std::fmt;
+
+/// Where a task stands (A2A 1.0 §4.1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TaskState {
+    /// Accepted, not yet worked on.
+    Submitted,
+    /// A turn runs.
+    Working,
+    /// Waits for the client's answer.
+    InputRequired,
+    /// Waits for credentials, which come out of band.
+    AuthRequired,
+    /// Done; terminal.
+    Completed,
+    /// Ended by an error; terminal.
+    Failed,
+    /// Ended by the client; terminal.
+    Canceled,
+    /// Turned down by the agent; terminal.
+    Rejected,
+}
+
+/// What can happen to a task's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TaskEvent {
+    /// A turn starts. (A takeover changes the epoch, not the state.)
+    Start,
+    /// A turn shows progress: an update, an artifact, a checkpoint.
+    Progress,
+    /// The turn asks the client.
+    AskInput,
+    /// The turn needs credentials.
+    AskAuth,
+    /// The client answered; the turn runs at once.
+    Resume,
+    /// The client answered; the turn runs later.
+    Queue,
+    /// The turn succeeded.
+    Complete,
+    /// The turn or the platform failed.
+    Fail,
+    /// The client gave up.
+    Cancel,
+    /// The agent declined.
+    Reject,
+}
+
+/// An event that a state does not accept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a task that is {state} does not accept {event:?}")]
+pub struct InvalidTransition {
+    /// The state the task is in.
+    pub state: TaskState,
+    /// The event it refused.
+    pub event: TaskEvent,
+}
+
+impl InvalidTransition {
+    /// Whether the event had already had its effect: an at-least-once worker
+    /// is late, rather than wrong.
+    #[must_use]
+    pub const fn is_repeat(self) -> bool {
+        matches!(
+            (self.state, self.event),
+            (TaskState::Completed, TaskEvent::Complete)
+                | (TaskState::Failed, TaskEvent::Fail)
+                | (TaskState::Canceled, TaskEvent::Cancel)
+                | (TaskState::Rejected, TaskEvent::Reject)
+                | (TaskState::InputRequired, TaskEvent::AskInput)
+                | (TaskState::AuthRequired, TaskEvent::AskAuth)
+        )
+    }
+}
+
+impl TaskState {
+    /// Every state.
+    pub const ALL: [Self; 8] = [
+        Self::Submitted,
+        Self::Working,
+        Self::InputRequired,
+        Self::AuthRequired,
+        Self::Completed,
+        Self::Failed,
+        Self::Canceled,
+        Self::Rejected,
+    ];
+
+    /// The state after `event`.
+    ///
+    /// # Errors
+    /// [`InvalidTransition`] when this state does not accept the event. A
+    /// terminal state accepts none.
+    pub const fn apply(self, event: TaskEvent) -> Result<Self, InvalidTransition> {
+        use TaskEvent as E;
+        Ok(match (self, event) {
+            (Self::Submitted, E::Start) => Self::Working,
+            (Self::Working, E::Progress) => Self::Working,
+            (Self::Submitted | Self::Working, E::Reject) => Self::Rejected,
+            (Self::Working, E::AskInput) => Self::InputRequired,
+            (Self::Working, E::AskAuth) => Self::AuthRequired,
+            (Self::InputRequired | Self::AuthRequired, E::Resume) => Self::Working,
+            (Self::InputRequired | Self::AuthRequired, E::Queue) => Self::Submitted,
+            (Self::Working, E::Complete) => Self::Completed,
+            (state, E::Fail) if !state.is_terminal() => Self::Failed,
+            (state, E::Cancel) if !state.is_terminal() => Self::Canceled,
+            (state, event) => return Err(InvalidTransition { state, event }),
+        })
+    }
+
+    /// Whether nothing can follow.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(
+            self,
+            Self::Completed | Self::Failed | Self::Canceled | Self::Rejected
+        )
+    }
+
+    /// Whether the task waits for its client.
+    #[must_use]
+    pub const fn is_interrupted(self) -> bool {
+        matches!(self, Self::InputRequired | Self::AuthRequired)
+    }
+
+    /// Whether no turn runs or waits to run: terminal or interrupted.
+    #[must_use]
+    pub const fn is_at_rest(self) -> bool {
+        self.is_terminal() || self.is_interrupted()
+    }
+
+    /// The state's name in the words of A2A 0.3, which are also ours.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Working => "working",
+            Self::InputRequired => "input-required",
+            Self::AuthRequired => "auth-required",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// The state with this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+}
+
+impl fmt::Display for TaskState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl TaskEvent {
+    /// Every event.
+    pub const ALL: [Self; 10] = [
+        Self::Start,
+        Self::Progress,
+        Self::AskInput,
+        Self::AskAuth,
+        Self::Resume,
+        Self::Queue,
+        Self::Complete,
+        Self::Fail,
+        Self::Cancel,
+        Self::Reject,
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TaskEvent, TaskState};
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_drawing_in_the_architecture_is_the_function() {
+        let document = include_str!("../../../../docs/architecture.md");
+        let drawn: std::collections::BTreeSet<String> = document
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.contains(" --> ") && line.contains(':') && !line.contains("[*]"))
+            .map(str::to_owned)
+            .collect();
+        let mut known = std::collections::BTreeSet::new();
+        for state in TaskState::ALL {
+            for event in TaskEvent::ALL {
+                if let Ok(next) = state.apply(event) {
+                    known.insert(format!(
+                        "{} --> {}: {event:?}",
+                        state.as_str().replace('-', "_"),
+                        next.as_str().replace('-', "_"),
+                    ));
+                }
+            }
+        }
+        assert_eq!(drawn, known);
+    }
+
+    #[test]
+    fn a_terminal_task_accepts_no_event() {
+        for state in TaskState::ALL.into_iter().filter(|s| s.is_terminal()) {
+            for event in TaskEvent::ALL {
+                assert!(state.apply(event).is_err(), "{state} {event:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_open_task_can_always_be_ended() {
+        for state in TaskState::ALL.into_iter().filter(|s| !s.is_terminal()) {
+            assert_eq!(state.apply(TaskEvent::Cancel), Ok(TaskState::Canceled));
+            assert_eq!(state.apply(TaskEvent::Fail), Ok(TaskState::Failed));
+        }
+    }
+
+    #[test]
+    fn a_late_repeat_is_told_from_a_wrong_event() {
+        let repeat = TaskState::Completed.apply(TaskEvent::Complete).unwrap_err();
+        assert!(repeat.is_repeat());
+        let wrong = TaskState::Completed.apply(TaskEvent::Cancel).unwrap_err();
+        assert!(!wrong.is_repeat());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happens_a_terminal_state_stays(events in prop::collection::vec(0usize..10, 0..40)) {
+            let mut state = TaskState::Submitted;
+            let mut ended = None;
+            for event in events {
+                if let Ok(next) = state.apply(TaskEvent::ALL[event]) {
+                    prop_assert_eq!(ended, None);
+                    state = next;
+                }
+                if state.is_terminal() {
+                    ended = Some(state);
+                }
+            }
+            if let Some(end) = ended {
+                prop_assert_eq!(end, state);
+            }
+        }
+    }
+}
