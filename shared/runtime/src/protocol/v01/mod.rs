@@ -1,0 +1,1 @@
+//! See protocol/mod.rs.
