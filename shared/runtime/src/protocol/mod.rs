@@ -4,6 +4,7 @@
 //! `task` command or a [`Refusal`](crate::task::Refusal); what goes out is
 //! made of `task` values. `a2a_lf` is named in `v1` alone.
 
+mod read;
 mod v01;
 mod v03;
 mod v1;

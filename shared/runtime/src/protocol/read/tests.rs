@@ -1,0 +1,169 @@
+use super::*;
+use serde_json::json;
+
+fn violations<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<(String, String)> {
+    match result {
+        Err(Refusal::InvalidParams { violations }) => violations
+            .into_iter()
+            .map(|v| (v.field, v.description))
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fields<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<String> {
+    violations(result)
+        .into_iter()
+        .map(|(field, _)| field)
+        .collect()
+}
+
+#[test]
+fn parameters_that_are_no_object_are_refused() {
+    for params in [json!(null), json!([]), json!("x"), json!(1)] {
+        let result = read(&params, Spelling::Json, |_| Some(()));
+        assert_eq!(fields(result), ["params"]);
+    }
+}
+
+#[test]
+fn every_fault_is_listed_with_its_path() {
+    let params = json!({
+        "a": {"id": 7, "flag": "yes", "list": ["x", 2]},
+        "n": -1,
+        "word": "blue",
+    });
+    let result = read(&params, Spelling::Json, |o| {
+        if let Some(a) = o.object("a") {
+            a.string("id");
+            a.boolean("flag");
+            a.strings("list");
+            a.required_text("gone");
+        }
+        o.history_length("n", 0);
+        o.choice("word", &[("red", 1), ("green", 2)]);
+        Some(())
+    });
+    assert_eq!(
+        violations(result),
+        [
+            ("a.id", "must be a string"),
+            ("a.flag", "must be `true` or `false`"),
+            ("a.list[1]", "must be a string"),
+            ("a.gone", "is required"),
+            ("n", "must be a whole number, zero or more"),
+            ("word", "must be one of `red`, `green`"),
+        ]
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+    );
+}
+
+#[test]
+fn a_null_member_is_an_absent_one() {
+    let result = read(&json!({"a": null}), Spelling::Json, |o| {
+        assert_eq!(o.string("a"), None);
+        assert!(o.metadata("a").is_empty());
+        o.required_text("a").map(str::to_owned)
+    });
+    assert_eq!(
+        violations(result),
+        [("a".to_owned(), "is required".to_owned())]
+    );
+}
+
+#[test]
+fn base64_is_read_in_every_usual_spelling() {
+    for text in ["-_8", "-_8=", "+/8", "+/8="] {
+        let bytes = read(&json!({"b": text}), Spelling::Json, |o| {
+            o.required_base64("b")
+        });
+        assert_eq!(bytes.unwrap().as_ref(), [0xfb, 0xff], "{text}");
+    }
+    let empty = read(&json!({"b": ""}), Spelling::Json, |o| {
+        o.required_base64("b")
+    });
+    assert!(empty.unwrap().is_empty());
+    for text in ["+_8=", "a", "??", "QQ==="] {
+        let result = read(&json!({"b": text}), Spelling::Json, |o| {
+            o.required_base64("b")
+        });
+        assert_eq!(fields(result), ["b"], "{text}");
+    }
+}
+
+#[test]
+fn a_history_length_is_clamped_and_never_negative() {
+    for (given, read_as) in [
+        (json!(0), Some(0)),
+        (json!(100), Some(100)),
+        (json!(101), Some(100)),
+        (json!(u64::MAX), Some(100)),
+        (json!(null), Some(7)),
+        (json!(-1), None),
+        (json!(1.5), None),
+        (json!("3"), None),
+    ] {
+        let result = read(&json!({"n": given}), Spelling::Json, |o| {
+            Some(o.history_length("n", 7))
+        });
+        assert_eq!(result.ok(), read_as, "{given}");
+    }
+}
+
+#[test]
+fn proto_names_and_numbers_as_strings_are_read_in_proto_json_alone() {
+    let params = json!({"page_size": "10"});
+    let size = |o: &Object<'_>| Some(o.integer("pageSize", 1..=100));
+    assert_eq!(read(&params, Spelling::ProtoJson, size), Ok(Some(10)));
+    assert_eq!(read(&params, Spelling::Json, size), Ok(None));
+    let both = json!({"page_size": 1, "pageSize": 1});
+    assert_eq!(fields(read(&both, Spelling::ProtoJson, size)), ["pageSize"]);
+}
+
+#[test]
+fn a_query_is_read_by_the_same_rules() {
+    let pairs = [("includeArtifacts", "true"), ("pageSize", "0")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let result = read_query(&pairs, |q| {
+        assert_eq!(q.boolean("includeArtifacts"), Some(true));
+        q.integer("pageSize", 1..=100)
+    });
+    assert_eq!(
+        violations(result),
+        [(
+            "pageSize".to_owned(),
+            "must be a whole number from 1 to 100".to_owned()
+        )]
+    );
+    let twice = ["1", "2"].map(|value| ("a".to_owned(), value.to_owned()));
+    assert_eq!(fields(read_query(&twice, |_| Some(()))), ["a"]);
+}
+
+#[test]
+fn a_hostile_list_makes_no_long_answer() {
+    let many: Vec<Value> = (0..1000).map(|n| json!(n)).collect();
+    let result = read(&json!({"list": many}), Spelling::Json, |o| {
+        Some(o.strings("list"))
+    });
+    assert_eq!(violations(result).len(), MAX_VIOLATIONS);
+}
+
+#[test]
+fn exactly_one_means_neither_none_nor_two() {
+    for (object, found) in [
+        (json!({"text": "x"}), true),
+        (json!({"text": "x", "data": null}), true),
+        (json!({"data": null}), false),
+        (json!({}), false),
+        (json!({"text": "x", "data": 1}), false),
+    ] {
+        let result = read(&object, Spelling::Json, |o| {
+            o.exactly_one(&["text", "data"], None)
+        });
+        assert_eq!(result.is_ok(), found, "{object}");
+    }
+    let null = read(&json!({"data": null}), Spelling::Json, |o| {
+        o.exactly_one(&["text", "data"], Some("data"))
+    });
+    assert_eq!(null, Ok("data"));
+}
