@@ -4,10 +4,12 @@
 //! `task` command or a [`Refusal`](crate::task::Refusal); what goes out is
 //! made of `task` values. `a2a_lf` is named in `v1` alone.
 
+mod legacy;
 mod read;
 mod v01;
 mod v03;
 mod v1;
+mod write;
 
 use crate::task::Generation;
 

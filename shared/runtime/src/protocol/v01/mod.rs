@@ -1,1 +1,195 @@
-//! See protocol/mod.rs.
+//! A2A 0.1: the `tasks/send` family.
+//!
+//! The client makes the task id; messages have no id, artifacts are known by
+//! their index, and a stream starts with a status rather than a task.
+
+mod stream;
+
+pub(crate) use stream::Stream;
+
+use super::legacy::{self, V01};
+use super::read::{self, Object, Spelling};
+use super::write::Members;
+use crate::task::{
+    Artifact, CancelCommand, ContextId, EventId, Generation, GetQuery, Message, Part, Refusal,
+    Role, SendCommand, SendMode, Sent, Status, SubscribeCommand, Task, TaskId, TaskState,
+};
+use serde_json::Value;
+
+#[cfg(test)]
+mod tests;
+
+/// 0.1 gives no history unless a number is asked for.
+const NO_HISTORY: usize = 0;
+/// Artifact metadata: the id, which 0.1 has no member for.
+const ARTIFACT_ID: &str = "artifactId";
+
+/// Reads `TaskSendParams` of `tasks/send` and `tasks/sendSubscribe`. The
+/// message's id is left empty: 0.1 has none, and the engine makes one.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
+    read::read(params, Spelling::Json, |params| {
+        let id = params.required_task_id("id");
+        let session = params.context_id("sessionId");
+        let message = params.required_object("message");
+        let message = message.and_then(|message| read_message(&message));
+        let history_length = params.history_length("historyLength", NO_HISTORY);
+        let push = params.object("pushNotification");
+        let push = push.as_ref().and_then(legacy::read_push);
+        let metadata = params.metadata("metadata");
+        Some(SendCommand {
+            client_task_id: Some(id?),
+            message: Message {
+                context_id: session,
+                ..message?
+            },
+            mode: SendMode::Blocking,
+            history_length,
+            accepted_output_modes: Vec::new(),
+            push,
+            metadata,
+            generation: Generation::V01,
+        })
+    })
+}
+
+fn read_message(message: &Object<'_>) -> Option<Message> {
+    let role = message.required_choice("role", &[("user", ())]);
+    let parts = message.parts("parts", |part| legacy::read_part(part, V01));
+    let metadata = message.metadata("metadata");
+    role?;
+    Some(Message {
+        metadata,
+        ..Message::from_user("", parts?)
+    })
+}
+
+/// Reads the parameters of `tasks/get`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get(params: &Value) -> Result<GetQuery, Refusal> {
+    legacy::read_get(params, NO_HISTORY)
+}
+
+/// Reads `GET /tasks/{id}/get`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get_path(id: &str, query: &[(String, String)]) -> Result<GetQuery, Refusal> {
+    let id = read::task_id(id)?;
+    let history_length = read::read_query(query, |query| {
+        Some(query.history_length("historyLength", NO_HISTORY))
+    })?;
+    Ok(GetQuery { id, history_length })
+}
+
+/// Reads the parameters of `tasks/cancel`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_cancel(params: &Value) -> Result<CancelCommand, Refusal> {
+    legacy::read_cancel(params)
+}
+
+/// Reads the parameters of `tasks/resubscribe`; `last_event` is the
+/// `Last-Event-ID` that came with it.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_subscribe(
+    params: &Value,
+    last_event: Option<EventId>,
+) -> Result<SubscribeCommand, Refusal> {
+    legacy::read_subscribe(params, last_event)
+}
+
+/// Writes what a send is answered with: always a task. `id` is the one the
+/// client made.
+pub(crate) fn encode_sent(sent: &Sent, id: &TaskId) -> Value {
+    match sent {
+        Sent::Task(task) => encode_task(task),
+        Sent::Message(message) => encode_message_as_task(message, id, message.context_id.as_ref()),
+    }
+}
+
+/// Writes a task.
+pub(crate) fn encode_task(task: &Task) -> Value {
+    Members::new()
+        .with("id", task.id.as_str())
+        .with("sessionId", task.context_id.as_str())
+        .with("status", encode_status(&task.status))
+        .list(
+            "artifacts",
+            task.artifacts
+                .iter()
+                .flatten()
+                .enumerate()
+                .map(|(index, artifact)| artifact_members(artifact, index)),
+        )
+        .list("history", task.history.iter().flatten().map(encode_message))
+        .metadata(legacy::task_metadata(task, state_name))
+        .build()
+}
+
+/// Writes the reply of a skill that makes no task, which 0.1 cannot say: as a
+/// completed task with the reply in its status. Without a clock here and
+/// without a task there is no time to give; 0.1 does not ask for one.
+pub(crate) fn encode_message_as_task(
+    message: &Message,
+    id: &TaskId,
+    context: Option<&ContextId>,
+) -> Value {
+    Members::new()
+        .with("id", id.as_str())
+        .maybe("sessionId", context.map(ContextId::as_str))
+        .with("status", completed_with(message))
+        .build()
+}
+
+fn completed_with(message: &Message) -> Members {
+    Members::new()
+        .with("state", state_name(TaskState::Completed))
+        .with("message", encode_message(message))
+}
+
+const fn state_name(state: TaskState) -> &'static str {
+    legacy::state_names(state).v01
+}
+
+fn encode_status(status: &Status) -> Value {
+    let message = status.message.as_ref().map(encode_message);
+    legacy::write_status(status, state_name(status.state), message)
+}
+
+fn encode_message(message: &Message) -> Value {
+    let role = match message.role {
+        Role::User => "user",
+        Role::Agent => "agent",
+    };
+    Members::new()
+        .with("role", role)
+        .with("parts", encode_parts(&message.parts))
+        .metadata(message.metadata.clone())
+        .build()
+}
+
+fn encode_parts(parts: &[Part]) -> Vec<Value> {
+    parts
+        .iter()
+        .map(|part| legacy::write_part(part, V01))
+        .collect()
+}
+
+fn artifact_members(artifact: &Artifact, index: usize) -> Members {
+    let mut metadata = artifact.metadata.clone();
+    metadata.insert(ARTIFACT_ID.to_owned(), artifact.id.as_str().into());
+    Members::new()
+        .maybe("name", artifact.name.as_deref())
+        .maybe("description", artifact.description.as_deref())
+        .with("parts", encode_parts(&artifact.parts))
+        .with("index", index)
+        .metadata(metadata)
+}

@@ -1,0 +1,81 @@
+//! A stream in 0.1, which has to remember the artifacts it has shown.
+
+use super::{artifact_members, completed_with, encode_status};
+use crate::protocol::write::Members;
+use crate::task::{Artifact, ArtifactUpdate, Event, Frame, Status, Task, TaskId};
+use serde_json::Value;
+
+/// Writes the frames of one stream. 0.1 knows an artifact by its index, the
+/// position at which it first came.
+#[derive(Debug, Clone)]
+pub(crate) struct Stream {
+    id: TaskId,
+    /// Ids of the artifacts seen, in the order of their indexes.
+    artifacts: Vec<String>,
+}
+
+impl Stream {
+    /// The stream of task `id`, nothing seen yet.
+    pub(crate) const fn new(id: TaskId) -> Self {
+        Self {
+            id,
+            artifacts: Vec::new(),
+        }
+    }
+
+    /// Writes one frame; none for what is no event of the task. A task becomes
+    /// its status, since a 0.1 stream carries no task.
+    ///
+    /// A resumed stream begins after artifacts it does not show: the task of
+    /// [`Frame::Resumed`] should carry them, so that indexes go on.
+    pub(crate) fn frame(&mut self, frame: &Frame) -> Option<Value> {
+        match frame {
+            Frame::Task(task) | Frame::Resumed(task) => Some(self.first(task)),
+            Frame::Message(message) => Some(self.status(completed_with(message), true).build()),
+            Frame::Event { event, last, .. } => Some(match &event.event {
+                Event::Status(update) => self
+                    .status(encode_status(&update.status), *last)
+                    .metadata(update.metadata.clone())
+                    .build(),
+                Event::Artifact(update) => self.artifact(update),
+            }),
+            Frame::Refused(_) | Frame::KeepAlive => None,
+        }
+    }
+
+    fn first(&mut self, task: &Task) -> Value {
+        for artifact in task.artifacts.iter().flatten() {
+            self.index_of(artifact);
+        }
+        let Status { state, .. } = task.status;
+        self.status(encode_status(&task.status), state.is_terminal())
+            .build()
+    }
+
+    fn status(&self, status: impl Into<Value>, last: bool) -> Members {
+        Members::new()
+            .with("id", self.id.as_str())
+            .with("status", status)
+            .with("final", last)
+    }
+
+    fn artifact(&mut self, update: &ArtifactUpdate) -> Value {
+        let index = self.index_of(&update.artifact);
+        let artifact = artifact_members(&update.artifact, index)
+            .with("append", update.append)
+            .with("lastChunk", update.last_chunk);
+        Members::new()
+            .with("id", self.id.as_str())
+            .with("artifact", artifact)
+            .metadata(update.metadata.clone())
+            .build()
+    }
+
+    fn index_of(&mut self, artifact: &Artifact) -> usize {
+        let known = self.artifacts.iter().position(|id| *id == artifact.id);
+        known.unwrap_or_else(|| {
+            self.artifacts.push(artifact.id.clone());
+            self.artifacts.len() - 1
+        })
+    }
+}

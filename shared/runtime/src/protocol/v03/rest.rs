@@ -1,0 +1,318 @@
+//! A2A 0.3 over REST: `ProtoJSON` of the 0.3 proto, which is what both official
+//! 0.3 SDKs speak; the prose of 0.3 describes another JSON.
+//!
+//! Both are read; `ProtoJSON` is written, and nothing beyond the proto, since the
+//! Python SDK refuses unknown members.
+
+use super::{MessageForm, Options, Scope, artifact_members, read_command, read_message};
+use crate::protocol::legacy::{self, V03};
+use crate::protocol::read::{self, MAX_HISTORY, Object, Spelling};
+use crate::protocol::write::Members;
+use crate::task::{
+    Artifact, CancelCommand, Event, EventId, Frame, GetQuery, ListQuery, Message, Page, Part,
+    PartContent, Refusal, Role, SendCommand, Sent, Status, SubscribeCommand, Task, TaskState,
+};
+use serde_json::Value;
+
+#[cfg(test)]
+mod tests;
+
+/// The page size when none is asked for (A2A 1.0 §3.1.4).
+const PAGE_SIZE: i64 = 50;
+
+/// The state names a filter takes: those of the proto, the word with one `L`
+/// that 1.0 uses, and those of 0.3's JSON-RPC.
+const STATES: [(&str, TaskState); 17] = [
+    ("TASK_STATE_SUBMITTED", TaskState::Submitted),
+    ("TASK_STATE_WORKING", TaskState::Working),
+    ("TASK_STATE_INPUT_REQUIRED", TaskState::InputRequired),
+    ("TASK_STATE_AUTH_REQUIRED", TaskState::AuthRequired),
+    ("TASK_STATE_COMPLETED", TaskState::Completed),
+    ("TASK_STATE_FAILED", TaskState::Failed),
+    ("TASK_STATE_CANCELLED", TaskState::Canceled),
+    ("TASK_STATE_CANCELED", TaskState::Canceled),
+    ("TASK_STATE_REJECTED", TaskState::Rejected),
+    ("submitted", TaskState::Submitted),
+    ("working", TaskState::Working),
+    ("input-required", TaskState::InputRequired),
+    ("auth-required", TaskState::AuthRequired),
+    ("completed", TaskState::Completed),
+    ("failed", TaskState::Failed),
+    ("canceled", TaskState::Canceled),
+    ("rejected", TaskState::Rejected),
+];
+
+/// Reads the body of `message:send` and `message:stream`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_send(body: &Value) -> Result<SendCommand, Refusal> {
+    read::read(body, Spelling::ProtoJson, |body| {
+        let configuration = body.object("configuration");
+        let options = configuration.map_or_else(Options::unset, |it| {
+            Options::read(&it, it.either("pushNotification", "pushNotificationConfig"))
+        });
+        let message = body.required_object(body.either("message", "request"));
+        let message = message.and_then(|message| {
+            let form = MessageForm {
+                roles: &[("ROLE_USER", ()), ("user", ())],
+                parts: message.either("content", "parts"),
+                part: read_part,
+            };
+            read_message(&message, &form)
+        });
+        read_command(body, message, options)
+    })
+}
+
+/// Reads `GET /v1/tasks/{id}`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get(id: &str, query: &[(String, String)]) -> Result<GetQuery, Refusal> {
+    let id = read::task_id(id)?;
+    let history_length = read::read_query(query, |query| {
+        Some(query.history_length("historyLength", MAX_HISTORY))
+    })?;
+    Ok(GetQuery { id, history_length })
+}
+
+/// Reads `GET /v1/tasks`. The 0.3 prose names this route without its
+/// parameters; they are those of 1.0.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_list(query: &[(String, String)]) -> Result<ListQuery, Refusal> {
+    read::read_query(query, |query| {
+        let page_size = query.integer("pageSize", 1..=100).unwrap_or(PAGE_SIZE);
+        Some(ListQuery {
+            context_id: query.context_id("contextId"),
+            status: query.choice("status", &STATES),
+            status_after: query.timestamp("statusTimestampAfter"),
+            page_size: usize::try_from(page_size).ok()?,
+            page_token: query.text("pageToken").map(str::to_owned),
+            history_length: query.history_length("historyLength", MAX_HISTORY),
+            include_artifacts: query.boolean("includeArtifacts").unwrap_or(false),
+        })
+    })
+}
+
+/// Reads `POST /v1/tasks/{id}:cancel`; the body may be `null` for none.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_cancel(id: &str, body: &Value) -> Result<CancelCommand, Refusal> {
+    let id = read::task_id(id)?;
+    if body.is_null() {
+        let metadata = crate::task::Metadata::new();
+        return Ok(CancelCommand { id, metadata });
+    }
+    let metadata = read::read(body, Spelling::ProtoJson, |body| {
+        Some(body.metadata("metadata"))
+    })?;
+    Ok(CancelCommand { id, metadata })
+}
+
+/// Reads `/v1/tasks/{id}:subscribe`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] when the id has not the form of one.
+pub(crate) fn decode_subscribe(
+    id: &str,
+    last_event: Option<EventId>,
+) -> Result<SubscribeCommand, Refusal> {
+    let id = read::task_id(id)?;
+    Ok(SubscribeCommand { id, last_event })
+}
+
+fn read_part(part: &Object<'_>) -> Option<Part> {
+    if part.member(V03.tag).is_some() {
+        return legacy::read_part(part, V03);
+    }
+    let metadata = part.metadata("metadata");
+    match part.exactly_one(&["text", "file", "data"], None)? {
+        "text" => Some(Part {
+            metadata,
+            ..Part::text(part.required_string("text")?)
+        }),
+        "file" => {
+            let file = part.required_object("file")?;
+            let bytes = file.either("fileWithBytes", "bytes");
+            let uri = file.either("fileWithUri", "uri");
+            Some(Part {
+                metadata,
+                ..legacy::read_file(&file, [bytes, uri])?
+            })
+        }
+        _ => {
+            part.required_object("data")?;
+            Some(legacy::unwrap_data(
+                proto_data(part.member("data")?),
+                metadata,
+            ))
+        }
+    }
+}
+
+/// The data of a `DataPart`, which has the one member `data`. A client that
+/// follows the prose leaves that level out.
+fn proto_data(data: &Value) -> &Value {
+    match data.as_object() {
+        Some(object) if object.len() == 1 => object
+            .get("data")
+            .filter(|it| it.is_object())
+            .unwrap_or(data),
+        _ => data,
+    }
+}
+
+/// Writes what a send is answered with: `{"task": ..}` or `{"message": ..}`.
+pub(crate) fn encode_sent(sent: &Sent) -> Value {
+    match sent {
+        Sent::Task(task) => one("task", encode_task(task)),
+        Sent::Message(message) => one("message", encode_message(message)),
+    }
+}
+
+/// Writes a task.
+pub(crate) fn encode_task(task: &Task) -> Value {
+    let scope = Scope::of(task);
+    task_members(task)
+        .list(
+            "artifacts",
+            task.artifacts.iter().flatten().map(encode_artifact),
+        )
+        .list(
+            "history",
+            task.history
+                .iter()
+                .flatten()
+                .map(|message| message_members(message, Some(scope))),
+        )
+        .metadata(legacy::task_metadata(task, state_name))
+        .build()
+}
+
+/// Writes a message that stands alone.
+pub(crate) fn encode_message(message: &Message) -> Value {
+    message_members(message, None).build()
+}
+
+/// Writes a page of tasks.
+pub(crate) fn encode_page(page: &Page) -> Value {
+    let tasks: Vec<Value> = page.tasks.iter().map(encode_task).collect();
+    Members::new()
+        .with("tasks", tasks)
+        .with("nextPageToken", page.next_page_token.as_str())
+        .with("pageSize", page.page_size)
+        .with("totalSize", page.total_size)
+        .build()
+}
+
+/// Writes one element of a stream; none for what is no event of the task.
+pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
+    match frame {
+        Frame::Task(task) => Some(one("task", encode_task(task))),
+        Frame::Resumed(task) => Some(one("task", task_members(task).build())),
+        Frame::Message(message) => Some(one("message", encode_message(message))),
+        Frame::Event {
+            task_id,
+            context_id,
+            event,
+            last,
+        } => {
+            let scope = Scope {
+                task_id,
+                context_id,
+            };
+            Some(encode_event(&event.event, scope, *last))
+        }
+        Frame::Refused(_) | Frame::KeepAlive => None,
+    }
+}
+
+fn encode_event(event: &Event, scope: Scope<'_>, last: bool) -> Value {
+    match event {
+        Event::Status(update) => one(
+            "statusUpdate",
+            scope
+                .members()
+                .with("status", encode_status(&update.status, scope))
+                .with("final", last)
+                .metadata(update.metadata.clone()),
+        ),
+        Event::Artifact(update) => one(
+            "artifactUpdate",
+            scope
+                .members()
+                .with("artifact", encode_artifact(&update.artifact))
+                .with("append", update.append)
+                .with("lastChunk", update.last_chunk)
+                .metadata(update.metadata.clone()),
+        ),
+    }
+}
+
+fn one(name: &str, value: impl Into<Value>) -> Value {
+    Members::new().with(name, value).build()
+}
+
+const fn state_name(state: TaskState) -> &'static str {
+    legacy::state_names(state).rest
+}
+
+fn task_members(task: &Task) -> Members {
+    Members::new()
+        .with("id", task.id.as_str())
+        .with("contextId", task.context_id.as_str())
+        .with("status", encode_status(&task.status, Scope::of(task)))
+}
+
+fn encode_status(status: &Status, scope: Scope<'_>) -> Value {
+    let message = status.message.as_ref();
+    let message = message.map(|message| message_members(message, Some(scope)).build());
+    legacy::write_status(status, state_name(status.state), message)
+}
+
+/// The proto has no member for referenced tasks.
+fn message_members(message: &Message, scope: Option<Scope<'_>>) -> Members {
+    let role = match message.role {
+        Role::User => "ROLE_USER",
+        Role::Agent => "ROLE_AGENT",
+    };
+    let (task_id, context_id) = Scope::ids_of(scope, message);
+    Members::new()
+        .with("messageId", message.id.as_str())
+        .with("role", role)
+        .with("content", encode_parts(&message.parts))
+        .maybe("taskId", task_id)
+        .maybe("contextId", context_id)
+        .list("extensions", message.extensions.iter().map(String::as_str))
+        .metadata(message.metadata.clone())
+}
+
+fn encode_artifact(artifact: &Artifact) -> Value {
+    artifact_members(artifact, encode_parts(&artifact.parts))
+}
+
+fn encode_parts(parts: &[Part]) -> Vec<Value> {
+    parts.iter().map(encode_part).collect()
+}
+
+fn encode_part(part: &Part) -> Value {
+    let members = match &part.content {
+        PartContent::Text(text) => Members::new().with("text", text.as_str()),
+        PartContent::Data(data) => {
+            let (data, metadata) = legacy::wrap_data(data, V03.arrays, &part.metadata);
+            return Members::new()
+                .with("data", one("data", data))
+                .metadata(metadata)
+                .build();
+        }
+        PartContent::Raw(_) | PartContent::Url(_) | PartContent::Stored(_) => Members::new().with(
+            "file",
+            legacy::write_file(part, ["fileWithBytes", "fileWithUri"]),
+        ),
+    };
+    members.metadata(part.metadata.clone()).build()
+}

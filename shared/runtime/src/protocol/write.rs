@@ -1,0 +1,61 @@
+//! Builds the objects that go out: what is absent or empty leaves no member.
+
+use crate::task::Metadata;
+use serde_json::{Map, Value};
+
+/// An object under construction.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Members(Map<String, Value>);
+
+impl Members {
+    /// No member yet.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// With member `name`.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// With member `name`, if there is a value.
+    pub(crate) fn maybe(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// With the list `name`, unless it is empty.
+    pub(crate) fn list<T: Into<Value>>(
+        self,
+        name: &str,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+        if values.is_empty() {
+            return self;
+        }
+        self.with(name, values)
+    }
+
+    /// With free members as `metadata`, unless there are none.
+    pub(crate) fn metadata(self, metadata: Metadata) -> Self {
+        if metadata.is_empty() {
+            return self;
+        }
+        self.with("metadata", metadata)
+    }
+
+    /// The finished object.
+    pub(crate) fn build(self) -> Value {
+        Value::Object(self.0)
+    }
+}
+
+impl From<Members> for Value {
+    fn from(members: Members) -> Self {
+        members.build()
+    }
+}
