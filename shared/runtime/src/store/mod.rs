@@ -5,6 +5,11 @@
 //! compares versions and write ids; it never looks at a state to decide.
 //! `contract` holds the one suite every implementation passes.
 
+#[cfg(any(test, feature = "contract-tests"))]
+pub mod contract;
+pub mod memory;
+pub mod stored;
+
 use crate::task::{ContextId, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -55,6 +60,21 @@ pub struct TaskWrite {
     pub now: Timestamp,
 }
 
+impl TaskWrite {
+    /// The id of this write: the last of its record; `None` in a record that
+    /// no commit has made.
+    #[must_use]
+    pub fn id(&self) -> Option<&WriteId> {
+        self.record.write_ids.last()
+    }
+
+    /// The id without which no store takes a write.
+    pub(crate) fn checked_id(&self) -> Result<&WriteId, StoreError> {
+        self.id()
+            .ok_or_else(|| StoreError::Refused("the record has no write id".to_owned()))
+    }
+}
+
 /// What became of a write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Committed {
@@ -87,6 +107,17 @@ pub struct ListPosition {
     pub task: TaskId,
 }
 
+impl ListPosition {
+    /// The place of `record`.
+    #[must_use]
+    pub fn of(record: &TaskRecord) -> Self {
+        Self {
+            at: record.status().timestamp,
+            task: record.id().clone(),
+        }
+    }
+}
+
 /// Which records to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordQuery {
@@ -104,6 +135,21 @@ pub struct RecordQuery {
     pub count_limit: usize,
     /// The time by which expiry is judged.
     pub now: Timestamp,
+}
+
+impl RecordQuery {
+    /// Whether the list of `owner`'s tasks contains `record`, on whatever page.
+    #[must_use]
+    pub fn matches(&self, owner: &Owner, record: &TaskRecord) -> bool {
+        let context = self.context_id.as_ref();
+        record.owner() == owner
+            && !record.expired(self.now)
+            && context.is_none_or(|context| record.context_id() == context)
+            && self.state.is_none_or(|state| record.state() == state)
+            && self
+                .status_after
+                .is_none_or(|after| record.status().timestamp >= after)
+    }
 }
 
 /// Reading tasks. Every method starts with an [`Owner`] and answers only that

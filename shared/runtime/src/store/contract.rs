@@ -1,0 +1,82 @@
+//! The one suite which every store passes, ours and an author's.
+//!
+//! Each case is a function over [`Stores`]; [`all`] runs them in order and
+//! `store_contract_cases!` names them, for a test of its own each. A case
+//! panics where the store breaks its promise. Every case works under tenants of
+//! its own, made from `run`, so that a suite can meet a store in use; its clock
+//! stands in the year 2100, where no background deletion interferes.
+
+mod blobs;
+mod commits;
+mod expiry;
+mod lists;
+mod owners;
+mod sizes;
+mod threads;
+mod world;
+
+pub use blobs::*;
+pub use commits::*;
+pub use expiry::*;
+pub use lists::*;
+pub use owners::*;
+pub use sizes::*;
+pub use threads::*;
+pub use world::{Broken, Stores, World};
+
+/// Calls the macro `$run` with the name of every case of the suite.
+#[macro_export]
+macro_rules! store_contract_cases {
+    ($run:ident) => {
+        $run! {
+            a_created_task_is_loaded_as_it_was_written
+            an_unknown_task_is_not_found
+            a_create_over_a_live_task_shows_that_task
+            a_commit_needs_the_version_and_the_epoch
+            a_commit_to_an_absent_task_is_a_conflict
+            a_write_without_an_id_is_refused
+            a_repeated_write_is_done_once
+            a_repeated_write_is_known_below_later_commits
+            of_writes_at_once_exactly_one_wins
+            a_finished_task_keeps_its_content
+            a_task_at_rest_is_gone_from_its_expiry_on
+            a_create_takes_the_place_of_an_expired_task_only
+            an_open_task_does_not_expire
+            a_write_that_was_stored_is_done_even_after_its_expiry
+            a_list_is_ordered_by_status_time_and_id
+            a_list_shows_what_its_filters_ask_for
+            pages_join_to_the_whole_list
+            a_count_stops_at_its_limit
+            a_list_shows_tasks_as_they_are_now
+            nobody_reads_or_writes_anothers_task
+            two_subjects_use_the_same_client_made_id
+            hostile_names_stay_apart
+            a_record_of_the_largest_size_is_stored
+            a_record_above_the_largest_size_is_refused
+            a_thread_is_loaded_as_it_was_written
+            a_thread_write_needs_the_version
+            a_repeated_thread_write_is_done
+            an_expired_thread_is_still_told_from_an_unknown_one
+            nobody_reads_anothers_thread
+            a_task_and_its_thread_are_stored_together_or_not_at_all
+            a_repeated_write_of_task_and_thread_is_done
+            bytes_are_read_as_they_were_put
+            the_same_bytes_can_be_put_again
+            other_bytes_never_replace_what_is_stored
+        }
+    };
+}
+
+macro_rules! define_all {
+    ($($case:ident)*) => {
+        /// Runs every case.
+        ///
+        /// # Errors
+        /// [`Broken`] when the store fails where it has to answer.
+        pub async fn all(stores: &Stores<'_>, run: u128) -> Result<(), Broken> {
+            $($case(stores, &World::new(run, stringify!($case))?).await?;)*
+            Ok(())
+        }
+    };
+}
+store_contract_cases!(define_all);

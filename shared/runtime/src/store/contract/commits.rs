@@ -1,0 +1,244 @@
+//! Conditions of a commit, and how a store knows its own writes again.
+
+use super::{Broken, Stores, World};
+use crate::store::{Committed, Expect, StoreError};
+use crate::task::{Change, Message, Part, TaskId};
+
+fn conflict_with(record: &crate::task::TaskRecord) -> Committed {
+    Committed::Conflict(Some(Box::new(record.clone())))
+}
+
+/// What is loaded is what was written.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_created_task_is_loaded_as_it_was_written(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
+    let working = world.next(&task, [world.start()])?;
+    let answer = stores.tasks.commit(&world.update(&working, &task)).await?;
+    assert_eq!(answer, Committed::Done);
+    assert_eq!(world.loaded(stores, &task).await?, Some(working));
+    Ok(())
+}
+
+/// Nothing is found where nothing was written.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn an_unknown_task_is_not_found(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = TaskId::made_of(world.number());
+    let found = stores.tasks.load(&world.owner, &id, world.now).await?;
+    assert_eq!(found, None);
+    Ok(())
+}
+
+/// A live task is not replaced by another under its id.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_create_over_a_live_task_shows_that_task(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let other = world.new_task(&world.owner, task.id().clone())?;
+    let answer = stores.tasks.commit(&world.create(&other)).await?;
+    assert_eq!(answer, conflict_with(&task));
+    assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    Ok(())
+}
+
+/// Both numbers have to be those of the stored task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_commit_needs_the_version_and_the_epoch(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut task = world.task()?;
+    task.epoch = 3;
+    world.stored(stores, &task).await?;
+    let next = world.next(&task, [world.start()])?;
+    for (version, epoch) in [(0, 3), (2, 3), (1, 2), (1, 4), (0, 0)] {
+        let write = world.write(&next, Expect::Version { version, epoch });
+        let answer = stores.tasks.commit(&write).await?;
+        assert_eq!(answer, conflict_with(&task), "{version} {epoch}");
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
+    let answer = stores.tasks.commit(&world.update(&next, &task)).await?;
+    assert_eq!(answer, Committed::Done);
+    Ok(())
+}
+
+/// A commit never creates what it meant to replace.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_commit_to_an_absent_task_is_a_conflict(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    let next = world.next(&task, [world.start()])?;
+    let answer = stores.tasks.commit(&world.update(&next, &task)).await?;
+    assert_eq!(answer, Committed::Conflict(None));
+    assert_eq!(world.loaded(stores, &task).await?, None);
+    Ok(())
+}
+
+/// A write that could not be known again is not taken.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_write_without_an_id_is_refused(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut task = world.task()?;
+    task.write_ids.clear();
+    let answer = stores.tasks.commit(&world.create(&task)).await;
+    assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
+    assert_eq!(world.loaded(stores, &task).await?, None);
+    Ok(())
+}
+
+/// The same write again, as after a lost reply, is done and changes nothing.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_repeated_write_is_done_once(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    let create = world.create(&task);
+    let working = world.next(&task, [world.start()])?;
+    let update = world.update(&working, &task);
+    for write in [&create, &create, &update, &update] {
+        assert_eq!(stores.tasks.commit(write).await?, Committed::Done);
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(working));
+    Ok(())
+}
+
+/// A lost reply may be asked about when others have committed since: the last
+/// writes are known, and the one that opened the turn for the whole turn.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_repeated_write_is_known_below_later_commits(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let mut writes = vec![world.create(&task)];
+    let mut last = task.clone();
+    for turn in 0..10 {
+        let change = if turn == 0 {
+            world.start()
+        } else {
+            Change::Update {
+                message: None,
+                metadata: crate::task::Metadata::new(),
+            }
+        };
+        let next = world.next(&last, [change])?;
+        let write = world.update(&next, &last);
+        assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+        writes.push(write);
+        last = next;
+    }
+    for (age, write) in writes.iter().rev().enumerate() {
+        let known = last.was_written_by(write.checked_id()?);
+        let answer = stores.tasks.commit(write).await?;
+        assert_eq!(answer == Committed::Done, known, "{age} commits ago");
+        assert_eq!(known, age < 8 || age == 10, "{age} commits ago");
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(last));
+    Ok(())
+}
+
+/// Eight writers of one version: one is stored, seven see it.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn of_writes_at_once_exactly_one_wins(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let mut writes = Vec::new();
+    for _ in 0..8 {
+        writes.push(world.update(&world.next(&task, [world.start()])?, &task));
+    }
+    let answers =
+        futures::future::join_all(writes.iter().map(|write| stores.tasks.commit(write))).await;
+    let stored = world.loaded(stores, &task).await?;
+    let mut won = 0;
+    for (write, answer) in writes.iter().zip(answers) {
+        match answer? {
+            Committed::Done => {
+                won += 1;
+                assert_eq!(stored.as_ref(), Some(&write.record));
+            }
+            answer => assert_eq!(answer, Committed::Conflict(stored.clone().map(Box::new))),
+        }
+    }
+    assert_eq!(won, 1, "exactly one write is stored");
+    Ok(())
+}
+
+/// No late write of an earlier version reaches a finished task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_finished_task_keeps_its_content(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let working = world.next(&task, [world.start()])?;
+    stores.tasks.commit(&world.update(&working, &task)).await?;
+    let canceled = world.next(&working, [Change::Cancel])?;
+    let answer = stores
+        .tasks
+        .commit(&world.update(&canceled, &working))
+        .await?;
+    assert_eq!(answer, Committed::Done);
+    let late = Message::from_agent("m-2", vec![Part::text("late")]);
+    let done = world.next(
+        &working,
+        [Change::Complete {
+            message: Some(late),
+        }],
+    )?;
+    for write in [
+        world.update(&done, &working),
+        world.write(
+            &done,
+            Expect::Version {
+                version: canceled.version(),
+                epoch: working.epoch,
+            },
+        ),
+        world.create(&world.new_task(&world.owner, task.id().clone())?),
+    ] {
+        let answer = stores.tasks.commit(&write).await?;
+        assert_eq!(answer, conflict_with(&canceled));
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(canceled));
+    Ok(())
+}

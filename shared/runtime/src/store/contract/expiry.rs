@@ -1,0 +1,131 @@
+//! Expiry is judged by the time of the call, to the millisecond.
+
+use super::{Broken, Stores, World};
+use crate::store::{Committed, RecordQuery};
+use crate::task::{Change, Message, Part, SavedSlot, TaskRecord};
+
+/// An interrupted task, as the one that is continued.
+fn asking(world: &World) -> Result<TaskRecord, Broken> {
+    let message = Message::from_agent("q", vec![Part::text("which?")]);
+    let slot = SavedSlot {
+        version: 1,
+        value: serde_json::Value::Null,
+    };
+    world.next(
+        &world.task()?,
+        [world.start(), Change::AskInput { message, slot }],
+    )
+}
+
+/// One millisecond before its expiry everything is there, at it nothing is.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_task_at_rest_is_gone_from_its_expiry_on(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = asking(world)?;
+    world.stored(stores, &task).await?;
+    let end = world.expiry().as_millis();
+    for (offset, there) in [(0, false), (1, false), (-1, true)] {
+        let now = crate::task::Timestamp::from_millis(end + offset);
+        let found = stores.tasks.load(&world.owner, task.id(), now).await?;
+        assert_eq!(found.is_some(), there, "load at {offset} ms");
+        let query = RecordQuery {
+            now,
+            ..world.everything()
+        };
+        let page = stores.tasks.list(&world.owner, &query).await?;
+        assert_eq!(
+            page.records.len(),
+            usize::from(there),
+            "list at {offset} ms"
+        );
+        assert_eq!(page.matching, usize::from(there), "count at {offset} ms");
+        let next = world.next(&task, [Change::Cancel])?;
+        let mut write = world.update(&next, &task);
+        write.now = now;
+        let expected = if there {
+            Committed::Done
+        } else {
+            Committed::Conflict(None)
+        };
+        let answer = stores.tasks.commit(&write).await?;
+        assert_eq!(answer, expected, "commit at {offset} ms");
+    }
+    Ok(())
+}
+
+/// An id is free again when its task has expired, not before.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_create_takes_the_place_of_an_expired_task_only(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    for (offset, free) in [(-1, false), (0, true), (1, true)] {
+        let task = asking(world)?;
+        world.stored(stores, &task).await?;
+        let again = world.new_task(&world.owner, task.id().clone())?;
+        let mut write = world.create(&again);
+        write.now = crate::task::Timestamp::from_millis(world.expiry().as_millis() + offset);
+        let (answer, stays) = if free {
+            (Committed::Done, again)
+        } else {
+            (Committed::Conflict(Some(Box::new(task.clone()))), task)
+        };
+        assert_eq!(stores.tasks.commit(&write).await?, answer, "{offset} ms");
+        assert_eq!(world.loaded(stores, &stays).await?, Some(stays));
+    }
+    Ok(())
+}
+
+/// A submitted or working task is there however late it is.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn an_open_task_does_not_expire(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let late = world.at(1_000_000_000);
+    let found = stores.tasks.load(&world.owner, task.id(), late).await?;
+    assert_eq!(found, Some(task.clone()));
+    let working = world.next(&task, [world.start()])?;
+    let mut write = world.update(&working, &task);
+    write.now = late;
+    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    let query = RecordQuery {
+        now: late,
+        ..world.everything()
+    };
+    let page = stores.tasks.list(&world.owner, &query).await?;
+    assert_eq!(page.records, [working]);
+    let mut create = world.create(&world.new_task(&world.owner, task.id().clone())?);
+    create.now = late;
+    let answer = stores.tasks.commit(&create).await?;
+    assert!(matches!(answer, Committed::Conflict(Some(_))), "{answer:?}");
+    Ok(())
+}
+
+/// A retry that comes after the expiry still learns that its write was stored.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_write_that_was_stored_is_done_even_after_its_expiry(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let done = world.finished(&task)?;
+    let mut write = world.update(&done, &task);
+    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    write.now = world.expiry();
+    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    Ok(())
+}

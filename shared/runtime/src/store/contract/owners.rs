@@ -1,0 +1,106 @@
+//! One owner's tasks are invisible to every other.
+
+use super::{Broken, Stores, World};
+use crate::store::Committed;
+use crate::task::{Owner, Subject, TaskId, TenantId};
+
+/// Colleague and stranger find nothing, change nothing and learn nothing.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn nobody_reads_or_writes_anothers_task(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    for other in [&world.colleague, &world.stranger] {
+        let found = stores.tasks.load(other, task.id(), world.now).await?;
+        assert_eq!(found, None, "{other:?}");
+        let page = stores.tasks.list(other, &world.everything()).await?;
+        assert_eq!((page.records, page.matching), (Vec::new(), 0), "{other:?}");
+        let theirs = world.new_task(other, task.id().clone())?;
+        let next = world.next(&theirs, [world.start()])?;
+        let answer = stores.tasks.commit(&world.update(&next, &theirs)).await?;
+        assert_eq!(answer, Committed::Conflict(None), "{other:?}");
+    }
+    // The same server-made id cannot be taken by a colleague, and the answer
+    // does not show whose it is.
+    let theirs = world.new_task(&world.colleague, task.id().clone())?;
+    let answer = stores.tasks.commit(&world.create(&theirs)).await?;
+    assert_eq!(answer, Committed::Conflict(None));
+    assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    Ok(())
+}
+
+/// Ids made by clients are names inside one subject.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn two_subjects_use_the_same_client_made_id(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut tasks = Vec::new();
+    for owner in [&world.owner, &world.colleague, &world.stranger] {
+        let task = world.new_task(owner, TaskId::parse("order:1")?)?;
+        world.stored(stores, &task).await?;
+        tasks.push(task);
+    }
+    for task in tasks {
+        assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    }
+    Ok(())
+}
+
+/// Every name the parser lets through makes an address of its own.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn hostile_names_stay_apart(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
+    let tenant = &world.owner.tenant;
+    let longest = "s".repeat(256);
+    let subjects = [
+        "a#b",
+        "a",
+        "a~b",
+        "#",
+        "\u{0}",
+        "..",
+        " ",
+        "\u{1F600}",
+        "META",
+        "T#x#K#y",
+        "%2e",
+        &longest,
+    ];
+    let long = "x".repeat(128);
+    let ids = [
+        ".", "..", ":", "META", "a:b", "a.b", "-", "_", "task-1", &long,
+    ];
+    let mut tasks = Vec::new();
+    for subject in subjects {
+        let owner = Owner {
+            tenant: tenant.clone(),
+            subject: Subject::parse(subject)?,
+        };
+        for id in ids {
+            let task = world.new_task(&owner, TaskId::parse(id)?)?;
+            world.stored(stores, &task).await?;
+            tasks.push(task);
+        }
+    }
+    for name in [".", "..", "-", "_.", "T"] {
+        let owner = Owner {
+            tenant: TenantId::parse(format!("{tenant}{name}"))?,
+            subject: Subject::parse("a")?,
+        };
+        let task = world.new_task(&owner, TaskId::parse("..")?)?;
+        world.stored(stores, &task).await?;
+        tasks.push(task);
+    }
+    for task in tasks {
+        assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    }
+    Ok(())
+}

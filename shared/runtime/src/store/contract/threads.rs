@@ -1,0 +1,180 @@
+//! Conversations, alone and beside a task.
+
+use super::{Broken, Stores, World};
+use crate::store::{Committed, ThreadState};
+use crate::task::ContextId;
+
+/// What is loaded is what was written, with and without state.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_thread_is_loaded_as_it_was_written(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = ContextId::made_of(world.number());
+    let unknown = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(unknown, None);
+    for version in 0..4 {
+        let mut write = world.thread(&world.owner, &id, version);
+        if version % 2 == 1 {
+            write.record.state = ThreadState::default();
+        }
+        assert!(stores.threads.put_thread(&write).await?);
+        let found = stores.threads.load_thread(&world.owner, &id).await?;
+        assert_eq!(found, Some(write.record), "version {version}");
+    }
+    Ok(())
+}
+
+/// A thread is replaced only by its successor.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_thread_write_needs_the_version(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = ContextId::parse("c:1")?;
+    let first = world.thread(&world.owner, &id, 0);
+    let early = world.thread(&world.owner, &id, 1);
+    assert!(!stores.threads.put_thread(&early).await?, "none is stored");
+    assert!(stores.threads.put_thread(&first).await?);
+    for expect in [0, 2] {
+        let wrong = world.thread(&world.owner, &id, expect);
+        assert!(
+            !stores.threads.put_thread(&wrong).await?,
+            "version {expect}"
+        );
+    }
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found, Some(first.record));
+    Ok(())
+}
+
+/// The same write again is done, also when another stands on top.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_repeated_thread_write_is_done(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = ContextId::parse("c:1")?;
+    let first = world.thread(&world.owner, &id, 0);
+    let second = world.thread(&world.owner, &id, 1);
+    for write in [&first, &first, &second, &first, &second] {
+        assert!(stores.threads.put_thread(write).await?);
+    }
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found, Some(second.record));
+    Ok(())
+}
+
+/// The reader decides what an expired thread is; the store still has it.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn an_expired_thread_is_still_told_from_an_unknown_one(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = ContextId::parse("c:1")?;
+    let mut write = world.thread(&world.owner, &id, 0);
+    write.record.expires_at = world.at(-1);
+    write.record.state_expires_at = world.at(-2);
+    assert!(stores.threads.put_thread(&write).await?);
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found, Some(write.record));
+    Ok(())
+}
+
+/// A context id names a conversation inside one subject.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn nobody_reads_anothers_thread(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    for id in [ContextId::parse("c:1")?, ContextId::made_of(world.number())] {
+        let write = world.thread(&world.owner, &id, 0);
+        assert!(stores.threads.put_thread(&write).await?);
+        for other in [&world.colleague, &world.stranger] {
+            let found = stores.threads.load_thread(other, &id).await?;
+            assert_eq!(found, None, "{other:?}");
+            let theirs = world.thread(other, &id, 0);
+            assert!(stores.threads.put_thread(&theirs).await?);
+        }
+        let found = stores.threads.load_thread(&world.owner, &id).await?;
+        assert_eq!(found, Some(write.record));
+    }
+    Ok(())
+}
+
+/// Neither half of a commit is stored when the other's condition fails; the
+/// task's is the one that is told first.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    let id = task.context_id().clone();
+    let mut create = world.create(&task);
+    create.thread = Some(world.thread(&world.owner, &id, 3));
+    let answer = stores.tasks.commit(&create).await?;
+    assert_eq!(answer, Committed::ThreadConflict);
+    assert_eq!(world.loaded(stores, &task).await?, None);
+
+    let first = world.thread(&world.owner, &id, 0);
+    create.thread = Some(first.clone());
+    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    let stored = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(stored.as_ref(), Some(&first.record));
+
+    let other = world.new_task(&world.owner, task.id().clone())?;
+    for expect in [0, 1] {
+        let mut write = world.create(&other);
+        write.thread = Some(world.thread(&world.owner, &id, expect));
+        let answer = stores.tasks.commit(&write).await?;
+        let current = Some(Box::new(task.clone()));
+        assert_eq!(answer, Committed::Conflict(current), "thread {expect}");
+    }
+    let working = world.next(&task, [world.start()])?;
+    let mut write = world.update(&working, &task);
+    write.thread = Some(world.thread(&world.owner, &id, 0));
+    let answer = stores.tasks.commit(&write).await?;
+    assert_eq!(answer, Committed::ThreadConflict);
+    assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found, stored);
+    Ok(())
+}
+
+/// A lost reply of a transaction is known again like any other.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_repeated_write_of_task_and_thread_is_done(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    let id = task.context_id().clone();
+    let mut create = world.create(&task);
+    create.thread = Some(world.thread(&world.owner, &id, 0));
+    let working = world.next(&task, [world.start()])?;
+    let mut update = world.update(&working, &task);
+    let second = world.thread(&world.owner, &id, 1);
+    update.thread = Some(second.clone());
+    for write in [&create, &create, &update, &create, &update] {
+        assert_eq!(stores.tasks.commit(write).await?, Committed::Done);
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(working));
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found, Some(second.record));
+    Ok(())
+}

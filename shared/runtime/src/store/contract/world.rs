@@ -1,0 +1,261 @@
+//! What a case works with: stores, owners, ids, times, records.
+
+use crate::store::{
+    Blobs, Committed, Expect, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadState,
+    ThreadWrite, WriteTasks, WriteThreads,
+};
+use crate::task::{
+    Change, ContextId, Generation, InvalidId, InvalidTransition, Message, Metadata, NewTask, Owner,
+    Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
+};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The stores under test. They are one: a commit of a task writes its thread.
+#[derive(Clone, Copy)]
+#[expect(
+    missing_debug_implementations,
+    reason = "a store does not have to implement it"
+)]
+pub struct Stores<'a> {
+    /// Tasks.
+    pub tasks: &'a dyn WriteTasks,
+    /// Threads.
+    pub threads: &'a dyn WriteThreads,
+    /// Bytes.
+    pub blobs: &'a dyn Blobs,
+}
+
+/// Why a case could not be run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    /// The store failed where it has to answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The case itself is wrong.
+    #[error(transparent)]
+    Transition(#[from] InvalidTransition),
+    /// The case itself is wrong.
+    #[error(transparent)]
+    Id(#[from] InvalidId),
+}
+
+/// The names and times of one case.
+#[derive(Debug)]
+pub struct World {
+    run: u128,
+    /// Who calls.
+    pub owner: Owner,
+    /// Another subject of the same tenant.
+    pub colleague: Owner,
+    /// The same subject in another tenant.
+    pub stranger: Owner,
+    /// The time.
+    pub now: Timestamp,
+    made: AtomicU64,
+}
+
+impl World {
+    /// The world of `case`; `run` tells apart the runs against one store.
+    ///
+    /// # Errors
+    /// [`Broken::Id`], never.
+    pub fn new(run: u128, case: &str) -> Result<Self, Broken> {
+        let ann = Subject::parse("ann")?;
+        let mark = Subject::parse(format!("{case} {run}"))?.hash();
+        let tenant = TenantId::parse(format!("contract-{mark}"))?;
+        Ok(Self {
+            run: run ^ u128::from_str_radix(&mark, 16).unwrap_or_default(),
+            owner: Owner {
+                tenant: tenant.clone(),
+                subject: ann.clone(),
+            },
+            colleague: Owner {
+                tenant,
+                subject: Subject::parse("bob")?,
+            },
+            stranger: Owner {
+                tenant: TenantId::parse(format!("contract-{mark}-b"))?,
+                subject: ann,
+            },
+            now: Timestamp::from_millis(4_102_444_800_000),
+            made: AtomicU64::new(0),
+        })
+    }
+
+    /// A number never used before.
+    pub fn number(&self) -> u128 {
+        let made = self.made.fetch_add(1, Ordering::Relaxed);
+        self.run.wrapping_add(u128::from(made))
+    }
+
+    /// A new write id.
+    pub fn write_id(&self) -> WriteId {
+        WriteId::made_of(self.number())
+    }
+
+    /// The time `millis` after now (before it, if negative).
+    #[must_use]
+    pub const fn at(&self, millis: i64) -> Timestamp {
+        Timestamp::from_millis(self.now.as_millis() + millis)
+    }
+
+    /// A task of `owner` that is not stored: version 1, submitted.
+    ///
+    /// # Errors
+    /// [`Broken::Transition`], never.
+    pub fn new_task(&self, owner: &Owner, id: TaskId) -> Result<TaskRecord, Broken> {
+        let message = Message::from_user("m-1", vec![Part::text("hello")]);
+        self.task_saying(owner, id, message)
+    }
+
+    /// The same with this first message.
+    ///
+    /// # Errors
+    /// [`Broken::Transition`], never.
+    pub fn task_saying(
+        &self,
+        owner: &Owner,
+        id: TaskId,
+        message: Message,
+    ) -> Result<TaskRecord, Broken> {
+        let write = self.write_id();
+        let task = TaskRecord::create(NewTask {
+            id,
+            owner: owner.clone(),
+            context_id: ContextId::made_of(self.number()),
+            generation: Generation::V10,
+            incarnation: write.clone(),
+            metadata: Metadata::new(),
+            created_at: self.now,
+        });
+        Ok(task.next([Change::Accept { message }], write, self.now, self.expiry())?)
+    }
+
+    /// A new task under a server-made id.
+    ///
+    /// # Errors
+    /// [`Broken::Transition`], never.
+    pub fn task(&self) -> Result<TaskRecord, Broken> {
+        self.new_task(&self.owner, TaskId::made_of(self.number()))
+    }
+
+    /// The expiry of the tasks made here.
+    #[must_use]
+    pub fn expiry(&self) -> Timestamp {
+        self.now.plus(Duration::from_secs(3600))
+    }
+
+    /// The record after one more commit.
+    ///
+    /// # Errors
+    /// [`Broken::Transition`] when the record does not accept the changes.
+    pub fn next(
+        &self,
+        record: &TaskRecord,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<TaskRecord, Broken> {
+        Ok(record.next(changes, self.write_id(), self.now, self.expiry())?)
+    }
+
+    /// The start of a turn.
+    #[must_use]
+    pub fn start(&self) -> Change {
+        Change::Start {
+            lease_until: self.now.plus(Duration::from_secs(60)),
+        }
+    }
+
+    /// The record's turn, run to its end in one commit.
+    ///
+    /// # Errors
+    /// [`Broken::Transition`] when the turn has been started already.
+    pub fn finished(&self, record: &TaskRecord) -> Result<TaskRecord, Broken> {
+        self.next(record, [self.start(), Change::Complete { message: None }])
+    }
+
+    /// A write that creates `record`.
+    #[must_use]
+    pub fn create(&self, record: &TaskRecord) -> TaskWrite {
+        self.write(record, Expect::Absent)
+    }
+
+    /// A write of `record` over `before`.
+    #[must_use]
+    pub fn update(&self, record: &TaskRecord, before: &TaskRecord) -> TaskWrite {
+        let (version, epoch) = (before.version(), before.epoch);
+        self.write(record, Expect::Version { version, epoch })
+    }
+
+    /// A write of `record` under a condition.
+    #[must_use]
+    pub fn write(&self, record: &TaskRecord, expect: Expect) -> TaskWrite {
+        TaskWrite {
+            record: record.clone(),
+            expect,
+            thread: None,
+            now: self.now,
+        }
+    }
+
+    /// Stores a new task.
+    ///
+    /// # Errors
+    /// [`Broken::Store`] when the store fails.
+    pub async fn stored(&self, stores: &Stores<'_>, record: &TaskRecord) -> Result<(), Broken> {
+        let answer = stores.tasks.commit(&self.create(record)).await?;
+        assert_eq!(answer, Committed::Done, "a new task is stored");
+        Ok(())
+    }
+
+    /// What the store has of `record` now.
+    ///
+    /// # Errors
+    /// [`Broken::Store`] when the store fails.
+    pub async fn loaded(
+        &self,
+        stores: &Stores<'_>,
+        record: &TaskRecord,
+    ) -> Result<Option<TaskRecord>, Broken> {
+        let owner = record.owner();
+        Ok(stores.tasks.load(owner, record.id(), self.now).await?)
+    }
+
+    /// A thread that follows version `expect`.
+    #[must_use]
+    pub fn thread(&self, owner: &Owner, id: &ContextId, expect: u64) -> ThreadWrite {
+        let said = format!("said at {expect}");
+        let state = ThreadState {
+            events: vec![Message::from_user("m", vec![Part::text(said)])],
+            session: [("seen".to_owned(), serde_json::json!(expect))].into(),
+        };
+        ThreadWrite {
+            record: ThreadRecord {
+                owner: owner.clone(),
+                context_id: id.clone(),
+                version: expect + 1,
+                created_at: self.now,
+                updated_at: self.now,
+                expires_at: self.at(86_400_000),
+                state_expires_at: self.at(3_600_000),
+                state,
+            },
+            expect,
+            write: self.write_id(),
+        }
+    }
+
+    /// A list of everything.
+    #[must_use]
+    pub const fn everything(&self) -> RecordQuery {
+        RecordQuery {
+            context_id: None,
+            state: None,
+            status_after: None,
+            after: None,
+            limit: 100,
+            count_limit: 1000,
+            now: self.now,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Tasks, threads and bytes in memory: the reference for every other store.
+//!
+//! It answers exactly what the traits promise, without clock, ids or tasks of
+//! its own, so that a simulation can drive it. Nothing survives the process.
+
+#[cfg(test)]
+mod tests;
+
+use super::{
+    Blobs, Committed, Expect, ListPosition, ReadTasks, ReadThreads, RecordPage, RecordQuery,
+    StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
+};
+use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord, Timestamp, WriteId};
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Writes of a thread by which a store knows its own; a task keeps its own list.
+const THREAD_WRITES: usize = 4;
+
+/// A store in memory.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    tasks: BTreeMap<TaskKey, TaskRecord>,
+    /// The tasks as the list index knows them while it lags.
+    lagging: Option<BTreeMap<TaskKey, TaskRecord>>,
+    threads: BTreeMap<(Owner, ContextId), StoredThread>,
+    blobs: BTreeMap<String, Bytes>,
+}
+
+#[derive(Debug)]
+struct StoredThread {
+    record: ThreadRecord,
+    /// Newest last.
+    writes: Vec<WriteId>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops the list index where it is, as an index that lags behind, until
+    /// [`MemoryStore::catch_up_index`].
+    pub fn lag_index(&self) {
+        let mut shelf = self.shelf();
+        shelf.lagging = Some(shelf.tasks.clone());
+    }
+
+    /// Lets the list index show every task again.
+    pub fn catch_up_index(&self) {
+        self.shelf().lagging = None;
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        // Nothing that can panic runs between the changes of one commit, so a
+        // poisoned lock guards nothing half done.
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shelf {
+    /// Why the task's condition does not hold, if it does not.
+    fn refuse(&self, write: &TaskWrite, id: &WriteId) -> Option<Committed> {
+        let record = &write.record;
+        let Some(stored) = self.tasks.get(&record.key()) else {
+            return match write.expect {
+                Expect::Absent => None,
+                Expect::Version { .. } => Some(Committed::Conflict(None)),
+            };
+        };
+        let mine = stored.owner() == record.owner();
+        if mine && stored.was_written_by(id) {
+            return Some(Committed::Done);
+        }
+        let expired = stored.expired(write.now);
+        let holds = match write.expect {
+            Expect::Absent => expired,
+            Expect::Version { version, epoch } => {
+                mine && !expired && stored.version() == version && stored.epoch == epoch
+            }
+        };
+        if holds {
+            return None;
+        }
+        let current = (mine && !expired).then(|| Box::new(stored.clone()));
+        Some(Committed::Conflict(current))
+    }
+
+    fn thread_accepts(&self, write: &ThreadWrite) -> Accepts {
+        let stored = self.threads.get(&thread_key(&write.record));
+        if stored.is_some_and(|stored| stored.writes.contains(&write.write)) {
+            return Accepts::Already;
+        }
+        let version = stored.map_or(0, |stored| stored.record.version);
+        if version == write.expect {
+            Accepts::Now
+        } else {
+            Accepts::No
+        }
+    }
+
+    fn keep_thread(&mut self, write: &ThreadWrite) {
+        let key = thread_key(&write.record);
+        let before = self.threads.remove(&key);
+        let mut writes = before.map_or_else(Vec::new, |stored| stored.writes);
+        writes.push(write.write.clone());
+        let surplus = writes.len().saturating_sub(THREAD_WRITES);
+        writes.drain(..surplus);
+        let record = write.record.clone();
+        self.threads.insert(key, StoredThread { record, writes });
+    }
+}
+
+enum Accepts {
+    Now,
+    Already,
+    No,
+}
+
+fn thread_key(record: &ThreadRecord) -> (Owner, ContextId) {
+    (record.owner.clone(), record.context_id.clone())
+}
+
+#[async_trait]
+impl ReadTasks for MemoryStore {
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let shelf = self.shelf();
+        let stored = shelf.tasks.get(&TaskKey::new(owner, id));
+        Ok(stored
+            .filter(|record| record.owner() == owner && !record.expired(now))
+            .cloned())
+    }
+
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        let shelf = self.shelf();
+        let index = shelf.lagging.as_ref().unwrap_or(&shelf.tasks);
+        let mut found: Vec<ListPosition> = index
+            .values()
+            .filter(|record| query.matches(owner, record))
+            .map(ListPosition::of)
+            .collect();
+        found.sort_by(|a, b| b.cmp(a));
+        let matching = found.len().min(query.count_limit);
+        found.retain(|place| query.after.as_ref().is_none_or(|after| place < after));
+        let more = found.len() > query.limit;
+        found.truncate(query.limit);
+        let records = found
+            .iter()
+            .filter_map(|place| shelf.tasks.get(&TaskKey::new(owner, &place.task)))
+            .filter(|record| query.matches(owner, record))
+            .cloned()
+            .collect();
+        Ok(RecordPage {
+            records,
+            next: if more { found.pop() } else { None },
+            matching,
+        })
+    }
+}
+
+#[async_trait]
+impl WriteTasks for MemoryStore {
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        let id = write.checked_id()?;
+        stored::task_text(&write.record)?;
+        if let Some(thread) = &write.thread {
+            stored::state_text(&thread.record.state)?;
+        }
+        let mut shelf = self.shelf();
+        if let Some(answer) = shelf.refuse(write, id) {
+            return Ok(answer);
+        }
+        if let Some(thread) = &write.thread {
+            match shelf.thread_accepts(thread) {
+                Accepts::Now => shelf.keep_thread(thread),
+                Accepts::Already | Accepts::No => return Ok(Committed::ThreadConflict),
+            }
+        }
+        shelf.tasks.insert(write.record.key(), write.record.clone());
+        Ok(Committed::Done)
+    }
+}
+
+#[async_trait]
+impl ReadThreads for MemoryStore {
+    async fn load_thread(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+    ) -> Result<Option<ThreadRecord>, StoreError> {
+        let shelf = self.shelf();
+        let stored = shelf.threads.get(&(owner.clone(), id.clone()));
+        Ok(stored.map(|stored| stored.record.clone()))
+    }
+}
+
+#[async_trait]
+impl WriteThreads for MemoryStore {
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        stored::state_text(&write.record.state)?;
+        let mut shelf = self.shelf();
+        Ok(match shelf.thread_accepts(write) {
+            Accepts::Now => {
+                shelf.keep_thread(write);
+                true
+            }
+            Accepts::Already => true,
+            Accepts::No => false,
+        })
+    }
+}
+
+#[async_trait]
+impl Blobs for MemoryStore {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let mut shelf = self.shelf();
+        match shelf.blobs.get(key) {
+            Some(stored) if *stored == bytes => Ok(()),
+            Some(_) => Err(StoreError::Refused(format!(
+                "other bytes stand under `{key}`"
+            ))),
+            None => {
+                shelf.blobs.insert(key.to_owned(), bytes);
+                Ok(())
+            }
+        }
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.shelf().blobs.get(key).cloned())
+    }
+}

@@ -1,0 +1,154 @@
+//! The stored form of tasks and threads: JSON with compact member names.
+//!
+//! A store keeps what [`encode`] gives and reads it back with [`decode`]; an
+//! author's own store does the same. The form carries its version in `schema`.
+//! Unknown members are ignored, so that a record written by the next version
+//! can still be read; what does not read is an error, never a panic.
+
+mod content;
+mod task;
+mod thread;
+
+#[cfg(test)]
+mod tests;
+
+use super::{StoreError, ThreadRecord, ThreadState};
+use crate::task::TaskRecord;
+use serde_json::Value;
+
+/// The version of the stored form.
+pub const SCHEMA: u32 = 1;
+
+/// The largest record in its stored form, in bytes: what fits into a DynamoDB
+/// item (400 KB with keys, index and attribute names).
+pub const MAX_BYTES: usize = 399 * 1024;
+
+/// The deepest nesting of a record in its stored form. A JSON reader gives up
+/// at 128, and what cannot be read back must not be written.
+const MAX_DEPTH: usize = 120;
+
+/// The stored form of `record`.
+#[must_use]
+pub fn encode(record: &TaskRecord) -> Value {
+    // A form of plain values with text keys always is JSON.
+    serde_json::to_value(task::Stored::from(record)).unwrap_or_default()
+}
+
+/// The record of a stored form.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it is not a stored task of a known version.
+pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
+    serde_json::from_value::<task::Stored>(value)
+        .map_err(corrupt)?
+        .into_record()
+}
+
+/// The stored form of `record`.
+#[must_use]
+pub fn encode_thread(record: &ThreadRecord) -> Value {
+    serde_json::to_value(thread::Stored::from(record)).unwrap_or_default()
+}
+
+/// The thread of a stored form.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it is not a stored thread of a known version.
+pub fn decode_thread(value: Value) -> Result<ThreadRecord, StoreError> {
+    serde_json::from_value::<thread::Stored>(value)
+        .map_err(corrupt)?
+        .into_record()
+}
+
+/// The stored form of `record` as text.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] when no store may take it: longer than
+/// [`MAX_BYTES`], or nested more deeply than a reader follows.
+pub fn task_text(record: &TaskRecord) -> Result<String, StoreError> {
+    checked(
+        serde_json::to_string(&task::Stored::from(record))
+            .map_err(|error| StoreError::Refused(error.to_string()))?,
+    )
+}
+
+/// The record of a stored text.
+///
+/// # Errors
+/// [`StoreError::Corrupt`], as [`decode`].
+pub fn task_of_text(text: &str) -> Result<TaskRecord, StoreError> {
+    serde_json::from_str::<task::Stored>(text)
+        .map_err(corrupt)?
+        .into_record()
+}
+
+/// The stored form of a conversation's state as text, apart from its thread.
+///
+/// # Errors
+/// [`StoreError::TooLarge`], as [`task_text`].
+pub fn state_text(state: &ThreadState) -> Result<String, StoreError> {
+    checked(
+        serde_json::to_string(&thread::State::from(state))
+            .map_err(|error| StoreError::Refused(error.to_string()))?,
+    )
+}
+
+/// The state of a stored text.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it is not one.
+pub fn state_of_text(text: &str) -> Result<ThreadState, StoreError> {
+    serde_json::from_str::<thread::State>(text)
+        .map_err(corrupt)?
+        .into_state()
+}
+
+fn checked(text: String) -> Result<String, StoreError> {
+    if text.len() > MAX_BYTES {
+        let length = text.len();
+        return Err(StoreError::TooLarge(format!(
+            "{length} bytes; {MAX_BYTES} are allowed"
+        )));
+    }
+    if depth(&text) > MAX_DEPTH {
+        return Err(StoreError::TooLarge(format!(
+            "nested more than {MAX_DEPTH} levels deep"
+        )));
+    }
+    Ok(text)
+}
+
+/// The deepest nesting of a JSON text.
+fn depth(text: &str) -> usize {
+    let (mut level, mut deepest) = (0_usize, 0);
+    let (mut quoted, mut escaped) = (false, false);
+    for byte in text.bytes() {
+        if quoted {
+            quoted = escaped || byte != b'"';
+            escaped = byte == b'\\' && !escaped;
+            continue;
+        }
+        match byte {
+            b'"' => quoted = true,
+            b'{' | b'[' => {
+                level += 1;
+                deepest = deepest.max(level);
+            }
+            b'}' | b']' => level = level.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn corrupt(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(error.to_string())
+}
+
+fn known(schema: u32) -> Result<(), StoreError> {
+    if schema == SCHEMA {
+        Ok(())
+    } else {
+        Err(corrupt(format_args!("unknown schema {schema}")))
+    }
+}

@@ -1,0 +1,295 @@
+//! Messages, parts, artifacts and events in their stored form.
+
+use super::{StoreError, corrupt};
+use crate::task::{
+    self, ArtifactUpdate, ContextId, Event, EventId, LoggedEvent, Metadata, Role, StatusUpdate,
+    TaskId, TaskState, Timestamp,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Message {
+    i: String,
+    r: Speaker,
+    p: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    c: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    t: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rf: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    x: Vec<String>,
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    m: Metadata,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Speaker {
+    #[serde(rename = "u")]
+    User,
+    #[serde(rename = "a")]
+    Agent,
+}
+
+impl From<&task::Message> for Message {
+    fn from(message: &task::Message) -> Self {
+        Self {
+            i: message.id.clone(),
+            r: match message.role {
+                Role::User => Speaker::User,
+                Role::Agent => Speaker::Agent,
+            },
+            p: message.parts.iter().map(Part::from).collect(),
+            c: message.context_id.as_ref().map(ToString::to_string),
+            t: message.task_id.as_ref().map(ToString::to_string),
+            rf: message.reference_task_ids.clone(),
+            x: message.extensions.clone(),
+            m: message.metadata.clone(),
+        }
+    }
+}
+
+impl Message {
+    pub(super) fn into_message(self) -> Result<task::Message, StoreError> {
+        Ok(task::Message {
+            id: self.i,
+            role: match self.r {
+                Speaker::User => Role::User,
+                Speaker::Agent => Role::Agent,
+            },
+            parts: all(self.p, Part::into_part)?,
+            context_id: self.c.map(ContextId::parse).transpose().map_err(corrupt)?,
+            task_id: self.t.map(TaskId::parse).transpose().map_err(corrupt)?,
+            reference_task_ids: self.rf,
+            extensions: self.x,
+            metadata: self.m,
+        })
+    }
+}
+
+/// Turns every item over, or gives the first error.
+pub(super) fn all<S, T>(
+    items: Vec<S>,
+    turn: impl Fn(S) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    items.into_iter().map(turn).collect()
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Part {
+    c: Content,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    f: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    t: Option<String>,
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    m: Metadata,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Content {
+    #[serde(rename = "t")]
+    Text(String),
+    /// Base64 with padding.
+    #[serde(rename = "r")]
+    Raw(String),
+    #[serde(rename = "u")]
+    Url(String),
+    #[serde(rename = "d")]
+    Data(Value),
+    #[serde(rename = "b")]
+    Stored { k: String, n: u64, h: String },
+}
+
+impl From<&task::Part> for Part {
+    fn from(part: &task::Part) -> Self {
+        Self {
+            c: match &part.content {
+                task::PartContent::Text(text) => Content::Text(text.clone()),
+                task::PartContent::Raw(bytes) => Content::Raw(STANDARD.encode(bytes)),
+                task::PartContent::Url(url) => Content::Url(url.clone()),
+                task::PartContent::Data(data) => Content::Data(data.clone()),
+                task::PartContent::Stored(blob) => Content::Stored {
+                    k: blob.key.clone(),
+                    n: blob.size,
+                    h: blob.sha256.clone(),
+                },
+            },
+            f: part.filename.clone(),
+            t: part.media_type.clone(),
+            m: part.metadata.clone(),
+        }
+    }
+}
+
+impl Part {
+    fn into_part(self) -> Result<task::Part, StoreError> {
+        Ok(task::Part {
+            content: match self.c {
+                Content::Text(text) => task::PartContent::Text(text),
+                Content::Raw(text) => {
+                    task::PartContent::Raw(STANDARD.decode(text).map_err(corrupt)?.into())
+                }
+                Content::Url(url) => task::PartContent::Url(url),
+                Content::Data(data) => task::PartContent::Data(data),
+                Content::Stored { k, n, h } => task::PartContent::Stored(task::Blob {
+                    key: k,
+                    size: n,
+                    sha256: h,
+                }),
+            },
+            filename: self.f,
+            media_type: self.t,
+            metadata: self.m,
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Artifact {
+    i: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    n: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    d: Option<String>,
+    p: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    x: Vec<String>,
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    m: Metadata,
+}
+
+impl From<&task::Artifact> for Artifact {
+    fn from(artifact: &task::Artifact) -> Self {
+        Self {
+            i: artifact.id.clone(),
+            n: artifact.name.clone(),
+            d: artifact.description.clone(),
+            p: artifact.parts.iter().map(Part::from).collect(),
+            x: artifact.extensions.clone(),
+            m: artifact.metadata.clone(),
+        }
+    }
+}
+
+impl Artifact {
+    pub(super) fn into_artifact(self) -> Result<task::Artifact, StoreError> {
+        Ok(task::Artifact {
+            id: self.i,
+            name: self.n,
+            description: self.d,
+            parts: all(self.p, Part::into_part)?,
+            extensions: self.x,
+            metadata: self.m,
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Status {
+    s: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    m: Option<Message>,
+    t: i64,
+}
+
+impl From<&task::Status> for Status {
+    fn from(status: &task::Status) -> Self {
+        Self {
+            s: status.state.as_str().to_owned(),
+            m: status.message.as_ref().map(Message::from),
+            t: status.timestamp.as_millis(),
+        }
+    }
+}
+
+impl Status {
+    pub(super) fn into_status(self) -> Result<task::Status, StoreError> {
+        Ok(task::Status {
+            state: state(&self.s)?,
+            message: self.m.map(Message::into_message).transpose()?,
+            timestamp: Timestamp::from_millis(self.t),
+        })
+    }
+}
+
+pub(super) fn state(name: &str) -> Result<TaskState, StoreError> {
+    TaskState::parse(name).ok_or_else(|| corrupt(format_args!("unknown state `{name}`")))
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Logged {
+    i: String,
+    n: u64,
+    e: Shown,
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    m: Metadata,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Shown {
+    #[serde(rename = "s")]
+    Status(Status),
+    #[serde(rename = "a")]
+    Artifact {
+        a: Artifact,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        p: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        l: bool,
+    },
+}
+
+impl From<&LoggedEvent> for Logged {
+    fn from(logged: &LoggedEvent) -> Self {
+        let (e, m) = match &logged.event {
+            Event::Status(update) => (
+                Shown::Status(Status::from(&update.status)),
+                &update.metadata,
+            ),
+            Event::Artifact(update) => (
+                Shown::Artifact {
+                    a: Artifact::from(&update.artifact),
+                    p: update.append,
+                    l: update.last_chunk,
+                },
+                &update.metadata,
+            ),
+        };
+        Self {
+            i: logged.id.to_string(),
+            n: logged.seq,
+            e,
+            m: m.clone(),
+        }
+    }
+}
+
+impl Logged {
+    pub(super) fn into_logged(self) -> Result<LoggedEvent, StoreError> {
+        let event = match self.e {
+            Shown::Status(status) => Event::Status(StatusUpdate {
+                status: status.into_status()?,
+                metadata: self.m,
+            }),
+            Shown::Artifact { a, p, l } => Event::Artifact(ArtifactUpdate {
+                artifact: a.into_artifact()?,
+                append: p,
+                last_chunk: l,
+                metadata: self.m,
+            }),
+        };
+        Ok(LoggedEvent {
+            id: event_id(&self.i)?,
+            seq: self.n,
+            event,
+        })
+    }
+}
+
+pub(super) fn event_id(text: &str) -> Result<EventId, StoreError> {
+    text.parse().map_err(corrupt)
+}

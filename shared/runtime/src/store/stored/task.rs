@@ -1,0 +1,208 @@
+//! A task in its stored form.
+
+use super::content::{self, Artifact, Logged, Message, Status, all};
+use super::{SCHEMA, StoreError, corrupt, known};
+use crate::task::{
+    ContextId, Generation, Metadata, NewTask, Owner, Saved as SavedValues, SavedSlot, SkillId,
+    Subject, TaskId, TaskRecord, TenantId, Timestamp, Transition, WriteId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Stored {
+    schema: u32,
+    id: String,
+    tenant: String,
+    subject: String,
+    ctx: String,
+    #[serde(rename = "gen")]
+    generation: String,
+    inc: String,
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    md: Metadata,
+    at: i64,
+    st: Status,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    skill: Option<String>,
+    v: u64,
+    e: u64,
+    turn: u32,
+    att: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lease: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dsp: Option<u64>,
+    w: Vec<String>,
+    tw: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    h: Vec<Message>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    a: Vec<Artifact>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    log: Vec<Logged>,
+    seq: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ev: Option<String>,
+    tr: Vec<(String, i64)>,
+    #[serde(default, skip_serializing_if = "Kept::is_empty")]
+    sv: Kept,
+    up: i64,
+    exp: i64,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Kept {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    o: Option<Slot>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    d: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    s: BTreeMap<String, Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Slot {
+    v: u32,
+    x: Value,
+}
+
+impl Kept {
+    fn is_empty(&self) -> bool {
+        self.o.is_none() && self.d.is_empty() && self.s.is_empty()
+    }
+}
+
+impl From<&SavedValues> for Kept {
+    fn from(saved: &SavedValues) -> Self {
+        Self {
+            o: saved.slot.as_ref().map(|slot| Slot {
+                v: slot.version,
+                x: slot.value.clone(),
+            }),
+            d: saved.data.clone(),
+            s: saved.steps.clone(),
+        }
+    }
+}
+
+impl From<Kept> for SavedValues {
+    fn from(kept: Kept) -> Self {
+        Self {
+            slot: kept.o.map(|slot| SavedSlot {
+                version: slot.v,
+                value: slot.x,
+            }),
+            data: kept.d,
+            steps: kept.s,
+        }
+    }
+}
+
+const fn generation_name(generation: Generation) -> &'static str {
+    match generation {
+        Generation::V01 => "0.1",
+        Generation::V03 => "0.3",
+        Generation::V10 => "1.0",
+    }
+}
+
+fn generation(name: &str) -> Result<Generation, StoreError> {
+    [Generation::V01, Generation::V03, Generation::V10]
+        .into_iter()
+        .find(|generation| generation_name(*generation) == name)
+        .ok_or_else(|| corrupt(format_args!("unknown generation `{name}`")))
+}
+
+impl From<&TaskRecord> for Stored {
+    fn from(record: &TaskRecord) -> Self {
+        Self {
+            schema: SCHEMA,
+            id: record.id.to_string(),
+            tenant: record.owner.tenant.to_string(),
+            subject: record.owner.subject.to_string(),
+            ctx: record.context_id.to_string(),
+            generation: generation_name(record.generation).to_owned(),
+            inc: record.incarnation.to_string(),
+            md: record.metadata.clone(),
+            at: record.created_at.as_millis(),
+            st: Status::from(record.status()),
+            skill: record.skill.as_ref().map(ToString::to_string),
+            v: record.version,
+            e: record.epoch,
+            turn: record.turn,
+            att: record.attempt,
+            lease: record.lease_until.map(Timestamp::as_millis),
+            dsp: record.dispatch,
+            w: record.write_ids.iter().map(ToString::to_string).collect(),
+            tw: record.turn_write.to_string(),
+            h: record.history.iter().map(Message::from).collect(),
+            a: record.artifacts.iter().map(Artifact::from).collect(),
+            log: record.log.iter().map(Logged::from).collect(),
+            seq: record.last_seq,
+            ev: record.last_event.map(|id| id.to_string()),
+            tr: record
+                .transitions
+                .iter()
+                .map(|step| (step.state.as_str().to_owned(), step.at.as_millis()))
+                .collect(),
+            sv: Kept::from(&record.saved),
+            up: record.updated_at.as_millis(),
+            exp: record.expires_at.as_millis(),
+        }
+    }
+}
+
+impl Stored {
+    pub(super) fn into_record(self) -> Result<TaskRecord, StoreError> {
+        known(self.schema)?;
+        let mut record = TaskRecord::create(NewTask {
+            id: TaskId::parse(self.id).map_err(corrupt)?,
+            owner: owner(self.tenant, self.subject)?,
+            context_id: ContextId::parse(self.ctx).map_err(corrupt)?,
+            generation: generation(&self.generation)?,
+            incarnation: WriteId::stored(self.inc),
+            metadata: self.md,
+            created_at: Timestamp::from_millis(self.at),
+        });
+        record.restore_status(self.st.into_status()?);
+        record.skill = self
+            .skill
+            .map(SkillId::parse)
+            .transpose()
+            .map_err(corrupt)?;
+        record.version = self.v;
+        record.epoch = self.e;
+        record.turn = self.turn;
+        record.attempt = self.att;
+        record.lease_until = self.lease.map(Timestamp::from_millis);
+        record.dispatch = self.dsp;
+        record.write_ids = self.w.into_iter().map(WriteId::stored).collect();
+        record.turn_write = WriteId::stored(self.tw);
+        record.history = all(self.h, Message::into_message)?;
+        record.artifacts = all(self.a, Artifact::into_artifact)?;
+        record.log = all(self.log, Logged::into_logged)?;
+        record.last_seq = self.seq;
+        record.last_event = self.ev.as_deref().map(content::event_id).transpose()?;
+        record.transitions = all(self.tr, transition)?;
+        record.saved = self.sv.into();
+        record.updated_at = Timestamp::from_millis(self.up);
+        record.expires_at = Timestamp::from_millis(self.exp);
+        Ok(record)
+    }
+}
+
+fn transition((name, at): (String, i64)) -> Result<Transition, StoreError> {
+    Ok(Transition {
+        state: content::state(&name)?,
+        at: Timestamp::from_millis(at),
+    })
+}
+
+pub(super) fn owner(tenant: String, subject: String) -> Result<Owner, StoreError> {
+    Ok(Owner {
+        tenant: TenantId::parse(tenant).map_err(corrupt)?,
+        subject: Subject::parse(subject).map_err(corrupt)?,
+    })
+}

@@ -1,0 +1,242 @@
+use super::*;
+use crate::task::{
+    Artifact, ArtifactUpdate, Blob, Change, ContextId, Generation, Message, Metadata, NewTask,
+    Owner, Part, PartContent, SavedSlot, SkillId, Subject, TaskId, TenantId, Timestamp, WriteId,
+};
+use serde_json::json;
+
+fn owner() -> Owner {
+    Owner {
+        tenant: TenantId::parse("acme").unwrap(),
+        subject: Subject::parse("a#n\u{1F600}n").unwrap(),
+    }
+}
+
+fn said(parts: Vec<Part>) -> Message {
+    let mut message = Message::from_agent("m-1", parts);
+    message.context_id = Some(ContextId::parse("c:1").unwrap());
+    message.task_id = Some(TaskId::parse("t:1").unwrap());
+    message.reference_task_ids = vec!["any text".to_owned()];
+    message.extensions = vec!["https://x".to_owned()];
+    message.metadata = meta();
+    message
+}
+
+fn meta() -> Metadata {
+    let mut metadata = Metadata::new();
+    metadata.insert(
+        "k".to_owned(),
+        json!({"n": null, "f": 0.1, "s": "\u{0}\u{2028}"}),
+    );
+    metadata
+}
+
+fn every_part() -> Vec<Part> {
+    let mut raw = Part::new(PartContent::Raw(vec![0, 255, 1].into()));
+    raw.filename = Some("a.bin".to_owned());
+    raw.media_type = Some("application/x".to_owned());
+    raw.metadata = meta();
+    vec![
+        Part::text(""),
+        raw,
+        Part::new(PartContent::Url("https://x/y".to_owned())),
+        Part::data(Value::Null),
+        Part::data(json!([1.5, {"a": [true]}])),
+        Part::new(PartContent::Stored(Blob {
+            key: "v1/k".to_owned(),
+            size: u64::MAX,
+            sha256: "00".to_owned(),
+        })),
+    ]
+}
+
+/// A record with every member in use.
+fn full() -> TaskRecord {
+    let at = Timestamp::from_millis(5);
+    let mut record = TaskRecord::create(NewTask {
+        id: TaskId::parse("order:1").unwrap(),
+        owner: owner(),
+        context_id: ContextId::made_of(9),
+        generation: Generation::V03,
+        incarnation: WriteId::made_of(1),
+        metadata: meta(),
+        created_at: at,
+    })
+    .next(
+        every_change(at),
+        WriteId::made_of(2),
+        at,
+        Timestamp::from_millis(i64::MAX),
+    )
+    .unwrap();
+    record.lease_until = Some(Timestamp::from_millis(-1));
+    record.dispatch = Some(7);
+    record.epoch = 4;
+    record
+}
+
+fn every_change(at: Timestamp) -> Vec<Change> {
+    let slot = SavedSlot {
+        version: 3,
+        value: json!({"q": 1}),
+    };
+    let update = ArtifactUpdate {
+        artifact: Artifact {
+            id: "a-1".to_owned(),
+            name: Some("report".to_owned()),
+            description: Some("d".to_owned()),
+            parts: every_part(),
+            extensions: vec!["https://e".to_owned()],
+            metadata: meta(),
+        },
+        append: true,
+        last_chunk: true,
+        metadata: meta(),
+    };
+    vec![
+        Change::Accept {
+            message: said(every_part()),
+        },
+        Change::Pin(SkillId::parse("echo").unwrap()),
+        Change::Start { lease_until: at },
+        Change::Artifact(update),
+        Change::Update {
+            message: Some(said(vec![Part::text("…")])),
+            metadata: meta(),
+        },
+        Change::Save {
+            key: "k".to_owned(),
+            value: Value::Null,
+        },
+        Change::Step {
+            key: "s#1".to_owned(),
+            value: json!(1),
+        },
+        Change::AskInput {
+            message: said(vec![Part::text("?")]),
+            slot,
+        },
+    ]
+}
+
+#[test]
+fn a_record_reads_back_as_it_was_written() {
+    let record = full();
+    assert_eq!(decode(encode(&record)).unwrap(), record);
+    let text = task_text(&record).unwrap();
+    assert_eq!(task_of_text(&text).unwrap(), record);
+    assert_eq!(
+        serde_json::from_str::<Value>(&text).unwrap(),
+        encode(&record)
+    );
+}
+
+#[test]
+fn a_thread_reads_back_as_it_was_written() {
+    let at = Timestamp::from_millis(5);
+    let thread = ThreadRecord {
+        owner: owner(),
+        context_id: ContextId::made_of(9),
+        version: 3,
+        created_at: at,
+        updated_at: at,
+        expires_at: at,
+        state_expires_at: at,
+        state: ThreadState {
+            events: vec![said(every_part())],
+            session: [("k".to_owned(), json!(null))].into(),
+        },
+    };
+    assert_eq!(decode_thread(encode_thread(&thread)).unwrap(), thread);
+    let text = state_text(&thread.state).unwrap();
+    assert_eq!(state_of_text(&text).unwrap(), thread.state);
+}
+
+#[test]
+fn members_of_a_later_version_are_ignored() {
+    let record = full();
+    let mut value = encode(&record);
+    value["new"] = json!({"x": 1});
+    value["st"]["new"] = json!(1);
+    value["h"][0]["p"][0]["new"] = json!(1);
+    assert_eq!(decode(value).unwrap(), record);
+}
+
+/// Every value a member can be broken into.
+fn breaks() -> [Value; 6] {
+    [
+        Value::Null,
+        json!(-1),
+        json!(1.5),
+        json!("\u{0}#/ "),
+        json!([]),
+        json!({}),
+    ]
+}
+
+/// Calls `visit` with `value` broken at every place, one at a time.
+fn broken(value: &Value, visit: &mut dyn FnMut(Value)) {
+    match value {
+        Value::Object(members) => {
+            for (name, inner) in members {
+                let mut gone = members.clone();
+                gone.remove(name);
+                visit(Value::Object(gone));
+                broken(inner, &mut |bad| {
+                    let mut changed = members.clone();
+                    changed.insert(name.clone(), bad);
+                    visit(Value::Object(changed));
+                });
+            }
+        }
+        Value::Array(items) => {
+            for (place, inner) in items.iter().enumerate() {
+                broken(inner, &mut |bad| {
+                    let mut changed = items.clone();
+                    changed[place] = bad;
+                    visit(Value::Array(changed));
+                });
+            }
+        }
+        _ => {}
+    }
+    for bad in breaks() {
+        visit(bad);
+    }
+}
+
+#[test]
+fn a_damaged_record_is_an_error_and_never_a_panic() {
+    let mut errors = 0;
+    broken(&encode(&full()), &mut |bad| {
+        if let Err(error) = decode(bad) {
+            assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+            errors += 1;
+        }
+    });
+    assert!(errors > 100, "{errors}");
+}
+
+#[test]
+fn a_record_of_an_unknown_schema_is_corrupt() {
+    let mut value = encode(&full());
+    value["schema"] = json!(2);
+    assert!(matches!(decode(value), Err(StoreError::Corrupt(_))));
+    assert!(matches!(task_of_text("{"), Err(StoreError::Corrupt(_))));
+}
+
+#[test]
+fn what_could_not_be_read_back_is_not_written() {
+    let nested = |levels: usize| {
+        let mut record = full();
+        let deep = (0..levels).fold(json!("}]\\\""), |inner, _| json!([inner]));
+        record.history = vec![Message::from_agent("m", vec![Part::data(deep)])];
+        record
+    };
+    let fits = nested(100);
+    assert_eq!(task_of_text(&task_text(&fits).unwrap()).unwrap(), fits);
+    assert!(matches!(
+        task_text(&nested(124)),
+        Err(StoreError::TooLarge(_))
+    ));
+}

@@ -1,0 +1,86 @@
+//! A conversation in its stored form.
+
+use super::content::{Message, all};
+use super::task::owner;
+use super::{SCHEMA, StoreError, corrupt, known};
+use crate::store::{ThreadRecord, ThreadState};
+use crate::task::{ContextId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Stored {
+    schema: u32,
+    tenant: String,
+    subject: String,
+    ctx: String,
+    v: u64,
+    at: i64,
+    up: i64,
+    exp: i64,
+    sexp: i64,
+    st: State,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct State {
+    schema: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    e: Vec<Message>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    s: BTreeMap<String, Value>,
+}
+
+impl From<&ThreadState> for State {
+    fn from(state: &ThreadState) -> Self {
+        Self {
+            schema: SCHEMA,
+            e: state.events.iter().map(Message::from).collect(),
+            s: state.session.clone(),
+        }
+    }
+}
+
+impl State {
+    pub(super) fn into_state(self) -> Result<ThreadState, StoreError> {
+        known(self.schema)?;
+        Ok(ThreadState {
+            events: all(self.e, Message::into_message)?,
+            session: self.s,
+        })
+    }
+}
+
+impl From<&ThreadRecord> for Stored {
+    fn from(record: &ThreadRecord) -> Self {
+        Self {
+            schema: SCHEMA,
+            tenant: record.owner.tenant.to_string(),
+            subject: record.owner.subject.to_string(),
+            ctx: record.context_id.to_string(),
+            v: record.version,
+            at: record.created_at.as_millis(),
+            up: record.updated_at.as_millis(),
+            exp: record.expires_at.as_millis(),
+            sexp: record.state_expires_at.as_millis(),
+            st: State::from(&record.state),
+        }
+    }
+}
+
+impl Stored {
+    pub(super) fn into_record(self) -> Result<ThreadRecord, StoreError> {
+        known(self.schema)?;
+        Ok(ThreadRecord {
+            owner: owner(self.tenant, self.subject)?,
+            context_id: ContextId::parse(self.ctx).map_err(corrupt)?,
+            version: self.v,
+            created_at: Timestamp::from_millis(self.at),
+            updated_at: Timestamp::from_millis(self.up),
+            expires_at: Timestamp::from_millis(self.exp),
+            state_expires_at: Timestamp::from_millis(self.sexp),
+            state: self.st.into_state()?,
+        })
+    }
+}
