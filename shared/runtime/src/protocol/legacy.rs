@@ -21,6 +21,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 #[cfg(test)]
+pub(crate) mod samples;
+#[cfg(test)]
 mod tests;
 
 /// Task metadata: the last state changes, oldest first. Cards of these

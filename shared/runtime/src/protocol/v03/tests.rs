@@ -1,1 +1,248 @@
+use super::*;
+use crate::protocol::legacy::samples::{artifact, chunk, fields, full_task, status, status_change};
+use crate::task::Metadata;
+use serde_json::json;
 
+fn message() -> Value {
+    json!({"messageId": "m-1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]})
+}
+
+fn with(configuration: &Value) -> Value {
+    json!({"message": message(), "configuration": configuration})
+}
+
+#[test]
+fn a_send_is_read_with_everything_it_says() {
+    let sent = decode_send(&json!({
+        "message": {
+            "kind": "message",
+            "messageId": "m-1",
+            "role": "user",
+            "parts": [
+                {"kind": "text", "text": "hi"},
+                {"kind": "file", "file": {"name": "a", "mimeType": "image/png", "uri": "u"}},
+            ],
+            "taskId": "t-1",
+            "contextId": "c-1",
+            "referenceTaskIds": ["t-0"],
+            "extensions": ["urn:x"],
+            "metadata": {"k": 1},
+            "unknown": true,
+        },
+        "configuration": {
+            "acceptedOutputModes": ["text/plain"],
+            "historyLength": 3,
+            "blocking": false,
+            "pushNotificationConfig": {"url": "https://x.example/hook", "token": "t"},
+        },
+        "metadata": {"a2a-lambda/skillId": "s"},
+    }))
+    .unwrap();
+    let file = Part {
+        filename: Some("a".to_owned()),
+        media_type: Some("image/png".to_owned()),
+        ..Part::new(crate::task::PartContent::Url("u".to_owned()))
+    };
+    let expected = SendCommand {
+        message: Message {
+            context_id: ContextId::parse("c-1").ok(),
+            task_id: TaskId::parse("t-1").ok(),
+            reference_task_ids: vec!["t-0".to_owned()],
+            extensions: vec!["urn:x".to_owned()],
+            metadata: Metadata::from_iter([("k".to_owned(), json!(1))]),
+            ..Message::from_user("m-1", vec![Part::text("hi"), file])
+        },
+        client_task_id: None,
+        mode: SendMode::Immediate,
+        history_length: 3,
+        accepted_output_modes: vec!["text/plain".to_owned()],
+        push: Some(PushOffer {
+            url: "https://x.example/hook".to_owned(),
+        }),
+        metadata: Metadata::from_iter([("a2a-lambda/skillId".to_owned(), json!("s"))]),
+        generation: Generation::V03,
+    };
+    assert_eq!(sent, expected);
+}
+
+#[test]
+fn a_send_without_configuration_waits_and_gives_all_history() {
+    for params in [
+        json!({"message": message()}),
+        with(&json!({})),
+        with(&json!({"blocking": null, "historyLength": null})),
+        with(&json!({"blocking": true, "historyLength": 1000})),
+    ] {
+        let sent = decode_send(&params).unwrap();
+        assert_eq!(sent.mode, SendMode::Blocking, "{params}");
+        assert_eq!(sent.history_length, 100, "{params}");
+    }
+}
+
+#[test]
+fn a_faulty_send_is_refused_by_field() {
+    let parts = |count: usize| {
+        let parts = vec![json!({"text": "x"}); count];
+        json!({"message": {"messageId": "m", "role": "user", "parts": parts}})
+    };
+    let changed = |name: &str, value: Value| {
+        let mut message = message();
+        message[name] = value;
+        json!({"message": message})
+    };
+    for (params, expected) in [
+        (json!({}), vec!["message"]),
+        (json!({"": "x"}), vec!["message"]),
+        (json!({"message": "hi"}), vec!["message"]),
+        (
+            json!({"message": {}}),
+            vec!["message.messageId", "message.role", "message.parts"],
+        ),
+        (changed("messageId", json!("")), vec!["message.messageId"]),
+        (changed("role", json!("agent")), vec!["message.role"]),
+        (changed("kind", json!("task")), vec!["message.kind"]),
+        (changed("taskId", json!("")), vec!["message.taskId"]),
+        (changed("metadata", json!([])), vec!["message.metadata"]),
+        (changed("parts", json!({})), vec!["message.parts"]),
+        (parts(0), vec!["message.parts"]),
+        (parts(65), vec!["message.parts"]),
+        (
+            with(&json!({
+                "historyLength": -1,
+                "blocking": "no",
+                "acceptedOutputModes": ["a", 1],
+                "pushNotificationConfig": {},
+            })),
+            vec![
+                "configuration.blocking",
+                "configuration.historyLength",
+                "configuration.acceptedOutputModes[1]",
+                "configuration.pushNotificationConfig.url",
+            ],
+        ),
+    ] {
+        assert_eq!(fields(decode_send(&params)), expected, "{params}");
+    }
+    assert!(decode_send(&parts(64)).is_ok());
+}
+
+#[test]
+fn faults_of_message_and_configuration_come_together() {
+    let params = json!({"message": {"messageId": "m"}, "configuration": 1});
+    let mut found = fields(decode_send(&params));
+    found.sort();
+    assert_eq!(found, ["configuration", "message.parts", "message.role"]);
+}
+
+#[test]
+fn a_task_is_asked_for_by_its_id() {
+    let query = decode_get(&json!({"id": "t-1"})).unwrap();
+    assert_eq!((query.id.as_str(), query.history_length), ("t-1", 100));
+    let query = decode_get(&json!({"id": "t-1", "historyLength": 0})).unwrap();
+    assert_eq!(query.history_length, 0);
+    let cancel = decode_cancel(&json!({"id": "t-1", "metadata": {"k": 1}})).unwrap();
+    assert_eq!(Value::from(cancel.metadata), json!({"k": 1}));
+    let last = EventId { version: 3, n: 1 };
+    let subscribe = decode_subscribe(&json!({"id": "t-1"}), Some(last)).unwrap();
+    assert_eq!(subscribe.last_event, Some(last));
+
+    assert_eq!(
+        fields(decode_get(&json!({"historyLength": -1}))),
+        ["historyLength", "id"]
+    );
+    assert_eq!(fields(decode_cancel(&json!({"id": 1}))), ["id"]);
+    assert_eq!(fields(decode_subscribe(&json!({}), None)), ["id"]);
+}
+
+#[test]
+fn a_task_is_written_with_its_kind() {
+    let mut task = full_task();
+    task.transitions.clear();
+    assert_eq!(
+        encode_sent(&Sent::Task(Box::new(task))),
+        json!({
+            "kind": "task",
+            "id": "t-1",
+            "contextId": "c-1",
+            "status": {
+                "state": "completed",
+                "timestamp": "2026-05-28T20:26:40.000Z",
+                "message": {
+                    "kind": "message",
+                    "messageId": "m-2",
+                    "role": "agent",
+                    "parts": [{"kind": "text", "text": "bye"}],
+                    "taskId": "t-1",
+                    "contextId": "c-1",
+                },
+            },
+            "artifacts": [{
+                "artifactId": "a-1",
+                "name": "report",
+                "parts": [{"kind": "text", "text": "done"}],
+            }],
+            "history": [{
+                "kind": "message",
+                "messageId": "m-1",
+                "role": "user",
+                "parts": [{"kind": "text", "text": "hello"}],
+                "contextId": "c-1",
+                "referenceTaskIds": ["t-0"],
+            }],
+            "metadata": {"tag": "x"},
+        })
+    );
+}
+
+#[test]
+fn a_message_is_written_with_its_kind() {
+    let message = Message::from_agent("m-2", vec![Part::text("hi")]);
+    assert_eq!(
+        encode_sent(&Sent::Message(message)),
+        json!({
+            "kind": "message",
+            "messageId": "m-2",
+            "role": "agent",
+            "parts": [{"kind": "text", "text": "hi"}],
+        })
+    );
+}
+
+#[test]
+fn each_frame_has_its_kind_and_the_last_one_says_so() {
+    let frame = status_change(status(TaskState::Working, None), false);
+    assert_eq!(
+        encode_frame(&frame),
+        Some(json!({
+            "kind": "status-update",
+            "taskId": "t-1",
+            "contextId": "c-1",
+            "status": {"state": "working", "timestamp": "2026-05-28T20:26:40.000Z"},
+            "final": false,
+            "metadata": {"a2a-lambda/restarted": true},
+        }))
+    );
+    let frame = status_change(status(TaskState::Completed, None), true);
+    assert_eq!(encode_frame(&frame).unwrap()["final"], true);
+    assert_eq!(
+        encode_frame(&chunk(artifact("a-1", "x", "1"), false, true)),
+        Some(json!({
+            "kind": "artifact-update",
+            "taskId": "t-1",
+            "contextId": "c-1",
+            "artifact": {"artifactId": "a-1", "name": "x", "parts": [{"kind": "text", "text": "1"}]},
+            "append": false,
+            "lastChunk": true,
+        }))
+    );
+    assert_eq!(encode_frame(&Frame::KeepAlive), None);
+    assert_eq!(encode_frame(&Frame::Refused(Refusal::Internal)), None);
+}
+
+#[test]
+fn a_resumed_stream_shows_the_status_and_nothing_later() {
+    let frame = Frame::Resumed(Box::new(full_task()));
+    let shown = encode_frame(&frame).unwrap();
+    let members: Vec<&String> = shown.as_object().unwrap().keys().collect();
+    assert_eq!(members, ["contextId", "id", "kind", "status"]);
+}

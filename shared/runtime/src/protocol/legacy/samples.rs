@@ -1,0 +1,118 @@
+//! Values which the tests of the older generations write and read.
+
+use crate::task::{
+    Artifact, ArtifactUpdate, ContextId, Event, EventId, Frame, Generation, LoggedEvent, Message,
+    Metadata, Part, Refusal, Status, StatusUpdate, Task, TaskId, TaskState, Timestamp, Transition,
+};
+use serde_json::Value;
+
+pub(crate) fn task_id() -> TaskId {
+    TaskId::parse("t-1").unwrap()
+}
+
+pub(crate) fn context_id() -> ContextId {
+    ContextId::parse("c-1").unwrap()
+}
+
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::from_millis(1_780_000_000_000 + second * 1000)
+}
+
+pub(crate) fn status(state: TaskState, text: Option<&str>) -> Status {
+    Status {
+        state,
+        message: text.map(|text| Message::from_agent("m-2", vec![Part::text(text)])),
+        timestamp: at(0),
+    }
+}
+
+pub(crate) fn task(status: Status) -> Task {
+    Task {
+        id: task_id(),
+        context_id: context_id(),
+        generation: Generation::V03,
+        status,
+        artifacts: None,
+        history: None,
+        metadata: Metadata::new(),
+        transitions: Vec::new(),
+        last_event: None,
+    }
+}
+
+/// A completed task with everything a task can have.
+pub(crate) fn full_task() -> Task {
+    let question = Message {
+        context_id: Some(context_id()),
+        reference_task_ids: vec!["t-0".to_owned()],
+        ..Message::from_user("m-1", vec![Part::text("hello")])
+    };
+    Task {
+        artifacts: Some(vec![artifact("a-1", "report", "done")]),
+        history: Some(vec![question]),
+        metadata: Metadata::from_iter([("tag".to_owned(), Value::from("x"))]),
+        transitions: vec![
+            Transition {
+                state: TaskState::Submitted,
+                at: at(0),
+            },
+            Transition {
+                state: TaskState::AuthRequired,
+                at: at(1),
+            },
+        ],
+        ..task(status(TaskState::Completed, Some("bye")))
+    }
+}
+
+pub(crate) fn artifact(id: &str, name: &str, text: &str) -> Artifact {
+    Artifact {
+        id: id.to_owned(),
+        name: Some(name.to_owned()),
+        description: None,
+        parts: vec![Part::text(text)],
+        extensions: Vec::new(),
+        metadata: Metadata::new(),
+    }
+}
+
+pub(crate) fn chunk(artifact: Artifact, append: bool, last_chunk: bool) -> Frame {
+    let update = ArtifactUpdate {
+        artifact,
+        append,
+        last_chunk,
+        metadata: Metadata::new(),
+    };
+    event(Event::Artifact(update), false)
+}
+
+pub(crate) fn status_change(status: Status, last: bool) -> Frame {
+    let update = StatusUpdate {
+        status,
+        metadata: Metadata::from_iter([("a2a-lambda/restarted".to_owned(), Value::Bool(true))]),
+    };
+    event(Event::Status(update), last)
+}
+
+fn event(event: Event, last: bool) -> Frame {
+    Frame::Event {
+        task_id: task_id(),
+        context_id: context_id(),
+        event: LoggedEvent {
+            id: EventId { version: 1, n: 1 },
+            seq: 1,
+            event,
+        },
+        last,
+    }
+}
+
+/// The fields a refusal names.
+pub(crate) fn fields<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<String> {
+    match result {
+        Err(Refusal::InvalidParams { violations }) => {
+            violations.into_iter().map(|it| it.field).collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
