@@ -311,8 +311,8 @@ proptest! {
 
     #[test]
     fn no_input_is_more_than_refused(params in json_value(), part in json_value()) {
-        let message = json!({"messageId": "m", "role": "user", "parts": [part.clone()]});
-        for params in [&params, &json!({"id": "t", "message": message.clone()})] {
+        let message = json!({"messageId": "m", "role": "user", "parts": [part]});
+        for params in [&params, &json!({"id": "t", "message": message})] {
             let _ = v03::decode_send(params);
             let _ = rest::decode_send(params);
             let _ = v01::decode_send(params);

@@ -61,6 +61,25 @@ fn both_spellings_of_a_message_are_the_same_message() {
 }
 
 #[test]
+fn data_without_the_level_of_the_proto_is_the_data_itself() {
+    for (data, read_as) in [
+        (json!({"data": {"k": 1}}), json!({"k": 1})),
+        (json!({"data": {}}), json!({})),
+        (json!({"data": 5}), json!({"data": 5})),
+        (
+            json!({"data": {"k": 1}, "more": 2}),
+            json!({"data": {"k": 1}, "more": 2}),
+        ),
+        (json!({"k": 1}), json!({"k": 1})),
+        (json!({}), json!({})),
+    ] {
+        let message = json!({"messageId": "m", "role": "user", "content": [{"data": data}]});
+        let sent = decode_send(&json!({"message": message})).unwrap();
+        assert_eq!(sent.message.parts, [Part::data(read_as)], "{data}");
+    }
+}
+
+#[test]
 fn the_configuration_is_read_under_its_proto_names() {
     let message = json!({"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]});
     for configuration in [
