@@ -1,0 +1,251 @@
+//! The one table of errors.
+//!
+//! JSON-RPC errors are HTTP 200, except where the row says 401, 403, 413, 415,
+//! 429 or 503. `code` is that of 1.0 and 0.3; where 0.1 differs it stands in
+//! brackets (A2A 0.1 gives -32006 to -32011 other meanings).
+//!
+//! | refusal | code (0.1) | HTTP | status | reason |
+//! |---|---|---|---|---|
+//! | `TaskNotFound` | -32001 | 404 | `NOT_FOUND` | `TASK_NOT_FOUND` |
+//! | `TaskNotCancelable` | -32002 | 400 | `FAILED_PRECONDITION` | `TASK_NOT_CANCELABLE` |
+//! | `PushNotSupported` | -32003 | 400 | `FAILED_PRECONDITION` | `PUSH_NOTIFICATION_NOT_SUPPORTED` |
+//! | `UnsupportedOperation` | -32004 | 400 | `FAILED_PRECONDITION` | `UNSUPPORTED_OPERATION` |
+//! | `TaskFinished` | -32004 (-32009) | 400 | `FAILED_PRECONDITION` | `UNSUPPORTED_OPERATION` |
+//! | `TaskBusy` | -32004 (-32009) | 400 | `FAILED_PRECONDITION` | `TASK_BUSY` |
+//! | `ContentTypeNotSupported` | -32005 | 400 | `INVALID_ARGUMENT` | `CONTENT_TYPE_NOT_SUPPORTED` |
+//! | `UnsupportedMediaType` | -32005 | 415 | `INVALID_ARGUMENT` | `CONTENT_TYPE_NOT_SUPPORTED` |
+//! | `InvalidAgentResponse` | -32006 (-32603) | 500 | `INTERNAL` | `INVALID_AGENT_RESPONSE` |
+//! | `ExtendedCardNotConfigured` | -32007 (-32004) | 400 | `FAILED_PRECONDITION` | `EXTENDED_AGENT_CARD_NOT_CONFIGURED` |
+//! | `ExtensionSupportRequired` | -32008 (-32004) | 400 | `FAILED_PRECONDITION` | `EXTENSION_SUPPORT_REQUIRED` |
+//! | `VersionNotSupported` | -32009 | 400 | `FAILED_PRECONDITION` | `VERSION_NOT_SUPPORTED` |
+//! | `Parse` | -32700 | 400 | `INVALID_ARGUMENT` | `PARSE_ERROR` |
+//! | `InvalidRequest` | -32600 | 400 | `INVALID_ARGUMENT` | `INVALID_REQUEST` |
+//! | `MethodNotFound` | -32601 | 404 | `NOT_FOUND` | `METHOD_NOT_FOUND` |
+//! | `InvalidParams` | -32602 | 400 | `INVALID_ARGUMENT` | `INVALID_PARAMS` |
+//! | `Internal` | -32603 | 500 | `INTERNAL` | `INTERNAL_ERROR` |
+//! | `PayloadTooLarge` | -32600 | 413 | `INVALID_ARGUMENT` | `PAYLOAD_TOO_LARGE` |
+//! | `RateLimited` | -32029 (-32010) | 429 | `RESOURCE_EXHAUSTED` | `RATE_LIMITED` |
+//! | `Unauthenticated` | -32030 (-32007) | 401 | `UNAUTHENTICATED` | `UNAUTHENTICATED` |
+//! | `Forbidden` | -32031 (-32008) | 403 | `PERMISSION_DENIED` | `PERMISSION_DENIED` |
+//! | `ContextExpired` | -32602 | 400 | `FAILED_PRECONDITION` | `CONTEXT_EXPIRED` |
+//! | `StateTooLarge` | -32602 | 413 | `FAILED_PRECONDITION` | `STATE_TOO_LARGE` |
+//! | `IdempotencyKeyReused` | -32602 | 409 | `ABORTED` | `IDEMPOTENCY_KEY_REUSED` |
+//! | `Unavailable` | -32603 (-32011) | 503 | `UNAVAILABLE` | `UNAVAILABLE` |
+//!
+//! The reasons that A2A defines, from `TASK_NOT_FOUND` to
+//! `VERSION_NOT_SUPPORTED` without `TASK_BUSY`, are in the domain
+//! `a2a-protocol.org`, the others in ours, `a2a-lambda`.
+//! `VersionNotSupported` keeps -32009 in 0.1 too: who names a version in a
+//! header knows the number of the generation that made the header.
+
+use super::{Binding, Dialect};
+use crate::task::{Generation, Refusal};
+use serde_json::{Map, Value, json};
+
+/// The domain of the errors A2A defines (A2A 1.0 §10.6).
+const A2A: &str = "a2a-protocol.org";
+/// The domain of our own errors.
+const OURS: &str = "a2a-lambda";
+
+/// How a refusal is shown in one generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorRow {
+    /// The JSON-RPC code.
+    pub code: i32,
+    /// The HTTP status of the REST bindings.
+    pub status: u16,
+    /// The name of the `google.rpc` code.
+    pub rpc_status: &'static str,
+    /// The machine-readable reason.
+    pub reason: &'static str,
+    /// Who defines the reason.
+    pub domain: &'static str,
+}
+
+impl ErrorRow {
+    /// The row of `refusal` in `generation`.
+    #[must_use]
+    pub const fn of(refusal: &Refusal, generation: Generation) -> Self {
+        let row = row(refusal);
+        match generation {
+            Generation::V10 | Generation::V03 => row,
+            Generation::V01 => Self {
+                code: code_in_v01(refusal, row.code),
+                ..row
+            },
+        }
+    }
+
+    /// The HTTP status in a binding: JSON-RPC answers 200 except where a
+    /// gateway or client has to act on the status itself.
+    #[must_use]
+    pub const fn http_status(&self, binding: Binding) -> u16 {
+        match (binding, self.status) {
+            (Binding::Rest, status)
+            | (Binding::JsonRpc, status @ (401 | 403 | 413 | 415 | 429 | 503)) => status,
+            (Binding::JsonRpc, _) => 200,
+        }
+    }
+}
+
+const fn row(refusal: &Refusal) -> ErrorRow {
+    use Refusal as R;
+    const FAILED: &str = "FAILED_PRECONDITION";
+    const ARGUMENT: &str = "INVALID_ARGUMENT";
+    let (code, status, rpc_status, reason, domain) = match refusal {
+        R::TaskNotFound => (-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", A2A),
+        R::TaskNotCancelable { .. } => (-32002, 400, FAILED, "TASK_NOT_CANCELABLE", A2A),
+        R::PushNotSupported => (-32003, 400, FAILED, "PUSH_NOTIFICATION_NOT_SUPPORTED", A2A),
+        R::UnsupportedOperation { .. } | R::TaskFinished { .. } => {
+            (-32004, 400, FAILED, "UNSUPPORTED_OPERATION", A2A)
+        }
+        R::TaskBusy => (-32004, 400, FAILED, "TASK_BUSY", OURS),
+        R::ContentTypeNotSupported { .. } => {
+            (-32005, 400, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A)
+        }
+        R::UnsupportedMediaType => (-32005, 415, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A),
+        R::InvalidAgentResponse => (-32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE", A2A),
+        R::ExtendedCardNotConfigured => (
+            -32007,
+            400,
+            FAILED,
+            "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+            A2A,
+        ),
+        R::ExtensionSupportRequired { .. } => {
+            (-32008, 400, FAILED, "EXTENSION_SUPPORT_REQUIRED", A2A)
+        }
+        R::VersionNotSupported { .. } => (-32009, 400, FAILED, "VERSION_NOT_SUPPORTED", A2A),
+        R::Parse => (-32700, 400, ARGUMENT, "PARSE_ERROR", OURS),
+        R::InvalidRequest { .. } => (-32600, 400, ARGUMENT, "INVALID_REQUEST", OURS),
+        R::MethodNotFound => (-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND", OURS),
+        R::InvalidParams { .. } => (-32602, 400, ARGUMENT, "INVALID_PARAMS", OURS),
+        R::Internal => (-32603, 500, "INTERNAL", "INTERNAL_ERROR", OURS),
+        R::PayloadTooLarge { .. } => (-32600, 413, ARGUMENT, "PAYLOAD_TOO_LARGE", OURS),
+        R::RateLimited { .. } => (-32029, 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED", OURS),
+        R::Unauthenticated => (-32030, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", OURS),
+        R::Forbidden => (-32031, 403, "PERMISSION_DENIED", "PERMISSION_DENIED", OURS),
+        R::ContextExpired => (-32602, 400, FAILED, "CONTEXT_EXPIRED", OURS),
+        R::StateTooLarge { .. } => (-32602, 413, FAILED, "STATE_TOO_LARGE", OURS),
+        R::IdempotencyKeyReused => (-32602, 409, "ABORTED", "IDEMPOTENCY_KEY_REUSED", OURS),
+        R::Unavailable { .. } => (-32603, 503, "UNAVAILABLE", "UNAVAILABLE", OURS),
+    };
+    ErrorRow {
+        code,
+        status,
+        rpc_status,
+        reason,
+        domain,
+    }
+}
+
+/// The code in 0.1, where `code` is that of the later generations.
+const fn code_in_v01(refusal: &Refusal, code: i32) -> i32 {
+    use Refusal as R;
+    match refusal {
+        R::TaskFinished { .. } | R::TaskBusy => -32009,
+        R::InvalidAgentResponse => -32603,
+        R::ExtendedCardNotConfigured | R::ExtensionSupportRequired { .. } => -32004,
+        R::Unauthenticated => -32007,
+        R::Forbidden => -32008,
+        R::RateLimited { .. } => -32010,
+        R::Unavailable { .. } => -32011,
+        R::TaskNotFound
+        | R::TaskNotCancelable { .. }
+        | R::PushNotSupported
+        | R::UnsupportedOperation { .. }
+        | R::ContentTypeNotSupported { .. }
+        | R::UnsupportedMediaType
+        | R::VersionNotSupported { .. }
+        | R::Parse
+        | R::InvalidRequest { .. }
+        | R::MethodNotFound
+        | R::InvalidParams { .. }
+        | R::Internal
+        | R::PayloadTooLarge { .. }
+        | R::ContextExpired
+        | R::StateTooLarge { .. }
+        | R::IdempotencyKeyReused => code,
+    }
+}
+
+/// The error in the words of a dialect: the `error` member of a JSON-RPC
+/// answer, or the whole body of a REST answer.
+pub(super) fn body(refusal: &Refusal, dialect: Dialect) -> Value {
+    let row = ErrorRow::of(refusal, dialect.generation);
+    let details = details(refusal, &row);
+    let message = refusal.to_string();
+    match (dialect.binding, dialect.generation) {
+        (Binding::Rest, Generation::V10) => json!({"error": {
+            "code": row.status,
+            "status": row.rpc_status,
+            "message": message,
+            "details": details,
+        }}),
+        (Binding::JsonRpc, _) | (Binding::Rest, Generation::V03 | Generation::V01) => {
+            json!({"code": row.code, "message": message, "data": details})
+        }
+    }
+}
+
+/// The header which belongs to the refusal itself.
+pub(super) fn header(refusal: &Refusal) -> Option<(&'static str, String)> {
+    match refusal {
+        Refusal::RateLimited { retry_after } | Refusal::Unavailable { retry_after } => {
+            Some(("retry-after", retry_after.to_string()))
+        }
+        Refusal::Unauthenticated => Some(("www-authenticate", "Bearer".to_owned())),
+        _ => None,
+    }
+}
+
+/// Violations first, then the reason: the array of 1.0, given to the older
+/// generations too, whose `data` is free.
+fn details(refusal: &Refusal, row: &ErrorRow) -> Value {
+    let mut details = Vec::new();
+    if let Refusal::InvalidParams { violations } = refusal {
+        let violations: Vec<Value> = violations
+            .iter()
+            .map(|v| json!({"field": v.field, "description": v.description}))
+            .collect();
+        details.push(json!({
+            "@type": "type.googleapis.com/google.rpc.BadRequest",
+            "fieldViolations": violations,
+        }));
+    }
+    let mut info = json!({
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": row.reason,
+        "domain": row.domain,
+    });
+    let metadata = metadata(refusal);
+    if let (Value::Object(info), false) = (&mut info, metadata.is_empty()) {
+        info.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    details.push(info);
+    Value::Array(details)
+}
+
+/// Facts of the refusal, as text: `ErrorInfo.metadata` maps strings to strings.
+fn metadata(refusal: &Refusal) -> Map<String, Value> {
+    let facts: Vec<(&str, String)> = match refusal {
+        Refusal::TaskNotCancelable { state } | Refusal::TaskFinished { state } => {
+            vec![("state", state.to_string())]
+        }
+        Refusal::StateTooLarge { current, allowed } => vec![
+            ("current", current.to_string()),
+            ("allowed", allowed.to_string()),
+        ],
+        Refusal::PayloadTooLarge { allowed } => vec![("allowed", allowed.to_string())],
+        Refusal::RateLimited { retry_after } | Refusal::Unavailable { retry_after } => {
+            vec![("retryAfter", retry_after.to_string())]
+        }
+        Refusal::VersionNotSupported { version, .. } => vec![("version", version.clone())],
+        Refusal::ExtensionSupportRequired { uri } => vec![("uri", uri.clone())],
+        _ => Vec::new(),
+    };
+    facts
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), Value::String(value)))
+        .collect()
+}

@@ -1,0 +1,81 @@
+//! Content types of requests and answers.
+
+use super::Binding;
+use crate::task::Refusal;
+
+/// Plain JSON.
+pub(super) const JSON: &str = "application/json";
+/// JSON as A2A 1.0.1 names it for its REST binding.
+pub(super) const A2A_JSON: &str = "application/a2a+json";
+/// Server-sent events.
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+
+/// Whether `header` names the media type `wanted`, parameters aside.
+fn is(header: &str, wanted: &str) -> bool {
+    let essence = header.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case(wanted)
+}
+
+/// Checks the `Content-Type` of a body.
+///
+/// # Errors
+/// [`Refusal::UnsupportedMediaType`] when it is absent or no JSON of ours.
+pub(super) fn check(content_type: Option<&str>) -> Result<(), Refusal> {
+    match content_type {
+        Some(header) if is(header, JSON) || is(header, A2A_JSON) => Ok(()),
+        _ => Err(Refusal::UnsupportedMediaType),
+    }
+}
+
+/// The content type of an answer: JSON-RPC is always plain JSON; REST answers
+/// in kind, as the versions of the specification disagree.
+pub(super) fn of_answer(
+    binding: Binding,
+    content_type: Option<&str>,
+    accept: Option<&str>,
+) -> &'static str {
+    let asked = content_type.is_some_and(|header| is(header, A2A_JSON))
+        || accept.is_some_and(|header| header.split(',').any(|item| is(item, A2A_JSON)));
+    match binding {
+        Binding::Rest if asked => A2A_JSON,
+        Binding::Rest | Binding::JsonRpc => JSON,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_json_types_are_read_with_any_parameters() {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/a2a+json",
+        ] {
+            assert_eq!(check(Some(good)), Ok(()), "{good}");
+        }
+        for bad in [
+            "text/plain",
+            "application/jsonx",
+            "",
+            "application/json, text/plain",
+        ] {
+            assert_eq!(
+                check(Some(bad)),
+                Err(Refusal::UnsupportedMediaType),
+                "{bad}"
+            );
+        }
+        assert_eq!(check(None), Err(Refusal::UnsupportedMediaType));
+    }
+
+    #[test]
+    fn a_rest_answer_comes_in_kind_and_json_rpc_stays_plain() {
+        let accept = Some("text/html, application/a2a+json;q=0.9");
+        assert_eq!(of_answer(Binding::Rest, None, accept), A2A_JSON);
+        assert_eq!(of_answer(Binding::Rest, Some(A2A_JSON), None), A2A_JSON);
+        assert_eq!(of_answer(Binding::Rest, Some(JSON), Some("*/*")), JSON);
+        assert_eq!(of_answer(Binding::JsonRpc, Some(A2A_JSON), accept), JSON);
+    }
+}

@@ -1,0 +1,239 @@
+//! Methods and paths: which operation of which generation they name.
+
+use super::Operation;
+use crate::task::{Generation, TenantId};
+
+/// What a method and path name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Route {
+    /// The base URL: the method stands in the body.
+    JsonRpc,
+    /// An operation.
+    Operation(Target),
+}
+
+/// An operation named by a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) operation: Operation,
+    pub(super) generation: Generation,
+    /// The tenant the path starts with: a routing value.
+    pub(super) tenant: Option<String>,
+    /// The task (or context) the path names, decoded and unchecked.
+    pub(super) id: Option<String>,
+    /// The push configuration the path names.
+    pub(super) config_id: Option<String>,
+    /// 0.1 with one path a method: the body is the parameters or an envelope.
+    pub(super) params_in_body: bool,
+}
+
+impl Target {
+    const fn new(operation: Operation, generation: Generation) -> Self {
+        Self {
+            operation,
+            generation,
+            tenant: None,
+            id: None,
+            config_id: None,
+            params_in_body: false,
+        }
+    }
+
+    fn of(mut self, id: String) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    const fn in_body(mut self) -> Self {
+        self.params_in_body = true;
+        self
+    }
+}
+
+/// Finds the route of a raw path; `None` when there is nothing there.
+///
+/// The base URL is served with and without its trailing slash, as clients
+/// build both from one card. HEAD is read as GET; the edge drops the body.
+pub(super) fn route(method: &str, path: &str) -> Option<Route> {
+    let method = if method == "HEAD" { "GET" } else { method };
+    let path = path.strip_prefix('/').unwrap_or(path);
+    if path.is_empty() {
+        return (method == "POST").then_some(Route::JsonRpc);
+    }
+    let segments: Vec<&str> = path.split('/').collect();
+    target(method, &segments).map(Route::Operation)
+}
+
+/// The generation whose words refuse a path that names nothing.
+pub(super) fn family(path: &str) -> Generation {
+    if path == "/v1" || path.starts_with("/v1/") {
+        Generation::V03
+    } else {
+        Generation::V10
+    }
+}
+
+fn target(method: &str, segments: &[&str]) -> Option<Target> {
+    if let Some(found) = card(method, segments).or_else(|| path_a_method(method, segments)) {
+        return Some(found);
+    }
+    match segments {
+        ["a2a-lambda", rest @ ..] => ours(method, rest),
+        ["v1", rest @ ..] => v03(method, rest),
+        ["agent", "authenticatedExtendedCard"] if method == "GET" => {
+            Some(Target::new(Operation::ExtendedCard, Generation::V03))
+        }
+        _ => v10(method, segments),
+    }
+}
+
+fn card(method: &str, segments: &[&str]) -> Option<Target> {
+    let operation = match segments {
+        [".well-known", "agent-card.json"] => Operation::Card,
+        [".well-known", "agent.json"] | ["agent.json"] => Operation::LegacyCard,
+        _ => return None,
+    };
+    (method == "GET").then(|| Target::new(operation, Generation::V10))
+}
+
+/// The paths of 0.1. None of them can be a task of 1.0: there, POST needs a
+/// verb and GET has no segment `get` after an id.
+fn path_a_method(method: &str, segments: &[&str]) -> Option<Target> {
+    let operation = match (method, segments) {
+        ("POST", ["tasks", "send"]) => Operation::Send,
+        ("POST", ["tasks", "sendSubscribe" | "stream"]) => Operation::Stream,
+        ("POST", ["tasks", "get"]) => Operation::Get,
+        ("POST", ["tasks", "cancel"]) => Operation::Cancel,
+        ("POST", ["tasks", "resubscribe"]) => Operation::Subscribe,
+        ("POST", ["tasks", "pushNotification", "set"]) => Operation::CreatePushConfig,
+        ("POST", ["tasks", "pushNotification", "get"]) => Operation::GetPushConfig,
+        ("GET", ["tasks", id, "get"]) => {
+            return Some(Target::new(Operation::Get, Generation::V01).of(decode(id)?));
+        }
+        _ => return None,
+    };
+    Some(Target::new(operation, Generation::V01).in_body())
+}
+
+fn ours(method: &str, segments: &[&str]) -> Option<Target> {
+    let (operation, id) = match (method, segments) {
+        ("POST", ["uploads"]) => (Operation::CreateUpload, None),
+        ("GET", ["contexts"]) => (Operation::ListContexts, None),
+        ("DELETE", ["contexts", id]) => (Operation::DeleteContext, Some(decode(id)?)),
+        ("DELETE", ["tasks", id]) => (Operation::DeleteTask, Some(decode(id)?)),
+        ("GET", ["skills"]) => (Operation::ListSkills, None),
+        _ => return None,
+    };
+    let mut target = Target::new(operation, Generation::V10);
+    target.id = id;
+    Some(target)
+}
+
+fn v03(method: &str, segments: &[&str]) -> Option<Target> {
+    match (method, segments) {
+        ("GET", ["card"]) => Some(Target::new(Operation::ExtendedCard, Generation::V03)),
+        (_, ["extendedAgentCard"]) => None,
+        _ => operation(method, segments, Generation::V03),
+    }
+}
+
+/// The routes of 1.0, bare or below a tenant.
+fn v10(method: &str, segments: &[&str]) -> Option<Target> {
+    if let Some(found) = operation(method, segments, Generation::V10) {
+        return Some(found);
+    }
+    let (first, rest) = segments.split_first()?;
+    let tenant = TenantId::parse(decode(first)?).ok()?;
+    let mut found = operation(method, rest, Generation::V10)?;
+    found.tenant = Some(tenant.as_str().to_owned());
+    Some(found)
+}
+
+/// The routes which 0.3 and 1.0 share.
+fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<Target> {
+    let target = |operation| Some(Target::new(operation, generation));
+    match (method, segments) {
+        ("POST", ["message:send"]) => target(Operation::Send),
+        ("POST", ["message:stream"]) => target(Operation::Stream),
+        ("GET", ["tasks"]) => target(Operation::List),
+        ("GET", ["extendedAgentCard"]) => target(Operation::ExtendedCard),
+        (_, ["tasks", task]) => {
+            let (id, operation) = task_operation(method, task)?;
+            Some(Target::new(operation, generation).of(decode(id)?))
+        }
+        (_, ["tasks", task, "pushNotificationConfigs", rest @ ..]) => {
+            let (operation, config) = match (method, rest) {
+                ("POST", []) => (Operation::CreatePushConfig, None),
+                ("GET", []) => (Operation::ListPushConfigs, None),
+                ("GET", [config]) => (Operation::GetPushConfig, Some(decode(config)?)),
+                ("DELETE", [config]) => (Operation::DeletePushConfig, Some(decode(config)?)),
+                _ => return None,
+            };
+            let mut found = Target::new(operation, generation).of(decode(task)?);
+            found.config_id = config;
+            Some(found)
+        }
+        _ => None,
+    }
+}
+
+/// Splits `{id}:{verb}` at the last colon, and only for a known verb: ids made
+/// by clients of 0.1 may hold colons. The raw segment is split, so a colon
+/// that is percent-encoded belongs to the id.
+fn task_operation<'a>(method: &str, segment: &'a str) -> Option<(&'a str, Operation)> {
+    let (id, verb) = match segment.rsplit_once(':') {
+        Some((id, verb @ ("cancel" | "subscribe"))) => (id, Some(verb)),
+        _ => (segment, None),
+    };
+    let operation = match (method, verb) {
+        ("GET", None) => Operation::Get,
+        ("POST", Some("cancel")) => Operation::Cancel,
+        // The prose says POST, the proto GET; clients use both.
+        ("GET" | "POST", Some("subscribe")) => Operation::Subscribe,
+        _ => return None,
+    };
+    (!id.is_empty()).then_some((id, operation))
+}
+
+/// Percent-decodes a path segment; `None` when it is not text.
+fn decode(segment: &str) -> Option<String> {
+    String::from_utf8(percent_decode(segment.as_bytes(), false)?).ok()
+}
+
+/// The pairs of a query string, in order. What cannot be decoded stays as it
+/// is, for the decoder of the parameter to refuse.
+pub(super) fn query_pairs(query: Option<&str>) -> Vec<(String, String)> {
+    let text = |raw: &str| {
+        percent_decode(raw.as_bytes(), true)
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .unwrap_or_else(|| raw.to_owned())
+    };
+    query
+        .unwrap_or_default()
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (text(name), text(value))
+        })
+        .collect()
+}
+
+fn percent_decode(raw: &[u8], plus_is_space: bool) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(raw.len());
+    let mut rest = raw.iter();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => hex_digit(*rest.next()?)? * 16 + hex_digit(*rest.next()?)?,
+            b'+' if plus_is_space => b' ',
+            byte => *byte,
+        });
+    }
+    Some(bytes)
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
+}

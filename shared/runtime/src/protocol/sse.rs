@@ -1,0 +1,59 @@
+//! The bytes of server-sent events.
+//!
+//! One `data:` line an event, since the 1.0 kit reads line by line; compact
+//! JSON holds no line break, so one line is always enough.
+
+use serde_json::Value;
+
+/// A comment that keeps the connection open and means nothing. No blank line
+/// follows: readers exist that make an empty event of one once an id was seen.
+pub(super) const PING: &[u8] = b": ping\n";
+
+/// One event. `id` is the place from which a client can go on.
+pub(super) fn event(id: Option<&str>, data: &Value) -> Vec<u8> {
+    frame(None, id, data)
+}
+
+/// The event that ends a REST stream with an error.
+pub(super) fn error(data: &Value) -> Vec<u8> {
+    frame(Some("error"), None, data)
+}
+
+fn frame(name: Option<&str>, id: Option<&str>, data: &Value) -> Vec<u8> {
+    let mut text = String::new();
+    for (field, value) in [("event", name), ("id", id)] {
+        if let Some(value) = value {
+            text.push_str(field);
+            text.push_str(": ");
+            text.push_str(value);
+            text.push('\n');
+        }
+    }
+    text.push_str(&format!("data: {data}\n\n"));
+    text.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_event_is_an_id_line_and_one_data_line() {
+        let bytes = event(Some("3.1"), &json!({"text": "a\nb\r\u{2028}c"}));
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text, "id: 3.1\ndata: {\"text\":\"a\\nb\\r\u{2028}c\"}\n\n");
+        assert_eq!(text.matches('\n').count(), 3);
+    }
+
+    #[test]
+    fn an_error_event_is_named_and_has_no_id() {
+        let text = String::from_utf8(error(&json!({"code": 1}))).unwrap();
+        assert_eq!(text, "event: error\ndata: {\"code\":1}\n\n");
+    }
+
+    #[test]
+    fn a_ping_is_a_comment_and_ends_no_event() {
+        assert_eq!(PING, b": ping\n");
+    }
+}

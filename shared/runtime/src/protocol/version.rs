@@ -1,0 +1,127 @@
+//! The protocol version a client names (A2A 1.0 §3.6.1).
+
+use super::Operation;
+use crate::task::{Generation, Refusal};
+
+/// Characters of a client's version that are repeated to it and logged.
+const SHOWN: usize = 32;
+const NEWEST: (u32, u32) = (1, 0);
+
+/// What a client says about its version: the header, else the query
+/// parameter; empty is as good as absent.
+pub(super) fn named(header: Option<&str>, query: &[(String, String)]) -> Option<String> {
+    let filled = |text: &str| {
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.chars().take(SHOWN).collect::<String>())
+    };
+    header.and_then(filled).or_else(|| {
+        query
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("a2a-version"))
+            .and_then(|(_, value)| filled(value))
+    })
+}
+
+/// `Major.Minor`, with patch digits ignored.
+fn parse(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split('.').map(|number| {
+        let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        plain.then(|| number.parse::<u32>().ok()).flatten()
+    });
+    let version = (numbers.next()??, numbers.next()??);
+    match (numbers.next(), numbers.next()) {
+        (None, _) | (Some(Some(_)), None) => Some(version),
+        _ => None,
+    }
+}
+
+/// Whether `version` is newer than any served here, which is worth a warning.
+pub(super) fn is_newer(version: &str) -> bool {
+    parse(version).is_some_and(|version| version > NEWEST)
+}
+
+/// Checks the version against the operation and its generation.
+///
+/// # Errors
+/// [`Refusal::VersionNotSupported`]. An operation of 1.0 needs `1.0` (absent
+/// means 0.3); the older ones take every version ever published, as their
+/// name says which one is meant. Cards and our own operations need none.
+pub(super) fn check(
+    operation: Operation,
+    generation: Generation,
+    version: Option<&str>,
+) -> Result<(), Refusal> {
+    if operation.is_card() || operation.is_ours() {
+        return Ok(());
+    }
+    let parsed = version.map_or(Some((0, 3)), parse);
+    let refused = |supported| Refusal::VersionNotSupported {
+        version: version.unwrap_or("0.3").to_owned(),
+        supported,
+    };
+    match generation {
+        Generation::V10 if parsed == Some((1, 0)) => Ok(()),
+        Generation::V10 => Err(refused("it needs the header `A2A-Version: 1.0`")),
+        Generation::V01 | Generation::V03 => match parsed {
+            Some((0, 1..=3) | (1, 0)) => Ok(()),
+            _ => Err(refused("0.1, 0.2, 0.3 and 1.0 are served")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(generation: Generation, version: Option<&str>) -> bool {
+        check(Operation::Send, generation, version).is_ok()
+    }
+
+    #[test]
+    fn an_operation_of_1_0_needs_1_0() {
+        for good in ["1.0", "1.0.1", "1.0.0"] {
+            assert!(served(Generation::V10, Some(good)), "{good}");
+        }
+        for bad in [
+            "0.3", "1", "1.1", "2.0", "99.0", "one", "1.0.0.0", "1.0.x", "-1.0", "1.+0",
+        ] {
+            assert!(!served(Generation::V10, Some(bad)), "{bad}");
+        }
+        assert!(!served(Generation::V10, None));
+    }
+
+    #[test]
+    fn the_older_operations_take_every_published_version_or_none() {
+        for generation in [Generation::V01, Generation::V03] {
+            for good in ["0.1", "0.2", "0.2.6", "0.3", "0.3.0", "1.0"] {
+                assert!(served(generation, Some(good)), "{good}");
+            }
+            assert!(served(generation, None));
+            for bad in ["0.0", "0.4", "1.1", "99.0", "x"] {
+                assert!(!served(generation, Some(bad)), "{bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_card_needs_no_version() {
+        assert_eq!(
+            check(Operation::Card, Generation::V10, Some("99.0")),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn the_header_wins_over_the_query_and_an_empty_one_counts_as_absent() {
+        let query = [("A2A-Version".to_owned(), "1.0".to_owned())];
+        assert_eq!(named(Some("0.3"), &query).as_deref(), Some("0.3"));
+        assert_eq!(named(Some(" "), &query).as_deref(), Some("1.0"));
+        assert_eq!(named(None, &[]), None);
+    }
+
+    #[test]
+    fn a_newer_version_is_noticed() {
+        assert!(is_newer("1.1") && is_newer("2.0"));
+        assert!(!is_newer("1.0.9") && !is_newer("0.9") && !is_newer("x"));
+    }
+}
