@@ -1,1 +1,24 @@
-//! See protocol/mod.rs.
+//! A2A 1.0, through the official Rust types (`a2a-lf`, crate `a2a`).
+//!
+//! This is the only module that names them, so that they can be replaced. They
+//! are checked and corrected here:
+//!
+//! - reading: parts with two contents, wrong-typed members, empty or
+//!   unspecified enums, empty `parts` and `messageId` and negative numbers
+//!   pass them, so `shape` looks at the JSON first and names each fault by
+//!   path; original proto names (`task_id`), base64 in the URL alphabet or
+//!   without padding, and integers as strings are refused by them, so `shape`
+//!   spells those as they read them;
+//! - writing: their times leave out `.000`, so times are put in here; their
+//!   maps have no order, so everything goes through a sorted
+//!   [`serde_json::Value`].
+
+mod decode;
+mod encode;
+mod shape;
+
+pub(super) use decode::{
+    decode_cancel, decode_get, decode_get_pairs, decode_list, decode_list_pairs, decode_send,
+    decode_subscribe,
+};
+pub(super) use encode::{encode_frame, encode_page, encode_sent, encode_task};

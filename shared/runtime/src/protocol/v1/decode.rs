@@ -1,0 +1,233 @@
+//! From the requests of 1.0 to `task` vocabulary.
+
+use super::shape::{self, Shape};
+use crate::protocol::read::MAX_HISTORY;
+use crate::task::{
+    CancelCommand, ContextId, EventId, FieldViolation, Generation, GetQuery, InvalidId, ListQuery,
+    Message, Metadata, Part, PartContent, PushOffer, Refusal, Role, SendCommand, SendMode,
+    SubscribeCommand, TaskId, TaskState, Timestamp,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// Tasks a page holds when nothing is said (A2A 1.0 §3.1.4).
+const DEFAULT_PAGE_SIZE: usize = 50;
+
+/// Reads `SendMessage` and `SendStreamingMessage`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
+    let request: a2a::SendMessageRequest = read(&shape::SEND, params.clone())?;
+    let configuration = request.configuration.unwrap_or(NO_CONFIGURATION);
+    Ok(SendCommand {
+        message: message(request.message)?,
+        client_task_id: None,
+        mode: match configuration.return_immediately {
+            Some(true) => SendMode::Immediate,
+            Some(false) | None => SendMode::Blocking,
+        },
+        history_length: history_length(configuration.history_length),
+        accepted_output_modes: configuration.accepted_output_modes.unwrap_or_default(),
+        push: configuration
+            .task_push_notification_config
+            .map(|config| PushOffer { url: config.url }),
+        metadata: metadata(request.metadata),
+        generation: Generation::V10,
+    })
+}
+
+const NO_CONFIGURATION: a2a::SendMessageConfiguration = a2a::SendMessageConfiguration {
+    accepted_output_modes: None,
+    task_push_notification_config: None,
+    history_length: None,
+    return_immediately: None,
+};
+
+/// Reads `GetTask`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_get(params: &Value) -> Result<GetQuery, Refusal> {
+    let request: a2a::GetTaskRequest = read(&shape::GET, params.clone())?;
+    Ok(GetQuery {
+        id: task_id(request.id)?,
+        history_length: history_length(request.history_length),
+    })
+}
+
+/// Reads `GET /tasks/{id}`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_get_pairs(
+    id: &str,
+    pairs: &[(String, String)],
+) -> Result<GetQuery, Refusal> {
+    let mut params = from_pairs(pairs)?;
+    params.insert("id".to_owned(), id.into());
+    decode_get(&Value::Object(params))
+}
+
+/// Reads `CancelTask`; over REST `params` is the body with the id of the path.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_cancel(params: &Value) -> Result<CancelCommand, Refusal> {
+    let request: a2a::CancelTaskRequest = read(&shape::CANCEL, params.clone())?;
+    Ok(CancelCommand {
+        id: task_id(request.id)?,
+        metadata: metadata(request.metadata),
+    })
+}
+
+/// Reads `SubscribeToTask`; `last_event` is the `Last-Event-ID` that came
+/// with it.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_subscribe(
+    params: &Value,
+    last_event: Option<EventId>,
+) -> Result<SubscribeCommand, Refusal> {
+    let request: a2a::SubscribeToTaskRequest = read(&shape::SUBSCRIBE, params.clone())?;
+    Ok(SubscribeCommand {
+        id: task_id(request.id)?,
+        last_event,
+    })
+}
+
+/// Reads `ListTasks`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_list(params: &Value) -> Result<ListQuery, Refusal> {
+    let request: a2a::ListTasksRequest = read(&shape::LIST, params.clone())?;
+    Ok(ListQuery {
+        context_id: request
+            .context_id
+            .map(|id| ContextId::parse(id).map_err(|error| invalid_id("contextId", &error)))
+            .transpose()?,
+        status: request.status.as_ref().and_then(state),
+        status_after: request
+            .status_timestamp_after
+            .map(|time| Timestamp::from_millis(time.timestamp_millis())),
+        page_size: request
+            .page_size
+            .and_then(|size| usize::try_from(size).ok())
+            .unwrap_or(DEFAULT_PAGE_SIZE),
+        page_token: request.page_token,
+        history_length: history_length(request.history_length),
+        include_artifacts: request.include_artifacts.unwrap_or(false),
+    })
+}
+
+/// Reads `GET /tasks`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_list_pairs(
+    pairs: &[(String, String)],
+) -> Result<ListQuery, Refusal> {
+    decode_list(&Value::Object(from_pairs(pairs)?))
+}
+
+/// Checks `params`, then hands them to `a2a-lf`.
+fn read<T: DeserializeOwned>(shape: &Shape, mut params: Value) -> Result<T, Refusal> {
+    // No parameters are as good as empty ones: each missing field is named.
+    if params.is_null() {
+        params = Value::Object(Map::new());
+    }
+    shape::normalise(shape, &mut params)?;
+    serde_path_to_error::deserialize(params).map_err(|error| {
+        // The check above should have named it. Their text may show Rust
+        // names, so only the path is passed on.
+        let path = error.path().to_string();
+        Refusal::invalid(path.trim_start_matches('.'), "is not as A2A 1.0 defines it")
+    })
+}
+
+/// Query parameters as the members of a request.
+fn from_pairs(pairs: &[(String, String)]) -> Result<Map<String, Value>, Refusal> {
+    let mut params = Map::new();
+    let mut violations = Vec::new();
+    for (name, text) in pairs {
+        // Only this parameter is neither text nor a number, and in a query
+        // all of them are spelled as text.
+        let switch = matches!(name.as_str(), "includeArtifacts" | "include_artifacts");
+        let value = match text.as_str() {
+            "true" if switch => Value::Bool(true),
+            "false" if switch => Value::Bool(false),
+            text => text.into(),
+        };
+        if params.insert(name.clone(), value).is_some() {
+            violations.push(FieldViolation::new(name, "is given twice"));
+        }
+    }
+    if violations.is_empty() {
+        Ok(params)
+    } else {
+        Err(Refusal::InvalidParams { violations })
+    }
+}
+
+fn message(message: a2a::Message) -> Result<Message, Refusal> {
+    Ok(Message {
+        id: message.message_id,
+        role: match message.role {
+            a2a::Role::Agent => Role::Agent,
+            // `shape` lets nothing but `ROLE_USER` pass.
+            a2a::Role::User | a2a::Role::Unspecified => Role::User,
+        },
+        parts: message.parts.into_iter().map(part).collect(),
+        context_id: message
+            .context_id
+            .map(|id| ContextId::parse(id).map_err(|e| invalid_id("message.contextId", &e)))
+            .transpose()?,
+        task_id: message
+            .task_id
+            .map(|id| TaskId::parse(id).map_err(|e| invalid_id("message.taskId", &e)))
+            .transpose()?,
+        reference_task_ids: message.reference_task_ids.unwrap_or_default(),
+        extensions: message.extensions.unwrap_or_default(),
+        metadata: metadata(message.metadata),
+    })
+}
+
+fn part(part: a2a::Part) -> Part {
+    Part {
+        content: match part.content {
+            a2a::PartContent::Text(text) => PartContent::Text(text),
+            a2a::PartContent::Raw(bytes) => PartContent::Raw(bytes.into()),
+            a2a::PartContent::Url(url) => PartContent::Url(url),
+            a2a::PartContent::Data(value) => PartContent::Data(value),
+        },
+        filename: part.filename,
+        media_type: part.media_type,
+        metadata: metadata(part.metadata),
+    }
+}
+
+fn state(state: &a2a::TaskState) -> Option<TaskState> {
+    let name = serde_json::to_value(state).ok()?;
+    name.as_str().and_then(shape::state)
+}
+
+fn metadata(members: Option<HashMap<String, Value>>) -> Metadata {
+    members.unwrap_or_default().into_iter().collect()
+}
+
+fn history_length(length: Option<i32>) -> usize {
+    length
+        .and_then(|length| usize::try_from(length).ok())
+        .unwrap_or(MAX_HISTORY)
+}
+
+fn task_id(id: String) -> Result<TaskId, Refusal> {
+    TaskId::parse(id).map_err(|error| invalid_id("id", &error))
+}
+
+fn invalid_id(field: &str, error: &InvalidId) -> Refusal {
+    Refusal::invalid(field, format!("must be {}", error.rule))
+}

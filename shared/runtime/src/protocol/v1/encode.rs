@@ -1,0 +1,207 @@
+//! From `task` vocabulary to the objects of 1.0.
+//!
+//! No null, no `kind`, no `final`, no unknown member; `parts` never empty;
+//! members that are REQUIRED stand even when they are empty.
+
+use crate::task::{
+    Artifact, ContextId, Event, Frame, LoggedEvent, Message, Metadata, Page, Part, PartContent,
+    Role, Sent, Status, Task, TaskId, TaskState,
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+
+/// The answer to a send: `{"task": …}` or `{"message": …}`.
+pub(in crate::protocol) fn encode_sent(sent: &Sent) -> Value {
+    match sent {
+        Sent::Task(task) => json!({"task": encode_task(task)}),
+        Sent::Message(message) => json!({"message": to_value(&lf_message(message, None))}),
+    }
+}
+
+/// A task.
+pub(in crate::protocol) fn encode_task(task: &Task) -> Value {
+    let place = Some((&task.id, &task.context_id));
+    let value = to_value(&a2a::Task {
+        id: task.id.to_string(),
+        context_id: task.context_id.to_string(),
+        status: lf_status(&task.status, place),
+        artifacts: task
+            .artifacts
+            .as_ref()
+            .map(|artifacts| artifacts.iter().map(lf_artifact).collect()),
+        history: task.history.as_ref().map(|history| {
+            let message = |message| lf_message(message, place);
+            history.iter().map(message).collect()
+        }),
+        metadata: lf_metadata(&task.metadata),
+    });
+    with_time(value, &task.status)
+}
+
+/// A page of tasks; all four members stand, empty or not.
+pub(in crate::protocol) fn encode_page(page: &Page) -> Value {
+    let tasks: Vec<Value> = page.tasks.iter().map(encode_task).collect();
+    json!({
+        "tasks": tasks,
+        "nextPageToken": page.next_page_token,
+        "pageSize": page.page_size,
+        "totalSize": page.total_size,
+    })
+}
+
+/// The payload of a stream element: exactly one of `task`, `message`,
+/// `statusUpdate` and `artifactUpdate`. An error and a keep-alive have none.
+pub(in crate::protocol) fn encode_frame(frame: &Frame) -> Option<Value> {
+    Some(match frame {
+        Frame::Task(task) => json!({"task": encode_task(task)}),
+        Frame::Resumed(task) => {
+            // Status only: what it had delivered comes, or came, as events.
+            let status_only = Task {
+                artifacts: None,
+                history: None,
+                ..(**task).clone()
+            };
+            json!({"task": encode_task(&status_only)})
+        }
+        Frame::Message(message) => json!({"message": to_value(&lf_message(message, None))}),
+        Frame::Event {
+            task_id,
+            context_id,
+            event,
+            last: _,
+        } => encode_event(task_id, context_id, event),
+        Frame::Refused(_) | Frame::KeepAlive => return None,
+    })
+}
+
+fn encode_event(task_id: &TaskId, context_id: &ContextId, event: &LoggedEvent) -> Value {
+    match &event.event {
+        Event::Status(update) => {
+            let value = to_value(&a2a::TaskStatusUpdateEvent {
+                task_id: task_id.to_string(),
+                context_id: context_id.to_string(),
+                status: lf_status(&update.status, Some((task_id, context_id))),
+                metadata: lf_metadata(&update.metadata),
+            });
+            json!({"statusUpdate": with_time(value, &update.status)})
+        }
+        Event::Artifact(update) => json!({
+            "artifactUpdate": to_value(&a2a::TaskArtifactUpdateEvent {
+                task_id: task_id.to_string(),
+                context_id: context_id.to_string(),
+                artifact: lf_artifact(&update.artifact),
+                append: Some(update.append),
+                last_chunk: Some(update.last_chunk),
+                metadata: lf_metadata(&update.metadata),
+            }),
+        }),
+    }
+}
+
+/// Serialises through a `Value`, whose members are sorted.
+fn to_value(object: &impl Serialize) -> Value {
+    // Their types have string keys and no fallible serialiser.
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+/// Puts the time of a status in: `a2a-lf` would leave `.000` out.
+fn with_time(mut value: Value, status: &Status) -> Value {
+    if let Some(Value::Object(members)) = value.get_mut("status") {
+        members.insert("timestamp".to_owned(), status.timestamp.to_rfc3339().into());
+    }
+    value
+}
+
+/// The task and context a message is said in.
+type Place<'a> = Option<(&'a TaskId, &'a ContextId)>;
+
+fn lf_status(status: &Status, place: Place<'_>) -> a2a::TaskStatus {
+    a2a::TaskStatus {
+        state: lf_state(status.state),
+        message: status
+            .message
+            .as_ref()
+            .map(|message| lf_message(message, place)),
+        timestamp: None,
+    }
+}
+
+const fn lf_state(state: TaskState) -> a2a::TaskState {
+    match state {
+        TaskState::Submitted => a2a::TaskState::Submitted,
+        TaskState::Working => a2a::TaskState::Working,
+        TaskState::InputRequired => a2a::TaskState::InputRequired,
+        TaskState::AuthRequired => a2a::TaskState::AuthRequired,
+        TaskState::Completed => a2a::TaskState::Completed,
+        TaskState::Failed => a2a::TaskState::Failed,
+        TaskState::Canceled => a2a::TaskState::Canceled,
+        TaskState::Rejected => a2a::TaskState::Rejected,
+    }
+}
+
+fn lf_message(message: &Message, place: Place<'_>) -> a2a::Message {
+    let task_id = message.task_id.as_ref().or(place.map(|(task, _)| task));
+    let context_id = message.context_id.as_ref();
+    let context_id = context_id.or(place.map(|(_, context)| context));
+    a2a::Message {
+        message_id: message.id.clone(),
+        context_id: context_id.map(ToString::to_string),
+        task_id: task_id.map(ToString::to_string),
+        role: match message.role {
+            Role::User => a2a::Role::User,
+            Role::Agent => a2a::Role::Agent,
+        },
+        parts: lf_parts(&message.parts),
+        metadata: lf_metadata(&message.metadata),
+        extensions: filled(&message.extensions),
+        reference_task_ids: filled(&message.reference_task_ids),
+    }
+}
+
+fn lf_artifact(artifact: &Artifact) -> a2a::Artifact {
+    a2a::Artifact {
+        artifact_id: artifact.id.clone(),
+        name: artifact.name.clone(),
+        description: artifact.description.clone(),
+        parts: lf_parts(&artifact.parts),
+        metadata: lf_metadata(&artifact.metadata),
+        extensions: filled(&artifact.extensions),
+    }
+}
+
+fn lf_parts(parts: &[Part]) -> Vec<a2a::Part> {
+    if parts.is_empty() {
+        // `parts` is never empty on the wire; nothing said is empty text.
+        return vec![a2a::Part::text("")];
+    }
+    parts.iter().map(lf_part).collect()
+}
+
+fn lf_part(part: &Part) -> a2a::Part {
+    a2a::Part {
+        content: match &part.content {
+            PartContent::Text(text) => a2a::PartContent::Text(text.clone()),
+            PartContent::Raw(bytes) => a2a::PartContent::Raw(bytes.to_vec()),
+            PartContent::Url(url) => a2a::PartContent::Url(url.clone()),
+            PartContent::Data(value) => a2a::PartContent::Data(value.clone()),
+            // INVARIANT: the engine resolves stored bytes before it answers.
+            // Should one slip through, its key stays private.
+            PartContent::Stored(blob) => {
+                a2a::PartContent::Url(format!("urn:sha256:{}", blob.sha256))
+            }
+        },
+        filename: part.filename.clone(),
+        media_type: part.media_type.clone(),
+        metadata: lf_metadata(&part.metadata),
+    }
+}
+
+fn lf_metadata(metadata: &Metadata) -> Option<HashMap<String, Value>> {
+    let members: &Map<String, Value> = metadata;
+    (!members.is_empty()).then(|| members.clone().into_iter().collect())
+}
+
+fn filled(items: &[String]) -> Option<Vec<String>> {
+    (!items.is_empty()).then(|| items.to_vec())
+}
