@@ -3,13 +3,43 @@
 //! No clock, no ids, no I/O, no `http::Request`. What comes in becomes a
 //! `task` command or a [`Refusal`](crate::task::Refusal); what goes out is
 //! made of `task` values. `a2a_lf` is named in `v1` alone.
+//!
+//! A request passes in two steps, with authentication and the limiter between
+//! them: [`open`] finds out what is asked and in which words ([`Call`]), and
+//! [`Call::check_version`] and [`Call::decode`] read the rest. [`answer`],
+//! [`refuse`] and [`StreamEncoder`] speak the words of the call.
 
+mod answer;
+mod ask;
+mod call;
+mod card;
+mod error;
+mod json;
+mod jsonrpc;
 mod legacy;
+mod media;
+mod method;
 mod read;
+mod rest;
+mod sse;
+mod stream;
 mod v01;
 mod v03;
 mod v1;
+mod version;
 mod write;
+
+pub use answer::{Answer, Reply, answer, batch, refuse};
+pub use ask::{Ask, CardForm};
+pub use call::{Call, Opened, RawRequest, Rejected, open, reject};
+pub use card::{
+    ApiKeyLocation, Capabilities, CardError, CardInfo, CardShape, Document, Provider,
+    SKILL_SCHEMAS_EXTENSION, SecurityScheme, SkillInfo,
+};
+pub use error::ErrorRow;
+pub use jsonrpc::RpcId;
+pub use method::Operation;
+pub use stream::StreamEncoder;
 
 use crate::task::Generation;
 
@@ -29,4 +59,20 @@ pub struct Dialect {
     pub generation: Generation,
     /// The spelling.
     pub binding: Binding,
+}
+
+impl Dialect {
+    const fn json_rpc(generation: Generation) -> Self {
+        Self {
+            generation,
+            binding: Binding::JsonRpc,
+        }
+    }
+
+    const fn rest(generation: Generation) -> Self {
+        Self {
+            generation,
+            binding: Binding::Rest,
+        }
+    }
 }

@@ -1,0 +1,175 @@
+//! From what the engine says to the answer of a call.
+
+use super::card::SKILL_SCHEMAS_EXTENSION;
+use super::method::GenerationRule;
+use super::{Binding, Call, Dialect, Rejected, RpcId, error, jsonrpc, v01, v1, v03};
+use crate::task::{Generation, Page, Refusal, Sent, Task, TaskId};
+use serde_json::Value;
+
+/// Extensions which a client can switch on by naming them.
+const ACTIVATED: [&str; 1] = [SKILL_SCHEMAS_EXTENSION];
+
+/// What the engine answers a unary call with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// The answer to a send.
+    Sent(Sent),
+    /// A task that was read or ended.
+    Task(Box<Task>),
+    /// A page of tasks.
+    Page(Page),
+}
+
+/// A whole answer, in no HTTP library's types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// Headers; names in lower case.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Answers a call.
+#[must_use]
+pub fn answer(call: &Call, reply: &Reply) -> Answer {
+    let result = match reply {
+        Reply::Sent(sent) => call.sent(sent),
+        Reply::Task(task) => call.task(task),
+        Reply::Page(page) => match call.dialect.generation {
+            Generation::V10 => v1::encode_page(page),
+            // 0.1 has no list; it is never asked for one.
+            Generation::V03 | Generation::V01 => v03::rest::encode_page(page),
+        },
+    };
+    let body = match call.dialect.binding {
+        Binding::JsonRpc => jsonrpc::result(&call.rpc_id, result),
+        Binding::Rest => result,
+    };
+    let mut headers = vec![("content-type", call.media.to_owned())];
+    headers.extend(call.extensions_header());
+    Answer {
+        status: 200,
+        headers,
+        body: body.to_string().into_bytes(),
+    }
+}
+
+/// Refuses a call.
+#[must_use]
+pub fn refuse(call: &Call, refusal: &Refusal) -> Answer {
+    refused(refusal, call.dialect, &call.rpc_id, call.media)
+}
+
+impl Rejected {
+    /// Its answer.
+    #[must_use]
+    pub fn answer(&self) -> Answer {
+        refused(&self.refusal, self.dialect, &self.rpc_id, self.media)
+    }
+}
+
+fn refused(refusal: &Refusal, dialect: Dialect, id: &RpcId, media: &'static str) -> Answer {
+    let row = super::ErrorRow::of(refusal, dialect.generation);
+    let body = error::body(refusal, dialect);
+    let body = match dialect.binding {
+        Binding::JsonRpc => jsonrpc::error(id, body),
+        Binding::Rest => body,
+    };
+    let mut headers = vec![("content-type", media.to_owned())];
+    headers.extend(error::header(refusal));
+    Answer {
+        status: row.http_status(dialect.binding),
+        headers,
+        body: body.to_string().into_bytes(),
+    }
+}
+
+/// Joins the answers of a batch, in their order. Its HTTP status is always
+/// 200: what became of each entry stands in its slot.
+#[must_use]
+pub fn batch(answers: &[Answer]) -> Answer {
+    let bodies: Vec<&[u8]> = answers
+        .iter()
+        .map(|answer| answer.body.as_slice())
+        .collect();
+    let mut body = vec![b'['];
+    body.extend(bodies.join(&b','));
+    body.push(b']');
+    Answer {
+        status: 200,
+        headers: vec![("content-type", super::media::JSON.to_owned())],
+        body,
+    }
+}
+
+impl Call {
+    /// The answer to a send.
+    fn sent(&self, sent: &Sent) -> Value {
+        match (self.dialect.generation, self.dialect.binding) {
+            (Generation::V10, _) => v1::encode_sent(sent),
+            (Generation::V03, Binding::JsonRpc) => v03::encode_sent(sent),
+            (Generation::V03, Binding::Rest) => v03::rest::encode_sent(sent),
+            (Generation::V01, _) => match (sent, self.client_task_id()) {
+                (Sent::Task(task), _) => v01::encode_task(task),
+                (Sent::Message(_), Some(id)) => v01::encode_sent(sent, &id),
+                // A send of 0.1 without its id was refused long ago.
+                (Sent::Message(message), None) => v03::encode_message(message),
+            },
+        }
+    }
+
+    fn task(&self, task: &Task) -> Value {
+        match (self.generation_of(task), self.dialect.binding) {
+            (Generation::V10, _) => v1::encode_task(task),
+            (Generation::V03, Binding::JsonRpc) => v03::encode_task(task),
+            (Generation::V03, Binding::Rest) => v03::rest::encode_task(task),
+            (Generation::V01, _) if self.rule == GenerationRule::OfTask => {
+                v01::encode_task(&self.with_history_of_v01(task))
+            }
+            (Generation::V01, _) => v01::encode_task(task),
+        }
+    }
+
+    /// The generation that answers with `task`: that of the call, or of the
+    /// task where the method is shared by 0.1 and 0.3.
+    pub(super) fn generation_of(&self, task: &Task) -> Generation {
+        match (self.rule, task.generation) {
+            (GenerationRule::Named(generation), _) => generation,
+            (GenerationRule::OfTask, Generation::V01) => Generation::V01,
+            (GenerationRule::OfTask, Generation::V03 | Generation::V10) => Generation::V03,
+        }
+    }
+
+    /// In 0.1 no history is given unless a number is asked for; the shared
+    /// methods are read in the words of 0.3, which gives it.
+    fn with_history_of_v01(&self, task: &Task) -> Task {
+        let asked = match self.params.value.get("historyLength") {
+            None | Some(Value::Null) => false,
+            Some(length) => length.as_u64() != Some(0),
+        };
+        Task {
+            history: task.history.clone().filter(|_| asked),
+            ..task.clone()
+        }
+    }
+
+    /// The task id a client of 0.1 made.
+    pub(super) fn client_task_id(&self) -> Option<TaskId> {
+        let id = self.params.value.get("id").and_then(Value::as_str)?;
+        TaskId::parse(id).ok()
+    }
+
+    /// Names the extensions which the client asked for and which are on.
+    pub(super) fn extensions_header(&self) -> Option<(&'static str, String)> {
+        let name = match self.dialect.generation {
+            Generation::V10 => "a2a-extensions",
+            Generation::V03 => "x-a2a-extensions",
+            Generation::V01 => return None,
+        };
+        let asked = |uri: &&str| self.extensions.iter().any(|asked| asked == uri);
+        let on: Vec<&str> = ACTIVATED.into_iter().filter(asked).collect();
+        (!on.is_empty()).then(|| (name, on.join(", ")))
+    }
+}

@@ -1,0 +1,171 @@
+//! From a call to what the engine can do: the parameters are read here.
+
+use super::method::Operation as O;
+use super::{Binding, Call, v01, v1, v03};
+use crate::task::{
+    CancelCommand, EventId, Generation, GetQuery, InvalidEventId, ListQuery, Refusal, SendCommand,
+    SubscribeCommand,
+};
+use serde_json::{Map, Value};
+
+/// The shapes in which the public card is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CardForm {
+    /// `/.well-known/agent-card.json`.
+    AgentCard,
+    /// `/.well-known/agent.json` and `/agent.json`, as 0.1 and 0.2 read it.
+    LegacyAgentJson,
+}
+
+/// A call with its parameters read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ask {
+    /// Send and wait.
+    Send(Box<SendCommand>),
+    /// Send and stream.
+    Stream(Box<SendCommand>),
+    /// Read a task.
+    Get(GetQuery),
+    /// Read a page of tasks.
+    List(ListQuery),
+    /// End a task.
+    Cancel(CancelCommand),
+    /// Stream a task that exists.
+    Subscribe(SubscribeCommand),
+    /// Read the public card.
+    Card(CardForm),
+    /// Read the card for known callers.
+    ExtendedCard,
+    /// A known operation which is not offered.
+    Unsupported(Refusal),
+}
+
+impl Call {
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidParams`] naming each faulty field by its path.
+    pub fn decode(&self) -> Result<Ask, Refusal> {
+        if !self.params.faults.is_empty() {
+            return Err(Refusal::InvalidParams {
+                violations: self.params.faults.clone(),
+            });
+        }
+        Ok(match self.operation {
+            O::Send => Ask::Send(Box::new(self.decode_send()?)),
+            O::Stream => Ask::Stream(Box::new(self.decode_send()?)),
+            O::Get => Ask::Get(self.decode_get()?),
+            O::List => Ask::List(self.decode_list()?),
+            O::Cancel => Ask::Cancel(self.decode_cancel()?),
+            O::Subscribe => Ask::Subscribe(self.decode_subscribe()?),
+            O::Card => Ask::Card(CardForm::AgentCard),
+            O::LegacyCard => Ask::Card(CardForm::LegacyAgentJson),
+            O::ExtendedCard => Ask::ExtendedCard,
+            O::CreatePushConfig | O::GetPushConfig | O::ListPushConfigs | O::DeletePushConfig => {
+                Ask::Unsupported(Refusal::PushNotSupported)
+            }
+            O::CreateUpload
+            | O::ListContexts
+            | O::DeleteContext
+            | O::DeleteTask
+            | O::ListSkills => Ask::Unsupported(Refusal::UnsupportedOperation {
+                why: "this extension is not offered",
+            }),
+        })
+    }
+
+    fn decode_send(&self) -> Result<SendCommand, Refusal> {
+        let params = &self.params.value;
+        match (self.dialect.generation, self.dialect.binding) {
+            (Generation::V10, _) => v1::decode_send(params),
+            (Generation::V03, Binding::JsonRpc) => v03::decode_send(params),
+            (Generation::V03, Binding::Rest) => v03::rest::decode_send(self.body()),
+            (Generation::V01, _) => v01::decode_send(params),
+        }
+    }
+
+    fn decode_get(&self) -> Result<GetQuery, Refusal> {
+        let (params, pairs) = (&self.params.value, self.own_pairs());
+        match (self.dialect.generation, self.params.id.as_deref()) {
+            (Generation::V10, Some(id)) => v1::decode_get_pairs(id, &pairs),
+            (Generation::V10, None) => v1::decode_get(params),
+            (Generation::V03, Some(id)) => v03::rest::decode_get(id, &pairs),
+            (Generation::V03, None) => v03::decode_get(params),
+            (Generation::V01, Some(id)) => v01::decode_get_path(id, &pairs),
+            (Generation::V01, None) => v01::decode_get(params),
+        }
+    }
+
+    fn decode_list(&self) -> Result<ListQuery, Refusal> {
+        match (self.dialect.generation, self.dialect.binding) {
+            (Generation::V10, Binding::JsonRpc) => v1::decode_list(&self.params.value),
+            (Generation::V10, Binding::Rest) => v1::decode_list_pairs(&self.own_pairs()),
+            (Generation::V03, Binding::Rest) => v03::rest::decode_list(&self.own_pairs()),
+            (Generation::V03, Binding::JsonRpc) | (Generation::V01, _) => {
+                Err(Refusal::MethodNotFound)
+            }
+        }
+    }
+
+    fn decode_cancel(&self) -> Result<CancelCommand, Refusal> {
+        let params = &self.params.value;
+        match (self.dialect.generation, self.params.id.as_deref()) {
+            (Generation::V10, _) => v1::decode_cancel(&self.with_id()?),
+            (Generation::V03, Some(id)) => v03::rest::decode_cancel(id, params),
+            (Generation::V03, None) => v03::decode_cancel(params),
+            (Generation::V01, _) => v01::decode_cancel(params),
+        }
+    }
+
+    fn decode_subscribe(&self) -> Result<SubscribeCommand, Refusal> {
+        let last_event = self.last_event()?;
+        let params = &self.params.value;
+        match (self.dialect.generation, self.params.id.as_deref()) {
+            (Generation::V10, _) => v1::decode_subscribe(&self.with_id()?, last_event),
+            (Generation::V03, Some(id)) => v03::rest::decode_subscribe(id, last_event),
+            (Generation::V03, None) => v03::decode_subscribe(params, last_event),
+            (Generation::V01, _) => v01::decode_subscribe(params, last_event),
+        }
+    }
+
+    /// The body of a REST request, in which an absent one is an empty object.
+    fn body(&self) -> &Value {
+        static EMPTY: std::sync::LazyLock<Value> =
+            std::sync::LazyLock::new(|| Value::Object(Map::new()));
+        if self.params.value.is_null() {
+            &EMPTY
+        } else {
+            &self.params.value
+        }
+    }
+
+    /// The query without what belongs to the request as a whole.
+    fn own_pairs(&self) -> Vec<(String, String)> {
+        let own = |name: &str| !name.eq_ignore_ascii_case("a2a-version");
+        let pairs = self.params.pairs.iter();
+        pairs.filter(|(name, _)| own(name)).cloned().collect()
+    }
+
+    /// The parameters of 1.0 with the id of the path, which wins.
+    fn with_id(&self) -> Result<Value, Refusal> {
+        let Some(id) = &self.params.id else {
+            return Ok(self.params.value.clone());
+        };
+        let mut members = match &self.params.value {
+            Value::Null => Map::new(),
+            Value::Object(members) => members.clone(),
+            _ => return Err(Refusal::invalid("params", "must be an object")),
+        };
+        members.insert("id".to_owned(), id.as_str().into());
+        Ok(Value::Object(members))
+    }
+
+    fn last_event(&self) -> Result<Option<EventId>, Refusal> {
+        let Some(text) = &self.last_event_id else {
+            return Ok(None);
+        };
+        text.parse()
+            .map(Some)
+            .map_err(|error: InvalidEventId| Refusal::invalid("Last-Event-ID", error.to_string()))
+    }
+}

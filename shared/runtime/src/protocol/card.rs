@@ -1,0 +1,269 @@
+//! Agent cards: one description, three documents.
+//!
+//! Clients of 0.3 and 1.0 fetch the same path and cannot be told apart, so
+//! the usual document ([`CardShape::Union`]) can be read by both; a pure 1.0
+//! card ([`CardShape::V1`]) is there for strict readers. The paths of 0.1 and
+//! 0.2 have a document of their own.
+
+mod build;
+mod security;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+
+/// The capability extension that carries the JSON schemas of skills.
+pub const SKILL_SCHEMAS_EXTENSION: &str = "urn:a2a-lambda:ext:skill-schemas:1";
+
+/// What a card says, in no generation's shape.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CardInfo {
+    /// The agent's name.
+    pub name: String,
+    /// What it does, for people.
+    pub description: String,
+    /// The agent's own version.
+    pub version: String,
+    /// The public base URL of every binding, configured and never taken from
+    /// a request.
+    pub base_url: String,
+    /// Who runs it.
+    pub provider: Option<Provider>,
+    /// Where its documentation is.
+    pub documentation_url: Option<String>,
+    /// A picture.
+    pub icon_url: Option<String>,
+    /// The routing value clients have to send as `tenant`, if any.
+    pub tenant: Option<String>,
+    /// Media types read when a skill does not say.
+    pub default_input_modes: Vec<String>,
+    /// Media types written when a skill does not say.
+    pub default_output_modes: Vec<String>,
+    /// What it can do besides answering.
+    pub capabilities: Capabilities,
+    /// Its skills, in the order they are shown.
+    pub skills: Vec<SkillInfo>,
+    /// Ways to authenticate, by name.
+    pub security_schemes: BTreeMap<String, SecurityScheme>,
+    /// Combinations of schemes (by name, with scopes) of which one is needed.
+    pub security: Vec<BTreeMap<String, Vec<String>>>,
+}
+
+/// Who runs an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provider {
+    /// The organisation.
+    pub organization: String,
+    /// Its web site.
+    pub url: String,
+}
+
+/// What an agent can do besides answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capabilities {
+    /// It streams.
+    pub streaming: bool,
+    /// It delivers to webhooks.
+    pub push_notifications: bool,
+    /// It has a second card for known callers.
+    pub extended_agent_card: bool,
+}
+
+/// A skill as a card shows it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SkillInfo {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Requests it understands.
+    pub examples: Vec<String>,
+    /// Media types it reads; empty = the defaults.
+    pub input_modes: Vec<String>,
+    /// Media types it writes; empty = the defaults.
+    pub output_modes: Vec<String>,
+    /// The JSON schema of its data parts in.
+    pub input_schema: Option<Value>,
+    /// The JSON schema of its data parts out.
+    pub output_schema: Option<Value>,
+}
+
+/// A way to authenticate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecurityScheme {
+    /// A key in a header, query parameter or cookie.
+    ApiKey {
+        /// Where it goes.
+        location: ApiKeyLocation,
+        /// What the header, parameter or cookie is called.
+        name: String,
+    },
+    /// An HTTP authentication scheme.
+    Http {
+        /// Its registered name, for example `Bearer`.
+        scheme: String,
+        /// A hint about the token, for example `JWT`.
+        bearer_format: Option<String>,
+    },
+    /// OAuth 2 with client credentials.
+    ClientCredentials {
+        /// Where tokens come from.
+        token_url: String,
+        /// Scopes with what each is for.
+        scopes: BTreeMap<String, String>,
+    },
+    /// `OpenID` Connect.
+    OpenIdConnect {
+        /// Its discovery document.
+        url: String,
+    },
+}
+
+/// Where an API key goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiKeyLocation {
+    /// A header.
+    Header,
+    /// A query parameter.
+    Query,
+    /// A cookie.
+    Cookie,
+}
+
+impl ApiKeyLocation {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Query => "query",
+            Self::Cookie => "cookie",
+        }
+    }
+}
+
+/// Whom the document at `/.well-known/agent-card.json` is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CardShape {
+    /// Readers of 0.3 and of 1.0.
+    #[default]
+    Union,
+    /// Readers of 1.0 only.
+    V1,
+}
+
+/// A card as bytes that are the same for the same input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// JSON with sorted members.
+    pub body: Vec<u8>,
+    /// A strong validator, quotes included.
+    pub etag: String,
+}
+
+impl Document {
+    fn of(value: &Value) -> Self {
+        let body = value.to_string().into_bytes();
+        let etag = format!("\"{}\"", hex::encode(Sha256::digest(&body)));
+        Self { body, etag }
+    }
+}
+
+/// A card that must not be published.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CardError {
+    /// A member that A2A requires says nothing.
+    #[error("the card's `{member}` must not be empty")]
+    Empty {
+        /// Path of the member.
+        member: String,
+    },
+    /// Two skills have one id.
+    #[error("the card has two skills `{id}`")]
+    DuplicateSkill {
+        /// The id.
+        id: String,
+    },
+    /// A requirement names no scheme of the card.
+    #[error("the card requires the scheme `{name}`, which it does not define")]
+    UnknownScheme {
+        /// The name.
+        name: String,
+    },
+}
+
+impl CardInfo {
+    /// The document at `/.well-known/agent-card.json`.
+    ///
+    /// # Errors
+    /// [`CardError`] when something required is missing.
+    pub fn agent_card(&self, shape: CardShape) -> Result<Document, CardError> {
+        self.check()?;
+        Ok(Document::of(&match shape {
+            CardShape::Union => build::union(self),
+            CardShape::V1 => build::v1(self),
+        }))
+    }
+
+    /// The document at `/.well-known/agent.json`, as 0.1 and 0.2 read it.
+    ///
+    /// # Errors
+    /// [`CardError`] when something required is missing.
+    pub fn legacy_agent_json(&self) -> Result<Document, CardError> {
+        self.check()?;
+        Ok(Document::of(&build::legacy(self)))
+    }
+
+    /// Checks that everything A2A 1.0 marks REQUIRED says something.
+    ///
+    /// # Errors
+    /// [`CardError`] with the first fault.
+    pub fn check(&self) -> Result<(), CardError> {
+        filled("name", &self.name)?;
+        filled("description", &self.description)?;
+        filled("version", &self.version)?;
+        filled("url", &self.base_url)?;
+        filled_list("defaultInputModes", &self.default_input_modes)?;
+        filled_list("defaultOutputModes", &self.default_output_modes)?;
+        filled_list("skills", &self.skills)?;
+        if let Some(provider) = &self.provider {
+            filled("provider.organization", &provider.organization)?;
+            filled("provider.url", &provider.url)?;
+        }
+        let mut ids = std::collections::BTreeSet::new();
+        for (index, skill) in self.skills.iter().enumerate() {
+            let member = |name: &str| format!("skills[{index}].{name}");
+            filled(&member("id"), &skill.id)?;
+            filled(&member("name"), &skill.name)?;
+            filled(&member("description"), &skill.description)?;
+            filled_list(&member("tags"), &skill.tags)?;
+            if !ids.insert(&skill.id) {
+                return Err(CardError::DuplicateSkill {
+                    id: skill.id.clone(),
+                });
+            }
+        }
+        let required = self.security.iter().flat_map(BTreeMap::keys);
+        for name in required {
+            if !self.security_schemes.contains_key(name) {
+                return Err(CardError::UnknownScheme { name: name.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn filled(member: &str, text: &str) -> Result<(), CardError> {
+    filled_list(member, text.trim().as_bytes())
+}
+
+fn filled_list<T>(member: &str, items: &[T]) -> Result<(), CardError> {
+    if items.is_empty() {
+        return Err(CardError::Empty {
+            member: member.to_owned(),
+        });
+    }
+    Ok(())
+}

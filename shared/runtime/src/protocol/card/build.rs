@@ -1,0 +1,202 @@
+//! The documents themselves.
+
+use super::security;
+use super::{CardInfo, SKILL_SCHEMAS_EXTENSION, SkillInfo};
+use serde_json::{Map, Value, json};
+
+const JSON_RPC: &str = "JSONRPC";
+const REST: &str = "HTTP+JSON";
+
+/// Members put together one by one; what says nothing is left out.
+type Members = Map<String, Value>;
+
+fn put(members: &mut Members, name: &str, value: impl Into<Value>) {
+    members.insert(name.to_owned(), value.into());
+}
+
+fn put_text(members: &mut Members, name: &str, text: Option<&String>) {
+    if let Some(text) = text {
+        put(members, name, text.as_str());
+    }
+}
+
+fn put_list(members: &mut Members, name: &str, items: &[String]) {
+    if !items.is_empty() {
+        put(members, name, items.to_vec());
+    }
+}
+
+/// The pure 1.0 card (A2A 1.0 §4.4.1).
+pub(super) fn v1(info: &CardInfo) -> Value {
+    let mut card = common(info);
+    put(&mut card, "supportedInterfaces", interfaces(info, &["1.0"]));
+    put(&mut card, "capabilities", capabilities(info));
+    put_security(&mut card, info, security::v1);
+    Value::Object(card)
+}
+
+/// The card for readers of 0.3 and 1.0.
+pub(super) fn union(info: &CardInfo) -> Value {
+    let mut card = common(info);
+    // A 1.0 reader that finds interfaces looks nowhere else, so those of 0.3
+    // stand there too, last.
+    let interfaces = interfaces(info, &["1.0", "0.3"]);
+    put(&mut card, "supportedInterfaces", interfaces);
+    let mut capabilities = capabilities(info);
+    put(&mut capabilities, "stateTransitionHistory", true);
+    put(&mut card, "capabilities", capabilities);
+    put_security(&mut card, info, security::union);
+    put(&mut card, "url", info.base_url.as_str());
+    put(&mut card, "preferredTransport", JSON_RPC);
+    put(&mut card, "protocolVersion", "0.3.0");
+    let transport = |name: &str| json!({"transport": name, "url": info.base_url});
+    let transports = vec![transport(JSON_RPC), transport(REST)];
+    put(&mut card, "additionalInterfaces", transports);
+    put_legacy_security(&mut card, info);
+    if info.capabilities.extended_agent_card {
+        put(&mut card, "supportsAuthenticatedExtendedCard", true);
+    }
+    Value::Object(card)
+}
+
+/// The card of 0.1 and 0.2.
+pub(super) fn legacy(info: &CardInfo) -> Value {
+    let mut card = common(info);
+    put(&mut card, "url", info.base_url.as_str());
+    let capabilities = json!({
+        "streaming": info.capabilities.streaming,
+        "pushNotifications": info.capabilities.push_notifications,
+        "stateTransitionHistory": true,
+    });
+    put(&mut card, "capabilities", capabilities);
+    if !info.security_schemes.is_empty() {
+        put(&mut card, "securitySchemes", schemes(info, security::v03));
+    }
+    put_legacy_security(&mut card, info);
+    Value::Object(card)
+}
+
+/// What all generations spell alike.
+fn common(info: &CardInfo) -> Members {
+    let mut card = Members::new();
+    put(&mut card, "name", info.name.as_str());
+    put(&mut card, "description", info.description.as_str());
+    put(&mut card, "version", info.version.as_str());
+    put_list(&mut card, "defaultInputModes", &info.default_input_modes);
+    put_list(&mut card, "defaultOutputModes", &info.default_output_modes);
+    let skills: Vec<Value> = info.skills.iter().map(skill).collect();
+    put(&mut card, "skills", skills);
+    if let Some(provider) = &info.provider {
+        let provider = json!({"organization": provider.organization, "url": provider.url});
+        put(&mut card, "provider", provider);
+    }
+    put_text(
+        &mut card,
+        "documentationUrl",
+        info.documentation_url.as_ref(),
+    );
+    put_text(&mut card, "iconUrl", info.icon_url.as_ref());
+    card
+}
+
+fn skill(info: &SkillInfo) -> Value {
+    let mut skill = Members::new();
+    put(&mut skill, "id", info.id.as_str());
+    put(&mut skill, "name", info.name.as_str());
+    put(&mut skill, "description", info.description.as_str());
+    put(&mut skill, "tags", info.tags.clone());
+    put_list(&mut skill, "examples", &info.examples);
+    put_list(&mut skill, "inputModes", &info.input_modes);
+    put_list(&mut skill, "outputModes", &info.output_modes);
+    Value::Object(skill)
+}
+
+/// The first is the preferred one (A2A 1.0 §4.4.1).
+fn interfaces(info: &CardInfo, versions: &[&str]) -> Vec<Value> {
+    let interface = |version: &str, binding: &str| {
+        let mut interface = Members::new();
+        put(&mut interface, "url", info.base_url.as_str());
+        put(&mut interface, "protocolBinding", binding);
+        put(&mut interface, "protocolVersion", version);
+        // 0.3 has no such member in its requests.
+        if version == "1.0" {
+            put_text(&mut interface, "tenant", info.tenant.as_ref());
+        }
+        Value::Object(interface)
+    };
+    versions
+        .iter()
+        .flat_map(|version| [JSON_RPC, REST].map(|binding| interface(version, binding)))
+        .collect()
+}
+
+fn capabilities(info: &CardInfo) -> Members {
+    let mut capabilities = Members::new();
+    put(&mut capabilities, "streaming", info.capabilities.streaming);
+    let push = info.capabilities.push_notifications;
+    put(&mut capabilities, "pushNotifications", push);
+    let extended = info.capabilities.extended_agent_card;
+    put(&mut capabilities, "extendedAgentCard", extended);
+    if let Some(extension) = skill_schemas(info) {
+        put(&mut capabilities, "extensions", vec![extension]);
+    }
+    capabilities
+}
+
+/// The schemas of the skills: a card has no member for them.
+fn skill_schemas(info: &CardInfo) -> Option<Value> {
+    let mut skills = Members::new();
+    for skill in &info.skills {
+        let mut schemas = Members::new();
+        for (name, schema) in [
+            ("inputSchema", &skill.input_schema),
+            ("outputSchema", &skill.output_schema),
+        ] {
+            if let Some(schema) = schema {
+                put(&mut schemas, name, schema.clone());
+            }
+        }
+        if !schemas.is_empty() {
+            put(&mut skills, &skill.id, schemas);
+        }
+    }
+    (!skills.is_empty()).then(|| {
+        json!({
+            "uri": SKILL_SCHEMAS_EXTENSION,
+            "description": "JSON schemas of the data parts each skill reads and writes",
+            "required": false,
+            "params": {"skills": skills},
+        })
+    })
+}
+
+fn schemes(info: &CardInfo, spell: fn(&super::SecurityScheme) -> Members) -> Value {
+    let schemes = info.security_schemes.iter();
+    schemes
+        .map(|(name, scheme)| (name.clone(), Value::Object(spell(scheme))))
+        .collect::<Members>()
+        .into()
+}
+
+fn put_security(card: &mut Members, info: &CardInfo, spell: fn(&super::SecurityScheme) -> Members) {
+    if !info.security_schemes.is_empty() {
+        put(card, "securitySchemes", schemes(info, spell));
+    }
+    if !info.security.is_empty() {
+        let requirements: Vec<Value> = info.security.iter().map(security::requirement).collect();
+        put(card, "securityRequirements", requirements);
+    }
+}
+
+/// `security` of 0.2 and 0.3, `authentication` of 0.1.
+fn put_legacy_security(card: &mut Members, info: &CardInfo) {
+    if !info.security.is_empty() {
+        put(card, "security", json!(info.security));
+    }
+    if !info.security_schemes.is_empty() {
+        let mut names: Vec<&str> = info.security_schemes.values().map(security::v01).collect();
+        names.sort_unstable();
+        names.dedup();
+        put(card, "authentication", json!({"schemes": names}));
+    }
+}

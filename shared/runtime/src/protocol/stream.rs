@@ -1,0 +1,104 @@
+//! The bytes of a stream, in the words of its call.
+
+use super::{Binding, Call, Dialect, RpcId, error, jsonrpc, media, sse, v01, v1, v03};
+use crate::task::{Frame, Generation, Task, TaskId};
+use serde_json::Value;
+
+/// Writes the frames of one stream as server-sent events.
+#[derive(Debug)]
+pub struct StreamEncoder {
+    call: Call,
+    dialect: Dialect,
+    /// Set for a stream of 0.1, which has to remember its artifacts.
+    v01: Option<v01::Stream>,
+}
+
+impl StreamEncoder {
+    /// The encoder of the stream that answers `call`.
+    #[must_use]
+    pub fn new(call: &Call) -> Self {
+        Self {
+            call: call.clone(),
+            dialect: call.dialect,
+            v01: None,
+        }
+    }
+
+    /// The headers of the answer, whose HTTP status is 200. An error before
+    /// the first frame is no stream: answer it with [`refuse`](super::refuse).
+    #[must_use]
+    pub fn headers(&self) -> Vec<(&'static str, String)> {
+        let mut headers = vec![
+            ("content-type", media::EVENT_STREAM.to_owned()),
+            ("cache-control", "no-cache".to_owned()),
+        ];
+        headers.extend(self.call.extensions_header());
+        headers
+    }
+
+    /// The bytes of one frame; `None` for a frame that its generation does not
+    /// show.
+    pub fn frame(&mut self, frame: &Frame) -> Option<Vec<u8>> {
+        if let Frame::Task(task) | Frame::Resumed(task) = frame {
+            self.dialect.generation = self.call.generation_of(task);
+        }
+        match frame {
+            Frame::KeepAlive => Some(sse::PING.to_vec()),
+            Frame::Refused(refusal) => {
+                let body = error::body(refusal, self.dialect);
+                Some(match self.dialect.binding {
+                    Binding::JsonRpc => sse::event(None, &jsonrpc::error(self.rpc_id(), body)),
+                    Binding::Rest => sse::error(&body),
+                })
+            }
+            Frame::Task(_) | Frame::Resumed(_) | Frame::Message(_) | Frame::Event { .. } => {
+                let payload = self.payload(frame)?;
+                let data = match self.dialect.binding {
+                    Binding::JsonRpc => jsonrpc::result(self.rpc_id(), payload),
+                    Binding::Rest => payload,
+                };
+                Some(sse::event(id_of(frame).as_deref(), &data))
+            }
+        }
+    }
+
+    const fn rpc_id(&self) -> &RpcId {
+        &self.call.rpc_id
+    }
+
+    fn payload(&mut self, frame: &Frame) -> Option<Value> {
+        match (self.dialect.generation, self.dialect.binding) {
+            (Generation::V10, _) => v1::encode_frame(frame),
+            (Generation::V03, Binding::JsonRpc) => v03::encode_frame(frame),
+            (Generation::V03, Binding::Rest) => v03::rest::encode_frame(frame),
+            (Generation::V01, _) => {
+                let id = task_of(frame)
+                    .cloned()
+                    .or_else(|| self.call.client_task_id())?;
+                let stream = self.v01.get_or_insert_with(|| v01::Stream::new(id));
+                stream.frame(frame)
+            }
+        }
+    }
+}
+
+/// The `id:` line: from where a client can go on. A resumed stream begins
+/// without one, as it stands before the first event it replays.
+fn id_of(frame: &Frame) -> Option<String> {
+    match frame {
+        Frame::Task(task) => {
+            let Task { last_event, .. } = task.as_ref();
+            last_event.map(|id| id.to_string())
+        }
+        Frame::Event { event, .. } => Some(event.id.to_string()),
+        Frame::Resumed(_) | Frame::Message(_) | Frame::Refused(_) | Frame::KeepAlive => None,
+    }
+}
+
+const fn task_of(frame: &Frame) -> Option<&TaskId> {
+    match frame {
+        Frame::Task(task) | Frame::Resumed(task) => Some(&task.id),
+        Frame::Event { task_id, .. } => Some(task_id),
+        Frame::Message(_) | Frame::Refused(_) | Frame::KeepAlive => None,
+    }
+}
