@@ -1,6 +1,24 @@
 //! A serverless runtime for A2A (Agent2Agent protocol) agents on AWS Lambda.
 
+// `#[skill]` writes paths from `::a2a_lambda`; the tests of this crate use it.
+#[cfg(test)]
+extern crate self as a2a_lambda;
+
 pub mod auth;
 pub mod protocol;
+pub mod skill;
 pub mod store;
 pub mod task;
+pub mod thread;
+
+pub use a2a_lambda_macros::skill;
+
+/// What most files with a skill in them need.
+pub mod prelude {
+    pub use crate::skill;
+    pub use crate::skill::{
+        Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
+        FilePart, NoOutput, NoSlot, OnInputResult, OnRequestResult, Settled, Skill, SkillHandler,
+        SkillMetadata, SkillSet, SkillSlot, TaskContext, TextOr, Thread,
+    };
+}

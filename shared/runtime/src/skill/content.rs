@@ -1,0 +1,193 @@
+//! What is said, as an author sees it.
+
+use super::{AgentError, AgentResult};
+use crate::task::{Part, PartContent};
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The parts of a message: text, data and files.
+///
+/// ```
+/// use a2a_lambda::skill::Content;
+///
+/// let content = Content::from_text("Book a flight");
+/// assert_eq!(content.first_text(), Some("Book a flight"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Content {
+    parts: Vec<Part>,
+}
+
+impl Content {
+    /// One text part.
+    #[must_use]
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self::from_parts(vec![Part::text(text)])
+    }
+
+    /// One data part.
+    ///
+    /// # Errors
+    /// `SERIALIZATION` when `data` cannot be written as JSON.
+    pub fn from_data(data: &impl Serialize) -> AgentResult<Self> {
+        let value = serde_json::to_value(data).map_err(AgentError::serialization)?;
+        Ok(Self::from_parts(vec![Part::data(value)]))
+    }
+
+    /// One file part.
+    #[must_use]
+    pub fn from_file(
+        name: impl Into<String>,
+        media_type: impl Into<String>,
+        bytes: impl Into<Bytes>,
+    ) -> Self {
+        Self::from_parts(vec![file(name, media_type, bytes)])
+    }
+
+    /// These parts.
+    #[must_use]
+    pub const fn from_parts(parts: Vec<Part>) -> Self {
+        Self { parts }
+    }
+
+    /// This content with one more part.
+    #[must_use]
+    pub fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+
+    /// Its parts, in the order in which they were sent.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Its parts, moved out.
+    #[must_use]
+    pub fn into_parts(self) -> Vec<Part> {
+        self.parts
+    }
+
+    /// The first text part.
+    #[must_use]
+    pub fn first_text(&self) -> Option<&str> {
+        self.parts.iter().find_map(|part| match &part.content {
+            PartContent::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The first data part.
+    #[must_use]
+    pub fn first_data(&self) -> Option<&Value> {
+        self.parts.iter().find_map(|part| match &part.content {
+            PartContent::Data(value) => Some(value),
+            _ => None,
+        })
+    }
+
+    /// The first file part.
+    #[must_use]
+    pub fn first_file(&self) -> Option<FilePart> {
+        self.parts.iter().find_map(FilePart::of)
+    }
+
+    /// The first text part, needed.
+    ///
+    /// # Errors
+    /// `MISSING_INPUT` when there is none.
+    pub fn text(&self) -> AgentResult<&str> {
+        self.first_text()
+            .ok_or_else(|| AgentError::missing_input("a text part is needed"))
+    }
+
+    /// Reads a value from the first data part, else from the first text taken
+    /// as a JSON string.
+    ///
+    /// # Errors
+    /// `MISSING_INPUT` without a data or text part; `INVALID_INPUT`, with a
+    /// JSON pointer, when it has another form.
+    pub fn parse<T: DeserializeOwned>(&self) -> AgentResult<T> {
+        super::input::read(self)
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::from_text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::from_text(text)
+    }
+}
+
+impl From<Vec<Part>> for Content {
+    fn from(parts: Vec<Part>) -> Self {
+        Self::from_parts(parts)
+    }
+}
+
+/// A file that was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePart {
+    /// Its name, if one was given.
+    pub name: Option<String>,
+    /// Its media type; `application/octet-stream` if none was given.
+    pub media_type: String,
+    /// Its bytes, or where they are.
+    pub source: FileSource,
+}
+
+/// The bytes of a file, or where they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileSource {
+    /// The bytes.
+    Bytes(Bytes),
+    /// A URL given by the caller. The runtime has not fetched it, and whoever
+    /// does must not trust it.
+    Url(String),
+}
+
+impl FilePart {
+    fn of(part: &Part) -> Option<Self> {
+        let source = match &part.content {
+            PartContent::Raw(bytes) => FileSource::Bytes(bytes.clone()),
+            PartContent::Url(url) => FileSource::Url(url.clone()),
+            // A stored part is read back before a skill sees it.
+            PartContent::Text(_) | PartContent::Data(_) | PartContent::Stored(_) => return None,
+        };
+        Some(Self {
+            name: part.filename.clone(),
+            media_type: part.effective_media_type().to_owned(),
+            source,
+        })
+    }
+
+    /// Its bytes, if they were sent.
+    #[must_use]
+    pub const fn bytes(&self) -> Option<&Bytes> {
+        match &self.source {
+            FileSource::Bytes(bytes) => Some(bytes),
+            FileSource::Url(_) => None,
+        }
+    }
+}
+
+/// A file part.
+pub(super) fn file(
+    name: impl Into<String>,
+    media_type: impl Into<String>,
+    bytes: impl Into<Bytes>,
+) -> Part {
+    Part {
+        filename: Some(name.into()),
+        media_type: Some(media_type.into()),
+        ..Part::new(PartContent::Raw(bytes.into()))
+    }
+}

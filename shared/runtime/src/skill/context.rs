@@ -1,0 +1,302 @@
+//! What a handler may do while it works.
+
+use super::host::{Emission, TurnHost};
+use super::model::Model;
+use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask};
+use crate::auth::Caller;
+use crate::task::{ContextId, Part, Task, TaskId};
+use crate::thread::Thread;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is known when a turn starts.
+pub(crate) struct TurnFacts {
+    pub(crate) task_id: TaskId,
+    pub(crate) context_id: ContextId,
+    pub(crate) caller: Caller,
+    /// From 1; +1 a message of the client.
+    pub(crate) turn: u32,
+    /// Empty = any.
+    pub(crate) accepted_output_modes: Vec<String>,
+    /// The tasks the message refers to and the caller may read.
+    pub(crate) references: Vec<Task>,
+    /// The other ids it refers to.
+    pub(crate) unresolved_references: Vec<String>,
+    pub(crate) model: Option<Arc<dyn Model>>,
+}
+
+/// A handler's view of its turn. It borrows the turn, so nothing can be
+/// emitted after its end, and it has no state setter: only a handler's return
+/// value ends a task.
+pub struct TaskContext<'a> {
+    host: &'a dyn TurnHost,
+    facts: &'a TurnFacts,
+    references: Vec<ReferencedTask>,
+}
+
+impl<'a> TaskContext<'a> {
+    pub(crate) fn new(host: &'a dyn TurnHost, facts: &'a TurnFacts) -> Self {
+        Self {
+            host,
+            facts,
+            references: facts.references.iter().map(ReferencedTask::from).collect(),
+        }
+    }
+
+    /// The same turn, for a shorter time.
+    pub(super) fn reborrow(&mut self) -> TaskContext<'_> {
+        TaskContext::new(self.host, self.facts)
+    }
+
+    /// Says something while working: a `working` status update. Returns when
+    /// it is buffered.
+    ///
+    /// # Errors
+    /// When an earlier emission could not be stored, or the task was canceled.
+    pub async fn send_intermediate_update(
+        &mut self,
+        message: impl Into<Content>,
+    ) -> AgentResult<()> {
+        self.host.emit(Emission::Update(message.into())).await
+    }
+
+    /// Shows an artifact before the end. One of the same name replaces it.
+    ///
+    /// # Errors
+    /// When an earlier emission could not be stored, or the task was canceled.
+    pub async fn send_partial_artifact(&mut self, artifact: Artifact) -> AgentResult<()> {
+        let emission = Emission::Artifact {
+            artifact,
+            append: false,
+            last_chunk: false,
+        };
+        self.host.emit(emission).await
+    }
+
+    /// Writes the artifact `name` chunk by chunk. The writer borrows the
+    /// context until it is finished.
+    pub fn artifact_chunks(&mut self, name: impl Into<String>) -> ArtifactChunks<'_> {
+        ArtifactChunks {
+            host: self.host,
+            name: name.into(),
+            begun: false,
+        }
+    }
+
+    /// Keeps a value for the task, until it ends; returns when it is stored.
+    /// Slot, data and steps of a task may be 1 MiB together.
+    ///
+    /// # Errors
+    /// `SERIALIZATION`, `STATE_TOO_LARGE`, or when it cannot be stored.
+    pub async fn save_data(&mut self, key: &str, value: &impl Serialize) -> AgentResult<()> {
+        self.host.save(key.to_owned(), to_value(value)?).await
+    }
+
+    /// A value kept for the task.
+    ///
+    /// # Errors
+    /// `STATE_INCOMPATIBLE` when it has another form than `T`.
+    pub fn load_data<T: DeserializeOwned>(&self, key: &str) -> AgentResult<Option<T>> {
+        self.host.load(key).map(from_value).transpose()
+    }
+
+    /// Keeps a value for the conversation, for all of its tasks. It is stored
+    /// with the commit that ends the turn, and goes after an hour without
+    /// activity.
+    ///
+    /// # Errors
+    /// `SERIALIZATION` or `STATE_TOO_LARGE`.
+    pub fn save_session(&mut self, key: &str, value: &impl Serialize) -> AgentResult<()> {
+        self.host.save_session(key.to_owned(), to_value(value)?)
+    }
+
+    /// A value kept for the conversation.
+    ///
+    /// # Errors
+    /// `STATE_INCOMPATIBLE` when it has another form than `T`, or when it
+    /// cannot be loaded.
+    pub async fn load_session<T: DeserializeOwned>(&self, key: &str) -> AgentResult<Option<T>> {
+        let value = self.host.load_session(key.to_owned()).await?;
+        value.map(from_value).transpose()
+    }
+
+    /// Does `work` once: its result is stored, and a turn that runs again gets
+    /// it back instead of doing the work again. The key is `name` with its
+    /// occurrence in the turn, so steps must come in the same order each time.
+    ///
+    /// # Errors
+    /// The error of `work`, which is not stored; `SERIALIZATION`,
+    /// `STATE_TOO_LARGE`; `STATE_INCOMPATIBLE` when the stored result has
+    /// another form than `T`; or when it cannot be stored.
+    pub async fn step<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        work: impl Future<Output = AgentResult<T>>,
+    ) -> AgentResult<T> {
+        let step = self.host.begin_step(name);
+        if let Some(done) = step.done {
+            return from_value(done);
+        }
+        let result = work.await?;
+        self.host.end_step(step.key, to_value(&result)?).await?;
+        Ok(result)
+    }
+
+    /// The conversation so far, of all tasks of the context.
+    ///
+    /// # Errors
+    /// When it cannot be loaded.
+    pub async fn thread(&self) -> AgentResult<Thread> {
+        self.host.thread().await
+    }
+
+    /// Who asks.
+    #[must_use]
+    pub const fn caller(&self) -> &Caller {
+        &self.facts.caller
+    }
+
+    /// The earlier tasks which the message refers to and the caller may read.
+    #[must_use]
+    pub fn references(&self) -> &[ReferencedTask] {
+        &self.references
+    }
+
+    /// The other ids it refers to: unknown, or not the caller's.
+    #[must_use]
+    pub fn unresolved_references(&self) -> &[String] {
+        &self.facts.unresolved_references
+    }
+
+    /// The agent's model.
+    ///
+    /// # Errors
+    /// `MODEL_UNAVAILABLE` when none is configured.
+    pub fn model(&self) -> AgentResult<&dyn Model> {
+        self.facts
+            .model
+            .as_deref()
+            .ok_or_else(AgentError::model_unavailable)
+    }
+
+    /// The time this turn may still run.
+    #[must_use]
+    pub fn time_left(&self) -> Duration {
+        self.host.time_left()
+    }
+
+    /// Whether the task was canceled, as far as is known without asking.
+    #[must_use]
+    pub fn cancelled(&self) -> bool {
+        self.host.cancelled()
+    }
+
+    /// The media types the client can read; empty = any.
+    #[must_use]
+    pub fn accepted_output_modes(&self) -> &[String] {
+        &self.facts.accepted_output_modes
+    }
+
+    /// The task, which may not be stored yet.
+    #[must_use]
+    pub const fn task_id(&self) -> &TaskId {
+        &self.facts.task_id
+    }
+
+    /// Its conversation.
+    #[must_use]
+    pub const fn context_id(&self) -> &ContextId {
+        &self.facts.context_id
+    }
+
+    /// The number of this turn in the task, from 1. A turn that runs again has
+    /// the same number.
+    #[must_use]
+    pub const fn turn(&self) -> u32 {
+        self.facts.turn
+    }
+}
+
+impl fmt::Debug for TaskContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskContext")
+            .field("task_id", &self.facts.task_id)
+            .field("context_id", &self.facts.context_id)
+            .field("turn", &self.facts.turn)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes one artifact chunk by chunk. Each chunk is shown at once.
+#[must_use = "an artifact is complete when it was finished"]
+pub struct ArtifactChunks<'a> {
+    host: &'a dyn TurnHost,
+    name: String,
+    begun: bool,
+}
+
+impl ArtifactChunks<'_> {
+    /// Adds a chunk of text. The first one replaces an artifact of the name.
+    ///
+    /// # Errors
+    /// When an earlier emission could not be stored, or the task was canceled.
+    pub async fn push(&mut self, text: impl Into<String>) -> AgentResult<()> {
+        self.emit(Part::text(text), false).await
+    }
+
+    /// Adds a chunk of any kind. The first one replaces an artifact of the
+    /// name.
+    ///
+    /// # Errors
+    /// When an earlier emission could not be stored, or the task was canceled.
+    pub async fn push_part(&mut self, part: Part) -> AgentResult<()> {
+        self.emit(part, false).await
+    }
+
+    /// Ends the artifact. A chunk needs a part, so an empty text marks the end;
+    /// [`ArtifactChunks::finish_with`] does without.
+    ///
+    /// # Errors
+    /// When an earlier emission could not be stored, or the task was canceled.
+    pub async fn finish(mut self) -> AgentResult<()> {
+        self.emit(Part::text(""), true).await
+    }
+
+    /// Ends the artifact with a last chunk of text.
+    ///
+    /// # Errors
+    /// When an earlier emission could not be stored, or the task was canceled.
+    pub async fn finish_with(mut self, text: impl Into<String>) -> AgentResult<()> {
+        self.emit(Part::text(text), true).await
+    }
+
+    async fn emit(&mut self, part: Part, last_chunk: bool) -> AgentResult<()> {
+        let emission = Emission::Artifact {
+            artifact: Artifact::from_parts(self.name.clone(), vec![part]),
+            append: std::mem::replace(&mut self.begun, true),
+            last_chunk,
+        };
+        self.host.emit(emission).await
+    }
+}
+
+impl fmt::Debug for ArtifactChunks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArtifactChunks")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+fn to_value(value: &impl Serialize) -> AgentResult<Value> {
+    serde_json::to_value(value).map_err(AgentError::serialization)
+}
+
+fn from_value<T: DeserializeOwned>(value: Value) -> AgentResult<T> {
+    serde_json::from_value(value).map_err(AgentError::state_incompatible)
+}

@@ -1,0 +1,209 @@
+//! Skills of any type behind one object-safe trait, for the engine.
+
+use super::{
+    AgentError, AgentResult, Artifact, AuthHint, Content, OnRequestResult, Settled, SkillHandler,
+    SkillInput, SkillMetadata, SkillOutput, SkillSlot, TaskContext, media, output, slot,
+};
+use crate::task::SavedSlot;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use std::any::Any;
+use std::marker::PhantomData;
+
+/// An input that was read and fits its skill.
+pub(crate) struct Decoded(Box<dyn Any + Send>);
+
+/// What a turn starts with.
+pub(crate) enum Call {
+    /// A request.
+    Request(Decoded),
+    /// The answer to an open question.
+    Input(SavedSlot, Content),
+}
+
+/// What a turn ends with.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// A reply without a task.
+    Message(Content),
+    /// A question.
+    InputRequired { message: Content, slot: SavedSlot },
+    /// A demand for credentials.
+    AuthRequired {
+        message: Content,
+        slot: SavedSlot,
+        auth: AuthHint,
+    },
+    /// The end; the output is the last artifact already.
+    Completed {
+        message: Option<Content>,
+        artifacts: Vec<Artifact>,
+    },
+    /// A failure.
+    Failed(AgentError),
+    /// The skill declines.
+    Rejected { reason: String },
+}
+
+/// A registered skill.
+pub(crate) trait AnySkill: Send + Sync {
+    /// Its metadata, with name and modes filled in.
+    fn metadata(&self) -> &SkillMetadata;
+    /// Whether it can make a task. One that cannot only ever replies, so the
+    /// engine prepares none.
+    fn makes_task(&self) -> bool;
+    /// Whether it can ask.
+    fn can_ask(&self) -> bool;
+    /// The schema of its data part; `{}` where it takes anything.
+    fn input_schema(&self) -> &Value;
+    /// The schema of its output artifact, if it has one.
+    fn output_schema(&self) -> Option<&Value>;
+    /// Reads its input, before a task exists: `INVALID_INPUT`, with a JSON
+    /// pointer, or `MISSING_INPUT`.
+    fn decode(&self, input: &Content) -> AgentResult<Decoded>;
+    /// Runs one turn. A panic of the handler comes out of it.
+    fn turn<'a>(&'a self, cx: &'a mut TaskContext<'_>, call: Call) -> BoxFuture<'a, Outcome>;
+    /// Tells it that a task of its has ended.
+    fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()>;
+}
+
+/// A skill with its slot type, which a bare `impl for H` would leave open.
+pub(super) struct Erased<H, S> {
+    handler: H,
+    metadata: SkillMetadata,
+    input_schema: Value,
+    output_schema: Option<Value>,
+    slot: PhantomData<fn() -> S>,
+}
+
+impl<S: SkillSlot, H: SkillHandler<S>> Erased<H, S> {
+    pub(super) fn new(handler: H) -> Self {
+        Self {
+            handler,
+            metadata: filled_in::<S, H>(),
+            input_schema: H::Input::schema(),
+            output_schema: H::Output::schema(),
+            slot: PhantomData,
+        }
+    }
+
+    fn outcome(&self, result: AgentResult<OnRequestResult<H::Output, S>>) -> AgentResult<Outcome> {
+        use OnRequestResult as R;
+        Ok(match result? {
+            R::Message { message } => Outcome::Message(message),
+            R::InputRequired { message, slot } => Outcome::InputRequired {
+                message,
+                slot: slot::save(&slot)?,
+            },
+            R::AuthRequired {
+                message,
+                slot,
+                auth,
+            } => Outcome::AuthRequired {
+                message,
+                slot: slot::save(&slot)?,
+                auth,
+            },
+            R::Completed {
+                message,
+                output,
+                mut artifacts,
+            } => {
+                artifacts.extend(output::artifact(self.metadata.id, output)?);
+                Outcome::Completed { message, artifacts }
+            }
+            R::Failed { error } => Outcome::Failed(error),
+            R::Rejected { reason } => Outcome::Rejected { reason },
+        })
+    }
+
+    async fn request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: Decoded,
+    ) -> AgentResult<OnRequestResult<H::Output, S>> {
+        let input = input.0.downcast::<H::Input>().map_err(|_| {
+            AgentError::internal(format_args!(
+                "input of another skill given to `{}`",
+                self.metadata.id
+            ))
+        })?;
+        self.handler.on_request(cx, *input).await
+    }
+
+    async fn answer(
+        &self,
+        cx: &mut TaskContext<'_>,
+        saved: SavedSlot,
+        content: Content,
+    ) -> AgentResult<OnRequestResult<H::Output, S>> {
+        let slot = slot::restore(saved)?;
+        let result = self.handler.on_input_received(cx, slot, content).await?;
+        Ok(result.into())
+    }
+}
+
+/// The metadata of a skill, with what its types imply.
+fn filled_in<S: SkillSlot, H: SkillHandler<S>>() -> SkillMetadata {
+    let mut metadata = H::METADATA;
+    if metadata.name.is_empty() {
+        metadata.name = metadata.id;
+    }
+    if metadata.input_modes.is_empty() {
+        let implied = H::Input::modes();
+        // The answer to a question is usually text.
+        let asks_for_text = S::CAN_ASK && implied == media::JSON;
+        metadata.input_modes = if asks_for_text {
+            media::TEXT_AND_JSON
+        } else {
+            implied
+        };
+    }
+    if metadata.output_modes.is_empty() {
+        metadata.output_modes = H::Output::modes();
+    }
+    metadata
+}
+
+impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for Erased<H, S> {
+    fn metadata(&self) -> &SkillMetadata {
+        &self.metadata
+    }
+
+    fn makes_task(&self) -> bool {
+        H::Output::MAKES_TASK || S::CAN_ASK
+    }
+
+    fn can_ask(&self) -> bool {
+        S::CAN_ASK
+    }
+
+    fn input_schema(&self) -> &Value {
+        &self.input_schema
+    }
+
+    fn output_schema(&self) -> Option<&Value> {
+        self.output_schema.as_ref()
+    }
+
+    fn decode(&self, input: &Content) -> AgentResult<Decoded> {
+        H::Input::decode(input).map(|input| Decoded(Box::new(input)))
+    }
+
+    fn turn<'a>(&'a self, cx: &'a mut TaskContext<'_>, call: Call) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let result = match call {
+                Call::Request(input) => self.request(cx, input).await,
+                Call::Input(slot, content) => self.answer(cx, slot, content).await,
+            };
+            self.outcome(result).unwrap_or_else(Outcome::Failed)
+        })
+    }
+
+    fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()> {
+        Box::pin(self.handler.on_completed(task))
+    }
+}
+
+#[cfg(test)]
+mod tests;

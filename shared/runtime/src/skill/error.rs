@@ -1,0 +1,366 @@
+//! The one error of a skill: a public half and a private cause.
+
+use crate::task::Metadata;
+use serde_json::Value;
+use std::error::Error;
+use std::fmt;
+
+/// What a skill answers with when it cannot do its work.
+pub type AgentResult<T> = Result<T, AgentError>;
+
+/// Why a skill failed.
+///
+/// Code, text and details are public: they become the failed task's status.
+/// The cause is private; it is logged once at the edge and never sent.
+///
+/// `?` turns any [`std::error::Error`] into `INTERNAL_ERROR` with a fixed text.
+/// For that, this type is no `std::error::Error` itself.
+///
+/// ```
+/// use a2a_lambda::skill::{AgentError, AgentResult};
+///
+/// fn port(text: &str) -> AgentResult<u16> {
+///     Ok(text.parse()?)
+/// }
+/// let error = port("none").unwrap_err();
+/// assert_eq!(error.code().as_str(), "INTERNAL_ERROR");
+/// assert_eq!(error.text(), "internal error");
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct AgentError(Box<Parts>);
+
+#[derive(Clone, PartialEq)]
+struct Parts {
+    code: ErrorCode,
+    text: String,
+    details: Metadata,
+    cause: Option<String>,
+}
+
+/// What kind of failure it was: `a2a-lambda/errorCode` of a failed task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// The model service failed.
+    ModelProvider,
+    /// The model service refused our credentials.
+    ModelAuth,
+    /// The model service has had too many requests.
+    ModelRateLimited,
+    /// A filter of the model withheld the answer.
+    ContentFiltered,
+    /// The conversation does not fit the model.
+    ContextLengthExceeded,
+    /// The model's answer has the wrong form, also after one repair.
+    ModelOutput,
+    /// No model is configured.
+    ModelUnavailable,
+    /// No such task for this caller.
+    TaskNotFound,
+    /// No such session for this caller.
+    SessionNotFound,
+    /// The task's state does not allow it.
+    InvalidTaskStateTransition,
+    /// No such skill.
+    SkillNotFound,
+    /// The input has the wrong form.
+    InvalidInput,
+    /// Something needed is not in the input.
+    MissingInput,
+    /// The state kept for the task is not what the skill needs.
+    ContextError,
+    /// The conversation has expired.
+    ContextExpired,
+    /// What was saved was written by another version of the skill.
+    StateIncompatible,
+    /// What is saved would grow past its limit.
+    StateTooLarge,
+    /// A media type the skill does not take or give.
+    ContentTypeNotSupported,
+    /// Too many requests.
+    RateLimited,
+    /// The task was canceled.
+    Canceled,
+    /// There was not enough time.
+    Deadline,
+    /// A service did not answer.
+    Network,
+    /// A value could not be written as JSON or read back.
+    Serialization,
+    /// Anything else that is ours.
+    InternalError,
+    /// A code of the agent's own domain.
+    Domain(&'static str),
+}
+
+impl ErrorCode {
+    /// The code as it is sent.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ModelProvider => "MODEL_PROVIDER",
+            Self::ModelAuth => "MODEL_AUTH",
+            Self::ModelRateLimited => "MODEL_RATE_LIMITED",
+            Self::ContentFiltered => "CONTENT_FILTERED",
+            Self::ContextLengthExceeded => "CONTEXT_LENGTH_EXCEEDED",
+            Self::ModelOutput => "MODEL_OUTPUT",
+            Self::ModelUnavailable => "MODEL_UNAVAILABLE",
+            Self::TaskNotFound => "TASK_NOT_FOUND",
+            Self::SessionNotFound => "SESSION_NOT_FOUND",
+            Self::InvalidTaskStateTransition => "INVALID_TASK_STATE_TRANSITION",
+            Self::SkillNotFound => "SKILL_NOT_FOUND",
+            Self::InvalidInput => "INVALID_INPUT",
+            Self::MissingInput => "MISSING_INPUT",
+            Self::ContextError => "CONTEXT_ERROR",
+            Self::ContextExpired => "CONTEXT_EXPIRED",
+            Self::StateIncompatible => "STATE_INCOMPATIBLE",
+            Self::StateTooLarge => "STATE_TOO_LARGE",
+            Self::ContentTypeNotSupported => "CONTENT_TYPE_NOT_SUPPORTED",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::Canceled => "CANCELED",
+            Self::Deadline => "DEADLINE",
+            Self::Network => "NETWORK",
+            Self::Serialization => "SERIALIZATION",
+            Self::InternalError => "INTERNAL_ERROR",
+            Self::Domain(code) => code,
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Constructors whose argument is the private cause; the public text is fixed.
+macro_rules! fixed_text {
+    ($($(#[$doc:meta])* $name:ident => $code:ident, $text:literal;)*) => {
+        impl AgentError {
+            $(
+                $(#[$doc])*
+                ///
+                /// `cause` is private; the public text is fixed.
+                #[must_use]
+                pub fn $name(cause: impl fmt::Display) -> Self {
+                    Self::new(ErrorCode::$code, $text).caused_by(cause.to_string())
+                }
+            )*
+        }
+    };
+}
+
+fixed_text! {
+    /// The model service failed: `MODEL_PROVIDER`.
+    model_provider => ModelProvider, "the model service failed";
+    /// The model service refused our credentials: `MODEL_AUTH`.
+    model_auth => ModelAuth, "the model service refused the agent's credentials";
+    /// The model service has had too many requests: `MODEL_RATE_LIMITED`.
+    model_rate_limited => ModelRateLimited, "the model service has too many requests; try again later";
+    /// A filter of the model withheld the answer: `CONTENT_FILTERED`.
+    content_filtered => ContentFiltered, "the model's content filter withheld the answer";
+    /// The conversation does not fit the model: `CONTEXT_LENGTH_EXCEEDED`.
+    context_length_exceeded => ContextLengthExceeded, "the conversation is too long for the model";
+    /// The model's answer has the wrong form: `MODEL_OUTPUT`.
+    model_output => ModelOutput, "the model's answer has the wrong form";
+    /// Something of ours failed: `INTERNAL_ERROR`.
+    internal => InternalError, "internal error";
+    /// A service did not answer: `NETWORK`.
+    network => Network, "a service the agent needs did not answer";
+    /// A value could not be written as JSON or read back: `SERIALIZATION`.
+    serialization => Serialization, "a value could not be written or read";
+    /// What was saved was written by another version: `STATE_INCOMPATIBLE`.
+    state_incompatible => StateIncompatible, "the saved state belongs to another version of the skill";
+}
+
+/// Constructors whose argument is the public text.
+macro_rules! public_text {
+    ($($(#[$doc:meta])* $name:ident => $code:ident;)*) => {
+        impl AgentError {
+            $(
+                $(#[$doc])*
+                ///
+                /// `text` is public.
+                #[must_use]
+                pub fn $name(text: impl Into<String>) -> Self {
+                    Self::new(ErrorCode::$code, text)
+                }
+            )*
+        }
+    };
+}
+
+public_text! {
+    /// The task's state does not allow it: `INVALID_TASK_STATE_TRANSITION`.
+    invalid_transition => InvalidTaskStateTransition;
+    /// The input has the wrong form: `INVALID_INPUT`.
+    invalid_input => InvalidInput;
+    /// Something needed is not in the input: `MISSING_INPUT`.
+    missing_input => MissingInput;
+    /// The state kept for the task is not what the skill needs: `CONTEXT_ERROR`.
+    context => ContextError;
+    /// A media type the skill does not take or give:
+    /// `CONTENT_TYPE_NOT_SUPPORTED`.
+    content_type_not_supported => ContentTypeNotSupported;
+}
+
+impl AgentError {
+    fn new(code: ErrorCode, text: impl Into<String>) -> Self {
+        Self(Box::new(Parts {
+            code,
+            text: text.into(),
+            details: Metadata::new(),
+            cause: None,
+        }))
+    }
+
+    /// An error of the agent's own domain; `text` is public.
+    ///
+    /// ```
+    /// # use a2a_lambda::skill::AgentError;
+    /// let error = AgentError::domain("STALE_COMMIT", "the document has changed");
+    /// assert_eq!(error.code().as_str(), "STALE_COMMIT");
+    /// ```
+    #[must_use]
+    pub fn domain(code: &'static str, text: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Domain(code), text)
+    }
+
+    /// No such task for this caller: `TASK_NOT_FOUND`.
+    #[must_use]
+    pub fn task_not_found(id: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::TaskNotFound, format!("task `{id}` not found"))
+    }
+
+    /// No such session for this caller: `SESSION_NOT_FOUND`.
+    #[must_use]
+    pub fn session_not_found(id: impl fmt::Display) -> Self {
+        Self::new(
+            ErrorCode::SessionNotFound,
+            format!("session `{id}` not found"),
+        )
+    }
+
+    /// No such skill: `SKILL_NOT_FOUND`.
+    #[must_use]
+    pub fn skill_not_found(id: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::SkillNotFound, format!("skill `{id}` not found"))
+    }
+
+    /// No model is configured: `MODEL_UNAVAILABLE`.
+    #[must_use]
+    pub fn model_unavailable() -> Self {
+        Self::new(ErrorCode::ModelUnavailable, "no model is configured")
+    }
+
+    /// The conversation has expired: `CONTEXT_EXPIRED`.
+    #[must_use]
+    pub fn context_expired() -> Self {
+        Self::new(ErrorCode::ContextExpired, "the context has expired")
+    }
+
+    /// What is saved would be `current` bytes where `allowed` are:
+    /// `STATE_TOO_LARGE`.
+    #[must_use]
+    pub fn state_too_large(current: u64, allowed: u64) -> Self {
+        Self::new(
+            ErrorCode::StateTooLarge,
+            format!("the state would be {current} bytes; {allowed} are allowed"),
+        )
+        .with_detail("current", current)
+        .with_detail("allowed", allowed)
+    }
+
+    /// Too many requests; one can succeed after `retry_after` whole seconds:
+    /// `RATE_LIMITED`.
+    #[must_use]
+    pub fn rate_limited(retry_after: u64) -> Self {
+        Self::new(ErrorCode::RateLimited, "too many requests; try again later")
+            .with_detail("retryAfter", retry_after)
+    }
+
+    /// The task was canceled: `CANCELED`.
+    #[must_use]
+    pub fn canceled() -> Self {
+        Self::new(ErrorCode::Canceled, "the task was canceled")
+    }
+
+    /// There was not enough time: `DEADLINE`.
+    #[must_use]
+    pub fn deadline() -> Self {
+        Self::new(ErrorCode::Deadline, "there was not enough time")
+    }
+
+    /// Adds a public detail: a member of `a2a-lambda/errorDetails`.
+    #[must_use]
+    pub fn with_detail(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.0.details.insert(key.into(), value.into());
+        self
+    }
+
+    /// Sets the private cause, with all of its own causes.
+    #[must_use]
+    pub fn with_cause(self, cause: &(dyn Error + 'static)) -> Self {
+        self.caused_by(chain(cause))
+    }
+
+    fn caused_by(mut self, cause: String) -> Self {
+        self.0.cause = Some(cause);
+        self
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.0.code
+    }
+
+    /// The public text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The public details.
+    #[must_use]
+    pub fn details(&self) -> &Metadata {
+        &self.0.details
+    }
+
+    /// The private cause, for the one log at the edge.
+    pub(crate) fn cause(&self) -> Option<&str> {
+        self.0.cause.as_deref()
+    }
+}
+
+/// An error and what caused it, joined with colons.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+impl<E: Error + 'static> From<E> for AgentError {
+    fn from(error: E) -> Self {
+        Self::internal("").with_cause(&error)
+    }
+}
+
+/// The public text alone.
+impl fmt::Display for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.text)
+    }
+}
+
+/// Code and public text. The cause is left out, so that `{:?}` in an author's
+/// code cannot carry it to a client.
+impl fmt::Debug for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.code, self.0.text)
+    }
+}

@@ -1,0 +1,202 @@
+//! What a skill takes, read from a message before a task exists.
+
+use super::media;
+use super::{AgentError, AgentResult, Content, FilePart};
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use serde_path_to_error::Segment;
+
+/// The input of a skill: every `DeserializeOwned + JsonSchema` type (read from
+/// the first data part, else from the first text as a JSON string, so that
+/// `String` is "the text"), [`TextOr`], [`Content`] (as it came) and
+/// [`FilePart`] (the first file).
+///
+/// Give own input types `#[serde(deny_unknown_fields)]`: a misspelled member
+/// is then an error and not ignored.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the input of a skill",
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it, or use `String`, \
+            `Content`, `FilePart` or `TextOr<_>`"
+)]
+pub trait SkillInput: Sized + Send + 'static {
+    /// Reads it from what was said.
+    ///
+    /// # Errors
+    /// `MISSING_INPUT` or `INVALID_INPUT`; the latter with a JSON pointer in
+    /// its details.
+    fn decode(content: &Content) -> AgentResult<Self>;
+
+    /// The JSON schema of the data part; `{}` where anything is taken.
+    fn schema() -> Value;
+
+    /// The media types it implies.
+    fn modes() -> &'static [&'static str];
+}
+
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> SkillInput for T {
+    fn decode(content: &Content) -> AgentResult<Self> {
+        read(content)
+    }
+
+    fn schema() -> Value {
+        schema_of::<T>(SchemaSettings::default().for_deserialize())
+    }
+
+    fn modes() -> &'static [&'static str] {
+        if takes_text(&<T as SkillInput>::schema()) {
+            media::TEXT_AND_JSON
+        } else {
+            media::JSON
+        }
+    }
+}
+
+impl SkillInput for Content {
+    fn decode(content: &Content) -> AgentResult<Self> {
+        Ok(content.clone())
+    }
+
+    fn schema() -> Value {
+        json!({})
+    }
+
+    fn modes() -> &'static [&'static str] {
+        media::ANY
+    }
+}
+
+impl SkillInput for FilePart {
+    fn decode(content: &Content) -> AgentResult<Self> {
+        content
+            .first_file()
+            .ok_or_else(|| AgentError::missing_input("a file part is needed"))
+    }
+
+    fn schema() -> Value {
+        json!({})
+    }
+
+    fn modes() -> &'static [&'static str] {
+        media::ANY
+    }
+}
+
+/// Words, or the data they stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TextOr<T> {
+    /// The first text part, when there is no data part.
+    Text(String),
+    /// The first data part.
+    Data(T),
+}
+
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> SkillInput for TextOr<T> {
+    fn decode(content: &Content) -> AgentResult<Self> {
+        match content.first_data() {
+            Some(_) => read(content).map(Self::Data),
+            None => content.text().map(|text| Self::Text(text.to_owned())),
+        }
+    }
+
+    fn schema() -> Value {
+        <T as SkillInput>::schema()
+    }
+
+    fn modes() -> &'static [&'static str] {
+        media::TEXT_AND_JSON
+    }
+}
+
+/// Reads a value from the first data part, else from the first text.
+pub(super) fn read<T: DeserializeOwned>(content: &Content) -> AgentResult<T> {
+    let text;
+    let value = if let Some(data) = content.first_data() {
+        data
+    } else if let Some(said) = content.first_text() {
+        text = Value::String(said.to_owned());
+        &text
+    } else {
+        return Err(AgentError::missing_input("a data or text part is needed"));
+    };
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let pointer = pointer(error.path());
+        let wrong = public(&error.into_inner().to_string());
+        AgentError::invalid_input(format!("invalid input at `{pointer}`: {wrong}"))
+            .with_detail("pointer", pointer)
+    })
+}
+
+/// The place of an error as a JSON pointer (RFC 6901); empty = the whole.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    let mut pointer = String::new();
+    for segment in path {
+        let step = match segment {
+            Segment::Seq { index } => index.to_string(),
+            Segment::Map { key } => key.replace('~', "~0").replace('/', "~1"),
+            Segment::Enum { variant } => variant.clone(),
+            Segment::Unknown => continue,
+        };
+        pointer.push('/');
+        pointer.push_str(&step);
+    }
+    pointer
+}
+
+/// What serde says, without the name of a Rust type: `expected struct Flight`
+/// tells a client nothing.
+fn public(message: &str) -> String {
+    const KINDS: [&str; 7] = [
+        "struct ",
+        "enum ",
+        "tuple ",
+        "unit ",
+        "newtype ",
+        "internally tagged ",
+        "adjacently tagged ",
+    ];
+    match message.split_once("expected ") {
+        Some((before, expected)) if KINDS.iter().any(|kind| expected.starts_with(kind)) => {
+            format!("{before}expected the form of the published schema")
+        }
+        _ => match message.split_once(" of untagged enum ") {
+            Some((before, _)) => before.to_owned(),
+            None => message.to_owned(),
+        },
+    }
+}
+
+/// The schema of a type, without what every schema repeats.
+pub(super) fn schema_of<T: JsonSchema + ?Sized>(settings: SchemaSettings) -> Value {
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
+    if let Some(members) = schema.as_object_mut() {
+        members.remove("$schema");
+        members.remove("title");
+    }
+    schema
+}
+
+/// Whether a JSON string can fit the schema.
+pub(super) fn takes_text(schema: &Value) -> bool {
+    let Some(members) = schema.as_object() else {
+        return schema == &Value::Bool(true);
+    };
+    if let Some(types) = members.get("type") {
+        return types == "string"
+            || types
+                .as_array()
+                .is_some_and(|types| types.iter().any(|one| one == "string"));
+    }
+    for choice in ["oneOf", "anyOf"] {
+        if let Some(choices) = members.get(choice).and_then(Value::as_array) {
+            return choices.iter().any(takes_text);
+        }
+    }
+    match members.get("const") {
+        Some(value) => value.is_string(),
+        None => !members.contains_key("$ref") && !members.contains_key("enum"),
+    }
+}

@@ -1,0 +1,120 @@
+//! Media types: which parts a skill takes, which a client can read.
+//!
+//! Parameters are ignored and case makes no difference (RFC 9110 §8.3.1).
+
+use super::SkillMetadata;
+use crate::task::{Part, Refusal};
+
+pub(super) const TEXT: &[&str] = &["text/plain"];
+pub(super) const JSON: &[&str] = &["application/json"];
+pub(super) const TEXT_AND_JSON: &[&str] = &["text/plain", "application/json"];
+pub(super) const ANY: &[&str] = &["*/*"];
+
+/// Whether `text` is `type/subtype`, `type/*` or `*/*`, without parameters.
+/// `#[skill]` checks its `input_modes` and `output_modes` with it at compile
+/// time, `build()` checks those written by hand.
+///
+/// ```
+/// use a2a_lambda::skill::is_media_type;
+///
+/// assert!(is_media_type("text/plain") && is_media_type("image/*"));
+/// assert!(!is_media_type("text") && !is_media_type("*/json"));
+/// ```
+#[must_use]
+pub const fn is_media_type(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    let (mut before, mut after, mut slash) = (0, 0, false);
+    let (mut any_type, mut any_subtype) = (false, false);
+    while let [byte, tail @ ..] = rest {
+        match (*byte, slash) {
+            (b'/', false) => slash = true,
+            (b'*', false) => any_type = true,
+            (b'*', true) => any_subtype = true,
+            (byte, _) if !is_token(byte) => return false,
+            _ => {}
+        }
+        match (*byte, slash) {
+            (b'/', _) => {}
+            (_, false) => before += 1,
+            (_, true) => after += 1,
+        }
+        rest = tail;
+    }
+    before > 0
+        && after > 0
+        && (!any_type || (before == 1 && any_subtype))
+        && (!any_subtype || after == 1)
+}
+
+/// A character of a type or subtype name (RFC 6838 §4.2).
+const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#' | b'$' | b'&' | b'-' | b'^' | b'_' | b'.' | b'+'
+        )
+}
+
+fn bare(media_type: &str) -> (String, String) {
+    let essence = media_type.split(';').next().unwrap_or_default();
+    let (kind, subtype) = essence.split_once('/').unwrap_or((essence, ""));
+    (
+        kind.trim().to_ascii_lowercase(),
+        subtype.trim().to_ascii_lowercase(),
+    )
+}
+
+/// Whether two media types or ranges have a type in common.
+fn meet(a: &str, b: &str) -> bool {
+    let ((a_type, a_subtype), (b_type, b_subtype)) = (bare(a), bare(b));
+    let same = |a: &str, b: &str| a == b || a == "*" || b == "*";
+    same(&a_type, &b_type) && same(&a_subtype, &b_subtype)
+}
+
+/// The first part which the skill does not take.
+fn refused<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
+    parts
+        .iter()
+        .map(Part::effective_media_type)
+        .find(|given| !skill.input_modes.iter().any(|taken| meet(taken, given)))
+}
+
+/// Whether the skill takes every part.
+pub(crate) fn admits(skill: &SkillMetadata, parts: &[Part]) -> bool {
+    refused(skill, parts).is_none()
+}
+
+/// Checks every part against the skill's input modes, before any handler.
+pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), Refusal> {
+    match refused(skill, parts) {
+        None => Ok(()),
+        Some(given) => Err(Refusal::ContentTypeNotSupported {
+            detail: format!(
+                "skill `{}` takes {}, not `{given}`",
+                skill.id,
+                list(skill.input_modes)
+            ),
+        }),
+    }
+}
+
+/// Checks that the client can read something the skill gives. An empty list
+/// means that it reads anything.
+pub(crate) fn check_accepted(skill: &SkillMetadata, accepted: &[String]) -> Result<(), Refusal> {
+    let readable = |given: &&str| accepted.iter().any(|mode| meet(mode, given));
+    if accepted.is_empty() || skill.output_modes.iter().any(|mode| readable(&mode)) {
+        return Ok(());
+    }
+    Err(Refusal::ContentTypeNotSupported {
+        detail: format!(
+            "skill `{}` gives {}, and none of them is accepted",
+            skill.id,
+            list(skill.output_modes)
+        ),
+    })
+}
+
+fn list(modes: &[&str]) -> String {
+    let quoted: Vec<_> = modes.iter().map(|mode| format!("`{mode}`")).collect();
+    quoted.join(", ")
+}

@@ -1,0 +1,372 @@
+//! An agent: its skills and what it publishes of them.
+
+use super::erased::{AnySkill, Erased};
+use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
+use crate::task::SkillId;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where an [`AgentDefinition`] begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Agent;
+
+impl Agent {
+    /// Begins an agent.
+    ///
+    /// ```
+    /// use a2a_lambda::prelude::*;
+    ///
+    /// /// Says back what you said.
+    /// #[skill(id = "echo", tags = ["test"])]
+    /// async fn echo(input: Content) -> AgentResult<Content> {
+    ///     Ok(Content::from_text(input.text()?))
+    /// }
+    ///
+    /// let agent = Agent::builder("parrot")
+    ///     .version("1.0.0")
+    ///     .description("Repeats things.")
+    ///     .skill(echo)
+    ///     .build()?;
+    /// assert_eq!(agent.manifest().skills.len(), 1);
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn builder(id: impl Into<String>) -> AgentBuilder {
+        AgentBuilder {
+            id: id.into(),
+            name: None,
+            version: None,
+            description: None,
+            dispatcher_prompt: None,
+            skills: Vec::new(),
+        }
+    }
+}
+
+/// Skills that belong together, usually sharing a store. A caller may name the
+/// set beside one of its skills (`{"skill": set, "tool": id, "params": …}`).
+pub struct SkillSet {
+    id: String,
+    skills: Vec<Arc<dyn AnySkill>>,
+}
+
+impl SkillSet {
+    /// An empty set.
+    #[must_use]
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            skills: Vec::new(),
+        }
+    }
+
+    /// Adds a skill.
+    #[must_use]
+    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
+        self.skills.push(Arc::new(Erased::new(handler)));
+        self
+    }
+}
+
+/// An agent in the making.
+pub struct AgentBuilder {
+    id: String,
+    name: Option<String>,
+    version: Option<String>,
+    description: Option<String>,
+    dispatcher_prompt: Option<String>,
+    skills: Vec<Registered>,
+}
+
+#[derive(Clone)]
+struct Registered {
+    set: Option<String>,
+    skill: Arc<dyn AnySkill>,
+}
+
+impl AgentBuilder {
+    /// Its name, for people; else the id.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Its version; else `0.1.0`.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
+    }
+
+    /// What it does; else its name.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// What a model that picks a skill is told beside the skills themselves.
+    #[must_use]
+    pub fn dispatcher_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.dispatcher_prompt = Some(prompt.into());
+        self
+    }
+
+    /// Adds a skill.
+    #[must_use]
+    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
+        self.skills.push(Registered {
+            set: None,
+            skill: Arc::new(Erased::new(handler)),
+        });
+        self
+    }
+
+    /// Adds the skills of a set.
+    #[must_use]
+    pub fn skills(mut self, set: impl Into<SkillSet>) -> Self {
+        let set = set.into();
+        self.skills
+            .extend(set.skills.into_iter().map(|skill| Registered {
+                set: Some(set.id.clone()),
+                skill,
+            }));
+        self
+    }
+
+    /// The agent, if it can be published as it is.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the first skill that cannot, and why.
+    pub fn build(self) -> Result<AgentDefinition, BuildError> {
+        let agent = SkillId::parse(&*self.id).map_err(|_| BuildError::InvalidAgentId {
+            id: self.id.clone(),
+        })?;
+        if self.skills.is_empty() {
+            return Err(BuildError::NoSkill);
+        }
+        let name = self.name.unwrap_or_else(|| self.id.clone());
+        let description = self.description.unwrap_or_else(|| name.clone());
+        if description.trim().is_empty() {
+            return Err(BuildError::EmptyDescription { id: self.id });
+        }
+        let mut handlers = BTreeMap::new();
+        let mut skills = Vec::new();
+        for Registered { set, skill } in self.skills {
+            let id = checked(skill.metadata())?;
+            skills.push(SkillManifest::of(&*skill, set));
+            if handlers.insert(id, skill).is_some() {
+                let id = skills.pop().map(|skill| skill.metadata.id.to_owned());
+                return Err(BuildError::DuplicateSkill {
+                    id: id.unwrap_or_default(),
+                });
+            }
+        }
+        Ok(AgentDefinition {
+            manifest: Arc::new(AgentManifest {
+                id: agent.as_str().to_owned(),
+                name,
+                version: self.version.unwrap_or_else(|| "0.1.0".to_owned()),
+                description,
+                dispatcher_prompt: self.dispatcher_prompt,
+                skills,
+            }),
+            handlers: Arc::new(handlers),
+        })
+    }
+}
+
+/// The id of a skill whose metadata can be published.
+fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
+    let owned = || skill.id.to_owned();
+    let id = SkillId::parse(skill.id).map_err(|_| BuildError::InvalidSkillId { id: owned() })?;
+    if skill.description.trim().is_empty() {
+        return Err(BuildError::EmptyDescription { id: owned() });
+    }
+    if skill.tags.is_empty() || skill.tags.iter().any(|tag| tag.trim().is_empty()) {
+        return Err(BuildError::EmptyTags { id: owned() });
+    }
+    let mut modes = skill.input_modes.iter().chain(skill.output_modes);
+    match modes.find(|mode| !is_media_type(mode)) {
+        Some(mode) => Err(BuildError::InvalidMediaType {
+            id: owned(),
+            media_type: (*mode).to_owned(),
+        }),
+        None => Ok(id),
+    }
+}
+
+/// Why an agent cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// It can do nothing.
+    #[error("an agent needs at least one skill")]
+    NoSkill,
+    /// Its id has another form.
+    #[error("the agent id `{id}` must be `[a-z0-9][a-z0-9._-]{{0,63}}`")]
+    InvalidAgentId {
+        /// The id.
+        id: String,
+    },
+    /// A skill id has another form.
+    #[error("the skill id `{id}` must be `[a-z0-9][a-z0-9._-]{{0,63}}`")]
+    InvalidSkillId {
+        /// The id.
+        id: String,
+    },
+    /// Two skills of one id.
+    #[error("the skill id `{id}` is used twice")]
+    DuplicateSkill {
+        /// The id.
+        id: String,
+    },
+    /// No description.
+    #[error("`{id}` needs a description")]
+    EmptyDescription {
+        /// The skill or agent.
+        id: String,
+    },
+    /// No tags, or an empty one.
+    #[error("the skill `{id}` needs tags, and none of them empty")]
+    EmptyTags {
+        /// The skill.
+        id: String,
+    },
+    /// An input or output mode has another form.
+    #[error(
+        "the skill `{id}` names the media type `{media_type}`, which must be `type/subtype`, \
+         `type/*` or `*/*`"
+    )]
+    InvalidMediaType {
+        /// The skill.
+        id: String,
+        /// The mode.
+        media_type: String,
+    },
+}
+
+/// An agent: a manifest that can be serialized, and the handlers, which
+/// serialization leaves out. Clones share both.
+#[derive(Clone)]
+pub struct AgentDefinition {
+    manifest: Arc<AgentManifest>,
+    handlers: Arc<BTreeMap<SkillId, Arc<dyn AnySkill>>>,
+}
+
+/// What an agent publishes of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentManifest {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it does.
+    pub description: String,
+    /// What a model that picks a skill is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dispatcher_prompt: Option<String>,
+    /// Its skills, as they were added.
+    pub skills: Vec<SkillManifest>,
+}
+
+/// What an agent publishes of a skill.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillManifest {
+    /// Its metadata, with name and modes filled in.
+    #[serde(flatten)]
+    pub metadata: SkillMetadata,
+    /// The set it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+    /// The JSON schema of its data part; `{}` where it takes anything.
+    pub input_schema: Value,
+    /// The JSON schema of its output artifact, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Whether it can ask.
+    pub asks: bool,
+    /// Whether it can make a task.
+    pub task: bool,
+}
+
+impl SkillManifest {
+    fn of(skill: &dyn AnySkill, set: Option<String>) -> Self {
+        Self {
+            metadata: *skill.metadata(),
+            set,
+            input_schema: skill.input_schema().clone(),
+            output_schema: skill.output_schema().cloned(),
+            asks: skill.can_ask(),
+            task: skill.makes_task(),
+        }
+    }
+}
+
+impl AgentDefinition {
+    /// What it publishes of itself.
+    #[must_use]
+    pub fn manifest(&self) -> &AgentManifest {
+        &self.manifest
+    }
+
+    /// The handler of a skill.
+    pub(crate) fn skill(&self, id: &SkillId) -> Option<&Arc<dyn AnySkill>> {
+        self.handlers.get(id)
+    }
+
+    /// All handlers, in the order in which they were added.
+    pub(crate) fn skills(&self) -> impl Iterator<Item = (&SkillId, &Arc<dyn AnySkill>)> {
+        self.manifest.skills.iter().filter_map(|skill| {
+            let id = SkillId::parse(skill.metadata.id).ok()?;
+            self.handlers.get_key_value(&id)
+        })
+    }
+
+    /// The set a skill belongs to.
+    pub(crate) fn set_of(&self, id: &SkillId) -> Option<&str> {
+        let mut skills = self.manifest.skills.iter();
+        skills
+            .find(|skill| skill.metadata.id == id.as_str())
+            .and_then(|skill| skill.set.as_deref())
+    }
+}
+
+impl Serialize for AgentDefinition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.manifest.serialize(serializer)
+    }
+}
+
+impl fmt::Debug for AgentDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.manifest.fmt(f)
+    }
+}
+
+impl fmt::Debug for SkillSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let skills = self.skills.iter().map(|skill| skill.metadata().id);
+        f.debug_struct("SkillSet")
+            .field("id", &self.id)
+            .field("skills", &skills.collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let skills = self.skills.iter().map(|one| one.skill.metadata().id);
+        f.debug_struct("AgentBuilder")
+            .field("id", &self.id)
+            .field("skills", &skills.collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,166 @@
+//! A turn without an engine, for the tests of this room.
+
+use super::host::{Emission, Step, TurnHost};
+use super::model::Model;
+use super::{
+    AgentResult, AnySkill, Artifact, Call, Content, Outcome, TaskContext, Thread, TurnFacts,
+};
+use crate::auth::Caller;
+use crate::task::{ContextId, Message, Owner, Part, Subject, Task, TaskId, TenantId};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Remembers what a turn does.
+#[derive(Default)]
+pub(super) struct Host {
+    pub(super) emitted: Mutex<Vec<Emission>>,
+    pub(super) data: Mutex<BTreeMap<String, Value>>,
+    pub(super) session: Mutex<BTreeMap<String, Value>>,
+    pub(super) steps: Mutex<BTreeMap<String, Value>>,
+    begun: Mutex<BTreeMap<String, usize>>,
+    pub(super) thread: Thread,
+    pub(super) cancelled: bool,
+}
+
+impl Host {
+    /// The same task in another attempt: what is stored stays.
+    pub(super) fn again(&self) {
+        self.begun.lock().unwrap().clear();
+    }
+
+    /// What was emitted: `name=text`, `+` for an appended and `.` for the last
+    /// chunk; an update has no name.
+    pub(super) fn shown(&self) -> Vec<String> {
+        let emitted = self.emitted.lock().unwrap();
+        emitted
+            .iter()
+            .map(|emission| match emission {
+                Emission::Update(content) => content.text().unwrap().to_owned(),
+                Emission::Artifact {
+                    artifact,
+                    append,
+                    last_chunk,
+                } => format!(
+                    "{}{}={}{}",
+                    if *append { "+" } else { "" },
+                    artifact.name,
+                    artifact.text().unwrap_or_default(),
+                    if *last_chunk { "." } else { "" },
+                ),
+            })
+            .collect()
+    }
+}
+
+impl TurnHost for Host {
+    fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
+        self.emitted.lock().unwrap().push(emission);
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {
+        self.data.lock().unwrap().insert(key, value);
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn load(&self, key: &str) -> Option<Value> {
+        self.data.lock().unwrap().get(key).cloned()
+    }
+
+    fn begin_step(&self, name: &str) -> Step {
+        let mut begun = self.begun.lock().unwrap();
+        let n = begun.entry(name.to_owned()).or_default();
+        *n += 1;
+        let key = format!("{name}#{n}");
+        let done = self.steps.lock().unwrap().get(&key).cloned();
+        Step { key, done }
+    }
+
+    fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>> {
+        self.steps.lock().unwrap().insert(key, result);
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {
+        std::future::ready(Ok(self.thread.clone())).boxed()
+    }
+
+    fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>> {
+        std::future::ready(Ok(self.session.lock().unwrap().get(&key).cloned())).boxed()
+    }
+
+    fn save_session(&self, key: String, value: Value) -> AgentResult<()> {
+        self.session.lock().unwrap().insert(key, value);
+        Ok(())
+    }
+
+    fn time_left(&self) -> Duration {
+        Duration::from_secs(7)
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancelled
+    }
+}
+
+pub(super) fn facts() -> TurnFacts {
+    TurnFacts {
+        task_id: TaskId::made_of(1),
+        context_id: ContextId::made_of(1),
+        caller: caller(),
+        turn: 1,
+        accepted_output_modes: Vec::new(),
+        references: Vec::<Task>::new(),
+        unresolved_references: Vec::new(),
+        model: None::<Arc<dyn Model>>,
+    }
+}
+
+pub(super) fn caller() -> Caller {
+    Caller {
+        owner: Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        },
+        tier: "default".to_owned(),
+        scopes: BTreeSet::new(),
+    }
+}
+
+/// Runs a turn of the skill to its end.
+pub(super) fn turn(skill: &dyn AnySkill, host: &Host, call: Call) -> Outcome {
+    let facts = facts();
+    let mut cx = TaskContext::new(host, &facts);
+    block_on(skill.turn(&mut cx, call))
+}
+
+/// The first turn of a task with this content.
+pub(super) fn request(skill: &dyn AnySkill, content: impl Into<Content>) -> Outcome {
+    let input = skill.decode(&content.into()).unwrap();
+    turn(skill, &Host::default(), Call::Request(input))
+}
+
+pub(super) fn message(parts: Vec<Part>) -> Message {
+    Message::from_user("m-1", parts)
+}
+
+/// Name and text or data of each artifact.
+pub(super) fn delivered(artifacts: &[Artifact]) -> Vec<(String, Value)> {
+    let content = |artifact: &Artifact| match (artifact.data(), artifact.text()) {
+        (Some(data), _) => data.clone(),
+        (None, text) => Value::from(text),
+    };
+    artifacts
+        .iter()
+        .map(|artifact| (artifact.name.clone(), content(artifact)))
+        .collect()
+}
+
+pub(super) fn block_on<F: Future>(future: F) -> F::Output {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.build().unwrap().block_on(future)
+}

@@ -1,0 +1,161 @@
+//! The conversation of a context, as a value.
+
+use crate::task::Message;
+use std::fmt;
+use std::sync::Arc;
+
+/// What was said in a context, oldest first. It never changes: adding an event
+/// gives another thread, and both share what they have in common, so a clone
+/// costs one counter.
+///
+/// ```
+/// use a2a_lambda::task::{Message, Part};
+/// use a2a_lambda::thread::Thread;
+///
+/// let before = Thread::new();
+/// let after = before.add_event(Message::from_user("m-1", vec![Part::text("hello")]));
+/// assert_eq!((before.len(), after.len()), (0, 1));
+/// ```
+#[derive(Clone, Default)]
+pub struct Thread(Option<Arc<Node>>);
+
+/// The newest event, and the thread before it.
+struct Node {
+    event: Message,
+    before: Thread,
+    len: usize,
+}
+
+impl Thread {
+    /// A thread in which nothing was said.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(None)
+    }
+
+    /// The thread after `event`. `self` stays as it is, so a dropped result is
+    /// an event that was never said.
+    #[must_use]
+    pub fn add_event(&self, event: Message) -> Self {
+        Self(Some(Arc::new(Node {
+            event,
+            before: self.clone(),
+            len: self.len() + 1,
+        })))
+    }
+
+    /// The number of events.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |node| node.len)
+    }
+
+    /// Whether nothing was said.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// All events, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.last(usize::MAX)
+    }
+
+    /// The `n` newest events, oldest of them first.
+    pub fn last(&self, n: usize) -> impl DoubleEndedIterator<Item = &Message> {
+        let mut newest_first = Vec::with_capacity(n.min(self.len()));
+        let mut rest = self;
+        while let (Some(node), true) = (&rest.0, newest_first.len() < n) {
+            newest_first.push(&node.event);
+            rest = &node.before;
+        }
+        newest_first.into_iter().rev()
+    }
+}
+
+impl FromIterator<Message> for Thread {
+    fn from_iter<I: IntoIterator<Item = Message>>(events: I) -> Self {
+        events
+            .into_iter()
+            .fold(Self::new(), |thread, event| thread.add_event(event))
+    }
+}
+
+impl PartialEq for Thread {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Drop for Node {
+    // One after the other: dropping the links inside each other would take a
+    // stack frame an event.
+    fn drop(&mut self) {
+        let mut rest = self.before.0.take();
+        while let Some(node) = rest {
+            rest = Arc::into_inner(node).and_then(|mut node| node.before.0.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Thread;
+    use crate::task::{Message, Part};
+
+    fn said(n: usize) -> Message {
+        Message::from_user(format!("m-{n}"), vec![Part::text(n.to_string())])
+    }
+
+    fn ids(events: impl Iterator<Item = impl std::borrow::Borrow<Message>>) -> Vec<String> {
+        events.map(|event| event.borrow().id.clone()).collect()
+    }
+
+    #[test]
+    fn adding_an_event_leaves_the_thread_as_it_was() {
+        let first = Thread::new().add_event(said(1));
+        let left = first.add_event(said(2));
+        let right = first.add_event(said(3));
+        assert_eq!(ids(first.iter()), ["m-1"]);
+        assert_eq!(ids(left.iter()), ["m-1", "m-2"]);
+        assert_eq!(ids(right.iter()), ["m-1", "m-3"]);
+    }
+
+    #[test]
+    fn clones_share_what_was_said_before() {
+        let shared: Thread = (0..3).map(said).collect();
+        let longer = shared.clone().add_event(said(3));
+        let first = |thread: &Thread| std::ptr::from_ref(thread.iter().next().unwrap());
+        assert!(std::ptr::eq(first(&shared), first(&longer)));
+    }
+
+    #[test]
+    fn the_last_events_come_oldest_first() {
+        let thread: Thread = (0..5).map(said).collect();
+        assert_eq!(ids(thread.last(2)), ["m-3", "m-4"]);
+        assert_eq!(thread.last(9).count(), 5);
+        assert_eq!(thread.last(0).count(), 0);
+    }
+
+    #[test]
+    fn a_very_long_thread_can_be_dropped() {
+        let thread: Thread = (0..200_000).map(said).collect();
+        let shared = thread.clone();
+        drop(thread);
+        assert_eq!(shared.len(), 200_000);
+    }
+
+    #[test]
+    fn threads_are_equal_when_the_same_was_said() {
+        let a: Thread = (0..3).map(said).collect();
+        let b: Thread = (0..3).map(said).collect();
+        assert_eq!(a, b);
+        assert_ne!(a, b.add_event(said(3)));
+    }
+}

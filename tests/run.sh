@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# The one definition of "it works": every check of this repository, cheapest first.
+# Needs Rust, Python 3.11 and Node 20, and the registries of the three. What it
+# installs, builds and logs goes below target/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-$PWD/target}
+export CARGO_TARGET_DIR=$target
+export CARGO_TERM_COLOR=never
+logs=$target/test-logs
+
+steps=(fmt clippy docs features tests doc-tests docker-tests emulator interop watch template bans)
+
+describe() {
+  case $1 in
+    fmt) echo "the sources are formatted" ;;
+    clippy) echo "no lint speaks up, in any target" ;;
+    docs) echo "the documentation builds without a warning" ;;
+    features) echo "the library compiles without AWS, and without Lambda" ;;
+    tests) echo "unit, in-process and embedded-emulator suites" ;;
+    doc-tests) echo "the examples in the documentation" ;;
+    docker-tests) echo "compiles the LocalStack suite; runs it where Docker answers" ;;
+    emulator) echo "the store suites against a second emulator" ;;
+    interop) echo "real A2A clients against the local agent" ;;
+    watch) echo "the functions under cargo lambda watch" ;;
+    template) echo "template.yaml, manifests and sources keep their rules" ;;
+    bans) echo "what each function links" ;;
+  esac
+}
+
+usage() {
+  echo "usage: tests/run.sh [--only STEP]..."
+  echo
+  echo "Runs every step in this order and stops at the first that fails:"
+  for step in "${steps[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
+}
+
+# A throw-away Python environment, made again when its requirements change.
+venv() {
+  local dir=$target/venv/$1 requirements=$2
+  if ! cmp -s "$requirements" "$dir/.installed"; then
+    rm -rf "$dir"
+    python3 -m venv "$dir"
+    "$dir/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
+    cp "$requirements" "$dir/.installed"
+  fi
+}
+
+step_fmt() { cargo fmt --all --check; }
+step_clippy() { cargo clippy --locked --workspace --all-targets -- -D warnings; }
+step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps; }
+
+step_features() {
+  cargo check --locked -p a2a-lambda --no-default-features
+  cargo check --locked -p a2a-lambda --no-default-features --features lambda
+  cargo check --locked -p a2a-lambda --no-default-features --features aws
+}
+
+step_tests() {
+  if cargo nextest --version >/dev/null 2>&1; then
+    cargo nextest run --locked --workspace
+  else
+    cargo test --locked --workspace --lib --bins --tests --examples
+  fi
+}
+
+step_doc_tests() { cargo test --locked --workspace --doc; }
+
+step_docker_tests() {
+  cargo check --locked -p a2a-lambda-tests --tests --features docker-tests
+  if docker info >/dev/null 2>&1; then
+    cargo test --locked -p a2a-lambda-tests --features docker-tests
+  else
+    say "SKIPPED: docker-tests were compiled and not run, since no Docker answers here"
+  fi
+}
+
+step_emulator() { bash tests/emulator/ministack.sh; }
+step_interop() { bash tests/interop/run.sh; }
+
+step_watch() {
+  venv template tests/template/requirements.txt
+  venv watch tests/watch/requirements.txt
+  "$target/venv/template/bin/python" -B tests/watch/walk.py --tools "$target/venv/watch/bin"
+}
+
+step_template() {
+  venv template tests/template/requirements.txt
+  (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_template test_sources)
+}
+
+step_bans() {
+  venv template tests/template/requirements.txt
+  (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_dependencies)
+}
+
+# For the reader of this run; the output of a step goes to its log.
+say() { echo "$*" >&3; }
+
+need() {
+  local found
+  found=$("${@:2}" 2>/dev/null) || { echo "tests/run.sh needs $1"; exit 2; }
+  echo "  $found"
+}
+
+prerequisites() {
+  need "Rust" cargo --version
+  need "Python 3.11 or newer" python3 -c 'import sys; assert sys.version_info >= (3, 11); print("python", sys.version.split()[0])'
+  need "Node 20 or newer" node -e 'if (parseInt(process.versions.node) < 20) process.exit(1); console.log("node", process.versions.node)'
+}
+
+only=()
+while (($#)); do
+  case $1 in
+    --only)
+      [[ " ${steps[*]} " == *" ${2:-} "* ]] || { usage >&2; exit 2; }
+      only+=("$2")
+      shift 2
+      ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+done
+((${#only[@]})) || only=("${steps[@]}")
+
+mkdir -p "$logs"
+exec 3>&1
+prerequisites
+passed=0
+for step in "${steps[@]}"; do
+  [[ " ${only[*]} " == *" $step "* ]] || continue
+  printf '== %-13s %s\n' "$step" "$(describe "$step")"
+  began=$SECONDS
+  log=$logs/$step.log
+  # A subshell of its own: `set -e` is off in the condition of an `if`.
+  set +e
+  (set -e; "step_${step//-/_}") >"$log" 2>&1 </dev/null
+  code=$?
+  set -e
+  if ((code)); then
+    tail -n 100 "$log"
+    echo "FAILED: $step after $((SECONDS - began)) s; all of its output: $log"
+    echo "$passed passed, 1 failed"
+    exit 1
+  fi
+  printf '   %-13s passed in %d s\n' "$step" "$((SECONDS - began))"
+  passed=$((passed + 1))
+done
+echo "$passed passed, 0 failed"

@@ -1,0 +1,205 @@
+"""The rules of the template. Each check returns what is wrong; nothing is right.
+
+Linters accept most of these mistakes, so every check is also run on a copy that
+has the mistake (test_template.py).
+"""
+
+STREAMING = {"rpc", "tasks-get", "tasks-stream"}
+PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json"}
+
+_READ = {"dynamodb:GetItem", "dynamodb:Query"}
+_WRITE = _READ | {"dynamodb:PutItem", "dynamodb:UpdateItem"}
+_LIST = {"dynamodb:BatchGetItem"}
+_OBJECTS = {"s3:GetObject", "s3:PutObject"}
+# What each role may do, and on what. Nothing else may be granted.
+RIGHTS = {
+    "agent-card": {},
+    "tasks-send": {"Table": _WRITE, "Bucket/v1/*": _OBJECTS},
+    "tasks-get": {
+        "Table": _READ | _LIST,
+        "Table/index/GSI1": _READ | _LIST,
+        "Bucket/v1/*": {"s3:GetObject"},
+    },
+    "tasks-stream": {"Table": _WRITE, "Bucket/v1/*": _OBJECTS},
+    "rpc": {
+        "Table": _WRITE | _LIST,
+        "Table/index/GSI1": _WRITE | _LIST,
+        "Bucket/v1/*": _OBJECTS,
+    },
+}
+
+
+def integrations(stack):
+    """Each route enters its function the way that function answers."""
+    wrong = []
+    owners = {(method, path): directory for directory, method, path, _ in stack.events()}
+    names = {directory: name for name, directory in stack.functions.items()}
+    seen = set()
+    for method, path, operation in stack.operations():
+        directory = owners.get((method, path))
+        if directory is None:
+            wrong.append(f"{method} {path}: no function declares it")
+            continue
+        seen.add((method, path))
+        found = operation["x-amazon-apigateway-integration"]
+        uri = found["uri"]["Fn::Sub"]
+        target = f"functions/${{{names[directory]}Aliaslive}}/"
+        if directory in STREAMING:
+            version, suffix, mode, timeout = "2021-11-15", "/response-streaming-invocations", "STREAM", 900_000
+        else:
+            version, suffix, mode, timeout = "2015-03-31", "/invocations", None, None
+        if f"path/{version}/{target}" not in uri or not uri.endswith("}" + suffix):
+            wrong.append(f"{method} {path}: enters {uri}")
+        if found.get("responseTransferMode") != mode:
+            wrong.append(f"{method} {path}: responseTransferMode {found.get('responseTransferMode')}")
+        if found.get("timeoutInMillis") != timeout:
+            wrong.append(f"{method} {path}: timeoutInMillis {found.get('timeoutInMillis')}")
+    return wrong + [f"{m} {p}: dropped by the transform" for m, p in owners.keys() - seen]
+
+
+def path_parts(stack):
+    """API Gateway refuses a part that mixes `{}` with text, and two variables side by side."""
+    wrong, variables = [], {}
+    for _, _, path, _ in stack.events():
+        parts = path.strip("/").split("/")
+        for at, part in enumerate(parts):
+            if "{" not in part and "}" not in part:
+                continue
+            name = part[1:-1]
+            if part != "{" + name + "}" or not name.replace("_", "").isalnum():
+                wrong.append(f"{path}: `{part}` mixes a variable with text")
+            parent = "/".join(parts[:at])
+            if variables.setdefault(parent, part) != part:
+                wrong.append(f"/{parent}: `{part}` beside `{variables[parent]}`")
+    return sorted(set(wrong))
+
+
+def tenant_shadows(stack, reserved):
+    """A static first part beside `{tenant}` has to be a word no tenant can have."""
+    first = {path.split("/")[1] for _, _, path, _ in stack.events()}
+    static = {part for part in first if part and not part.startswith("{")}
+    return sorted(f"`{part}` is not a reserved word" for part in static - set(reserved))
+
+
+def public_paths(stack):
+    """Only the card can be read without the authorizer."""
+    wrong = []
+    for method, path, operation in stack.operations():
+        expected = [{"NONE": []}] if path in PUBLIC and method == "GET" else [{"Caller": []}]
+        if operation.get("security") != expected:
+            wrong.append(f"{method} {path}: security {operation.get('security')}")
+    return wrong
+
+
+def watch_router(stack, cargo):
+    """`cargo lambda watch` serves exactly the routes of the template, per method."""
+    router = cargo["workspace"]["metadata"]["lambda"]["watch"]["router"]
+    watched = {
+        (path, entry["method"], entry["function"]) for path, entries in router.items() for entry in entries
+    }
+    declared = {(path, method, directory) for directory, method, path, _ in stack.events()}
+    return [f"only in Cargo.toml: {r}" for r in sorted(watched - declared)] + [
+        f"only in template.yaml: {r}" for r in sorted(declared - watched)
+    ]
+
+
+def rights(stack):
+    """Each role has exactly the actions of its row, on exactly those resources."""
+    wrong = []
+    for name, directory in stack.functions.items():
+        role = stack.transformed["Resources"][f"{name}Role"]["Properties"]
+        managed = role.get("ManagedPolicyArns", [])
+        if [m for m in managed if not m.endswith(":policy/service-role/AWSLambdaBasicExecutionRole")]:
+            wrong.append(f"{directory}: managed policies {managed}")
+        granted = {}
+        for policy in role.get("Policies", []):
+            for statement in policy["PolicyDocument"]["Statement"]:
+                if statement["Effect"] != "Allow" or set(statement) - {"Effect", "Action", "Resource"}:
+                    wrong.append(f"{directory}: unexpected statement {statement}")
+                for resource in _list(statement["Resource"]):
+                    granted.setdefault(_place(resource), set()).update(_list(statement["Action"]))
+        if granted != RIGHTS.get(directory):
+            wrong.append(f"{directory}: is granted {granted}")
+    return wrong
+
+
+def settings(stack):
+    """Environment and packaging of every function."""
+    wrong = []
+    for name, function in stack.of_type("AWS::Lambda::Function").items():
+        properties = function["Properties"]
+        variables = properties["Environment"]["Variables"]
+        directory = stack.functions[name]
+        if variables.get("A2A_AUTH") != "gateway":
+            wrong.append(f"{directory}: A2A_AUTH is {variables.get('A2A_AUTH')}")
+        if "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH" not in variables:
+            wrong.append(f"{directory}: the stage would stand in its paths")
+        stored = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY"} & variables.keys()
+        if len(stored) != (3 if RIGHTS.get(directory) else 0):
+            wrong.append(f"{directory}: has {sorted(stored)}")
+        if properties["Architectures"] != ["arm64"] or properties["Runtime"] != "provided.al2023":
+            wrong.append(f"{directory}: {properties['Architectures']} {properties['Runtime']}")
+        if properties["Handler"] != "bootstrap":
+            wrong.append(f"{directory}: handler {properties['Handler']}")
+        if properties["LoggingConfig"]["LogFormat"] != "JSON":
+            wrong.append(f"{directory}: logs are not JSON")
+        buffered_too_long = directory not in STREAMING and properties["Timeout"] > 29
+        if buffered_too_long or (directory in STREAMING and properties["Timeout"] != 900):
+            wrong.append(f"{directory}: timeout {properties['Timeout']}")
+        uri = stack.source["Resources"][name]["Properties"]["CodeUri"]
+        if uri != f"target/lambda/{directory}/":
+            wrong.append(f"{directory}: CodeUri {uri}")
+    return wrong
+
+
+def state(stack):
+    """Data outlives the stack and is closed to the public."""
+    wrong = []
+    resources = stack.transformed["Resources"]
+    for name in ("Table", "Bucket", "SecretKey"):
+        if resources[name].get("DeletionPolicy") not in ("Retain", "RetainExceptOnCreate"):
+            wrong.append(f"{name}: goes with the stack")
+        if resources[name].get("UpdateReplacePolicy") != "Retain":
+            wrong.append(f"{name}: goes when replaced")
+    table = resources["Table"]["Properties"]
+    expected = {
+        "BillingMode": "PAY_PER_REQUEST",
+        "DeletionProtectionEnabled": {"Fn::If": ["IsProd", True, False]},
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+        "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
+        "StreamSpecification": {"StreamViewType": "NEW_IMAGE"},
+    }
+    wrong += [f"Table: {key} is {table.get(key)}" for key, value in expected.items() if table.get(key) != value]
+    if _keys(table) != ["PK", "SK"]:
+        wrong.append(f"Table: keys {_keys(table)}")
+    indexes = {index["IndexName"]: _keys(index) for index in table["GlobalSecondaryIndexes"]}
+    if indexes != {"GSI1": ["GSI1PK", "GSI1SK"], "GSI2": ["GSI2PK", "GSI2SK"]}:
+        wrong.append(f"Table: indexes {indexes}")
+    bucket = resources["Bucket"]["Properties"]
+    if set(bucket["PublicAccessBlockConfiguration"].values()) != {True}:
+        wrong.append("Bucket: can be made public")
+    expiring = [r.get("Prefix") for r in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in r]
+    if expiring != ["up/"]:
+        wrong.append(f"Bucket: objects expire below {expiring}")
+    if resources["Api"]["Properties"]["EndpointConfiguration"]["Types"] != ["REGIONAL"]:
+        wrong.append("Api: an edge-optimized API cuts a silent stream after 30 s")
+    return wrong
+
+
+def _keys(owner):
+    order = {"HASH": 0, "RANGE": 1}
+    return [k["AttributeName"] for k in sorted(owner["KeySchema"], key=lambda k: order[k["KeyType"]])]
+
+
+def _list(value):
+    return value if isinstance(value, list) else [value]
+
+
+def _place(resource):
+    """`Table`, `Table/index/GSI1`, `Bucket/v1/*`; anything else as it is."""
+    if isinstance(resource, dict) and "Fn::GetAtt" in resource:
+        name, attribute = resource["Fn::GetAtt"]
+        return name if attribute == "Arn" else f"{name}.{attribute}"
+    if isinstance(resource, dict) and "Fn::Sub" in resource:
+        return resource["Fn::Sub"].replace(".Arn}", "}").replace("${", "").replace("}", "")
+    return str(resource)

@@ -1,0 +1,48 @@
+"""What each function links. Read from `cargo tree`, one package at a time: test-only
+crates bring a second TLS stack into the workspace, and must not reach a function."""
+
+import re
+import subprocess
+import unittest
+
+from stack import ROOT
+
+FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/Cargo.toml"))
+
+# One TLS provider, one HTTP stack, nothing of C's OpenSSL, no emulator.
+BANNED = re.compile(
+    r"^(aws-lc-rs|aws-lc-sys|aws-lc-fips-sys|openssl|openssl-sys|native-tls|dynoxide-rs|s3s|s3s-fs"
+    r"|testcontainers|clap) v|^rustls v0\.21\.|^hyper v0\.14\.|^ring v0\.16\."
+)
+SDK = re.compile(r"^(aws-sdk-|aws-config )")
+
+
+def tree(package):
+    """The crates a function links, as `name version`."""
+    command = ["cargo", "tree", "--locked", "-e", "normal", "-p", package, "--prefix", "none"]
+    command += ["--target", "aarch64-unknown-linux-gnu", "--format", "{p}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return sorted({" ".join(line.split()[:2]) for line in done.stdout.splitlines() if line})
+
+
+class Functions(unittest.TestCase):
+    def test_no_function_links_a_second_stack_or_a_test_crate(self):
+        for function in FUNCTIONS:
+            with self.subTest(function):
+                self.assertEqual([crate for crate in tree(function) if BANNED.match(crate)], [])
+
+    def test_the_card_links_no_sdk(self):
+        self.assertEqual([crate for crate in tree("agent-card") if SDK.match(crate)], [])
+
+    def test_a_banned_crate_would_be_found(self):
+        for crate in ("aws-lc-rs v1.13.0", "rustls v0.21.12", "hyper v0.14.32", "openssl-sys v0.9.1"):
+            self.assertTrue(BANNED.match(crate), crate)
+        for crate in ("rustls v0.23.1", "hyper v1.6.0", "openssl-probe v0.1.6", "ring v0.17.14"):
+            self.assertFalse(BANNED.match(crate), crate)
+
+    def test_the_tree_is_really_read(self):
+        self.assertIn("lambda_runtime", {crate.split()[0] for crate in tree("rpc")})
+
+
+if __name__ == "__main__":
+    unittest.main()

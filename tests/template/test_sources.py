@@ -1,0 +1,138 @@
+"""Rules about manifests and sources which no compiler or linter enforces."""
+
+import re
+import unittest
+
+from stack import ROOT, manifest
+
+RUNTIME = ROOT / "shared/runtime/src"
+
+# The crates the project was asked to stand on, as they are named in code.
+ASKED_FOR = {
+    "lambda_http": "lambda_http",
+    "lambda_runtime": "lambda_runtime",
+    "tokio": "tokio",
+    "serde": "serde",
+    "serde_json": "serde_json",
+    "aws-sdk-dynamodb": "aws_sdk_dynamodb",
+    "aws-sdk-s3": "aws_sdk_s3",
+    "async-trait": "async_trait",
+    "thiserror": "thiserror",
+    "tracing": "tracing",
+    "tracing-subscriber": "tracing_subscriber",
+    "testcontainers": "testcontainers",
+}
+
+# What `protocol` and `task` must not name: they take time and ids as values.
+IMPURE = re.compile(
+    r"\basync\b|\.await\b|\bstd::(env|fs|net|process|thread)\b|\bstd::time::(?!Duration\b)|\btokio\b|\bfutures\b"
+    r"|\bhttp::(Request|Response)\b|\blambda_(http|runtime)\b|\baws_\w+"
+    r"|\bnow_utc\b|\bUuid::(new|now)\w*|\bSystemTime::now\b|\bInstant::now\b"
+)
+
+
+def members():
+    """Every workspace member: (folder, manifest)."""
+    for folder in manifest()["workspace"]["members"]:
+        yield folder, manifest(folder)
+
+
+def code(text):
+    """Source without line comments (documentation may name what code may not)."""
+    return "\n".join(line.split("//")[0] for line in text.splitlines())
+
+
+def impurities(text):
+    return [match.group(0) for match in IMPURE.finditer(code(text))]
+
+
+def sources(*folders):
+    for folder in folders:
+        files = [folder] if folder.is_file() else sorted(folder.rglob("*.rs"))
+        for file in files:
+            yield file.relative_to(ROOT), file.read_text()
+
+
+class Manifests(unittest.TestCase):
+    def test_every_member_takes_the_lints_of_the_workspace(self):
+        without = [folder for folder, m in members() if m.get("lints") != {"workspace": True}]
+        self.assertEqual(without, [])
+
+    def test_every_package_is_a_member(self):
+        listed = {folder for folder, _ in members()}
+        found = {
+            str(file.parent.relative_to(ROOT))
+            for room in ("functions", "shared", "infra", "tests")
+            for file in (ROOT / room).rglob("Cargo.toml")
+            if "target" not in file.parts
+        }
+        # A package that must not share the workspace says so itself.
+        apart = {folder for folder in found - listed if "workspace" in manifest(folder)}
+        self.assertEqual(found - apart, listed)
+
+    def test_dependencies_have_their_version_in_one_place(self):
+        own = []
+        for folder, m in members():
+            for section in ("dependencies", "dev-dependencies", "build-dependencies"):
+                for name, wanted in m.get(section, {}).items():
+                    if isinstance(wanted, str) or "version" in wanted:
+                        own.append(f"{folder}: {name}")
+        self.assertEqual(own, [])
+
+    def test_the_codec_of_the_official_sdk_is_pinned_exactly(self):
+        wanted = manifest()["workspace"]["dependencies"]["a2a-lf"]
+        self.assertRegex(wanted if isinstance(wanted, str) else wanted["version"], r"^=\d+\.\d+\.\d+$")
+
+    def test_aws_crates_come_without_their_default_features(self):
+        loose = [
+            name
+            for name, wanted in manifest()["workspace"]["dependencies"].items()
+            if name.startswith("aws-") and not (isinstance(wanted, dict) and wanted.get("default-features") is False)
+        ]
+        self.assertEqual(loose, [])
+
+    def test_a_function_directory_package_and_binary_have_one_name(self):
+        for folder, m in members():
+            if folder.startswith("functions/"):
+                self.assertEqual(m["package"]["name"], folder.removeprefix("functions/"))
+                self.assertNotIn("bin", m)
+
+    def test_every_crate_that_was_asked_for_is_a_dependency_and_is_used(self):
+        shared = manifest()["workspace"]["dependencies"]
+        named = "\n".join(code(t) for _, t in sources(*(ROOT / folder for folder, _ in members())))
+        for crate, ident in ASKED_FOR.items():
+            with self.subTest(crate):
+                self.assertIn(crate, shared)
+                takers = [f for f, m in members() if crate in m.get("dependencies", {}) | m.get("dev-dependencies", {})]
+                self.assertTrue(takers, "no member depends on it")
+                self.assertTrue(re.search(rf"\b{ident}\b", named), "no source names it")
+
+
+class Sources(unittest.TestCase):
+    def test_protocol_and_task_are_pure(self):
+        found = {str(f): impurities(t) for f, t in sources(RUNTIME / "protocol", RUNTIME / "task")}
+        self.assertEqual({f: i for f, i in found.items() if i}, {})
+
+    def test_an_impure_line_would_be_found(self):
+        for line in (
+            "pub async fn load() {}",
+            "let now = std::time::SystemTime::now();",
+            "use tokio::sync::mpsc;",
+            'let v = std::env::var("A2A_TABLE");',
+            "fn decode(r: http::Request<()>) {}",
+            "let id = Uuid::new_v4();",
+        ):
+            self.assertTrue(impurities(line), line)
+        self.assertEqual(impurities("/// no async, no tokio\nfn f() {} // std::time"), [])
+
+    def test_the_official_codec_is_touched_in_one_module(self):
+        outside = [
+            str(f)
+            for f, t in sources(*(ROOT / folder for folder, _ in members()))
+            if re.search(r"\ba2a_lf\b|\ba2a::", code(t)) and "protocol/v1" not in str(f)
+        ]
+        self.assertEqual(outside, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,167 @@
+"""template.yaml: each rule on the template, then on copies that break it."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+
+import checks
+from stack import ROOT, Stack, manifest, template_text
+
+STACK = Stack()
+CARGO = manifest()
+
+
+def reserved_words():
+    source = (ROOT / "shared/runtime/src/task/id.rs").read_text()
+    table = re.search(r"const RESERVED: \[&str; \d+\] = \[(.*?)\];", source, re.S)
+    return re.findall(r'"([^"]+)"', table.group(1))
+
+
+def lint(stack):
+    """What cfn-lint says about the transformed template."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(stack.transformed, file)
+        file.flush()
+        # W2001: the transform has already put in the values of some parameters.
+        program = pathlib.Path(sys.executable).with_name("cfn-lint")
+        command = [program, "--ignore-checks", "W2001", "--", file.name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = (done.stdout + done.stderr).strip()
+    return said if said or done.returncode == 0 else f"cfn-lint ended with {done.returncode}"
+
+
+class TheTemplate(unittest.TestCase):
+    maxDiff = None
+
+    def test_streams_where_it_says_and_buffers_elsewhere(self):
+        self.assertEqual(checks.integrations(STACK), [])
+
+    def test_has_no_path_part_the_gateway_refuses(self):
+        self.assertEqual(checks.path_parts(STACK), [])
+
+    def test_shadows_no_tenant(self):
+        self.assertEqual(checks.tenant_shadows(STACK, reserved_words()), [])
+
+    def test_keeps_all_but_the_card_behind_the_authorizer(self):
+        self.assertEqual(checks.public_paths(STACK), [])
+
+    def test_has_the_routes_of_the_watch_router(self):
+        self.assertEqual(checks.watch_router(STACK, CARGO), [])
+
+    def test_grants_exactly_what_each_function_needs(self):
+        self.assertEqual(checks.rights(STACK), [])
+
+    def test_configures_every_function(self):
+        self.assertEqual(checks.settings(STACK), [])
+
+    def test_keeps_its_data(self):
+        self.assertEqual(checks.state(STACK), [])
+
+    def test_has_a_function_for_every_directory_and_the_other_way_round(self):
+        directories = sorted(path.parent.name for path in (ROOT / "functions").glob("*/Cargo.toml"))
+        self.assertEqual(sorted(STACK.functions.values()), directories)
+
+    def test_passes_the_linter_once_transformed(self):
+        self.assertEqual(lint(STACK), "")
+
+    def test_has_three_stages_that_give_every_required_parameter(self):
+        config = tomllib.loads((ROOT / "samconfig.toml").read_text())
+        parameters = STACK.source["Parameters"]
+        required = {name for name, parameter in parameters.items() if "Default" not in parameter}
+        for stage in ("dev", "staging", "prod"):
+            given = dict(o.split("=", 1) for o in config[stage]["deploy"]["parameters"]["parameter_overrides"])
+            self.assertEqual(given["Stage"], stage)
+            self.assertLessEqual(required, given.keys())
+            self.assertLessEqual(given.keys(), parameters.keys())
+            for name, value in given.items():
+                allowed = parameters[name].get("AllowedValues", [value])
+                self.assertIn(value, allowed)
+                self.assertRegex(value, f"^({parameters[name].get('AllowedPattern', '.*')})$")
+
+
+class ACopyWithTheMistakeIsFound(unittest.TestCase):
+    """Every mistake here passes `sam validate --lint`, or did once."""
+
+    def broken(self, old, new, count=1):
+        text = template_text()
+        self.assertIn(old, text)
+        return Stack(text.replace(old, new, count))
+
+    def test_the_cloudformation_spelling_of_streaming(self):
+        copy = self.broken("ResponseTransferMode: RESPONSE_STREAM", "ResponseTransferMode: STREAM")
+        self.assertTrue(checks.integrations(copy))
+
+    def test_a_stream_with_the_timeout_of_a_buffered_call(self):
+        copy = self.broken(", TimeoutInMillis: 900000", "")
+        self.assertTrue(checks.integrations(copy))
+
+    def test_a_streamed_answer_behind_a_buffered_function(self):
+        route = 'Method: POST, Path: "/message:send"'
+        copy = self.broken(route, route + ", ResponseTransferMode: RESPONSE_STREAM")
+        self.assertTrue(checks.integrations(copy))
+
+    def test_a_verb_in_the_part_of_the_id(self):
+        copy = self.broken('Method: POST, Path: "/tasks/{id}"', 'Method: POST, Path: "/tasks/{id}:cancel"')
+        self.assertTrue(checks.path_parts(copy))
+        self.assertTrue(checks.watch_router(copy, CARGO))
+
+    def test_two_variables_side_by_side(self):
+        copy = self.broken('Path: "/tasks/{id}/get"', 'Path: "/tasks/{task}/get"')
+        self.assertTrue(checks.path_parts(copy))
+
+    def test_a_path_that_shadows_a_tenant(self):
+        copy = self.broken("Path: /agent.json", "Path: /acme")
+        self.assertTrue(checks.tenant_shadows(copy, reserved_words()))
+
+    def test_a_public_call(self):
+        route = "Method: POST, Path: /tasks/send"
+        copy = self.broken(route + "}", route + ", Auth: {Authorizer: NONE}}")
+        self.assertTrue(checks.public_paths(copy))
+
+    def test_a_card_behind_the_authorizer(self):
+        copy = self.broken(", Auth: {Authorizer: NONE}", "")
+        self.assertTrue(checks.public_paths(copy))
+
+    def test_a_right_too_many(self):
+        copy = self.broken("[s3:GetObject]", "[s3:GetObject, s3:DeleteObject]")
+        self.assertTrue(checks.rights(copy))
+
+    def test_a_right_on_everything(self):
+        copy = self.broken("Resource: !Sub ${Bucket.Arn}/v1/*", 'Resource: "*"')
+        self.assertTrue(checks.rights(copy))
+
+    def test_a_wildcard_action(self):
+        copy = self.broken("Action: [s3:GetObject]", "Action: s3:*")
+        self.assertTrue(checks.rights(copy))
+
+    def test_a_sam_policy_template_of_broad_rights(self):
+        copy = self.broken("      Policies:\n        - Version", "      Policies:\n        - AmazonS3FullAccess\n        - Version")
+        self.assertTrue(checks.rights(copy))
+
+    def test_dev_identities_in_the_cloud(self):
+        self.assertTrue(checks.settings(self.broken("A2A_AUTH: gateway", "A2A_AUTH: dev")))
+
+    def test_a_stage_left_in_the_path(self):
+        variable = '        AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH: "true"\n'
+        self.assertTrue(checks.settings(self.broken(variable, "")))
+
+    def test_a_runtime_that_does_not_exist(self):
+        copy = self.broken("provided.al2023", "provided.al1999")
+        self.assertTrue(checks.settings(copy))
+        self.assertIn("provided.al1999", lint(copy))
+
+    def test_a_table_that_goes_with_the_stack(self):
+        copy = self.broken("    DeletionPolicy: RetainExceptOnCreate\n", "")
+        self.assertTrue(checks.state(copy))
+
+    def test_objects_of_tasks_that_expire_by_age(self):
+        self.assertTrue(checks.state(self.broken("Prefix: up/", "Prefix: v1/")))
+
+
+if __name__ == "__main__":
+    unittest.main()
