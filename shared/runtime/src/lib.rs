@@ -18,7 +18,7 @@ pub mod prelude {
     pub use crate::skill;
     pub use crate::skill::{
         Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
-        FilePart, NoOutput, NoSlot, OnInputResult, OnRequestResult, Settled, Skill, SkillHandler,
-        SkillMetadata, SkillSet, SkillSlot, TaskContext, TextOr, Thread,
+        FilePart, Hybrid, HybridSkill, NoOutput, NoSlot, OnInputResult, OnRequestResult, Settled,
+        Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, TaskContext, TextOr, Thread,
     };
 }

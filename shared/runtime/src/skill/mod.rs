@@ -8,6 +8,7 @@
 //! - `error`: the one error of a skill
 //! - `registry`: the agent and what it publishes
 //! - `erased`: skills of any type behind one trait, for the engine
+//! - `hybrid`: replies that steer the task
 //! - `media`: media types
 //! - `model`: a language model, as skills see it
 
@@ -18,6 +19,7 @@ mod erased;
 mod error;
 mod handler;
 pub(crate) mod host;
+mod hybrid;
 mod input;
 pub(crate) mod media;
 pub mod model;
@@ -27,6 +29,8 @@ mod registry;
 mod slot;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use crate::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};
@@ -34,6 +38,7 @@ pub use content::{Content, FilePart, FileSource};
 pub use context::{ArtifactChunks, TaskContext};
 pub use error::{AgentError, AgentResult, ErrorCode};
 pub use handler::{Settled, Skill, SkillHandler, SkillMetadata};
+pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill};
 pub use input::{SkillInput, TextOr};
 pub use media::is_media_type;
 pub use outcome::{AuthHint, OnInputResult, OnRequestResult};

@@ -21,7 +21,7 @@ pub(super) struct Host {
     pub(super) data: Mutex<BTreeMap<String, Value>>,
     pub(super) session: Mutex<BTreeMap<String, Value>>,
     pub(super) steps: Mutex<BTreeMap<String, Value>>,
-    begun: Mutex<BTreeMap<String, usize>>,
+    pub(super) begun: Mutex<BTreeMap<String, usize>>,
     pub(super) thread: Thread,
     pub(super) cancelled: bool,
 }

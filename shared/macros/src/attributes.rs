@@ -1,0 +1,102 @@
+//! What stands in the parentheses of `#[skill(…)]`.
+
+use syn::parse::{Parse, ParseStream};
+use syn::{Ident, LitBool, LitStr, Token, bracketed};
+
+/// All keys, for the error that lists them.
+const KEYS: &str =
+    "`id`, `name`, `description`, `tags`, `examples`, `input_modes`, `output_modes`, `background`";
+
+#[derive(Default)]
+pub(crate) struct Attributes {
+    pub(crate) id: Option<LitStr>,
+    pub(crate) name: Option<LitStr>,
+    pub(crate) description: Option<LitStr>,
+    pub(crate) tags: Vec<LitStr>,
+    pub(crate) examples: Vec<LitStr>,
+    pub(crate) input_modes: Vec<LitStr>,
+    pub(crate) output_modes: Vec<LitStr>,
+    pub(crate) background: bool,
+}
+
+impl Parse for Attributes {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut attributes = Self::default();
+        let mut seen: Vec<Ident> = Vec::new();
+        while !input.is_empty() {
+            let key: Ident = input.parse()?;
+            if seen.contains(&key) {
+                return Err(syn::Error::new(
+                    key.span(),
+                    format!("`{key}` is given twice"),
+                ));
+            }
+            input.parse::<Token![=]>()?;
+            attributes.set(&key, input)?;
+            seen.push(key);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(attributes)
+    }
+}
+
+impl Attributes {
+    fn set(&mut self, key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        match key.to_string().as_str() {
+            "id" => self.id = Some(text(key, input)?),
+            "name" => self.name = Some(text(key, input)?),
+            "description" => self.description = Some(text(key, input)?),
+            "tags" => self.tags = texts(key, input)?,
+            "examples" => self.examples = texts(key, input)?,
+            "input_modes" => self.input_modes = texts(key, input)?,
+            "output_modes" => self.output_modes = texts(key, input)?,
+            "background" => self.background = flag(key, input)?,
+            _ => {
+                let message = format!("unknown key `{key}`; allowed are {KEYS}");
+                return Err(syn::Error::new(key.span(), message));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(key: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
+    let text: LitStr = input.parse().map_err(|error| {
+        syn::Error::new(error.span(), format!("`{key}` is a text: `{key} = \"…\"`"))
+    })?;
+    if text.value().trim().is_empty() {
+        let message = format!("`{key}` must not be empty");
+        return Err(syn::Error::new(text.span(), message));
+    }
+    Ok(text)
+}
+
+fn texts(key: &Ident, input: ParseStream<'_>) -> syn::Result<Vec<LitStr>> {
+    if !input.peek(syn::token::Bracket) {
+        let message = format!("`{key}` is a list of texts: `{key} = [\"…\"]`");
+        return Err(syn::Error::new(input.span(), message));
+    }
+    let list;
+    bracketed!(list in input);
+    let mut texts = Vec::new();
+    while !list.is_empty() {
+        texts.push(text(key, &list)?);
+        if !list.is_empty() {
+            list.parse::<Token![,]>()?;
+        }
+    }
+    if texts.is_empty() {
+        let message = format!("`{key}` must not be empty");
+        return Err(syn::Error::new(key.span(), message));
+    }
+    Ok(texts)
+}
+
+fn flag(key: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
+    let flag: LitBool = input
+        .parse()
+        .map_err(|error| syn::Error::new(error.span(), format!("`{key}` is `true` or `false`")))?;
+    Ok(flag.value)
+}

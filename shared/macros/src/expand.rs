@@ -1,0 +1,226 @@
+//! What `#[skill]` writes.
+
+use crate::attributes::Attributes;
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned as _;
+use syn::{Attribute, Expr, FnArg, Item, ItemFn, ItemStruct, Lit, LitStr, Meta, ReturnType};
+
+pub(crate) fn skill(attributes: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
+    let attributes: Attributes = syn::parse2(attributes)?;
+    match syn::parse2(item)? {
+        Item::Struct(item) => of_struct(&attributes, &item),
+        Item::Fn(item) => of_fn(&attributes, item),
+        other => Err(syn::Error::new(
+            other.span(),
+            "`#[skill]` goes on a struct or an `async fn`",
+        )),
+    }
+}
+
+fn of_struct(attributes: &Attributes, item: &ItemStruct) -> syn::Result<TokenStream> {
+    let name = &item.ident;
+    let metadata = metadata(attributes, &item.attrs)?;
+    let checks = checks(attributes);
+    let (generics, arguments, bounds) = item.generics.split_for_impl();
+    Ok(quote! {
+        #item
+        #checks
+        impl #generics ::a2a_lambda::skill::Skill for #name #arguments #bounds {
+            const METADATA: ::a2a_lambda::skill::SkillMetadata = #metadata;
+        }
+    })
+}
+
+fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> {
+    let metadata = metadata(attributes, &item.attrs)?;
+    let checks = checks(attributes);
+    let signature = Signature::of(&item)?;
+    let (docs, rest) = item.attrs.into_iter().partition(is_doc);
+    let docs: Vec<Attribute> = docs;
+    item.attrs = rest;
+    // A unit struct cannot be shadowed by a binding of its name, so the names in
+    // the handler are ones that no skill has. Inside the author's function it
+    // is hidden by the function itself.
+    // The struct gets the visibility; the function moves inside its handler.
+    let visibility = std::mem::replace(&mut item.vis, syn::Visibility::Inherited);
+    let name = &item.sig.ident;
+    let Signature { input, reply, cx } = signature;
+    let arguments = if cx {
+        quote!(__cx, __input)
+    } else {
+        quote!(__input)
+    };
+    let output = quote_spanned! {reply.span()=>
+        <<#reply as ::a2a_lambda::skill::SkillReturn>::Reply
+            as ::a2a_lambda::skill::IntoReply>::Output
+    };
+    Ok(quote! {
+        #(#docs)*
+        #[allow(non_camel_case_types)]
+        #[derive(Debug, Clone, Copy)]
+        #visibility struct #name;
+
+        #checks
+
+        impl ::a2a_lambda::skill::Skill for #name {
+            const METADATA: ::a2a_lambda::skill::SkillMetadata = #metadata;
+        }
+
+        impl ::a2a_lambda::skill::SkillHandler for #name {
+            type Input = #input;
+            type Output = #output;
+
+            async fn on_request(
+                &self,
+                __cx: &mut ::a2a_lambda::skill::TaskContext<'_>,
+                __input: Self::Input,
+            ) -> ::a2a_lambda::skill::AgentResult<
+                ::a2a_lambda::skill::OnRequestResult<Self::Output>,
+            > {
+                #item
+                let _ = &__cx;
+                ::a2a_lambda::skill::SkillReturn::into_result(#name(#arguments).await)
+                    .map(::a2a_lambda::skill::IntoReply::into_reply)
+            }
+        }
+    })
+}
+
+/// The types in an `async fn([cx,] input) -> reply`.
+struct Signature {
+    input: TokenStream,
+    reply: TokenStream,
+    cx: bool,
+}
+
+impl Signature {
+    fn of(item: &ItemFn) -> syn::Result<Self> {
+        let signature = &item.sig;
+        if signature.asyncness.is_none() {
+            let message = "a skill is an `async fn`";
+            return Err(syn::Error::new(signature.fn_token.span, message));
+        }
+        if !signature.generics.params.is_empty() {
+            let message = "a skill has no generic parameters";
+            return Err(syn::Error::new(signature.generics.span(), message));
+        }
+        let ReturnType::Type(_, reply) = &signature.output else {
+            let message = "a skill returns `AgentResult<_>`";
+            return Err(syn::Error::new(signature.paren_token.span.close(), message));
+        };
+        let arguments: Vec<&FnArg> = signature.inputs.iter().collect();
+        let (cx, input) = match arguments.as_slice() {
+            [input] => (false, input),
+            [_, input] => (true, input),
+            _ => {
+                let message = "a skill takes its input, and before it `cx: &mut TaskContext<'_>` if it \
+                     needs one";
+                return Err(syn::Error::new(signature.paren_token.span.join(), message));
+            }
+        };
+        match input {
+            FnArg::Typed(input) => Ok(Self {
+                input: input.ty.to_token_stream(),
+                reply: reply.to_token_stream(),
+                cx,
+            }),
+            FnArg::Receiver(receiver) => Err(syn::Error::new(
+                receiver.span(),
+                "a skill has no `self`: put `#[skill]` on a struct and implement `SkillHandler`",
+            )),
+        }
+    }
+}
+
+fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStream> {
+    let needed = |what| syn::Error::new(Span::call_site(), what);
+    let id = (attributes.id.as_ref()).ok_or_else(|| needed("a skill needs `id = \"…\"`"))?;
+    if attributes.tags.is_empty() {
+        return Err(needed("a skill needs `tags = [\"…\"]`"));
+    }
+    let description = match &attributes.description {
+        Some(text) => text.clone(),
+        None => described_by(docs).ok_or_else(|| {
+            needed("a skill needs a description: a doc comment or `description = \"…\"`")
+        })?,
+    };
+    let name = attributes.name.as_ref().unwrap_or(id);
+    let Attributes {
+        tags,
+        examples,
+        input_modes,
+        output_modes,
+        background,
+        ..
+    } = attributes;
+    Ok(quote! {
+        ::a2a_lambda::skill::SkillMetadata {
+            id: #id,
+            name: #name,
+            description: #description,
+            tags: &[#(#tags),*],
+            examples: &[#(#examples),*],
+            input_modes: &[#(#input_modes),*],
+            output_modes: &[#(#output_modes),*],
+            background: #background,
+        }
+    })
+}
+
+/// The syntax of media types is checked where it is written once: by the
+/// library, at compile time.
+fn checks(attributes: &Attributes) -> TokenStream {
+    let modes = attributes
+        .input_modes
+        .iter()
+        .chain(&attributes.output_modes);
+    let checks = modes.map(|mode| {
+        let message = format!(
+            "`{}` is no media type: write `type/subtype`, `type/*` or `*/*`",
+            mode.value()
+        );
+        quote_spanned! {mode.span()=>
+            const _: () = ::core::assert!(::a2a_lambda::skill::is_media_type(#mode), #message);
+        }
+    });
+    quote!(#(#checks)*)
+}
+
+fn is_doc(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("doc")
+}
+
+/// The doc comment, its lines joined to paragraphs.
+fn described_by(attributes: &[Attribute]) -> Option<LitStr> {
+    let lines = attributes.iter().filter(|one| is_doc(one)).filter_map(line);
+    let mut text = String::new();
+    for line in lines {
+        match line.trim() {
+            "" => text.push('\n'),
+            line if text.is_empty() || text.ends_with('\n') => text.push_str(line),
+            line => {
+                text.push(' ');
+                text.push_str(line);
+            }
+        }
+    }
+    let text = text.trim();
+    (!text.is_empty()).then(|| LitStr::new(text, Span::call_site()))
+}
+
+fn line(doc: &Attribute) -> Option<String> {
+    let Meta::NameValue(pair) = &doc.meta else {
+        return None;
+    };
+    match &pair.value {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Str(text) => Some(text.value()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

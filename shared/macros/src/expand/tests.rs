@@ -1,0 +1,79 @@
+use super::skill;
+
+fn message(attributes: &str, item: &str) -> String {
+    let parse = |text: &str| text.parse().unwrap();
+    skill(parse(attributes), parse(item))
+        .unwrap_err()
+        .to_string()
+}
+
+fn written(attributes: &str, item: &str) -> String {
+    let parse = |text: &str| text.parse().unwrap();
+    skill(parse(attributes), parse(item)).unwrap().to_string()
+}
+
+const WHOLE: &str = r#"id = "x", tags = ["t"], description = "d""#;
+const STRUCT: &str = "struct X;";
+
+#[test]
+fn each_mistake_in_the_attribute_has_its_own_message() {
+    for (attributes, part) in [
+        ("", "a skill needs `id = \"…\"`"),
+        (r#"id = "x""#, "a skill needs `tags = [\"…\"]`"),
+        (r#"id = "x", tags = ["t"]"#, "a skill needs a description"),
+        (r#"id = "x", id = "y""#, "`id` is given twice"),
+        (r#"tag = ["t"]"#, "unknown key `tag`; allowed are `id`,"),
+        ("id = 5", "`id` is a text: `id = \"…\"`"),
+        (r#"id = """#, "`id` must not be empty"),
+        (
+            r#"tags = "t""#,
+            "`tags` is a list of texts: `tags = [\"…\"]`",
+        ),
+        ("tags = []", "`tags` must not be empty"),
+        (r#"tags = [" "]"#, "`tags` must not be empty"),
+        ("background = 1", "`background` is `true` or `false`"),
+    ] {
+        let message = message(attributes, STRUCT);
+        assert!(message.contains(part), "{attributes}: {message}");
+    }
+}
+
+#[test]
+fn each_mistake_in_the_item_has_its_own_message() {
+    for (item, part) in [
+        ("enum X {}", "goes on a struct or an `async fn`"),
+        ("fn x(a: String) -> R {}", "a skill is an `async fn`"),
+        ("async fn x<T>(a: T) -> R {}", "no generic parameters"),
+        ("async fn x(a: String) {}", "returns `AgentResult<_>`"),
+        ("async fn x() -> R {}", "a skill takes its input"),
+        (
+            "async fn x(a: A, b: B, c: C) -> R {}",
+            "a skill takes its input",
+        ),
+        ("async fn x(&self) -> R {}", "a skill has no `self`"),
+    ] {
+        let message = message(WHOLE, item);
+        assert!(message.contains(part), "{item}: {message}");
+    }
+}
+
+#[test]
+fn the_doc_comment_is_the_description_a_paragraph_a_line() {
+    let item = "/// Says back\n/// what you said.\n///\n/// Twice.\nstruct X;";
+    let code = written(r#"id = "x", tags = ["t"]"#, item);
+    let description = r#"description : "Says back what you said.\nTwice.""#;
+    assert!(code.contains(description), "{code}");
+}
+
+#[test]
+fn a_struct_gets_metadata_and_no_handler() {
+    let code = written(WHOLE, "pub struct X<T>(T);");
+    assert!(code.contains("impl < T > :: a2a_lambda :: skill :: Skill for X < T >"));
+    assert!(!code.contains("SkillHandler"), "{code}");
+}
+
+#[test]
+fn a_function_becomes_a_struct_of_its_name_and_visibility() {
+    let code = written(WHOLE, "pub(crate) async fn x(a: String) -> R { a }");
+    assert!(code.contains("pub (crate) struct x ;"), "{code}");
+}

@@ -1,0 +1,131 @@
+use super::{Asked, Hybrid, HybridSkill};
+use crate::skill::erased::{AnySkill, Call, Erased, Outcome};
+use crate::skill::testing::{Host, delivered, message, turn};
+use crate::skill::{
+    AgentResult, AuthHint, Content, Skill, SkillMetadata, SkillSlot, TaskContext, Thread,
+};
+use crate::task::{Part, PartContent, SavedSlot};
+use serde_json::json;
+
+#[test]
+fn only_a_whole_json_object_with_a_known_state_and_a_prompt_asks() {
+    let asks = |reply: &str| !matches!(Hybrid::parse(reply), Hybrid::Reply(_));
+    assert!(asks(
+        " \n{\"state\":\"input-required\",\"prompt\":\"Which?\"} "
+    ));
+    for reply in [
+        "Sure: {\"state\":\"input-required\",\"prompt\":\"Which?\"}",
+        "{\"state\":\"input-required\",\"prompt\":\"Which?\"} Thanks.",
+        "```json\n{\"state\":\"input-required\",\"prompt\":\"Which?\"}\n```",
+        "[{\"state\":\"input-required\",\"prompt\":\"Which?\"}]",
+        "{\"state\":\"completed\",\"prompt\":\"Which?\"}",
+        "{\"state\":\"input-required\",\"prompt\":\"  \"}",
+        "{\"state\":\"input-required\"}",
+        "{\"prompt\":\"Which?\"}",
+        "{\"state\":\"input-required\",\"prompt\":5}",
+        "plain words",
+        "",
+    ] {
+        assert_eq!(Hybrid::parse(reply), Hybrid::Reply(reply.to_owned()));
+    }
+}
+
+#[test]
+fn credentials_are_asked_for_with_what_the_reply_says_of_them() {
+    let reply = r#"{"state":"auth-required","prompt":"Log in","service":"drive"}"#;
+    let auth = AuthHint {
+        auth_type: None,
+        service: Some("drive".to_owned()),
+    };
+    let prompt = "Log in".to_owned();
+    assert_eq!(Hybrid::parse(reply), Hybrid::AuthRequired { prompt, auth });
+}
+
+struct Report;
+
+impl Skill for Report {
+    const METADATA: SkillMetadata = SkillMetadata::new("report", "Formats a report.", &["t"]);
+}
+
+/// Answers with the last text of the thread, and with its length.
+async fn reply(cx: &mut TaskContext<'_>, thread: &Thread) -> AgentResult<String> {
+    cx.send_intermediate_update("reading").await?;
+    let last = thread.last(1).flat_map(|event| &event.parts).next();
+    Ok(match last.map(|part| &part.content) {
+        Some(PartContent::Text(text)) => text.clone(),
+        _ => "nothing".to_owned(),
+    })
+}
+
+fn said(texts: &[&str]) -> Host {
+    Host {
+        thread: texts
+            .iter()
+            .map(|text| message(vec![Part::text(*text)]))
+            .collect(),
+        ..Host::default()
+    }
+}
+
+fn skill() -> impl AnySkill {
+    Erased::<_, Asked>::new(HybridSkill::new(Report, reply))
+}
+
+fn start(host: &Host) -> Outcome {
+    let skill = skill();
+    let input = skill.decode(&"ignored".into()).unwrap();
+    turn(&skill, host, Call::Request(input))
+}
+
+#[test]
+fn an_ordinary_reply_completes_with_an_artifact_of_a_stable_name() {
+    let host = said(&["# Report"]);
+    let Outcome::Completed { artifacts, .. } = start(&host) else {
+        panic!("not completed");
+    };
+    let artifact = ("report".to_owned(), json!("# Report"));
+    assert_eq!(delivered(&artifacts), [artifact]);
+    assert_eq!(host.shown(), ["reading"]);
+}
+
+#[test]
+fn a_structured_reply_asks_and_the_same_function_answers() {
+    let question = r#"{"state":"input-required","prompt":"Which format?"}"#;
+    let Outcome::InputRequired { message, slot } = start(&said(&[question])) else {
+        panic!("no question");
+    };
+    assert_eq!(message.text().unwrap(), "Which format?");
+    assert_eq!(slot.value["prompt"], "Which format?");
+    let host = said(&[question, "pdf"]);
+    let call = Call::Input(slot, Content::from_text("pdf"));
+    let Outcome::Completed { artifacts, .. } = turn(&skill(), &host, call) else {
+        panic!("not completed");
+    };
+    assert_eq!(delivered(&artifacts)[0].1, "pdf");
+}
+
+#[test]
+fn credentials_reach_the_function_and_not_the_thread() {
+    let demand = r#"{"state":"auth-required","prompt":"Log in"}"#;
+    let host = said(&[demand]);
+    let Outcome::AuthRequired { slot, .. } = start(&host) else {
+        panic!("no demand");
+    };
+    let call = Call::Input(slot, Content::from_text("token"));
+    let Outcome::Completed { artifacts, .. } = turn(&skill(), &host, call) else {
+        panic!("not completed");
+    };
+    assert_eq!(delivered(&artifacts)[0].1, "token");
+    assert_eq!(host.thread.len(), 1);
+}
+
+#[test]
+fn the_slot_of_a_hybrid_skill_has_a_version() {
+    let saved = SavedSlot {
+        version: Asked::VERSION,
+        value: json!({"prompt": "?", "auth": false}),
+    };
+    let call = Call::Input(saved, Content::from_text("x"));
+    let outcome = turn(&skill(), &said(&["done"]), call);
+    assert!(matches!(outcome, Outcome::Completed { .. }));
+}

@@ -1,0 +1,3 @@
+//! The room as a whole, as an author meets it.
+
+mod attribute;
