@@ -38,7 +38,7 @@ struct Sum {
     output_modes = ["application/*"],
     background = true,
 )]
-pub(super) async fn add(cx: &mut TaskContext<'_>, terms: Terms) -> AgentResult<Sum> {
+async fn add(cx: &mut TaskContext<'_>, terms: Terms) -> AgentResult<Sum> {
     cx.send_intermediate_update("adding").await?;
     match terms.a.checked_add(terms.b) {
         Some(sum) => Ok(Sum { sum }),
