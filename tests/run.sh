@@ -80,9 +80,8 @@ step_emulator() { bash tests/emulator/ministack.sh; }
 step_interop() { bash tests/interop/run.sh; }
 
 step_watch() {
-  venv template tests/template/requirements.txt
   venv watch tests/watch/requirements.txt
-  "$target/venv/template/bin/python" -B tests/watch/walk.py --tools "$target/venv/watch/bin"
+  python3 -B tests/watch/walk.py --tools "$target/venv/watch/bin"
 }
 
 step_template() {

@@ -1,0 +1,233 @@
+"""Walks through every function under `cargo lambda watch`, over one base URL.
+
+The functions run as they do on Lambda: one process a function, the Runtime API
+between, DynamoDB and S3 behind the AWS SDKs (here the embedded ones of a2a-local).
+The router table in Cargo.toml stands for API Gateway.
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Long enough for a slow machine; nothing here depends on being fast.
+PATIENCE_S = 180
+V1 = {"A2A-Version": "1.0"}
+# A skill that asks before it answers, so its task stays open until someone ends it.
+ASKS = {"a2a-lambda/skillId": "book-flight"}
+
+
+class Wrong(Exception):
+    """An answer that is not what the walk expects."""
+
+
+def check(condition, what, *seen):
+    if not condition:
+        raise Wrong(f"{what}: {json.dumps(seen, default=str)[:2000]}")
+    print(f"ok  {what}", flush=True)
+
+
+class Agent:
+    """A client of one base URL."""
+
+    def __init__(self, port):
+        self.port = port
+
+    def open(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        sent = dict(headers or {})
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        connection.request(method, path, None if body is None else json.dumps(body), sent)
+        return connection.getresponse()
+
+    def call(self, method, path, body=None, headers=None):
+        response = self.open(method, path, body, headers)
+        text = response.read()
+        with contextlib.suppress(ValueError):
+            return response.status, json.loads(text)
+        return response.status, text.decode(errors="replace")
+
+    def rpc(self, method, params):
+        status, answer = self.call("POST", "/", envelope(method, params), V1)
+        if status != 200 or "result" not in answer:
+            raise Wrong(f"{method} answered {status}: {answer}")
+        return answer["result"]
+
+
+def envelope(method, params):
+    return {"jsonrpc": "2.0", "id": "walk", "method": method, "params": params}
+
+
+def message(text, **more):
+    return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}], **more}
+
+
+def frames(response):
+    """The events of a stream, each as soon as it has arrived."""
+    check(response.status == 200, "a stream opens", response.status)
+    kind = response.headers.get("Content-Type", "")
+    check(kind.startswith("text/event-stream"), "as an event stream", kind)
+    while line := response.readline():
+        if line.startswith(b"data:"):
+            yield json.loads(line[5:])
+
+
+def state(frame):
+    """The state a 1.0 frame tells, if it tells one."""
+    for member in ("task", "statusUpdate"):
+        if member in frame:
+            return frame[member]["status"]["state"]
+    return None
+
+
+def walk(agent):
+    status, card = agent.call("GET", "/.well-known/agent-card.json")
+    check(status == 200 and card["name"], "agent-card gives the card", status, card)
+    base = f"http://127.0.0.1:{agent.port}"
+    check(base in card["supportedInterfaces"][0]["url"], "which names the configured address", card)
+    for path in ("/.well-known/agent.json", "/agent.json"):
+        status, old = agent.call("GET", path)
+        check(status == 200 and old["url"].startswith(base), f"{path} gives the old one", status, old)
+
+    sent = agent.rpc("SendMessage", {"message": message("I want to fly"), "metadata": ASKS})
+    first = sent["task"]["id"]
+    check(state(sent) == "TASK_STATE_INPUT_REQUIRED", "rpc runs a task until it asks", sent)
+
+    status, sent = agent.call("POST", "/message:send", {"message": message("Fly"), "metadata": ASKS}, V1)
+    check(status == 200 and state(sent) == "TASK_STATE_INPUT_REQUIRED", "so does tasks-send", status, sent)
+    second = sent["task"]["id"]
+
+    for path, headers in ((f"/tasks/{first}", V1), (f"/v1/tasks/{first}", {}), (f"/local/tasks/{first}", V1)):
+        status, task = agent.call("GET", path, headers=headers)
+        check(status == 200 and task["id"] == first, f"tasks-get finds it at {path}", status, task)
+    status, page = agent.call("GET", "/tasks?pageSize=10", headers=V1)
+    listed = [task["id"] for task in page["tasks"]] if status == 200 else page
+    check(listed == [second, first], "tasks-get lists both, newest first", status, page)
+    someone = {"Authorization": "Bearer dev:other:alice", **V1}
+    status, refused = agent.call("GET", f"/tasks/{first}", headers=someone)
+    check(status == 404, "and shows it to nobody else", status, refused)
+
+    # The first frame is read before the cancel is sent, and the last after it: the
+    # stream is not held back, and it does not hold up other calls.
+    for subscribe, id in (("GET", first), ("POST", second)):
+        events = frames(agent.open(subscribe, f"/tasks/{id}:subscribe", headers=V1))
+        seen = [next(events)]
+        check(state(seen[0]) == "TASK_STATE_INPUT_REQUIRED", f"{subscribe} :subscribe begins with the task", seen)
+        status, task = agent.call("POST", f"/tasks/{id}:cancel", {}, V1)
+        check(status == 200 and task["status"]["state"] == "TASK_STATE_CANCELED", "a cancel goes by", status, task)
+        seen += events
+        check(state(seen[-1]) == "TASK_STATE_CANCELED", "and ends the stream", seen)
+
+    ask = {"message": message("Fly"), "metadata": ASKS}
+    seen = list(frames(agent.open("POST", "/message:stream", ask, V1)))
+    check(state(seen[-1]) == "TASK_STATE_INPUT_REQUIRED", "tasks-stream streams a turn", seen)
+    ask = {"message": message("Fly"), "metadata": ASKS}
+    seen = list(frames(agent.open("POST", "/", envelope("SendStreamingMessage", ask), V1)))
+    check(state(seen[-1]["result"]) == "TASK_STATE_INPUT_REQUIRED", "rpc streams one too", seen)
+
+    walk_first_generation(agent)
+
+    status, answer = agent.call("DELETE", "/tasks", headers=V1)
+    check(status in (404, 405), "a method without a route enters no function", status, answer)
+
+
+def walk_first_generation(agent):
+    """The path calls of clients from before 0.2: their own ids, bare parameters."""
+    id = f"walk-{uuid.uuid4()}"
+    said = {"role": "user", "parts": [{"type": "text", "text": "Fly"}]}
+    call = {"id": id, "message": said, "metadata": ASKS}
+    status, task = agent.call("POST", "/tasks/send", call)
+    asks = status == 200 and task["id"] == id and task["status"]["state"] == "input-required"
+    check(asks, "tasks-send takes a 0.1 call", status, task)
+    for method, path, body in (("POST", "/tasks/get", {"id": id}), ("GET", f"/tasks/{id}/get", None)):
+        status, task = agent.call(method, path, body)
+        check(status == 200 and task["id"] == id, f"tasks-get answers {method} {path}", status, task)
+    status, task = agent.call("POST", "/tasks/cancel", {"id": id})
+    check(status == 200 and task["status"]["state"] == "canceled", "tasks-send cancels it", status, task)
+    call = {**call, "id": f"walk-{uuid.uuid4()}"}
+    seen = list(frames(agent.open("POST", "/tasks/sendSubscribe", call)))
+    check(seen[-1]["final"] is True, "tasks-stream streams a 0.1 call", seen)
+
+
+@contextlib.contextmanager
+def running(command, **options):
+    """A process with everything it starts, all of it gone at the end."""
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, **options)
+    try:
+        yield process
+    finally:
+        for stop in (signal.SIGINT, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, stop)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=10)
+
+
+def store_settings(process):
+    """What the embedded store prints: settings, then `ready`."""
+    settings = {}
+    for line in process.stdout:
+        line = line.strip()
+        if line == "ready":
+            return settings
+        name, _, value = line.partition("=")
+        settings[name] = value
+    raise Wrong("the embedded store ended before it was ready")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until_open(port, process):
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise Wrong("cargo lambda watch does not listen")
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--tools", required=True, help="the folder that holds cargo-lambda")
+    options = arguments.parse_args()
+    path = f"{options.tools}{os.pathsep}{os.environ['PATH']}"
+
+    # Watch compiles a function at its first call; this way no call waits for that.
+    subprocess.run(["cargo", "build", "--locked"], cwd=ROOT, check=True)
+    store = ["cargo", "run", "--locked", "--quiet", "--", "aws", "--memory"]
+    with running(store, stdout=subprocess.PIPE, text=True) as process:
+        settings = store_settings(process)
+        port = free_port()
+        environment = os.environ | settings | {
+            "PATH": path,
+            "A2A_AUTH": "dev",
+            "A2A_PUBLIC_URL": f"http://127.0.0.1:{port}",
+        }
+        watch = ["cargo", "lambda", "watch", "--ignore-changes", "-A", "127.0.0.1", "-P", str(port)]
+        # One process serves one call at a time: an open stream needs company.
+        with running([*watch, "--concurrency", "4"], env=environment) as watching:
+            wait_until_open(port, watching)
+            try:
+                walk(Agent(port))
+            except (Wrong, OSError, KeyError, IndexError, StopIteration, http.client.HTTPException) as wrong:
+                print(f"FAILED: {type(wrong).__name__}: {wrong}", flush=True)
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
