@@ -22,10 +22,10 @@ def reserved_words():
     return re.findall(r'"([^"]+)"', table.group(1))
 
 
-def lint(stack):
-    """What cfn-lint says about the transformed template."""
+def lint(template):
+    """What cfn-lint says about a template, as written or transformed."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(stack.transformed, file)
+        json.dump(template, file)
         file.flush()
         # W2001: the transform has already put in the values of some parameters.
         program = pathlib.Path(sys.executable).with_name("cfn-lint")
@@ -33,6 +33,35 @@ def lint(stack):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = (done.stdout + done.stderr).strip()
     return said if said or done.returncode == 0 else f"cfn-lint ended with {done.returncode}"
+
+
+# What an SDK call, or a part of a transaction, needs to be allowed.
+ACTIONS = {
+    r"\.get_item\(\)": "dynamodb:GetItem",
+    r"\.batch_get_item\(\)": "dynamodb:BatchGetItem",
+    r"\.query\(\)": "dynamodb:Query",
+    r"\.scan\(\)": "dynamodb:Scan",
+    r"\.put_item\(\)|\bPut::builder\(\)": "dynamodb:PutItem",
+    r"\.update_item\(\)|\bUpdate::builder\(\)": "dynamodb:UpdateItem",
+    r"\.delete_item\(\)|\bDelete::builder\(\)": "dynamodb:DeleteItem",
+    r"\bConditionCheck::builder\(\)": "dynamodb:ConditionCheckItem",
+    r"\.get_object\(\)|\.head_object\(\)": "s3:GetObject",
+    r"\.put_object\(\)|\.copy_object\(\)": "s3:PutObject",
+    r"\.delete_objects?\(\)": "s3:DeleteObject",
+    r"\.list_objects_v2\(\)": "s3:ListBucket",
+}
+
+
+def store_sources():
+    """The stores on AWS, without their tests."""
+    store = ROOT / "shared/runtime/src/store"
+    files = [*(store / "dynamodb").rglob("*.rs"), store / "dynamodb.rs", store / "s3.rs"]
+    return [file for file in files if file.exists() and "tests" not in file.stem]
+
+
+def calls(source):
+    production = source.split("#[cfg(test)]")[0]
+    return {action for pattern, action in ACTIONS.items() if re.search(pattern, production)}
 
 
 class TheTemplate(unittest.TestCase):
@@ -66,8 +95,32 @@ class TheTemplate(unittest.TestCase):
         directories = sorted(path.parent.name for path in (ROOT / "functions").glob("*/Cargo.toml"))
         self.assertEqual(sorted(STACK.functions.values()), directories)
 
-    def test_passes_the_linter_once_transformed(self):
-        self.assertEqual(lint(STACK), "")
+    def test_passes_the_linter_as_written_and_once_transformed(self):
+        self.assertEqual(lint(STACK.source), "")
+        self.assertEqual(lint(STACK.transformed), "")
+
+    def test_grants_writers_the_calls_the_stores_make_and_no_others(self):
+        made = set().union(*(calls(file.read_text()) for file in store_sources()))
+        granted = set().union(*checks.RIGHTS["rpc"].values())
+        self.assertEqual(granted, made)
+
+    def test_has_the_table_which_the_store_makes_on_an_emulator(self):
+        store = ROOT / "shared/runtime/src/store/dynamodb"
+        key, item, table = ((store / name).read_text() for name in ("key.rs", "item.rs", "table.rs"))
+        constant = re.compile(r'const (\w+): &str = "(\w+)";')
+        of_key, of_item = dict(constant.findall(key)), dict(constant.findall(item))
+        numbers = re.findall(r"\(key::(\w+), ScalarAttributeType::N\)", table)
+        carried = [of_item[name] for name in re.findall(r"\.non_key_attributes\((\w+)\)", table)]
+
+        def keys(hash_key, range_key):
+            return [(of_key[name], "N" if name in numbers else "S") for name in (hash_key, range_key)]
+
+        expected = {
+            "": (keys("PK", "SK"), []),
+            of_key["LISTS"]: (keys("LISTS_PK", "LISTS_SK"), carried),
+            of_key["SWEEP"]: (keys("SWEEP_PK", "SWEEP_SK"), []),
+        }
+        self.assertEqual(checks.table_shape(STACK.transformed["Resources"]["Table"]["Properties"]), expected)
 
     def test_has_three_stages_that_give_every_required_parameter(self):
         config = tomllib.loads((ROOT / "samconfig.toml").read_text())
@@ -153,7 +206,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_a_runtime_that_does_not_exist(self):
         copy = self.broken("provided.al2023", "provided.al1999")
         self.assertTrue(checks.settings(copy))
-        self.assertIn("provided.al1999", lint(copy))
+        self.assertIn("provided.al1999", lint(copy.transformed))
 
     def test_a_table_that_goes_with_the_stack(self):
         copy = self.broken("    DeletionPolicy: RetainExceptOnCreate\n", "")
