@@ -9,6 +9,7 @@
 //! - `registry`: the agent and what it publishes
 //! - `erased`: skills of any type behind one trait, for the engine
 //! - `hybrid`: replies that steer the task
+//! - `route`: which skill answers a message
 //! - `media`: media types
 //! - `model`: a language model, as skills see it
 
@@ -26,6 +27,7 @@ pub mod model;
 mod outcome;
 mod output;
 mod registry;
+pub(crate) mod route;
 mod slot;
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,154 @@
+//! The accepted spellings of an explicit call, in one place, since a later A2A
+//! version may standardise one. In order:
+//!
+//! 1. `message.metadata["a2a-lambda/skillId"]`
+//! 2. `skillId`, `skill_id` or `skill` in `message.metadata`, then in the
+//!    request's metadata
+//! 3. a data part `{"skill" | "tool": id, "input" | "params": {…}}`
+//!
+//! All that are present must agree.
+
+use super::{Route, RouteRequest};
+use crate::skill::{AgentDefinition, Content};
+use crate::task::{Message, Metadata, PartContent, Refusal, SkillId};
+use serde_json::Value;
+
+/// The documented spelling.
+const OWN_KEY: &str = "a2a-lambda/skillId";
+/// Spellings of others.
+const FOREIGN_KEYS: [&str; 3] = ["skillId", "skill_id", "skill"];
+
+/// A call and the field that spells it.
+pub(super) struct ExplicitCall {
+    pub(super) field: String,
+    pub(super) route: Route,
+}
+
+/// A skill id and the field it stands in.
+struct Named<'a> {
+    field: String,
+    id: &'a str,
+}
+
+/// The call a message spells, if it spells one.
+pub(super) fn call(
+    agent: &AgentDefinition,
+    request: &RouteRequest<'_>,
+) -> Result<Option<ExplicitCall>, Refusal> {
+    let message = request.message;
+    let mut named = Vec::new();
+    in_metadata(&message.metadata, "message.metadata", &mut named)?;
+    in_metadata(request.request_metadata, "metadata", &mut named)?;
+    let wrapped = in_data(agent, message)?;
+    let arguments = wrapped.as_ref().map(|call| (call.part, call.arguments));
+    named.extend(wrapped.map(|call| call.named));
+
+    let mut named = named.into_iter();
+    let Some(Named { field, id }) = named.next() else {
+        return Ok(None);
+    };
+    if let Some(other) = named.find(|other| other.id != id) {
+        let conflict = format!("contradicts `{field}`, which names `{id}`");
+        return Err(Refusal::invalid(other.field, conflict));
+    }
+    let id = known(agent, &field, id)?;
+    let mut route = Route::to(&id, message, "explicit");
+    if let Some((part, arguments)) = arguments {
+        route.content = unwrapped(message, part, arguments);
+    }
+    Ok(Some(ExplicitCall { field, route }))
+}
+
+fn known(agent: &AgentDefinition, field: &str, id: &str) -> Result<SkillId, Refusal> {
+    let parsed = SkillId::parse(id).ok();
+    parsed
+        .filter(|id| agent.skill(id).is_some())
+        .ok_or_else(|| {
+            let ids: Vec<_> = agent.skills().map(|(id, _)| format!("`{id}`")).collect();
+            let known = ids.join(", ");
+            Refusal::invalid(field, format!("unknown skill `{id}`; known are {known}"))
+        })
+}
+
+fn in_metadata<'a>(
+    metadata: &'a Metadata,
+    path: &str,
+    named: &mut Vec<Named<'a>>,
+) -> Result<(), Refusal> {
+    let own = [OWN_KEY].map(|key| (key, format!("{path}[\"{key}\"]")));
+    let foreign = FOREIGN_KEYS.map(|key| (key, format!("{path}.{key}")));
+    for (key, field) in own.into_iter().chain(foreign) {
+        match metadata.get(key) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(id)) => named.push(Named { field, id }),
+            Some(_) => return Err(Refusal::invalid(field, "a skill id is a text")),
+        }
+    }
+    Ok(())
+}
+
+/// A call spelled in a data part.
+struct Wrapped<'a> {
+    named: Named<'a>,
+    part: usize,
+    arguments: &'a Value,
+}
+
+/// Spelling 3. Both members are needed, so that ordinary data with a member
+/// called `skill` is no call.
+fn in_data<'a>(
+    agent: &AgentDefinition,
+    message: &'a Message,
+) -> Result<Option<Wrapped<'a>>, Refusal> {
+    let mut found: Option<Wrapped<'_>> = None;
+    for (part, content) in message.parts.iter().map(|part| &part.content).enumerate() {
+        let PartContent::Data(Value::Object(data)) = content else {
+            continue;
+        };
+        let text = |key| data.get(key).and_then(Value::as_str);
+        let object = |key| data.get(key).filter(|value| value.is_object());
+        let (skill, tool) = (text("skill"), text("tool"));
+        let (Some(id), Some(arguments)) = (tool.or(skill), object("input").or(object("params")))
+        else {
+            continue;
+        };
+        let path = format!("message.parts[{part}].data");
+        if data.contains_key("input") && data.contains_key("params") {
+            return Err(Refusal::invalid(path, "give `input` or `params`, not both"));
+        }
+        if found.is_some() {
+            return Err(Refusal::invalid(
+                path,
+                "a message holds one call of a skill",
+            ));
+        }
+        let field = format!("{path}.{}", if tool.is_some() { "tool" } else { "skill" });
+        if let (Some(set), Some(tool)) = (skill, tool) {
+            in_set(agent, &field, set, tool)?;
+        }
+        found = Some(Wrapped {
+            named: Named { field, id },
+            part,
+            arguments,
+        });
+    }
+    Ok(found)
+}
+
+fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result<(), Refusal> {
+    let id = known(agent, field, tool)?;
+    if agent.set_of(&id) == Some(set) {
+        return Ok(());
+    }
+    let description = format!("the skill `{tool}` does not belong to the set `{set}`");
+    Err(Refusal::invalid(field, description))
+}
+
+/// The message's parts, with the arguments in place of the call.
+fn unwrapped(message: &Message, call: usize, arguments: &Value) -> Content {
+    let mut parts = message.parts.clone();
+    if let Some(part) = parts.get_mut(call) {
+        part.content = PartContent::Data(arguments.clone());
+    }
+    Content::from_parts(parts)
+}

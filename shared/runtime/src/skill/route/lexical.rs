@@ -1,0 +1,188 @@
+//! Routing by words: a command, an example, or the best match (BM25).
+
+use super::Skills;
+use crate::skill::{AgentDefinition, Content, SkillMetadata};
+use crate::task::{Message, PartContent, SkillId};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Saturation of repeated words, and how much a long text is discounted: the
+/// usual values of BM25.
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
+/// The least score that decides. One word which only one of two skills has
+/// scores about 0.7.
+const FLOOR: f64 = 0.5;
+/// How far the best must be ahead of the second.
+const MARGIN: f64 = 1.5;
+
+/// Words that say nothing about a skill.
+const STOP_WORDS: [&str; 48] = [
+    "a", "about", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do", "for",
+    "from", "give", "have", "help", "how", "i", "in", "is", "it", "me", "my", "need", "of", "on",
+    "or", "please", "should", "that", "the", "this", "to", "want", "was", "we", "what", "when",
+    "where", "which", "who", "will", "with", "would", "you", "your",
+];
+
+fn text(message: &Message) -> String {
+    let texts = message.parts.iter().filter_map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The skill of a message that starts with `/skill-id`, and the message
+/// without it. An unknown word after the slash is no command.
+pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<(SkillId, Content)> {
+    let mut parts = message.parts.clone();
+    let said = parts.iter_mut().find_map(|part| match &mut part.content {
+        PartContent::Text(text) => Some(text),
+        _ => None,
+    })?;
+    let rest = said.trim_start().strip_prefix('/')?;
+    let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let id = SkillId::parse(word).ok()?;
+    agent.skill(&id)?;
+    *said = rest.trim_start().to_owned();
+    Some((id, Content::from_parts(parts)))
+}
+
+/// The skill whose id is all that is said.
+pub(super) fn bare_id<'a>(agent: &'a AgentDefinition, message: &Message) -> Option<&'a SkillId> {
+    let said = text(message);
+    let said = said.trim().trim_matches('`').trim_start_matches('/');
+    let mut skills = agent.skills().map(|(id, _)| id);
+    skills.find(|id| id.as_str().eq_ignore_ascii_case(said))
+}
+
+/// The one skill with what was said as an example.
+pub(super) fn example<'a>(skills: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
+    let plain = |text: &str| words(text).collect::<Vec<_>>();
+    let said = plain(&text(message));
+    if said.is_empty() {
+        return None;
+    }
+    let has = |metadata: &SkillMetadata| metadata.examples.iter().any(|one| plain(one) == said);
+    let mut matching = skills.iter().filter(|(_, skill)| has(skill.metadata()));
+    match (matching.next(), matching.next()) {
+        (Some((id, _)), None) => Some(id),
+        _ => None,
+    }
+}
+
+/// Skills by how well they match, the best first; equals as they were added.
+pub(super) struct Ranking<'a> {
+    scored: Vec<(&'a SkillId, f64)>,
+}
+
+impl<'a> Ranking<'a> {
+    /// The best, if it is good enough and well ahead.
+    pub(super) fn winner(&self) -> Option<&'a SkillId> {
+        let mut scored = self.scored.iter();
+        let (id, best) = scored.next()?;
+        let second = scored.next().map_or(0.0, |(_, score)| *score);
+        (*best >= FLOOR && *best >= second * MARGIN).then_some(*id)
+    }
+
+    /// Those that match at all; if none does, all.
+    pub(super) fn candidates(&self) -> Vec<SkillId> {
+        let matches = self.scored.iter().filter(|(_, score)| *score > 0.0);
+        let matching: Vec<SkillId> = matches.map(|(id, _)| (*id).clone()).collect();
+        if matching.is_empty() {
+            return self.scored.iter().map(|(id, _)| (*id).clone()).collect();
+        }
+        matching
+    }
+}
+
+/// Ranks the skills by what was said.
+pub(super) fn rank<'a>(skills: &Skills<'a>, message: &Message) -> Ranking<'a> {
+    let documents: Vec<Document> = skills
+        .iter()
+        .map(|(_, skill)| Document::of(skill.metadata()))
+        .collect();
+    let terms: BTreeSet<String> = terms(&text(message)).collect();
+    let corpus = Corpus::of(&documents);
+    let scores = documents.iter().map(|document| {
+        let score = |term: &String| corpus.score(document, term);
+        terms.iter().map(score).sum::<f64>()
+    });
+    let mut scored: Vec<_> = skills.iter().map(|(id, _)| *id).zip(scores).collect();
+    scored.sort_by(|(_, a), (_, b)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
+    Ranking { scored }
+}
+
+/// The words of a skill, with their weights summed.
+struct Document {
+    weights: BTreeMap<String, f64>,
+    length: f64,
+}
+
+impl Document {
+    fn of(skill: &SkillMetadata) -> Self {
+        let mut weights = BTreeMap::new();
+        let mut add = |text: &str, weight: f64| {
+            for term in terms(text) {
+                *weights.entry(term).or_insert(0.0) += weight;
+            }
+        };
+        add(skill.id, 2.0);
+        if skill.name != skill.id {
+            add(skill.name, 2.0);
+        }
+        add(skill.description, 1.0);
+        skill.examples.iter().for_each(|text| add(text, 1.0));
+        skill.tags.iter().for_each(|text| add(text, 1.0));
+        let length = weights.values().sum();
+        Self { weights, length }
+    }
+}
+
+struct Corpus<'a> {
+    documents: &'a [Document],
+    count: f64,
+    average: f64,
+}
+
+impl<'a> Corpus<'a> {
+    fn of(documents: &'a [Document]) -> Self {
+        let count = documents.iter().map(|_| 1.0).sum::<f64>();
+        let total = documents
+            .iter()
+            .map(|document| document.length)
+            .sum::<f64>();
+        Self {
+            documents,
+            count,
+            average: (total / count).max(1.0),
+        }
+    }
+
+    fn score(&self, document: &Document, term: &str) -> f64 {
+        let Some(weight) = document.weights.get(term) else {
+            return 0.0;
+        };
+        let with = |document: &&Document| document.weights.contains_key(term);
+        let having = self.documents.iter().filter(with).map(|_| 1.0).sum::<f64>();
+        let rarity = (1.0 + (self.count - having + 0.5) / (having + 0.5)).ln();
+        let damping = K1 * (1.0 - B + B * document.length / self.average);
+        rarity * weight * (K1 + 1.0) / (weight + damping)
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+}
+
+/// The words that count, without a plural `s`.
+fn terms(text: &str) -> impl Iterator<Item = String> {
+    words(text)
+        .filter(|word| !STOP_WORDS.contains(&word.as_str()))
+        .map(|word| match word.strip_suffix('s') {
+            Some(stem) if stem.len() > 2 && !stem.ends_with('s') => stem.to_owned(),
+            _ => word,
+        })
+}
