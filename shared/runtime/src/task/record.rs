@@ -480,6 +480,12 @@ impl TaskRecord {
         self.version
     }
 
+    /// Its epoch: +1 a claim or cancel.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Whether it is gone for every reader: at rest and past its expiry. A
     /// submitted or working task does not expire.
     #[must_use]

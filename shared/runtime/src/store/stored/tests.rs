@@ -162,6 +162,18 @@ fn members_of_a_later_version_are_ignored() {
     assert_eq!(decode(value).unwrap(), record);
 }
 
+proptest::proptest! {
+    #[test]
+    fn every_number_of_a_payload_reads_back_to_the_last_digit(
+        number in proptest::num::f64::NORMAL,
+    ) {
+        let data = |number: f64| vec![Message::from_agent("m", vec![Part::data(json!(number))])];
+        let state = ThreadState { events: data(number), ..ThreadState::default() };
+        let read = state_of_text(&state_text(&state).unwrap()).unwrap();
+        proptest::prop_assert_eq!(read.events, data(number));
+    }
+}
+
 /// Every value a member can be broken into.
 fn breaks() -> [Value; 6] {
     [
