@@ -1,1 +1,3 @@
-//! Placeholder.
+//! The whole agent on one machine.
+
+pub mod embedded;

@@ -5,9 +5,15 @@
 //! compares versions and write ids; it never looks at a state to decide.
 //! `contract` holds the one suite every implementation passes.
 
+#[cfg(feature = "aws")]
+pub mod aws;
 #[cfg(any(test, feature = "contract-tests"))]
 pub mod contract;
+#[cfg(feature = "aws")]
+pub mod dynamodb;
 pub mod memory;
+#[cfg(feature = "aws")]
+pub mod s3;
 pub mod stored;
 
 use crate::task::{ContextId, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId};

@@ -1,0 +1,132 @@
+//! Clients of DynamoDB and S3, for AWS itself or for an emulator.
+//!
+//! TLS is rustls with ring, given explicitly: the SDKs' own defaults would link
+//! a second stack. An `http://` endpoint gets a connector without TLS.
+
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::Credentials;
+use aws_smithy_http_client::{
+    Builder,
+    tls::{self, rustls_provider::CryptoMode},
+};
+use std::time::Duration;
+
+/// Time for a connection to stand.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Time for one attempt; the SDK makes three, with jitter between them.
+const ATTEMPT: Duration = Duration::from_secs(6);
+
+/// Where the services answer. `None` is AWS, in the region of the environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Endpoints {
+    /// URL of DynamoDB.
+    pub dynamodb: Option<String>,
+    /// URL of S3.
+    pub s3: Option<String>,
+}
+
+impl Endpoints {
+    /// Both services at one URL, as most emulators offer them.
+    #[must_use]
+    pub fn at(url: impl Into<String>) -> Self {
+        let url = url.into();
+        Self {
+            dynamodb: Some(url.clone()),
+            s3: Some(url),
+        }
+    }
+}
+
+/// The clients that stores are made of.
+#[derive(Debug, Clone)]
+pub struct AwsClients {
+    /// DynamoDB.
+    pub dynamodb: aws_sdk_dynamodb::Client,
+    /// S3.
+    pub s3: aws_sdk_s3::Client,
+}
+
+impl AwsClients {
+    /// Clients for `endpoints`. Region and credentials come from the usual
+    /// places; a loopback endpoint is given credentials that no one checks.
+    pub async fn connect(endpoints: &Endpoints) -> Self {
+        let config = config(endpoints.dynamodb.as_deref()).await;
+        let dynamodb = aws_sdk_dynamodb::Client::new(&config);
+        let config = if endpoints.s3 == endpoints.dynamodb {
+            config
+        } else {
+            self::config(endpoints.s3.as_deref()).await
+        };
+        let s3 = aws_sdk_s3::config::Builder::from(&config)
+            // A bucket as a host name below an emulator's does not resolve.
+            .force_path_style(endpoints.s3.is_some())
+            .build();
+        Self {
+            dynamodb,
+            s3: aws_sdk_s3::Client::from_conf(s3),
+        }
+    }
+}
+
+async fn config(endpoint: Option<&str>) -> SdkConfig {
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(CONNECT)
+        .operation_attempt_timeout(ATTEMPT)
+        .build();
+    let mut loader = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);
+    if let Some(url) = endpoint {
+        loader = loader.endpoint_url(url);
+        if is_loopback(url) {
+            loader = loader
+                .region(Region::from_static("us-east-1"))
+                .credentials_provider(Credentials::new("test", "test", None, None, "loopback"));
+        }
+    }
+    let http = if endpoint.is_some_and(|url| url.starts_with("http://")) {
+        Builder::new().build_http()
+    } else {
+        Builder::new()
+            .tls_provider(tls::Provider::Rustls(CryptoMode::Ring))
+            .build_https()
+    };
+    loader.http_client(http).load().await
+}
+
+/// Whether `url` names this machine.
+fn is_loopback(url: &str) -> bool {
+    let Ok(uri) = url.parse::<http::Uri>() else {
+        return false;
+    };
+    let host = uri.host().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || bare
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loopback;
+
+    #[test]
+    fn only_this_machine_is_given_unchecked_credentials() {
+        for url in [
+            "http://127.0.0.1:4566",
+            "http://localhost",
+            "http://[::1]:1/",
+        ] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in [
+            "https://127.0.0.1.example.com",
+            "http://10.0.0.1:4566",
+            "http://localhost.example.com",
+            "nonsense",
+            "",
+        ] {
+            assert!(!is_loopback(url), "{url}");
+        }
+    }
+}

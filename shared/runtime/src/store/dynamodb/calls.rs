@@ -1,0 +1,282 @@
+//! What a call came to.
+//!
+//! An SDK error says one of five things, and only one of them is a conflict:
+//! a condition did not hold; nothing is decided yet; nobody knows; the item can
+//! never be stored; the call itself is wrong.
+
+use super::item::Item;
+use super::statement::{Kind, Statement};
+use crate::store::StoreError;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
+use std::time::Duration;
+
+/// How often a write or read is tried on which nothing has been decided. The
+/// SDK has made three attempts of each before.
+pub(super) const TRIES: u32 = 4;
+
+/// What a write came to.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It is stored.
+    Done,
+    /// Conditions did not hold: for each statement whether its own did, and
+    /// the item that stands there, if the service showed it.
+    Refused(Vec<Check>),
+    /// Nothing is decided: throttled, or met another transaction.
+    Undecided(String),
+    /// It may or may not be stored.
+    Unknown(String),
+    /// It never will be.
+    Failed(StoreError),
+}
+
+/// The condition of one statement.
+#[derive(Debug)]
+pub(super) enum Check {
+    /// It held, or there was none.
+    Held,
+    /// It did not; the item that stands there, if shown.
+    Failed(Option<Item>),
+}
+
+/// The meaning of an error without a condition in it.
+#[derive(Debug, PartialEq, Eq)]
+enum Meaning {
+    Undecided,
+    Unknown,
+    TooLarge,
+    Refused,
+}
+
+fn meaning(code: Option<&str>, message: &str) -> Meaning {
+    match code {
+        Some(
+            "TransactionConflict"
+            | "TransactionConflictException"
+            | "TransactionInProgressException"
+            | "ThrottlingError"
+            | "ThrottlingException"
+            | "ProvisionedThroughputExceeded"
+            | "ProvisionedThroughputExceededException"
+            | "RequestLimitExceeded"
+            | "ReplicatedWriteConflictException",
+        ) => Meaning::Undecided,
+        Some("ItemCollectionSizeLimitExceeded" | "ItemCollectionSizeLimitExceededException") => {
+            Meaning::TooLarge
+        }
+        Some("ValidationError" | "ValidationException") if message.contains("size") => {
+            Meaning::TooLarge
+        }
+        // A code we do not know, or none as after a reply that was cut off,
+        // says nothing about what was stored.
+        None
+        | Some(
+            "InternalServerError"
+            | "InternalFailure"
+            | "ServiceUnavailable"
+            | "IdempotentParameterMismatchException",
+        ) => Meaning::Unknown,
+        Some(_) => Meaning::Refused,
+    }
+}
+
+fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> Outcome {
+    let text = describe(error);
+    let SdkError::ServiceError(service) = error else {
+        return match error {
+            SdkError::ConstructionFailure(_) => Outcome::Failed(StoreError::Refused(text)),
+            _ => Outcome::Unknown(text),
+        };
+    };
+    if service.raw().status().as_u16() >= 500 {
+        return Outcome::Unknown(text);
+    }
+    let message = error.message().unwrap_or_default();
+    match meaning(error.code(), message) {
+        Meaning::Undecided => Outcome::Undecided(text),
+        Meaning::Unknown => Outcome::Unknown(text),
+        Meaning::TooLarge => Outcome::Failed(StoreError::TooLarge(text)),
+        Meaning::Refused => Outcome::Failed(StoreError::Refused(text)),
+    }
+}
+
+/// Code and message; never the content of an item.
+fn describe<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
+    match error {
+        SdkError::TimeoutError(_) => "DynamoDB did not answer in time".to_owned(),
+        SdkError::DispatchFailure(_) => "DynamoDB could not be reached".to_owned(),
+        SdkError::ResponseError(_) => "the answer of DynamoDB was cut off".to_owned(),
+        _ => format!(
+            "{}: {}",
+            error.code().unwrap_or("no code"),
+            error.message().unwrap_or("no message")
+        ),
+    }
+}
+
+/// The error of a read.
+pub(super) fn read_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
+    match outcome(error) {
+        Outcome::Failed(error) => error,
+        _ => StoreError::Unavailable(describe(error)),
+    }
+}
+
+/// Waits before try number `tries` of something undecided.
+pub(super) async fn pause(tries: u32) {
+    tokio::time::sleep(Duration::from_millis(20 << tries.min(6))).await;
+}
+
+/// Writes all of `statements` or nothing.
+pub(super) async fn write(client: &Client, table: &str, statements: &[Statement]) -> Outcome {
+    match statements {
+        [one] => write_one(client, table, one.clone()).await,
+        several => write_several(client, table, several).await,
+    }
+}
+
+async fn write_one(client: &Client, table: &str, statement: Statement) -> Outcome {
+    let names = (!statement.names.is_empty()).then_some(statement.names);
+    let values = (!statement.values.is_empty()).then_some(statement.values);
+    let old = ReturnValuesOnConditionCheckFailure::AllOld;
+    match statement.kind {
+        Kind::Put(item) => {
+            let sent = client
+                .put_item()
+                .table_name(table)
+                .set_item(Some(item))
+                .set_condition_expression(statement.condition)
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .return_values_on_condition_check_failure(old)
+                .send()
+                .await;
+            sent.map_or_else(|error| put_outcome(&error), |_| Outcome::Done)
+        }
+        Kind::Update { key, expression } => {
+            let sent = client
+                .update_item()
+                .table_name(table)
+                .set_key(Some(key))
+                .update_expression(expression)
+                .set_condition_expression(statement.condition)
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .return_values_on_condition_check_failure(old)
+                .send()
+                .await;
+            sent.map_or_else(|error| update_outcome(&error), |_| Outcome::Done)
+        }
+    }
+}
+
+fn put_outcome(error: &SdkError<PutItemError>) -> Outcome {
+    match error.as_service_error() {
+        Some(PutItemError::ConditionalCheckFailedException(failed)) => {
+            Outcome::Refused(vec![Check::Failed(failed.item.clone())])
+        }
+        _ => outcome(error),
+    }
+}
+
+fn update_outcome(error: &SdkError<UpdateItemError>) -> Outcome {
+    match error.as_service_error() {
+        Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
+            Outcome::Refused(vec![Check::Failed(failed.item.clone())])
+        }
+        _ => outcome(error),
+    }
+}
+
+async fn write_several(client: &Client, table: &str, statements: &[Statement]) -> Outcome {
+    let actions: Result<Vec<_>, _> = statements
+        .iter()
+        .map(|statement| statement.clone().into_action(table))
+        .collect();
+    let actions = match actions {
+        Ok(actions) => actions,
+        Err(error) => return Outcome::Failed(StoreError::Refused(error.to_string())),
+    };
+    // The SDK adds a client token and keeps it over its own attempts.
+    let sent = client
+        .transact_write_items()
+        .set_transact_items(Some(actions))
+        .send()
+        .await;
+    sent.map_or_else(|error| transaction_outcome(&error), |_| Outcome::Done)
+}
+
+fn transaction_outcome(error: &SdkError<TransactWriteItemsError>) -> Outcome {
+    let Some(TransactWriteItemsError::TransactionCanceledException(canceled)) =
+        error.as_service_error()
+    else {
+        return outcome(error);
+    };
+    let mut checks = Vec::new();
+    let mut refused = false;
+    let mut other = None;
+    for reason in canceled.cancellation_reasons() {
+        match reason.code() {
+            Some("ConditionalCheckFailed") => {
+                refused = true;
+                checks.push(Check::Failed(reason.item.clone()));
+            }
+            None | Some("None") => checks.push(Check::Held),
+            Some(code) => {
+                checks.push(Check::Held);
+                let message = reason.message().unwrap_or_default();
+                other = Some((meaning(Some(code), message), format!("{code}: {message}")));
+            }
+        }
+    }
+    // A failed condition is a decision, whatever else happened beside it. So is
+    // an item that is too large; the rest may come out differently next time.
+    if refused {
+        return Outcome::Refused(checks);
+    }
+    match other {
+        Some((Meaning::TooLarge, text)) => Outcome::Failed(StoreError::TooLarge(text)),
+        Some((Meaning::Refused, text)) => Outcome::Failed(StoreError::Refused(text)),
+        Some((_, text)) => Outcome::Undecided(text),
+        None => Outcome::Unknown("a transaction was canceled without a reason".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Meaning, meaning};
+
+    #[test]
+    fn what_decides_nothing_is_never_taken_for_a_decision() {
+        for code in [
+            "TransactionConflictException",
+            "TransactionConflict",
+            "ThrottlingException",
+            "ProvisionedThroughputExceededException",
+            "TransactionInProgressException",
+        ] {
+            assert_eq!(meaning(Some(code), ""), Meaning::Undecided, "{code}");
+        }
+        assert_eq!(meaning(None, ""), Meaning::Unknown);
+        assert_eq!(meaning(Some("InternalServerError"), ""), Meaning::Unknown);
+    }
+
+    #[test]
+    fn an_item_that_is_too_large_is_permanent() {
+        let texts = [
+            "Item size has exceeded the maximum allowed size",
+            "Item size to update has exceeded the maximum allowed size",
+        ];
+        for text in texts {
+            let meaning = meaning(Some("ValidationException"), text);
+            assert_eq!(meaning, Meaning::TooLarge, "{text}");
+        }
+        let other = meaning(Some("ValidationException"), "wrong type");
+        assert_eq!(other, Meaning::Refused);
+    }
+}

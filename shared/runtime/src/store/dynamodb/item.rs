@@ -1,0 +1,227 @@
+//! Records as items, and items as records.
+//!
+//! The content of a record is one JSON text, `body`. Beside it stand only the
+//! attributes which conditions, indexes, stream filters and native TTL read.
+//! `expires_at` and `ttl` are there while the task is at rest and only then, so
+//! that a condition about expiry needs no look at the state.
+
+use super::key;
+use crate::store::{StoreError, ThreadRecord, ThreadState, stored};
+use crate::task::{Owner, TaskRecord, Timestamp, WriteId};
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// An item as the SDK has it.
+pub(super) type Item = HashMap<String, AttributeValue>;
+
+/// Attributes by name, in a fixed order.
+pub(super) type Attributes = BTreeMap<&'static str, AttributeValue>;
+
+pub(super) const VERSION: &str = "version";
+pub(super) const EPOCH: &str = "epoch";
+pub(super) const STATE: &str = "state";
+pub(super) const CONTEXT: &str = "context";
+pub(super) const SUBJECT: &str = "subject";
+pub(super) const EXPIRES_AT: &str = "expires_at";
+pub(super) const TTL: &str = "ttl";
+const LEASE_UNTIL: &str = "lease_until";
+const DISPATCH: &str = "dispatch";
+const INCARNATION: &str = "incarnation";
+const SCHEMA: &str = "schema";
+const BODY: &str = "body";
+const STATE_VERSION: &str = "state_version";
+
+/// The last writes of a thread, newest first.
+pub(super) const WRITES: [&str; 4] = ["w0", "w1", "w2", "w3"];
+
+/// Attributes of a task that a commit without them takes away.
+pub(super) const OPTIONAL: [&str; 4] = [LEASE_UNTIL, DISPATCH, EXPIRES_AT, TTL];
+
+pub(super) fn text(value: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(value.into())
+}
+
+pub(super) fn number<N: ToString + Copy>(value: N) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+/// The key of an item.
+pub(super) fn key_of(partition: &str, sort: &str) -> Item {
+    [
+        (key::PK.to_owned(), text(partition)),
+        (key::SK.to_owned(), text(sort)),
+    ]
+    .into()
+}
+
+/// The short form of a subject in an item.
+pub(super) fn subject(owner: &Owner) -> AttributeValue {
+    text(owner.subject.hash())
+}
+
+/// The attributes of a task, without its key.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
+    let mut item = Attributes::from([
+        (SCHEMA, number(stored::SCHEMA)),
+        (VERSION, number(record.version())),
+        (EPOCH, number(record.epoch())),
+        (STATE, text(record.state().as_str())),
+        (CONTEXT, text(record.context_id().as_str())),
+        (SUBJECT, subject(record.owner())),
+        (INCARNATION, text(record.incarnation.as_str())),
+        (key::LISTS_PK, text(key::list(record.owner()))),
+        (
+            key::LISTS_SK,
+            text(key::place(record.status().timestamp, record.id())),
+        ),
+        (BODY, text(stored::task_text(record)?)),
+    ]);
+    if let Some(until) = record.lease_until {
+        item.insert(LEASE_UNTIL, number(until.as_millis()));
+    }
+    if let Some(version) = record.dispatch {
+        item.insert(DISPATCH, number(version));
+    }
+    if record.state().is_at_rest() {
+        item.insert(EXPIRES_AT, number(record.expires_at.as_millis()));
+        item.insert(TTL, number(record.expires_at.ttl_seconds()));
+    }
+    Ok(item)
+}
+
+/// The task of an item.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
+    stored::task_of_text(body(item)?)
+}
+
+/// The attributes of a thread, without its key, its state and its writes.
+/// A client-made id leaves a tombstone for `tombstone` after its expiry.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attributes, StoreError> {
+    let head = ThreadRecord {
+        owner: record.owner.clone(),
+        context_id: record.context_id.clone(),
+        state: ThreadState::default(),
+        ..*record
+    };
+    let keep = if record.context_id.is_server_made() {
+        Duration::ZERO
+    } else {
+        tombstone
+    };
+    Ok(Attributes::from([
+        (SCHEMA, number(stored::SCHEMA)),
+        (VERSION, number(record.version)),
+        (STATE_VERSION, number(state_version(record))),
+        ("thread_id", text(record.context_id.as_str())),
+        ("tenant_id", text(record.owner.tenant.as_str())),
+        ("created_at", text(record.created_at.to_rfc3339())),
+        ("updated_at", text(record.updated_at.to_rfc3339())),
+        (EXPIRES_AT, number(record.expires_at.as_millis())),
+        (TTL, number(record.expires_at.plus(keep).ttl_seconds())),
+        (BODY, text(stored::encode_thread(&head).to_string())),
+    ]))
+}
+
+/// The version of the state item that belongs to a thread; 0 = none.
+fn state_version(record: &ThreadRecord) -> u64 {
+    if record.state == ThreadState::default() {
+        0
+    } else {
+        record.version
+    }
+}
+
+/// The whole state item of a thread; `None` if there is no state to keep.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreError> {
+    if state_version(record) == 0 {
+        return Ok(None);
+    }
+    let partition = key::thread(&record.owner, &record.context_id);
+    let mut item = key_of(&partition, key::STATE);
+    let expiry: Timestamp = record.state_expires_at;
+    for (name, value) in [
+        (VERSION, number(record.version)),
+        (EXPIRES_AT, number(expiry.as_millis())),
+        (TTL, number(expiry.ttl_seconds())),
+        (BODY, text(stored::state_text(&record.state)?)),
+    ] {
+        item.insert(name.to_owned(), value);
+    }
+    Ok(Some(item))
+}
+
+/// A thread put together of its two items.
+pub(super) enum Joined {
+    /// The thread.
+    Thread(Box<ThreadRecord>),
+    /// The items are of two different writes: read again.
+    Torn,
+    /// The thread names a state that is not there: it was removed after its
+    /// expiry, or the read was torn.
+    Stateless(Box<ThreadRecord>),
+}
+
+/// The thread of its items.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, StoreError> {
+    let value = serde_json::from_str(body(meta)?).map_err(corrupt)?;
+    let mut record = Box::new(stored::decode_thread(value)?);
+    let wanted = integer(meta, STATE_VERSION)?;
+    if wanted == 0 {
+        return Ok(Joined::Thread(record));
+    }
+    let Some(state) = state else {
+        return Ok(Joined::Stateless(record));
+    };
+    if integer(state, VERSION)? != wanted {
+        return Ok(Joined::Torn);
+    }
+    record.state = stored::state_of_text(body(state)?)?;
+    Ok(Joined::Thread(record))
+}
+
+/// Whether `write` is one of the last writes of a thread.
+pub(super) fn thread_written_by(meta: &Item, write: &WriteId) -> bool {
+    WRITES
+        .iter()
+        .filter_map(|name| meta.get(*name)?.as_s().ok())
+        .any(|stored| stored == write.as_str())
+}
+
+/// A text attribute.
+pub(super) fn string<'a>(item: &'a Item, name: &str) -> Result<&'a str, StoreError> {
+    item.get(name)
+        .and_then(|value| value.as_s().ok())
+        .map(String::as_str)
+        .ok_or_else(|| corrupt(format_args!("no text in `{name}`")))
+}
+
+fn integer(item: &Item, name: &str) -> Result<u64, StoreError> {
+    item.get(name)
+        .and_then(|value| value.as_n().ok())
+        .and_then(|digits| digits.parse().ok())
+        .ok_or_else(|| corrupt(format_args!("no number in `{name}`")))
+}
+
+fn body(item: &Item) -> Result<&str, StoreError> {
+    string(item, BODY)
+}
+
+fn corrupt(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(error.to_string())
+}

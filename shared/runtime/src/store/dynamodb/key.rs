@@ -1,0 +1,129 @@
+//! Every key of the table is made here and nowhere else.
+//!
+//! A partition begins with the tenant. No name that goes into a key can hold a
+//! `#`, so two owners, or two kinds of item, never share a partition.
+
+use crate::store::ListPosition;
+use crate::task::{ContextId, Owner, TaskId, TaskKey, Timestamp};
+
+/// Partition key of the table.
+pub(super) const PK: &str = "PK";
+/// Sort key of the table.
+pub(super) const SK: &str = "SK";
+/// The item that decides about its partition.
+pub(super) const META: &str = "META";
+/// The conversation state beside a thread.
+pub(super) const STATE: &str = "STATE";
+/// The index of lists.
+pub(super) const LISTS: &str = "GSI1";
+/// Its partition key.
+pub(super) const LISTS_PK: &str = "GSI1PK";
+/// Its sort key.
+pub(super) const LISTS_SK: &str = "GSI1SK";
+/// The sparse index of what a sweep has to look at.
+pub(super) const SWEEP: &str = "GSI2";
+/// Its partition key.
+pub(super) const SWEEP_PK: &str = "open";
+/// Its sort key.
+pub(super) const SWEEP_SK: &str = "open_at";
+
+/// The only shard of the lists so far. It stands in the key, so that their
+/// number can grow.
+const SHARD: u32 = 0;
+
+/// The last time that fits into a sort key, in the year 2286.
+const LAST: i64 = 9_999_999_999_999;
+
+/// The partition of a task.
+pub(super) fn task(key: &TaskKey) -> String {
+    format!("T#{}#K#{}", key.tenant(), key.local())
+}
+
+/// The partition of a thread.
+pub(super) fn thread(owner: &Owner, id: &ContextId) -> String {
+    format!("T#{}#C#{}#{id}", owner.tenant, owner.subject.hash())
+}
+
+/// The partition of an owner's list.
+pub(super) fn list(owner: &Owner) -> String {
+    format!("T#{}#L#{}#{SHARD}", owner.tenant, owner.subject.hash())
+}
+
+/// The place of a task in its list; text order is list order.
+pub(super) fn place(at: Timestamp, task: &TaskId) -> String {
+    format!("{}#{task}", millis(at))
+}
+
+/// A place before every task with this status time.
+pub(super) fn before_all_at(at: Timestamp) -> String {
+    format!("{}#", millis(at))
+}
+
+/// A place after every task.
+pub(super) fn after_all() -> String {
+    format!("{LAST}~")
+}
+
+/// The position that [`place`] made `text` of.
+pub(super) fn position(text: &str) -> Option<ListPosition> {
+    let (at, task) = text.split_once('#')?;
+    Some(ListPosition {
+        at: Timestamp::from_millis(at.parse().ok()?),
+        task: TaskId::parse(task).ok()?,
+    })
+}
+
+fn millis(at: Timestamp) -> String {
+    format!("{:013}", at.as_millis().clamp(0, LAST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{Subject, TenantId};
+
+    fn owner(tenant: &str, subject: &str) -> Owner {
+        Owner {
+            tenant: TenantId::parse(tenant).unwrap(),
+            subject: Subject::parse(subject).unwrap(),
+        }
+    }
+
+    #[test]
+    fn no_two_owners_or_kinds_share_a_partition() {
+        let mut seen = std::collections::BTreeSet::new();
+        for tenant in ["a", "a.C", "K", "C", "T"] {
+            for subject in ["x", "K#x", "C", "#"] {
+                let owner = owner(tenant, subject);
+                for name in ["x", "K", "C", "META", ".."] {
+                    let id = TaskId::parse(name).unwrap();
+                    assert!(seen.insert(task(&TaskKey::new(&owner, &id))));
+                    let id = ContextId::parse(name).unwrap();
+                    assert!(seen.insert(thread(&owner, &id)));
+                }
+                assert!(seen.insert(list(&owner)));
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_ordered_as_positions_are() {
+        let mut positions = Vec::new();
+        for at in [0, 9, 10, 1_000, 4_102_444_800_000, LAST] {
+            for id in ["-", ".", "A", "task-1", "task-10", "z:"] {
+                positions.push(ListPosition {
+                    at: Timestamp::from_millis(at),
+                    task: TaskId::parse(id).unwrap(),
+                });
+            }
+        }
+        for one in &positions {
+            let text = place(one.at, &one.task);
+            assert_eq!(position(&text).as_ref(), Some(one));
+            assert!(text > before_all_at(one.at) && text < after_all());
+            for other in &positions {
+                assert_eq!(text.cmp(&place(other.at, &other.task)), one.cmp(other));
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Tasks and threads in one DynamoDB table.
+//!
+//! - `key`: every key, made in one place
+//! - `item`: records as items
+//! - `statement`: a conditional write as data
+//! - `calls`: what a call came to; ambiguous answers
+//! - `list`: a page from the list index
+//! - `table`: the table itself, for emulators
+//!
+//! Expiry is part of every condition and checked after every read; native TTL
+//! only cleans. A write whose answer is lost is known again by its write id.
+
+mod calls;
+mod item;
+mod key;
+mod list;
+mod statement;
+mod table;
+
+pub use table::create_table;
+
+use self::calls::{Check, Outcome, TRIES};
+use self::item::{Item, Joined};
+use self::statement::Statement;
+use super::{
+    Committed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
+    ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+};
+use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
+use async_trait::async_trait;
+use aws_sdk_dynamodb::Client;
+use std::time::Duration;
+
+/// How long a client-made context id stays known after its expiry (7 days).
+const TOMBSTONE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The tasks and threads of one table.
+#[derive(Debug, Clone)]
+pub struct DynamoStore {
+    client: Client,
+    table: String,
+    tombstone: Duration,
+}
+
+impl DynamoStore {
+    /// The store in `table`.
+    #[must_use]
+    pub fn new(client: Client, table: impl Into<String>) -> Self {
+        Self {
+            client,
+            table: table.into(),
+            tombstone: TOMBSTONE,
+        }
+    }
+
+    /// Keeps expired threads under client-made ids for `tombstone` before
+    /// native TTL may remove them (default 7 days).
+    #[must_use]
+    pub const fn with_tombstone(mut self, tombstone: Duration) -> Self {
+        self.tombstone = tombstone;
+        self
+    }
+
+    async fn write(&self, statements: &[Statement]) -> Outcome {
+        calls::write(&self.client, &self.table, statements).await
+    }
+
+    /// The deciding item of a partition, read consistently.
+    async fn meta(&self, partition: &str) -> Result<Option<Item>, StoreError> {
+        let found = self
+            .client
+            .get_item()
+            .table_name(&self.table)
+            .set_key(Some(item::key_of(partition, key::META)))
+            .consistent_read(true)
+            .send()
+            .await;
+        found
+            .map(|found| found.item)
+            .map_err(|error| calls::read_error(&error))
+    }
+
+    async fn stored_task(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        let meta = self.meta(&key::task(id)).await?;
+        meta.as_ref().map(item::to_task).transpose()
+    }
+
+    /// What a refused commit is answered with.
+    async fn refused(
+        &self,
+        write: &TaskWrite,
+        checks: Vec<Check>,
+    ) -> Result<Committed, StoreError> {
+        let record = &write.record;
+        let stored = match checks.into_iter().next() {
+            Some(Check::Failed(Some(item))) => Some(item::to_task(&item)?),
+            // Not every service shows the item.
+            Some(Check::Failed(None)) => self.stored_task(&record.key()).await?,
+            Some(Check::Held) | None => return Ok(Committed::ThreadConflict),
+        };
+        let mine = stored.filter(|stored| stored.owner() == record.owner());
+        if let (Some(stored), Some(id)) = (&mine, write.id())
+            && stored.was_written_by(id)
+        {
+            return Ok(Committed::Done);
+        }
+        let live = mine.filter(|stored| !stored.expired(write.now));
+        Ok(Committed::Conflict(live.map(Box::new)))
+    }
+
+    /// Whether a write whose answer is unknown is stored.
+    async fn look_for(&self, write: &TaskWrite, why: String) -> Result<Committed, StoreError> {
+        let id = write.checked_id()?;
+        let stored = self.stored_task(&write.record.key()).await?;
+        match stored {
+            Some(stored) if stored.was_written_by(id) => Ok(Committed::Done),
+            _ => Err(StoreError::Unavailable(why)),
+        }
+    }
+
+    /// Whether a stored thread's last writes include this one.
+    async fn thread_has(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        let record = &write.record;
+        let partition = key::thread(&record.owner, &record.context_id);
+        let meta = self.meta(&partition).await?;
+        Ok(meta.is_some_and(|meta| item::thread_written_by(&meta, &write.write)))
+    }
+
+    fn thread_statements(&self, write: &ThreadWrite) -> Result<Vec<Statement>, StoreError> {
+        let mut statements = vec![Statement::thread(write, self.tombstone)?];
+        statements.extend(Statement::thread_state(write)?);
+        Ok(statements)
+    }
+
+    /// A thread's two items, in one read.
+    async fn read_thread(&self, partition: &str) -> Result<Option<Joined>, StoreError> {
+        let found = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .consistent_read(true)
+            .key_condition_expression("PK = :pk")
+            .expression_attribute_values(":pk", item::text(partition))
+            .send()
+            .await
+            .map_err(|error| calls::read_error(&error))?;
+        let with_sort = |sort: &str| {
+            let mut items = found.items().iter();
+            items.find(|item| item::string(item, key::SK).is_ok_and(|found| found == sort))
+        };
+        with_sort(key::META)
+            .map(|meta| item::to_thread(meta, with_sort(key::STATE)))
+            .transpose()
+    }
+}
+
+#[async_trait]
+impl ReadTasks for DynamoStore {
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let stored = self.stored_task(&TaskKey::new(owner, id)).await?;
+        Ok(stored.filter(|record| record.owner() == owner && !record.expired(now)))
+    }
+
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        list::page(&self.client, &self.table, owner, query).await
+    }
+}
+
+#[async_trait]
+impl WriteTasks for DynamoStore {
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        write.checked_id()?;
+        let mut statements = vec![Statement::task(write)?];
+        if let Some(thread) = &write.thread {
+            statements.extend(self.thread_statements(thread)?);
+        }
+        let mut tries = 0;
+        loop {
+            match self.write(&statements).await {
+                Outcome::Done => return Ok(Committed::Done),
+                Outcome::Refused(checks) => return self.refused(write, checks).await,
+                Outcome::Undecided(why) if tries + 1 == TRIES => {
+                    return Err(StoreError::Unavailable(why));
+                }
+                Outcome::Undecided(_) => calls::pause(tries).await,
+                Outcome::Unknown(why) => return self.look_for(write, why).await,
+                Outcome::Failed(error) => return Err(error),
+            }
+            tries += 1;
+        }
+    }
+}
+
+#[async_trait]
+impl ReadThreads for DynamoStore {
+    async fn load_thread(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+    ) -> Result<Option<ThreadRecord>, StoreError> {
+        let partition = key::thread(owner, id);
+        for tries in 0..TRIES {
+            match self.read_thread(&partition).await? {
+                None => return Ok(None),
+                Some(Joined::Thread(thread)) => {
+                    return Ok(Some(*thread).filter(|thread| thread.owner == *owner));
+                }
+                // Once more, since a read beside a transaction can be torn.
+                Some(Joined::Stateless(thread)) if tries > 0 => return Ok(Some(*thread)),
+                Some(Joined::Stateless(_) | Joined::Torn) => {}
+            }
+        }
+        Err(StoreError::Unavailable(format!(
+            "the thread `{id}` changes faster than it can be read"
+        )))
+    }
+}
+
+#[async_trait]
+impl WriteThreads for DynamoStore {
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        let statements = self.thread_statements(write)?;
+        let mut tries = 0;
+        loop {
+            match self.write(&statements).await {
+                Outcome::Done => return Ok(true),
+                Outcome::Refused(checks) => {
+                    return match checks.into_iter().next() {
+                        Some(Check::Failed(Some(meta))) => {
+                            Ok(item::thread_written_by(&meta, &write.write))
+                        }
+                        _ => self.thread_has(write).await,
+                    };
+                }
+                Outcome::Undecided(why) if tries + 1 == TRIES => {
+                    return Err(StoreError::Unavailable(why));
+                }
+                Outcome::Undecided(_) => calls::pause(tries).await,
+                Outcome::Unknown(why) => {
+                    return if self.thread_has(write).await? {
+                        Ok(true)
+                    } else {
+                        Err(StoreError::Unavailable(why))
+                    };
+                }
+                Outcome::Failed(error) => return Err(error),
+            }
+            tries += 1;
+        }
+    }
+}

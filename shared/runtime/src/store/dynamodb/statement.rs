@@ -1,0 +1,208 @@
+//! A conditional write as data: alone it becomes one call, beside others a
+//! transaction.
+
+use super::item::{self, Attributes, Item};
+use super::key;
+use crate::store::{Expect, StoreError, TaskWrite, ThreadWrite};
+use crate::task::Timestamp;
+use aws_sdk_dynamodb::error::BuildError;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// One item to write under a condition.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    pub(super) kind: Kind,
+    pub(super) condition: Option<String>,
+    pub(super) names: HashMap<String, String>,
+    pub(super) values: HashMap<String, AttributeValue>,
+}
+
+/// How the item is written.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    /// It replaces whatever stood there.
+    Put(Item),
+    /// It changes what stands there; attributes of other versions of this
+    /// program stay.
+    Update {
+        /// The item's key.
+        key: Item,
+        /// The update expression.
+        expression: String,
+    },
+}
+
+/// Not expired: only an item at rest has an expiry at all.
+const LIVE: &str = "(attribute_not_exists(#expires_at) OR #expires_at > :now)";
+
+impl Statement {
+    /// The write of a task.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`].
+    pub(super) fn task(write: &TaskWrite) -> Result<Self, StoreError> {
+        let attributes = item::task(&write.record)?;
+        let partition = key::task(&write.record.key());
+        let mut statement = match write.expect {
+            Expect::Absent => Self::put(&partition, attributes)
+                .when("attribute_not_exists(PK) OR #expires_at <= :now"),
+            Expect::Version { version, epoch } => {
+                let gone = item::OPTIONAL.into_iter();
+                let gone: Vec<_> = gone.filter(|name| !attributes.contains_key(name)).collect();
+                let mut update = Self::update(&partition, attributes, &gone);
+                update.name(item::VERSION);
+                update.name(item::EPOCH);
+                update.name(item::SUBJECT);
+                update.value(":was", item::number(version));
+                update.value(":mine", item::number(epoch));
+                update.value(":owner", item::subject(write.record.owner()));
+                update.when(&format!(
+                    "#version = :was AND #epoch = :mine AND #subject = :owner AND {LIVE}"
+                ))
+            }
+        };
+        statement.now(write.now);
+        Ok(statement)
+    }
+
+    /// The write of a thread without its state.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`].
+    pub(super) fn thread(write: &ThreadWrite, tombstone: Duration) -> Result<Self, StoreError> {
+        let record = &write.record;
+        let mut attributes = item::thread(record, tombstone)?;
+        let partition = key::thread(&record.owner, &record.context_id);
+        let [newest, older @ ..] = item::WRITES;
+        attributes.insert(newest, item::text(write.write.as_str()));
+        if write.expect == 0 {
+            return Ok(Self::put(&partition, attributes).when("attribute_not_exists(PK)"));
+        }
+        let mut update = Self::update(&partition, attributes, &[]);
+        // Every older write moves one place down; all right-hand sides are
+        // read before any is set.
+        for (place, before) in older.into_iter().zip(item::WRITES) {
+            update.name(place);
+            update.also_set(&format!("#{place} = if_not_exists(#{before}, :{newest})"));
+        }
+        update.value(":was", item::number(write.expect));
+        Ok(update.when("#version = :was"))
+    }
+
+    /// The write of a thread's state; `None` if there is none to keep. The
+    /// thread's condition stands for it.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`].
+    pub(super) fn thread_state(write: &ThreadWrite) -> Result<Option<Self>, StoreError> {
+        let item = item::thread_state(&write.record)?;
+        Ok(item.map(|item| Self::new(Kind::Put(item))))
+    }
+
+    fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            condition: None,
+            names: HashMap::new(),
+            values: HashMap::new(),
+        }
+    }
+
+    fn put(partition: &str, attributes: Attributes) -> Self {
+        let mut item = item::key_of(partition, key::META);
+        for (name, value) in attributes {
+            item.insert(name.to_owned(), value);
+        }
+        Self::new(Kind::Put(item))
+    }
+
+    fn update(partition: &str, attributes: Attributes, gone: &[&str]) -> Self {
+        let mut statement = Self::new(Kind::Update {
+            key: item::key_of(partition, key::META),
+            expression: String::new(),
+        });
+        let mut parts = Vec::new();
+        if !gone.is_empty() {
+            for name in gone {
+                statement.name(name);
+            }
+            parts.push(format!("REMOVE #{}", gone.join(", #")));
+        }
+        let mut sets = Vec::new();
+        for (name, value) in attributes {
+            statement.name(name);
+            statement.value(&format!(":{name}"), value);
+            sets.push(format!("#{name} = :{name}"));
+        }
+        // SET stands last, so that more can be added to it.
+        parts.push(format!("SET {}", sets.join(", ")));
+        if let Kind::Update { expression, .. } = &mut statement.kind {
+            *expression = parts.join(" ");
+        }
+        statement
+    }
+
+    fn also_set(&mut self, assignment: &str) {
+        if let Kind::Update { expression, .. } = &mut self.kind {
+            expression.push_str(", ");
+            expression.push_str(assignment);
+        }
+    }
+
+    fn when(mut self, condition: &str) -> Self {
+        self.condition = Some(condition.to_owned());
+        self
+    }
+
+    fn now(&mut self, now: Timestamp) {
+        self.name(item::EXPIRES_AT);
+        self.value(":now", item::number(now.as_millis()));
+    }
+
+    fn name(&mut self, name: &str) {
+        self.names.insert(format!("#{name}"), name.to_owned());
+    }
+
+    fn value(&mut self, name: &str, value: AttributeValue) {
+        self.values.insert(name.to_owned(), value);
+    }
+
+    /// The statement as a part of a transaction.
+    ///
+    /// # Errors
+    /// The SDK's, when a member is missing; none is.
+    pub(super) fn into_action(self, table: &str) -> Result<TransactWriteItem, BuildError> {
+        let names = (!self.names.is_empty()).then_some(self.names);
+        let values = (!self.values.is_empty()).then_some(self.values);
+        let old = Some(ReturnValuesOnConditionCheckFailure::AllOld);
+        let action = TransactWriteItem::builder();
+        Ok(match self.kind {
+            Kind::Put(item) => action.put(
+                Put::builder()
+                    .table_name(table)
+                    .set_item(Some(item))
+                    .set_condition_expression(self.condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .set_return_values_on_condition_check_failure(old)
+                    .build()?,
+            ),
+            Kind::Update { key, expression } => action.update(
+                Update::builder()
+                    .table_name(table)
+                    .set_key(Some(key))
+                    .update_expression(expression)
+                    .set_condition_expression(self.condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .set_return_values_on_condition_check_failure(old)
+                    .build()?,
+            ),
+        }
+        .build())
+    }
+}

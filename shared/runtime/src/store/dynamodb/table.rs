@@ -1,0 +1,141 @@
+//! The table itself. A deployment makes it from the template; this is the same
+//! table for an emulator.
+
+use super::calls;
+use super::item::{CONTEXT, EXPIRES_AT, STATE, TTL};
+use super::key;
+use crate::store::StoreError;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata as _};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+    ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType, TableStatus,
+    TimeToLiveSpecification,
+};
+use std::time::Duration;
+
+/// How often a new table is asked whether it is ready.
+const ASKS: u32 = 120;
+
+/// Makes the table, or finds it there, and waits until it is ready.
+///
+/// # Errors
+/// [`StoreError`] when the service does not answer or refuses.
+pub async fn create_table(client: &Client, table: &str) -> Result<(), StoreError> {
+    let request = client
+        .create_table()
+        .table_name(table)
+        .billing_mode(BillingMode::PayPerRequest)
+        .stream_specification(
+            StreamSpecification::builder()
+                .stream_enabled(true)
+                .stream_view_type(StreamViewType::NewImage)
+                .build()
+                .map_err(incomplete)?,
+        )
+        .set_attribute_definitions(Some(attributes().map_err(incomplete)?))
+        .set_key_schema(Some(keys(key::PK, key::SK).map_err(incomplete)?))
+        .set_global_secondary_indexes(Some(indexes().map_err(incomplete)?));
+    match request.send().await {
+        Ok(_) => {}
+        Err(error) if error.code() == Some("ResourceInUseException") => {
+            return ready(client, table).await;
+        }
+        Err(error) => return Err(calls::read_error(&error)),
+    }
+    ready(client, table).await?;
+    let ttl = TimeToLiveSpecification::builder()
+        .enabled(true)
+        .attribute_name(TTL)
+        .build()
+        .map_err(incomplete)?;
+    let sent = client
+        .update_time_to_live()
+        .table_name(table)
+        .time_to_live_specification(ttl)
+        .send()
+        .await;
+    sent.map(|_| ()).map_err(|error| calls::read_error(&error))
+}
+
+async fn ready(client: &Client, table: &str) -> Result<(), StoreError> {
+    for _ in 0..ASKS {
+        let found = client.describe_table().table_name(table).send().await;
+        let found = found.map_err(|error| calls::read_error(&error))?;
+        let status = found.table.and_then(|table| table.table_status);
+        if status == Some(TableStatus::Active) {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    Err(StoreError::Unavailable(format!(
+        "the table `{table}` does not get ready"
+    )))
+}
+
+fn attributes() -> Result<Vec<AttributeDefinition>, BuildError> {
+    let text = ScalarAttributeType::S;
+    [
+        (key::PK, text.clone()),
+        (key::SK, text.clone()),
+        (key::LISTS_PK, text.clone()),
+        (key::LISTS_SK, text.clone()),
+        (key::SWEEP_PK, text),
+        (key::SWEEP_SK, ScalarAttributeType::N),
+    ]
+    .into_iter()
+    .map(|(name, kind)| {
+        AttributeDefinition::builder()
+            .attribute_name(name)
+            .attribute_type(kind)
+            .build()
+    })
+    .collect()
+}
+
+fn keys(hash: &str, range: &str) -> Result<Vec<KeySchemaElement>, BuildError> {
+    [(hash, KeyType::Hash), (range, KeyType::Range)]
+        .into_iter()
+        .map(|(name, kind)| {
+            KeySchemaElement::builder()
+                .attribute_name(name)
+                .key_type(kind)
+                .build()
+        })
+        .collect()
+}
+
+fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
+    // What a filter or a count of a list looks at; all of it changes only with
+    // the state, and so with the sort key.
+    let filtered = Projection::builder()
+        .projection_type(ProjectionType::Include)
+        .non_key_attributes(STATE)
+        .non_key_attributes(CONTEXT)
+        .non_key_attributes(EXPIRES_AT)
+        .build();
+    let keys_only = Projection::builder()
+        .projection_type(ProjectionType::KeysOnly)
+        .build();
+    [
+        (key::LISTS, key::LISTS_PK, key::LISTS_SK, filtered),
+        (key::SWEEP, key::SWEEP_PK, key::SWEEP_SK, keys_only),
+    ]
+    .into_iter()
+    .map(|(name, hash, range, projection)| {
+        GlobalSecondaryIndex::builder()
+            .index_name(name)
+            .set_key_schema(Some(keys(hash, range)?))
+            .projection(projection)
+            .build()
+    })
+    .collect()
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the form that `map_err` takes"
+)]
+fn incomplete(error: BuildError) -> StoreError {
+    StoreError::Refused(error.to_string())
+}

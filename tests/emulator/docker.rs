@@ -1,0 +1,33 @@
+//! The store contract against LocalStack, in a container of its own.
+
+use a2a_lambda::store::contract;
+use a2a_lambda_tests::emulator::{Emulator, outside, run};
+use std::io::Write as _;
+use testcontainers_modules::localstack::LocalStack;
+use testcontainers_modules::testcontainers::runners::AsyncRunner as _;
+
+/// Says so past the capture of the test's output.
+fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: LocalStack suite: {why}");
+}
+
+#[tokio::test]
+async fn the_contract_holds_on_localstack() {
+    if outside().is_some() {
+        skip("AWS_ENDPOINT_URL names another emulator");
+        return;
+    }
+    let container = match LocalStack::default().start().await {
+        Ok(container) => container,
+        Err(error) => {
+            skip(&format!("no container can be started: {error}"));
+            return;
+        }
+    };
+    let host = container.get_host().await.unwrap();
+    let port = container.get_host_port_ipv4(4566).await.unwrap();
+    let emulator = Emulator::at(&format!("http://{host}:{port}"))
+        .await
+        .unwrap();
+    contract::all(&emulator.stores(), run()).await.unwrap();
+}

@@ -1,0 +1,71 @@
+//! The services inside the process.
+
+use a2a_lambda::store::aws::AwsClients;
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::{Blobs as _, Committed, ReadTasks as _, WriteTasks as _};
+use a2a_lambda_tests::emulator::run;
+use a2a_local::embedded::{BUCKET, Embedded, TABLE};
+use std::path::PathBuf;
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        Self(std::env::temp_dir().join(format!("a2a-lambda-test-{:x}", run())))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn stores(embedded: &Embedded) -> (DynamoStore, S3Blobs) {
+    let clients = AwsClients::connect(embedded.endpoints()).await;
+    (
+        DynamoStore::new(clients.dynamodb, TABLE),
+        S3Blobs::new(clients.s3, BUCKET),
+    )
+}
+
+#[tokio::test]
+async fn tasks_and_bytes_of_a_data_folder_survive_a_restart() {
+    let folder = Folder::new();
+    let world = World::new(run(), "restart").unwrap();
+    let task = world.task().unwrap();
+    let write = world.create(&task);
+
+    let embedded = Embedded::start(Some(&folder.0)).await.unwrap();
+    let (records, blobs) = stores(&embedded).await;
+    assert_eq!(records.commit(&write).await.unwrap(), Committed::Done);
+    blobs.put("v1/x", "kept".into()).await.unwrap();
+    embedded.stop().await;
+
+    let embedded = Embedded::start(Some(&folder.0)).await.unwrap();
+    let (records, blobs) = stores(&embedded).await;
+    let found = records.load(&world.owner, task.id(), world.now).await;
+    assert_eq!(found.unwrap(), Some(task));
+    assert_eq!(blobs.get("v1/x").await.unwrap(), Some("kept".into()));
+    embedded.stop().await;
+}
+
+#[tokio::test]
+async fn two_at_once_share_nothing() {
+    let (one, two) = (
+        Embedded::start(None).await.unwrap(),
+        Embedded::start(None).await.unwrap(),
+    );
+    let world = World::new(run(), "two").unwrap();
+    let task = world.task().unwrap();
+    let (records, blobs) = stores(&one).await;
+    records.commit(&world.create(&task)).await.unwrap();
+    blobs.put("v1/x", "one".into()).await.unwrap();
+    let (records, blobs) = stores(&two).await;
+    let found = records.load(&world.owner, task.id(), world.now).await;
+    assert_eq!(found.unwrap(), None);
+    assert_eq!(blobs.get("v1/x").await.unwrap(), None);
+}

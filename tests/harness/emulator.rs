@@ -1,0 +1,121 @@
+//! A DynamoDB and an S3 to test against, and the one rule about which.
+
+use a2a_lambda::store::StoreError;
+use a2a_lambda::store::aws::{AwsClients, Endpoints};
+use a2a_lambda::store::contract::Stores;
+use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
+use a2a_lambda::store::s3::S3Blobs;
+use a2a_local::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
+
+/// Table and bucket in an emulator, and what keeps it running.
+#[derive(Debug)]
+pub struct Emulator {
+    /// Clients of it.
+    pub clients: AwsClients,
+    /// Tasks and threads in its table.
+    pub records: DynamoStore,
+    /// Bytes in its bucket.
+    pub blobs: S3Blobs,
+    embedded: Option<Embedded>,
+}
+
+/// Why there is no emulator.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// The embedded services do not start.
+    #[error(transparent)]
+    Embedded(#[from] EmbeddedError),
+    /// The table cannot be made.
+    #[error("failed to make the table")]
+    Table(#[from] StoreError),
+    /// The bucket cannot be made.
+    #[error("failed to make the bucket")]
+    Bucket(#[from] Box<aws_sdk_s3::Error>),
+}
+
+/// The emulator that was started outside, if there is one.
+#[must_use]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the settings of the product do not name an emulator"
+)]
+pub fn outside() -> Option<String> {
+    std::env::var("AWS_ENDPOINT_URL")
+        .ok()
+        .filter(|url| !url.is_empty())
+}
+
+impl Emulator {
+    /// The emulator at `AWS_ENDPOINT_URL`; without it one inside this process,
+    /// in memory. (With the feature `docker-tests` and no `AWS_ENDPOINT_URL`
+    /// the suite also runs against LocalStack, see `emulator/docker.rs`.)
+    ///
+    /// # Errors
+    /// [`EmulatorError`] when it does not start or takes no table or bucket.
+    pub async fn start() -> Result<Self, EmulatorError> {
+        match outside() {
+            Some(url) => Self::at(&url).await,
+            None => {
+                let embedded = Embedded::start(None).await?;
+                let clients = AwsClients::connect(embedded.endpoints()).await;
+                Ok(Self::of(clients, Some(embedded)))
+            }
+        }
+    }
+
+    /// The emulator that answers at `url`; table and bucket are made if absent.
+    ///
+    /// # Errors
+    /// [`EmulatorError`] when it takes no table or bucket.
+    pub async fn at(url: &str) -> Result<Self, EmulatorError> {
+        let clients = AwsClients::connect(&Endpoints::at(url)).await;
+        create_table(&clients.dynamodb, TABLE).await?;
+        let made = clients.s3.create_bucket().bucket(BUCKET).send().await;
+        match made.map_err(aws_sdk_s3::Error::from) {
+            Ok(_)
+            | Err(
+                aws_sdk_s3::Error::BucketAlreadyOwnedByYou(_)
+                | aws_sdk_s3::Error::BucketAlreadyExists(_),
+            ) => Ok(Self::of(clients, None)),
+            Err(error) => Err(EmulatorError::Bucket(Box::new(error))),
+        }
+    }
+
+    fn of(clients: AwsClients, embedded: Option<Embedded>) -> Self {
+        Self {
+            records: DynamoStore::new(clients.dynamodb.clone(), TABLE),
+            blobs: S3Blobs::new(clients.s3.clone(), BUCKET),
+            clients,
+            embedded,
+        }
+    }
+
+    /// Where the embedded services answer; `None` if it runs outside.
+    #[must_use]
+    pub fn embedded(&self) -> Option<&Endpoints> {
+        self.embedded.as_ref().map(Embedded::endpoints)
+    }
+
+    /// Its stores, as the contract suite takes them.
+    #[must_use]
+    pub fn stores(&self) -> Stores<'_> {
+        Stores {
+            tasks: &self.records,
+            threads: &self.records,
+            blobs: &self.blobs,
+        }
+    }
+}
+
+/// A number that no other run against the same emulator has.
+#[must_use]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test run needs a name of its own, and no clock of the product"
+)]
+pub fn run() -> u128 {
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH);
+    let nanos = since.map_or(0, |since| since.as_nanos());
+    (nanos << 32) | u128::from(std::process::id())
+}
