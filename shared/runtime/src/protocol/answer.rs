@@ -173,3 +173,6 @@ impl Call {
         (!on.is_empty()).then(|| (name, on.join(", ")))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -333,3 +333,6 @@ impl Call {
             .filter(|version| version::is_newer(version))
     }
 }
+
+#[cfg(test)]
+mod tests;

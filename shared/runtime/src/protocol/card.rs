@@ -267,3 +267,6 @@ fn filled_list<T>(member: &str, items: &[T]) -> Result<(), CardError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

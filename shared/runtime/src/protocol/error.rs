@@ -249,3 +249,6 @@ fn metadata(refusal: &Refusal) -> Map<String, Value> {
         .map(|(name, value)| (name.to_owned(), Value::String(value)))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

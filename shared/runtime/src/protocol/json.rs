@@ -197,3 +197,6 @@ impl<'de> Visitor<'de> for Node<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,3 +129,6 @@ fn head(id: &RpcId) -> Map<String, Value> {
     answer.insert("id".to_owned(), id.to_value());
     answer
 }
+
+#[cfg(test)]
+mod tests;

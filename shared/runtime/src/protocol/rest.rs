@@ -237,3 +237,6 @@ fn hex_digit(byte: u8) -> Option<u8> {
         .to_digit(16)
         .and_then(|digit| u8::try_from(digit).ok())
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,3 +102,6 @@ const fn task_of(frame: &Frame) -> Option<&TaskId> {
         Frame::Message(_) | Frame::Refused(_) | Frame::KeepAlive => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,3 +22,17 @@ pub(super) use decode::{
     decode_subscribe,
 };
 pub(super) use encode::{encode_frame, encode_page, encode_sent, encode_task};
+
+#[cfg(test)]
+mod tests;
+
+/// Asserts that the official types read a card.
+#[cfg(test)]
+pub(super) fn reads_card(card: &serde_json::Value) {
+    let read: a2a::AgentCard = serde_json::from_value(card.clone()).expect("a card of 1.0");
+    assert_eq!(read.supported_interfaces[0].protocol_version, "1.0");
+    assert_eq!(
+        card["skills"].as_array().map(Vec::len),
+        Some(read.skills.len())
+    );
+}

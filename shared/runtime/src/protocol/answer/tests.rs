@@ -1,0 +1,220 @@
+use super::*;
+use crate::protocol::{Opened, RawRequest, open};
+use crate::task::{ContextId, Message, Part, Status, TaskState, Timestamp};
+use serde_json::json;
+
+fn task(generation: Generation) -> Task {
+    Task {
+        id: TaskId::parse("t1").unwrap(),
+        context_id: ContextId::parse("c1").unwrap(),
+        generation,
+        status: Status {
+            state: TaskState::Completed,
+            message: None,
+            timestamp: Timestamp::from_millis(0),
+        },
+        artifacts: None,
+        history: Some(vec![Message::from_user("m1", vec![Part::text("hi")])]),
+        metadata: Default::default(),
+        transitions: Vec::new(),
+        last_event: None,
+    }
+}
+
+fn call(request: &RawRequest<'_>) -> Call {
+    match open(request) {
+        Ok(Opened::One(call)) => *call,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn rpc(method: &str, params: &Value) -> Call {
+    let body = json!({"jsonrpc": "2.0", "id": "r", "method": method, "params": params}).to_string();
+    call(&RawRequest {
+        method: "POST",
+        path: "/",
+        content_type: Some("application/json"),
+        body: body.as_bytes(),
+        ..RawRequest::default()
+    })
+}
+
+fn get(path: &str) -> RawRequest<'_> {
+    RawRequest {
+        method: "GET",
+        path,
+        ..RawRequest::default()
+    }
+}
+
+fn body(answer: &Answer) -> Value {
+    serde_json::from_slice(&answer.body).unwrap()
+}
+
+fn reply(generation: Generation) -> Reply {
+    Reply::Task(Box::new(task(generation)))
+}
+
+#[test]
+fn a_json_rpc_answer_repeats_the_id() {
+    let answered = answer(
+        &rpc("GetTask", &json!({"id": "t1"})),
+        &reply(Generation::V10),
+    );
+    let value = body(&answered);
+    assert_eq!(answered.status, 200);
+    assert_eq!(value["jsonrpc"], "2.0");
+    assert_eq!(value["id"], "r");
+    assert_eq!(value["result"]["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[test]
+fn a_rest_answer_is_the_object_itself() {
+    let value = body(&answer(&call(&get("/tasks/t1")), &reply(Generation::V10)));
+    assert_eq!(value["id"], "t1");
+    assert_eq!(value.get("kind"), None);
+    let value = body(&answer(
+        &call(&get("/v1/tasks/t1")),
+        &reply(Generation::V10),
+    ));
+    assert_eq!(value["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[test]
+fn a_shared_method_answers_in_the_generation_of_the_task() {
+    for method in ["tasks/get", "tasks/cancel"] {
+        let call = rpc(method, &json!({"id": "t1"}));
+        for generation in [Generation::V03, Generation::V10] {
+            let value = body(&answer(&call, &reply(generation)));
+            assert_eq!(value["result"]["kind"], "task", "{method}");
+            assert_eq!(value["result"]["contextId"], "c1");
+        }
+        let value = body(&answer(&call, &reply(Generation::V01)));
+        assert_eq!(value["result"]["sessionId"], "c1", "{method}");
+        assert_eq!(value["result"].get("kind"), None);
+    }
+}
+
+#[test]
+fn a_method_of_1_0_answers_in_1_0_whoever_made_the_task() {
+    let value = body(&answer(
+        &rpc("GetTask", &json!({"id": "t1"})),
+        &reply(Generation::V01),
+    ));
+    assert_eq!(value["result"]["contextId"], "c1");
+    assert_eq!(value["result"].get("sessionId"), None);
+}
+
+#[test]
+fn a_task_of_0_1_shows_history_only_when_it_is_asked_for() {
+    let history = |params: Value| {
+        let value = body(&answer(&rpc("tasks/get", &params), &reply(Generation::V01)));
+        value["result"].get("history").is_some()
+    };
+    assert!(!history(json!({"id": "t1"})));
+    assert!(!history(json!({"id": "t1", "historyLength": null})));
+    assert!(!history(json!({"id": "t1", "historyLength": 0})));
+    assert!(history(json!({"id": "t1", "historyLength": 5})));
+}
+
+#[test]
+fn a_send_is_answered_in_the_shape_of_its_generation() {
+    let message = Message::from_agent("m2", vec![Part::text("hello")]);
+    let params =
+        json!({"id": "t1", "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}});
+    let value = body(&answer(
+        &rpc("tasks/send", &params),
+        &Reply::Sent(Sent::Message(message.clone())),
+    ));
+    assert_eq!(value["result"]["id"], "t1");
+    assert_eq!(value["result"]["status"]["state"], "completed");
+    let value = body(&answer(
+        &rpc("message/send", &json!({})),
+        &Reply::Sent(Sent::Message(message.clone())),
+    ));
+    assert_eq!(value["result"]["kind"], "message");
+    let value = body(&answer(
+        &rpc("SendMessage", &json!({})),
+        &Reply::Sent(Sent::Message(message)),
+    ));
+    assert_eq!(value["result"]["message"]["messageId"], "m2");
+}
+
+#[test]
+fn the_media_type_is_answered_in_kind() {
+    let media = |request: &RawRequest<'_>| answer(&call(request), &reply(Generation::V10)).headers;
+    let a2a = RawRequest {
+        accept: Some("application/a2a+json"),
+        ..get("/tasks/t1")
+    };
+    assert_eq!(
+        media(&a2a),
+        [("content-type", "application/a2a+json".to_owned())]
+    );
+    assert_eq!(
+        media(&get("/tasks/t1")),
+        [("content-type", "application/json".to_owned())]
+    );
+    let refused = refuse(&call(&a2a), &Refusal::TaskNotFound);
+    assert_eq!(
+        refused.headers,
+        [("content-type", "application/a2a+json".to_owned())]
+    );
+}
+
+#[test]
+fn an_extension_is_named_when_it_is_asked_for_and_known() {
+    let asked = RawRequest {
+        extensions: Some("urn:other, urn:a2a-lambda:ext:skill-schemas:1"),
+        ..get("/tasks/t1")
+    };
+    let headers = answer(&call(&asked), &reply(Generation::V10)).headers;
+    let expected = ("a2a-extensions", SKILL_SCHEMAS_EXTENSION.to_owned());
+    assert!(headers.contains(&expected), "{headers:?}");
+    let headers = answer(
+        &call(&RawRequest {
+            path: "/v1/tasks/t1",
+            ..asked
+        }),
+        &reply(Generation::V10),
+    )
+    .headers;
+    assert!(headers.contains(&("x-a2a-extensions", SKILL_SCHEMAS_EXTENSION.to_owned())));
+    let unknown = RawRequest {
+        extensions: Some("urn:other"),
+        ..get("/tasks/t1")
+    };
+    assert_eq!(
+        answer(&call(&unknown), &reply(Generation::V10))
+            .headers
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_refusal_has_its_headers_and_status() {
+    let limited = Refusal::RateLimited { retry_after: 7 };
+    let answered = refuse(&rpc("GetTask", &json!({})), &limited);
+    assert_eq!(answered.status, 429);
+    assert!(answered.headers.contains(&("retry-after", "7".to_owned())));
+    assert_eq!(body(&answered)["id"], "r");
+    assert_eq!(
+        refuse(&call(&get("/tasks/t1")), &Refusal::TaskNotFound).status,
+        404
+    );
+}
+
+#[test]
+fn a_batch_joins_its_answers_and_is_always_200() {
+    let call = rpc("GetTask", &json!({"id": "t1"}));
+    let joined = batch(&[
+        answer(&call, &reply(Generation::V10)),
+        refuse(&call, &Refusal::RateLimited { retry_after: 7 }),
+    ]);
+    assert_eq!(joined.status, 200);
+    let value = body(&joined);
+    assert_eq!(value[0]["result"]["id"], "t1");
+    assert_eq!(value[1]["error"]["code"], -32029);
+    assert_eq!(value.as_array().unwrap().len(), 2);
+}

@@ -1,0 +1,254 @@
+use super::*;
+use serde_json::json;
+
+fn info() -> CardInfo {
+    let schemes = BTreeMap::from([
+        (
+            "bearer".to_owned(),
+            SecurityScheme::Http {
+                scheme: "Bearer".to_owned(),
+                bearer_format: None,
+            },
+        ),
+        (
+            "key".to_owned(),
+            SecurityScheme::ApiKey {
+                location: ApiKeyLocation::Header,
+                name: "X-Api-Key".to_owned(),
+            },
+        ),
+    ]);
+    CardInfo {
+        name: "Echo".to_owned(),
+        description: "Says it again".to_owned(),
+        version: "1.2.3".to_owned(),
+        base_url: "https://agent.example.com".to_owned(),
+        default_input_modes: vec!["text/plain".to_owned()],
+        default_output_modes: vec!["text/plain".to_owned()],
+        capabilities: Capabilities {
+            streaming: true,
+            push_notifications: false,
+            extended_agent_card: false,
+        },
+        skills: vec![SkillInfo {
+            id: "echo".to_owned(),
+            name: "Echo".to_owned(),
+            description: "Says it again".to_owned(),
+            tags: vec!["text".to_owned()],
+            input_schema: Some(json!({"type": "object"})),
+            ..SkillInfo::default()
+        }],
+        security_schemes: schemes,
+        security: vec![BTreeMap::from([("bearer".to_owned(), Vec::new())])],
+        ..CardInfo::default()
+    }
+}
+
+fn value(document: &Document) -> Value {
+    serde_json::from_slice(&document.body).unwrap()
+}
+
+fn card(shape: CardShape) -> Value {
+    value(&info().agent_card(shape).unwrap())
+}
+
+fn names(value: &Value) -> Vec<&str> {
+    value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+#[test]
+fn a_pure_card_has_members_of_1_0_only() {
+    assert_eq!(
+        card(CardShape::V1),
+        json!({
+            "name": "Echo",
+            "description": "Says it again",
+            "version": "1.2.3",
+            "supportedInterfaces": [
+                {"url": "https://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+                {"url": "https://agent.example.com", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            ],
+            "capabilities": {
+                "streaming": true, "pushNotifications": false, "extendedAgentCard": false,
+                "extensions": [{
+                    "uri": "urn:a2a-lambda:ext:skill-schemas:1",
+                    "description": "JSON schemas of the data parts each skill reads and writes",
+                    "required": false,
+                    "params": {"skills": {"echo": {"inputSchema": {"type": "object"}}}},
+                }],
+            },
+            "defaultInputModes": ["text/plain"],
+            "defaultOutputModes": ["text/plain"],
+            "skills": [{
+                "id": "echo", "name": "Echo", "description": "Says it again", "tags": ["text"],
+            }],
+            "securitySchemes": {
+                "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}},
+                "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Api-Key"}},
+            },
+            "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
+        })
+    );
+}
+
+#[test]
+fn the_union_card_is_the_pure_one_and_what_0_3_reads() {
+    let pure = card(CardShape::V1);
+    let union = card(CardShape::Union);
+    for name in names(&pure) {
+        if !matches!(
+            name,
+            "supportedInterfaces" | "capabilities" | "securitySchemes"
+        ) {
+            assert_eq!(union[name], pure[name], "{name}");
+        }
+    }
+    assert_eq!(union["url"], "https://agent.example.com");
+    assert_eq!(union["preferredTransport"], "JSONRPC");
+    assert_eq!(union["protocolVersion"], "0.3.0");
+    assert_eq!(union["additionalInterfaces"][0]["transport"], "JSONRPC");
+    assert_eq!(union["capabilities"]["stateTransitionHistory"], true);
+    assert_eq!(union["security"], json!([{"bearer": []}]));
+    assert_eq!(
+        union["authentication"],
+        json!({"schemes": ["ApiKey", "Bearer"]})
+    );
+    assert_eq!(union.get("supportsAuthenticatedExtendedCard"), None);
+    let interfaces: Vec<Value> = union["supportedInterfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|interface| json!([interface["protocolBinding"], interface["protocolVersion"]]))
+        .collect();
+    assert_eq!(
+        json!(interfaces),
+        json!([
+            ["JSONRPC", "1.0"],
+            ["HTTP+JSON", "1.0"],
+            ["JSONRPC", "0.3"],
+            ["HTTP+JSON", "0.3"]
+        ])
+    );
+}
+
+#[test]
+fn a_scheme_of_the_union_card_is_complete_for_both_generations() {
+    let union = card(CardShape::Union);
+    assert_eq!(
+        union["securitySchemes"]["bearer"],
+        json!({"type": "http", "scheme": "bearer", "httpAuthSecurityScheme": {"scheme": "Bearer"}})
+    );
+    assert_eq!(
+        union["securitySchemes"]["key"],
+        json!({
+            "type": "apiKey", "in": "header", "name": "X-Api-Key",
+            "apiKeySecurityScheme": {"location": "header", "name": "X-Api-Key"},
+        })
+    );
+}
+
+#[test]
+fn the_legacy_document_has_no_member_of_1_0() {
+    let legacy = value(&info().legacy_agent_json().unwrap());
+    assert_eq!(
+        names(&legacy),
+        [
+            "authentication",
+            "capabilities",
+            "defaultInputModes",
+            "defaultOutputModes",
+            "description",
+            "name",
+            "security",
+            "securitySchemes",
+            "skills",
+            "url",
+            "version",
+        ]
+    );
+    assert_eq!(
+        legacy["capabilities"],
+        json!({"streaming": true, "pushNotifications": false, "stateTransitionHistory": true})
+    );
+    assert_eq!(
+        legacy["securitySchemes"]["bearer"],
+        json!({"type": "http", "scheme": "bearer"})
+    );
+}
+
+#[test]
+fn an_extended_card_is_announced_to_both_generations() {
+    let mut info = info();
+    info.capabilities.extended_agent_card = true;
+    let union = value(&info.agent_card(CardShape::Union).unwrap());
+    assert_eq!(union["supportsAuthenticatedExtendedCard"], true);
+    assert_eq!(union["capabilities"]["extendedAgentCard"], true);
+}
+
+#[test]
+fn the_official_types_read_both_cards() {
+    crate::protocol::v1::reads_card(&card(CardShape::V1));
+    crate::protocol::v1::reads_card(&card(CardShape::Union));
+}
+
+#[test]
+fn the_same_card_is_the_same_bytes_and_another_has_another_tag() {
+    let first = info().agent_card(CardShape::Union).unwrap();
+    assert_eq!(first, info().agent_card(CardShape::Union).unwrap());
+    assert!(first.etag.starts_with('"') && first.etag.len() == 66);
+    let mut other = info();
+    other.version = "1.2.4".to_owned();
+    assert_ne!(other.agent_card(CardShape::Union).unwrap().etag, first.etag);
+}
+
+#[test]
+fn nothing_required_may_be_empty() {
+    type Break = fn(&mut CardInfo);
+    let breaks: [(&str, Break); 12] = [
+        ("name", |info| info.name.clear()),
+        ("description", |info| info.description = " ".to_owned()),
+        ("version", |info| info.version.clear()),
+        ("url", |info| info.base_url.clear()),
+        ("defaultInputModes", |info| info.default_input_modes.clear()),
+        ("defaultOutputModes", |info| {
+            info.default_output_modes.clear()
+        }),
+        ("skills", |info| info.skills.clear()),
+        ("skills[0].id", |info| info.skills[0].id.clear()),
+        ("skills[0].name", |info| info.skills[0].name.clear()),
+        ("skills[0].description", |info| {
+            info.skills[0].description.clear()
+        }),
+        ("skills[0].tags", |info| info.skills[0].tags.clear()),
+        ("provider.url", |info| {
+            info.provider = Some(Provider {
+                organization: "Acme".to_owned(),
+                url: String::new(),
+            });
+        }),
+    ];
+    for (member, break_it) in breaks {
+        let mut info = info();
+        break_it(&mut info);
+        let expected = CardError::Empty {
+            member: member.to_owned(),
+        };
+        assert_eq!(info.agent_card(CardShape::V1), Err(expected.clone()));
+        assert_eq!(info.legacy_agent_json(), Err(expected));
+    }
+}
+
+#[test]
+fn skills_and_schemes_must_fit_together() {
+    let mut twice = info();
+    twice.skills.push(twice.skills[0].clone());
+    assert!(matches!(twice.check(), Err(CardError::DuplicateSkill { id }) if id == "echo"));
+    let mut unknown = info();
+    unknown.security_schemes.clear();
+    assert!(matches!(unknown.check(), Err(CardError::UnknownScheme { name }) if name == "bearer"));
+}

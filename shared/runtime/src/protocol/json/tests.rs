@@ -1,0 +1,163 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(members) => members.values().map(count).sum(),
+        _ => 0,
+    }
+}
+
+fn nested(depth: usize) -> String {
+    format!("{}{}", "[".repeat(depth), "]".repeat(depth))
+}
+
+fn duplicates(text: &str) -> Vec<String> {
+    let scan = scan(text.as_bytes()).unwrap();
+    scan.duplicates.iter().map(|path| render(path)).collect()
+}
+
+fn over(result: Result<Scan, Refusal>) -> String {
+    match result {
+        Err(Refusal::InvalidRequest { why }) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn exactly_the_allowed_number_of_values_passes() {
+    let with = |values: usize| format!("[{}]", vec!["0"; values - 1].join(","));
+    assert_eq!(scan(with(20_000).as_bytes()).unwrap().nodes, 20_000);
+    assert_eq!(
+        over(scan(with(20_001).as_bytes())),
+        "more than 20000 JSON values"
+    );
+}
+
+#[test]
+fn a_flood_of_empty_objects_is_stopped_as_values() {
+    let flood = format!("[{}]", vec!["{\"\":0}"; 100_000].join(","));
+    assert_eq!(over(scan(flood.as_bytes())), "more than 20000 JSON values");
+}
+
+#[test]
+fn exactly_the_allowed_depth_passes() {
+    assert!(scan(nested(32).as_bytes()).is_ok());
+    assert_eq!(
+        over(scan(nested(33).as_bytes())),
+        "JSON nested deeper than 32"
+    );
+    let objects = format!("{}0{}", "{\"a\":".repeat(33), "}".repeat(33));
+    assert_eq!(over(scan(objects.as_bytes())), "JSON nested deeper than 32");
+}
+
+#[test]
+fn a_body_of_open_brackets_does_not_exhaust_the_stack() {
+    let bomb = "[".repeat(1_000_000);
+    assert_eq!(over(scan(bomb.as_bytes())), "JSON nested deeper than 32");
+}
+
+#[test]
+fn what_is_no_json_is_a_parse_error() {
+    for bad in [
+        "",
+        " ",
+        "{",
+        "[1,]",
+        "{\"a\":1,}",
+        "{a:1}",
+        "nul",
+        "1 2",
+        "\"\\ud800\"",
+        "1e999",
+        "\u{feff}{}",
+        "'a'",
+        "[1",
+        "NaN",
+    ] {
+        assert_eq!(scan(bad.as_bytes()).unwrap_err(), Refusal::Parse, "{bad}");
+    }
+    assert_eq!(scan(b"\"\xff\"").unwrap_err(), Refusal::Parse);
+}
+
+#[test]
+fn members_that_stand_twice_are_named_by_path() {
+    assert_eq!(duplicates(r#"{"a":1,"b":2}"#), Vec::<String>::new());
+    assert_eq!(duplicates(r#"{"a":1,"a":2}"#), ["a"]);
+    assert_eq!(
+        duplicates(r#"{"params":{"message":{"parts":[{"text":""},{"text":"","text":""}]}}}"#),
+        ["params.message.parts[1].text"]
+    );
+    assert_eq!(duplicates(r#"[{"a":1},{"a":1,"a":1}]"#), ["[1].a"]);
+}
+
+#[test]
+fn two_spellings_of_one_name_are_the_same_name() {
+    assert_eq!(duplicates(r#"{"a":1,"\u0061":2}"#), ["a"]);
+}
+
+#[test]
+fn equal_names_in_different_objects_are_no_duplicates() {
+    assert_eq!(
+        duplicates(r#"{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]}"#),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_hostile_name_is_cut_in_the_answer() {
+    let name = "x".repeat(10_000);
+    let text = format!("{{\"{name}\":1,\"{name}\":2}}");
+    assert_eq!(duplicates(&text), ["x".repeat(64)]);
+}
+
+#[test]
+fn only_some_of_many_duplicates_are_kept() {
+    let text = format!("{{{}}}", vec!["\"a\":1"; 5_000].join(","));
+    assert_eq!(scan(text.as_bytes()).unwrap().duplicates.len(), 16);
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(|number| json!(number)),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 64, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::btree_map(".{0,4}", inner, 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_value_passes_and_is_counted_as_serde_json_builds_it(value in any_json()) {
+        let scan = scan(value.to_string().as_bytes()).unwrap();
+        prop_assert_eq!(scan.nodes, count(&value));
+        prop_assert!(scan.duplicates.is_empty());
+    }
+
+    #[test]
+    fn what_passes_is_what_serde_json_can_read(value in any_json(), cut in 0usize..200, byte in any::<u8>()) {
+        let mut bytes = value.to_string().into_bytes();
+        let place = cut % bytes.len();
+        bytes[place] = byte;
+        prop_assert_eq!(scan(&bytes).is_ok(), serde_json::from_slice::<Value>(&bytes).is_ok());
+        bytes.truncate(place);
+        prop_assert_eq!(scan(&bytes).is_ok(), serde_json::from_slice::<Value>(&bytes).is_ok());
+    }
+
+    #[test]
+    fn a_repeated_member_is_found_wherever_it_stands(value in any_json()) {
+        let text = format!("{{\"outer\":[{value},{{\"x\":{value},\"y\":0,\"x\":{value}}}]}}");
+        prop_assert_eq!(duplicates(&text), ["outer[1].x"]);
+    }
+}

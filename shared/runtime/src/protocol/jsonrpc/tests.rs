@@ -1,0 +1,113 @@
+use super::*;
+
+fn read(text: &str) -> Result<Envelope, (RpcId, Refusal)> {
+    let scan = json::scan(text.as_bytes()).unwrap();
+    envelope(json::parse(text.as_bytes()).unwrap(), &scan.duplicates)
+}
+
+fn id_of(id: &str) -> RpcId {
+    read(&format!(r#"{{"jsonrpc":"2.0","method":"m","id":{id}}}"#))
+        .unwrap()
+        .id
+}
+
+fn why(text: &str) -> (RpcId, String) {
+    match read(text).unwrap_err() {
+        (id, Refusal::InvalidRequest { why }) => (id, why),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_id_is_repeated_exactly() {
+    for id in [
+        "\"a\"",
+        "\"\"",
+        "0",
+        "-9223372036854775808",
+        "9007199254740993",
+        "18446744073709551615",
+        "null",
+    ] {
+        let answer = result(&id_of(id), Value::Null).to_string();
+        assert_eq!(
+            answer,
+            format!(r#"{{"id":{id},"jsonrpc":"2.0","result":null}}"#)
+        );
+    }
+}
+
+#[test]
+fn a_request_without_an_id_is_no_notification() {
+    let request = read(r#"{"jsonrpc":"2.0","method":"m"}"#).unwrap();
+    assert_eq!(request.id, RpcId::Null);
+    assert_eq!(request.params, Value::Null);
+}
+
+#[test]
+fn an_id_of_another_kind_is_refused_and_answered_with_null() {
+    for id in [
+        "{}",
+        "[1]",
+        "1.5",
+        "1.0",
+        "true",
+        "18446744073709551616",
+        "1e3",
+    ] {
+        let (answered, why) = why(&format!(r#"{{"jsonrpc":"2.0","method":"m","id":{id}}}"#));
+        assert_eq!(answered, RpcId::Null, "{id}");
+        assert!(why.contains("`id`"), "{why}");
+    }
+}
+
+#[test]
+fn a_faulty_envelope_is_refused_with_its_id() {
+    for (text, member) in [
+        (r#"{"id":"a","method":"m"}"#, "jsonrpc"),
+        (r#"{"id":"a","jsonrpc":"1.0","method":"m"}"#, "jsonrpc"),
+        (r#"{"id":"a","jsonrpc":2.0,"method":"m"}"#, "jsonrpc"),
+        (r#"{"id":"a","jsonrpc":"2.0"}"#, "method"),
+        (r#"{"id":"a","jsonrpc":"2.0","method":7}"#, "method"),
+        (r#"{"id":"a","jsonrpc":"2.0","method":null}"#, "method"),
+    ] {
+        let (id, why) = why(text);
+        assert_eq!(id, RpcId::Text("a".to_owned()), "{text}");
+        assert!(why.contains(member), "{why}");
+    }
+}
+
+#[test]
+fn only_an_object_is_a_request() {
+    for text in ["1", "\"m\"", "null", "true"] {
+        assert_eq!(why(text).0, RpcId::Null);
+    }
+}
+
+#[test]
+fn a_member_of_the_envelope_that_stands_twice_is_refused() {
+    let (id, why_) = why(r#"{"jsonrpc":"2.0","id":"a","method":"m","method":"n"}"#);
+    assert_eq!(id, RpcId::Text("a".to_owned()));
+    assert!(why_.contains("`method`"), "{why_}");
+    let twice = r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{},"params":{}}"#;
+    assert!(why(twice).1.contains("`params`"));
+}
+
+#[test]
+fn an_id_that_stands_twice_is_not_repeated() {
+    let (id, _) = why(r#"{"jsonrpc":"2.0","id":"a","id":"b","method":"m"}"#);
+    assert_eq!(id, RpcId::Null);
+}
+
+#[test]
+fn a_member_of_the_parameters_that_stands_twice_is_kept_for_them() {
+    let request =
+        read(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"message":{"role":1,"role":2}}}"#)
+            .unwrap();
+    let fields: Vec<&str> = request
+        .duplicates
+        .iter()
+        .map(|v| v.field.as_str())
+        .collect();
+    assert_eq!(fields, ["message.role"]);
+}

@@ -1,0 +1,655 @@
+//! The fixtures are written by hand; `a2a-lf` only stands at the end, to say
+//! that it reads what is written here.
+
+use super::*;
+use crate::task::{
+    Artifact, ArtifactUpdate, ContextId, Event, EventId, Frame, Generation, LoggedEvent, Message,
+    Page, Part, PartContent, Refusal, Role, SendMode, Sent, Status, StatusUpdate, Task, TaskId,
+    TaskState, Timestamp,
+};
+use serde_json::{Value, json};
+
+fn fields(refusal: Refusal) -> Vec<String> {
+    match refusal {
+        Refusal::InvalidParams { violations } => violations
+            .into_iter()
+            .map(|violation| violation.field)
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn send_with(message: Value) -> Value {
+    let mut request = json!({"message": {
+        "messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "hi"}],
+    }});
+    for (name, value) in message.as_object().unwrap() {
+        request["message"][name] = value.clone();
+    }
+    request
+}
+
+fn part(part: Value) -> Part {
+    let mut command = decode_send(&send_with(json!({"parts": [part]}))).unwrap();
+    command.message.parts.remove(0)
+}
+
+#[test]
+fn a_full_send_is_read() {
+    let command = decode_send(&json!({
+        "message": {
+            "messageId": "m1", "contextId": "c1", "taskId": "t1", "role": "ROLE_USER",
+            "parts": [{"text": "hi", "metadata": {"a": 1}}],
+            "metadata": {"b": [null]}, "extensions": ["urn:x"], "referenceTaskIds": ["t0"],
+        },
+        "configuration": {
+            "acceptedOutputModes": ["text/plain"], "historyLength": 3, "returnImmediately": true,
+            "taskPushNotificationConfig": {"url": "https://example.com/hook", "token": "s"},
+        },
+        "metadata": {"a2a-lambda/skillId": "echo"},
+        "tenant": "acme",
+    }))
+    .unwrap();
+    assert_eq!(command.message.id, "m1");
+    assert_eq!(command.message.role, Role::User);
+    assert_eq!(command.message.context_id, ContextId::parse("c1").ok());
+    assert_eq!(command.message.task_id, TaskId::parse("t1").ok());
+    assert_eq!(command.message.reference_task_ids, ["t0"]);
+    assert_eq!(command.message.extensions, ["urn:x"]);
+    assert_eq!(command.message.metadata["b"], json!([null]));
+    assert_eq!(command.message.parts[0].metadata["a"], 1);
+    assert_eq!(command.mode, SendMode::Immediate);
+    assert_eq!(command.history_length, 3);
+    assert_eq!(command.accepted_output_modes, ["text/plain"]);
+    assert_eq!(command.push.unwrap().url, "https://example.com/hook");
+    assert_eq!(command.metadata["a2a-lambda/skillId"], "echo");
+    assert_eq!(command.generation, Generation::V10);
+    assert_eq!(command.client_task_id, None);
+}
+
+#[test]
+fn a_bare_send_waits_and_gives_the_usual_history() {
+    let command = decode_send(&send_with(json!({}))).unwrap();
+    assert_eq!(command.mode, SendMode::Blocking);
+    assert_eq!(command.history_length, 100);
+    assert!(command.accepted_output_modes.is_empty());
+    assert_eq!(command.push, None);
+}
+
+#[test]
+fn every_content_of_a_part_is_read() {
+    assert_eq!(
+        part(json!({"text": ""})).content,
+        PartContent::Text(String::new())
+    );
+    assert_eq!(
+        part(json!({"url": "https://example.com/a"})).content,
+        PartContent::Url("https://example.com/a".to_owned())
+    );
+    for data in [
+        json!(null),
+        json!(0),
+        json!([1]),
+        json!({"a": 9_007_199_254_740_993_i64}),
+    ] {
+        assert_eq!(part(json!({"data": data})).content, PartContent::Data(data));
+    }
+    let file = part(json!({"raw": "aGk=", "filename": "a.txt", "mediaType": "text/plain"}));
+    assert_eq!(file.content, PartContent::Raw("hi".into()));
+    assert_eq!(file.filename.as_deref(), Some("a.txt"));
+    assert_eq!(file.media_type.as_deref(), Some("text/plain"));
+}
+
+#[test]
+fn base64_is_read_in_both_alphabets_with_and_without_padding() {
+    for raw in ["+/8=", "-_8=", "+/8", "-_8"] {
+        let content = part(json!({"raw": raw})).content;
+        assert_eq!(content, PartContent::Raw(vec![0xfb, 0xff].into()), "{raw}");
+    }
+    assert_eq!(
+        part(json!({"raw": ""})).content,
+        PartContent::Raw(Vec::new().into())
+    );
+}
+
+#[test]
+fn proto_names_and_numbers_in_strings_are_read() {
+    let command = decode_send(&json!({
+        "message": {
+            "message_id": "m1", "context_id": "c1", "role": "ROLE_USER",
+            "parts": [{"text": "hi", "media_type": "text/plain"}],
+        },
+        "configuration": {"history_length": "10", "return_immediately": true,
+            "push_notification_config": {"url": "https://example.com/", "task_id": "t"}},
+    }))
+    .unwrap();
+    assert_eq!(command.message.id, "m1");
+    assert_eq!(command.message.context_id, ContextId::parse("c1").ok());
+    assert_eq!(
+        command.message.parts[0].media_type.as_deref(),
+        Some("text/plain")
+    );
+    assert_eq!(command.history_length, 10);
+    assert_eq!(command.mode, SendMode::Immediate);
+    assert!(command.push.is_some());
+}
+
+#[test]
+fn free_members_keep_their_snake_case_names() {
+    let command = decode_send(&send_with(json!({
+        "metadata": {"task_id": "x", "n": null}, "parts": [{"data": {"media_type": null}}],
+    })))
+    .unwrap();
+    assert_eq!(command.message.metadata["task_id"], "x");
+    assert_eq!(command.message.metadata["n"], Value::Null);
+    assert_eq!(
+        command.message.parts[0].content,
+        PartContent::Data(json!({"media_type": null}))
+    );
+}
+
+#[test]
+fn unknown_members_and_nulls_are_passed_over() {
+    let mut request = send_with(json!({"kind": "message", "taskId": null, "extra": {"a": 1}}));
+    request["message"]["parts"][0]["kind"] = json!("text");
+    request["configuration"] = Value::Null;
+    request["future"] = json!(1);
+    assert!(decode_send(&request).is_ok());
+}
+
+#[test]
+fn a_faulty_message_is_refused_by_path() {
+    let many = vec![json!({"text": "x"}); 65];
+    for (message, field) in [
+        (json!({"messageId": ""}), "message.messageId"),
+        (json!({"messageId": null}), "message.messageId"),
+        (json!({"messageId": 7}), "message.messageId"),
+        (json!({"role": null}), "message.role"),
+        (json!({"role": ""}), "message.role"),
+        (json!({"role": "ROLE_AGENT"}), "message.role"),
+        (json!({"role": "ROLE_UNSPECIFIED"}), "message.role"),
+        (json!({"role": "user"}), "message.role"),
+        (json!({"role": 1}), "message.role"),
+        (json!({"parts": null}), "message.parts"),
+        (json!({"parts": []}), "message.parts"),
+        (json!({"parts": many}), "message.parts"),
+        (json!({"parts": {"text": "x"}}), "message.parts"),
+        (json!({"parts": ["x"]}), "message.parts[0]"),
+        (json!({"parts": [{}]}), "message.parts[0]"),
+        (
+            json!({"parts": [{"text": "x"}, {"text": "x", "url": "https://x"}]}),
+            "message.parts[1]",
+        ),
+        (
+            json!({"parts": [{"text": "x", "data": null}]}),
+            "message.parts[0]",
+        ),
+        (json!({"parts": [{"text": null}]}), "message.parts[0]"),
+        (json!({"parts": [{"kind": "text"}]}), "message.parts[0]"),
+        (json!({"parts": [{"text": 1}]}), "message.parts[0].text"),
+        (json!({"parts": [{"raw": "a"}]}), "message.parts[0].raw"),
+        (json!({"parts": [{"raw": "a b="}]}), "message.parts[0].raw"),
+        (json!({"parts": [{"raw": [1]}]}), "message.parts[0].raw"),
+        (json!({"parts": [{"url": 1}]}), "message.parts[0].url"),
+        (
+            json!({"parts": [{"text": "x", "filename": 1}]}),
+            "message.parts[0].filename",
+        ),
+        (
+            json!({"parts": [{"text": "x", "mediaType": []}]}),
+            "message.parts[0].mediaType",
+        ),
+        (
+            json!({"parts": [{"text": "x", "metadata": 1}]}),
+            "message.parts[0].metadata",
+        ),
+        (json!({"contextId": 1}), "message.contextId"),
+        (json!({"contextId": "a b"}), "message.contextId"),
+        (json!({"taskId": "a/b"}), "message.taskId"),
+        (json!({"taskId": "x".repeat(129)}), "message.taskId"),
+        (json!({"taskId": "t", "task_id": "t"}), "message.taskId"),
+        (json!({"metadata": []}), "message.metadata"),
+        (json!({"extensions": "urn:x"}), "message.extensions"),
+        (
+            json!({"referenceTaskIds": ["a", 1]}),
+            "message.referenceTaskIds[1]",
+        ),
+    ] {
+        let refusal = decode_send(&send_with(message.clone())).unwrap_err();
+        assert_eq!(fields(refusal), [field], "{message}");
+    }
+}
+
+#[test]
+fn a_faulty_configuration_is_refused_by_path() {
+    let config = json!({"url": "https://example.com/"});
+    for (configuration, field) in [
+        (json!([]), "configuration"),
+        (json!({"historyLength": -1}), "configuration.historyLength"),
+        (
+            json!({"historyLength": "-1"}),
+            "configuration.historyLength",
+        ),
+        (json!({"historyLength": 1.5}), "configuration.historyLength"),
+        (
+            json!({"historyLength": "many"}),
+            "configuration.historyLength",
+        ),
+        (
+            json!({"historyLength": true}),
+            "configuration.historyLength",
+        ),
+        (
+            json!({"returnImmediately": "true"}),
+            "configuration.returnImmediately",
+        ),
+        (
+            json!({"acceptedOutputModes": "text/plain"}),
+            "configuration.acceptedOutputModes",
+        ),
+        (
+            json!({"acceptedOutputModes": [null]}),
+            "configuration.acceptedOutputModes[0]",
+        ),
+        (
+            json!({"taskPushNotificationConfig": {}}),
+            "configuration.taskPushNotificationConfig.url",
+        ),
+        (
+            json!({"pushNotificationConfig": {"url": ""}}),
+            "configuration.taskPushNotificationConfig.url",
+        ),
+        (
+            json!({"pushNotificationConfig": config, "taskPushNotificationConfig": config}),
+            "configuration.taskPushNotificationConfig",
+        ),
+        (
+            json!({"taskPushNotificationConfig": {"url": "https://x", "authentication": {}}}),
+            "configuration.taskPushNotificationConfig.authentication.scheme",
+        ),
+    ] {
+        let mut request = send_with(json!({}));
+        request["configuration"] = configuration.clone();
+        assert_eq!(
+            fields(decode_send(&request).unwrap_err()),
+            [field],
+            "{configuration}"
+        );
+    }
+}
+
+#[test]
+fn all_faults_are_named_at_once() {
+    let request = json!({"message": {"parts": []}, "configuration": {"historyLength": -1}});
+    assert_eq!(
+        fields(decode_send(&request).unwrap_err()),
+        [
+            "message.messageId",
+            "message.role",
+            "message.parts",
+            "configuration.historyLength"
+        ]
+    );
+    assert_eq!(fields(decode_send(&Value::Null).unwrap_err()), ["message"]);
+    assert_eq!(fields(decode_send(&json!([1])).unwrap_err()), ["params"]);
+    assert_eq!(
+        fields(decode_send(&json!({"message": "hi"})).unwrap_err()),
+        ["message"]
+    );
+}
+
+#[test]
+fn a_hostile_request_gets_a_short_answer() {
+    let request = send_with(json!({"referenceTaskIds": vec![0; 10_000]}));
+    assert_eq!(fields(decode_send(&request).unwrap_err()).len(), 32);
+}
+
+#[test]
+fn history_is_clamped_and_never_negative() {
+    for (length, expected) in [
+        (json!(0), 0),
+        (json!(7), 7),
+        (json!(100), 100),
+        (json!(101), 100),
+        (json!(u64::MAX), 100),
+        (json!(null), 100),
+    ] {
+        let query = decode_get(&json!({"id": "t", "historyLength": length})).unwrap();
+        assert_eq!(query.history_length, expected, "{length}");
+    }
+}
+
+#[test]
+fn a_task_is_named_by_its_id() {
+    assert_eq!(
+        decode_get(&json!({"id": "a:b"})).unwrap().id.as_str(),
+        "a:b"
+    );
+    for bad in [
+        json!({}),
+        json!({"id": ""}),
+        json!({"id": 1}),
+        json!({"id": "a b"}),
+        json!({"name": "t"}),
+    ] {
+        assert_eq!(fields(decode_get(&bad).unwrap_err()), ["id"], "{bad}");
+        assert_eq!(fields(decode_cancel(&bad).unwrap_err()), ["id"], "{bad}");
+        assert_eq!(
+            fields(decode_subscribe(&bad, None).unwrap_err()),
+            ["id"],
+            "{bad}"
+        );
+    }
+    let cancel = decode_cancel(&json!({"id": "t", "metadata": {"why": "x"}})).unwrap();
+    assert_eq!(cancel.metadata["why"], "x");
+}
+
+#[test]
+fn a_bare_list_has_the_defaults_of_the_specification() {
+    let query = decode_list(&Value::Null).unwrap();
+    assert_eq!(query.page_size, 50);
+    assert_eq!(query.history_length, 100);
+    assert!(!query.include_artifacts);
+    assert_eq!(
+        (query.context_id, query.status, query.page_token),
+        (None, None, None)
+    );
+}
+
+#[test]
+fn a_full_list_is_read_from_json_and_from_a_query() {
+    let json = decode_list(&json!({
+        "contextId": "c1", "status": "TASK_STATE_INPUT_REQUIRED", "pageSize": 7, "pageToken": "p",
+        "historyLength": 0, "statusTimestampAfter": "2026-05-28T12:00:00.1234+02:00",
+        "includeArtifacts": true,
+    }))
+    .unwrap();
+    let pairs = [
+        ("contextId", "c1"),
+        ("status", "TASK_STATE_INPUT_REQUIRED"),
+        ("pageSize", "7"),
+        ("pageToken", "p"),
+        ("historyLength", "0"),
+        ("statusTimestampAfter", "2026-05-28T12:00:00.1234+02:00"),
+        ("includeArtifacts", "true"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(decode_list_pairs(&pairs).unwrap(), json);
+    assert_eq!(json.status, Some(TaskState::InputRequired));
+    assert_eq!(json.page_size, 7);
+    assert_eq!(json.history_length, 0);
+    assert!(json.include_artifacts);
+    assert_eq!(
+        json.status_after,
+        Timestamp::parse_rfc3339("2026-05-28T10:00:00.123Z")
+    );
+}
+
+#[test]
+fn a_faulty_list_is_refused_by_name_in_both_spellings() {
+    for (name, value) in [
+        ("pageSize", "0"),
+        ("pageSize", "101"),
+        ("pageSize", "-1"),
+        ("pageSize", "ten"),
+        ("pageSize", ""),
+        ("historyLength", "-1"),
+        ("status", "TASK_STATE_UNSPECIFIED"),
+        ("status", "completed"),
+        ("status", ""),
+        ("status", "1"),
+        ("statusTimestampAfter", "yesterday"),
+        ("statusTimestampAfter", "2026-05-28"),
+        ("contextId", "a b"),
+        ("includeArtifacts", "yes"),
+    ] {
+        let pairs = [(name.to_owned(), value.to_owned())];
+        assert_eq!(
+            fields(decode_list_pairs(&pairs).unwrap_err()),
+            [name],
+            "{value}"
+        );
+        let request = json!({ name: value });
+        assert_eq!(
+            fields(decode_list(&request).unwrap_err()),
+            [name],
+            "{value}"
+        );
+    }
+    assert_eq!(
+        fields(decode_list(&json!({"status": 3})).unwrap_err()),
+        ["status"]
+    );
+    let twice = [
+        ("pageSize".to_owned(), "1".to_owned()),
+        ("pageSize".to_owned(), "2".to_owned()),
+    ];
+    assert_eq!(fields(decode_list_pairs(&twice).unwrap_err()), ["pageSize"]);
+}
+
+#[test]
+fn every_state_has_its_name() {
+    for (state, name) in [
+        (TaskState::Submitted, "TASK_STATE_SUBMITTED"),
+        (TaskState::Working, "TASK_STATE_WORKING"),
+        (TaskState::InputRequired, "TASK_STATE_INPUT_REQUIRED"),
+        (TaskState::AuthRequired, "TASK_STATE_AUTH_REQUIRED"),
+        (TaskState::Completed, "TASK_STATE_COMPLETED"),
+        (TaskState::Failed, "TASK_STATE_FAILED"),
+        (TaskState::Canceled, "TASK_STATE_CANCELED"),
+        (TaskState::Rejected, "TASK_STATE_REJECTED"),
+    ] {
+        let read = decode_list(&json!({"status": name})).unwrap();
+        assert_eq!(read.status, Some(state));
+        assert_eq!(encode_task(&task_in(state))["status"]["state"], name);
+    }
+}
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse_rfc3339(text).unwrap()
+}
+
+fn task_in(state: TaskState) -> Task {
+    Task {
+        id: TaskId::parse("t1").unwrap(),
+        context_id: ContextId::parse("c1").unwrap(),
+        generation: Generation::V10,
+        status: Status {
+            state,
+            message: None,
+            timestamp: at("2026-05-28T10:00:00Z"),
+        },
+        artifacts: None,
+        history: None,
+        metadata: Default::default(),
+        transitions: Vec::new(),
+        last_event: Some(EventId { version: 2, n: 1 }),
+    }
+}
+
+fn artifact(parts: Vec<Part>) -> Artifact {
+    Artifact {
+        id: "a1".to_owned(),
+        name: Some("report".to_owned()),
+        description: None,
+        parts,
+        extensions: Vec::new(),
+        metadata: Default::default(),
+    }
+}
+
+#[test]
+fn a_bare_task_has_only_its_required_members_and_a_full_time() {
+    assert_eq!(
+        encode_task(&task_in(TaskState::Working)),
+        json!({
+            "id": "t1", "contextId": "c1",
+            "status": {"state": "TASK_STATE_WORKING", "timestamp": "2026-05-28T10:00:00.000Z"},
+        })
+    );
+}
+
+#[test]
+fn a_full_task_is_written_and_its_messages_name_their_place() {
+    let mut task = task_in(TaskState::Completed);
+    task.status.message = Some(Message::from_agent("m2", vec![Part::text("done")]));
+    task.history = Some(vec![Message::from_user(
+        "m1",
+        vec![Part::data(Value::Null)],
+    )]);
+    let mut file = Part::new(PartContent::Raw(vec![0xfb, 0xff].into()));
+    file.filename = Some("a.bin".to_owned());
+    file.media_type = Some("application/octet-stream".to_owned());
+    task.artifacts = Some(vec![artifact(vec![
+        file,
+        Part::new(PartContent::Url("https://example.com/a".to_owned())),
+    ])]);
+    task.metadata.insert("k".to_owned(), json!("v"));
+    assert_eq!(
+        encode_task(&task),
+        json!({
+            "id": "t1", "contextId": "c1",
+            "status": {
+                "state": "TASK_STATE_COMPLETED", "timestamp": "2026-05-28T10:00:00.000Z",
+                "message": {
+                    "messageId": "m2", "role": "ROLE_AGENT", "contextId": "c1", "taskId": "t1",
+                    "parts": [{"text": "done"}],
+                },
+            },
+            "history": [{
+                "messageId": "m1", "role": "ROLE_USER", "contextId": "c1", "taskId": "t1",
+                "parts": [{"data": null}],
+            }],
+            "artifacts": [{
+                "artifactId": "a1", "name": "report",
+                "parts": [
+                    {"raw": "+/8=", "filename": "a.bin", "mediaType": "application/octet-stream"},
+                    {"url": "https://example.com/a"},
+                ],
+            }],
+            "metadata": {"k": "v"},
+        })
+    );
+}
+
+#[test]
+fn a_send_is_answered_with_exactly_one_member() {
+    let task = encode_sent(&Sent::Task(Box::new(task_in(TaskState::Working))));
+    assert_eq!(
+        task.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["task"]
+    );
+    let mut message = Message::from_agent("m2", vec![Part::text("hello")]);
+    message.context_id = ContextId::parse("c1").ok();
+    assert_eq!(
+        encode_sent(&Sent::Message(message)),
+        json!({"message": {
+            "messageId": "m2", "role": "ROLE_AGENT", "contextId": "c1", "parts": [{"text": "hello"}],
+        }})
+    );
+}
+
+#[test]
+fn an_empty_page_still_has_all_its_members() {
+    let page = Page {
+        tasks: Vec::new(),
+        next_page_token: String::new(),
+        page_size: 50,
+        total_size: 0,
+    };
+    assert_eq!(
+        encode_page(&page),
+        json!({"tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0})
+    );
+}
+
+fn event(event: Event, last: bool) -> Frame {
+    Frame::Event {
+        task_id: TaskId::parse("t1").unwrap(),
+        context_id: ContextId::parse("c1").unwrap(),
+        event: LoggedEvent {
+            id: EventId { version: 3, n: 1 },
+            seq: 4,
+            event,
+        },
+        last,
+    }
+}
+
+#[test]
+fn a_status_update_has_neither_kind_nor_final() {
+    let update = StatusUpdate {
+        status: task_in(TaskState::Completed).status,
+        metadata: Default::default(),
+    };
+    assert_eq!(
+        encode_frame(&event(Event::Status(update), true)),
+        Some(json!({"statusUpdate": {
+            "taskId": "t1", "contextId": "c1",
+            "status": {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-05-28T10:00:00.000Z"},
+        }}))
+    );
+}
+
+#[test]
+fn a_chunk_says_whether_it_is_added_and_whether_it_is_the_last() {
+    let update = ArtifactUpdate {
+        artifact: artifact(vec![Part::text("x")]),
+        append: false,
+        last_chunk: true,
+        metadata: Default::default(),
+    };
+    assert_eq!(
+        encode_frame(&event(Event::Artifact(update), false)),
+        Some(json!({"artifactUpdate": {
+            "taskId": "t1", "contextId": "c1", "append": false, "lastChunk": true,
+            "artifact": {"artifactId": "a1", "name": "report", "parts": [{"text": "x"}]},
+        }}))
+    );
+}
+
+#[test]
+fn a_resumed_stream_shows_the_status_only() {
+    let mut task = task_in(TaskState::Working);
+    task.artifacts = Some(vec![artifact(vec![Part::text("x")])]);
+    task.history = Some(vec![Message::from_user("m1", vec![Part::text("x")])]);
+    assert_eq!(
+        encode_frame(&Frame::Resumed(Box::new(task))),
+        Some(json!({"task": encode_task(&task_in(TaskState::Working))}))
+    );
+}
+
+#[test]
+fn parts_are_never_empty_and_a_stored_key_never_leaves() {
+    assert_eq!(
+        encode_sent(&Sent::Message(Message::from_agent("m", Vec::new())))["message"]["parts"],
+        json!([{"text": ""}])
+    );
+    let stored = Part::new(PartContent::Stored(crate::task::Blob {
+        key: "acme/secret".to_owned(),
+        size: 1,
+        sha256: "00".to_owned(),
+    }));
+    let message = Message::from_agent("m", vec![stored]);
+    assert!(
+        !encode_sent(&Sent::Message(message))
+            .to_string()
+            .contains("secret")
+    );
+}
+
+/// What is written here is read by `a2a-lf` and written by it to the same
+/// value, except for the milliseconds it leaves out.
+#[test]
+fn the_official_types_read_what_is_written_here() {
+    let mut task = task_in(TaskState::InputRequired);
+    task.status.timestamp = at("2026-05-28T10:00:00.250Z");
+    task.status.message = Some(Message::from_agent("m2", vec![Part::text("which?")]));
+    task.artifacts = Some(vec![artifact(vec![Part::data(
+        json!({"n": 9_007_199_254_740_993_i64}),
+    )])]);
+    task.history = Some(Vec::new());
+    let written = encode_task(&task);
+    let read: a2a::Task = serde_json::from_value(written.clone()).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), written);
+}
