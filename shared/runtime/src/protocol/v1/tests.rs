@@ -19,7 +19,7 @@ fn fields(refusal: Refusal) -> Vec<String> {
     }
 }
 
-fn send_with(message: Value) -> Value {
+fn send_with(message: &Value) -> Value {
     let mut request = json!({"message": {
         "messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "hi"}],
     }});
@@ -29,8 +29,8 @@ fn send_with(message: Value) -> Value {
     request
 }
 
-fn part(part: Value) -> Part {
-    let mut command = decode_send(&send_with(json!({"parts": [part]}))).unwrap();
+fn part(part: &Value) -> Part {
+    let mut command = decode_send(&send_with(&json!({"parts": [part]}))).unwrap();
     command.message.parts.remove(0)
 }
 
@@ -69,7 +69,7 @@ fn a_full_send_is_read() {
 
 #[test]
 fn a_bare_send_waits_and_gives_the_usual_history() {
-    let command = decode_send(&send_with(json!({}))).unwrap();
+    let command = decode_send(&send_with(&json!({}))).unwrap();
     assert_eq!(command.mode, SendMode::Blocking);
     assert_eq!(command.history_length, 100);
     assert!(command.accepted_output_modes.is_empty());
@@ -79,11 +79,11 @@ fn a_bare_send_waits_and_gives_the_usual_history() {
 #[test]
 fn every_content_of_a_part_is_read() {
     assert_eq!(
-        part(json!({"text": ""})).content,
+        part(&json!({"text": ""})).content,
         PartContent::Text(String::new())
     );
     assert_eq!(
-        part(json!({"url": "https://example.com/a"})).content,
+        part(&json!({"url": "https://example.com/a"})).content,
         PartContent::Url("https://example.com/a".to_owned())
     );
     for data in [
@@ -92,9 +92,12 @@ fn every_content_of_a_part_is_read() {
         json!([1]),
         json!({"a": 9_007_199_254_740_993_i64}),
     ] {
-        assert_eq!(part(json!({"data": data})).content, PartContent::Data(data));
+        assert_eq!(
+            part(&json!({"data": data})).content,
+            PartContent::Data(data)
+        );
     }
-    let file = part(json!({"raw": "aGk=", "filename": "a.txt", "mediaType": "text/plain"}));
+    let file = part(&json!({"raw": "aGk=", "filename": "a.txt", "mediaType": "text/plain"}));
     assert_eq!(file.content, PartContent::Raw("hi".into()));
     assert_eq!(file.filename.as_deref(), Some("a.txt"));
     assert_eq!(file.media_type.as_deref(), Some("text/plain"));
@@ -103,11 +106,11 @@ fn every_content_of_a_part_is_read() {
 #[test]
 fn base64_is_read_in_both_alphabets_with_and_without_padding() {
     for raw in ["+/8=", "-_8=", "+/8", "-_8"] {
-        let content = part(json!({"raw": raw})).content;
+        let content = part(&json!({"raw": raw})).content;
         assert_eq!(content, PartContent::Raw(vec![0xfb, 0xff].into()), "{raw}");
     }
     assert_eq!(
-        part(json!({"raw": ""})).content,
+        part(&json!({"raw": ""})).content,
         PartContent::Raw(Vec::new().into())
     );
 }
@@ -136,7 +139,7 @@ fn proto_names_and_numbers_in_strings_are_read() {
 
 #[test]
 fn free_members_keep_their_snake_case_names() {
-    let command = decode_send(&send_with(json!({
+    let command = decode_send(&send_with(&json!({
         "metadata": {"task_id": "x", "n": null}, "parts": [{"data": {"media_type": null}}],
     })))
     .unwrap();
@@ -150,7 +153,7 @@ fn free_members_keep_their_snake_case_names() {
 
 #[test]
 fn unknown_members_and_nulls_are_passed_over() {
-    let mut request = send_with(json!({"kind": "message", "taskId": null, "extra": {"a": 1}}));
+    let mut request = send_with(&json!({"kind": "message", "taskId": null, "extra": {"a": 1}}));
     request["message"]["parts"][0]["kind"] = json!("text");
     request["configuration"] = Value::Null;
     request["future"] = json!(1);
@@ -215,7 +218,7 @@ fn a_faulty_message_is_refused_by_path() {
             "message.referenceTaskIds[1]",
         ),
     ] {
-        let refusal = decode_send(&send_with(message.clone())).unwrap_err();
+        let refusal = decode_send(&send_with(&message)).unwrap_err();
         assert_eq!(fields(refusal), [field], "{message}");
     }
 }
@@ -268,7 +271,7 @@ fn a_faulty_configuration_is_refused_by_path() {
             "configuration.taskPushNotificationConfig.authentication.scheme",
         ),
     ] {
-        let mut request = send_with(json!({}));
+        let mut request = send_with(&json!({}));
         request["configuration"] = configuration.clone();
         assert_eq!(
             fields(decode_send(&request).unwrap_err()),
@@ -300,7 +303,7 @@ fn all_faults_are_named_at_once() {
 
 #[test]
 fn a_hostile_request_gets_a_short_answer() {
-    let request = send_with(json!({"referenceTaskIds": vec![0; 10_000]}));
+    let request = send_with(&json!({"referenceTaskIds": vec![0; 10_000]}));
     assert_eq!(fields(decode_send(&request).unwrap_err()).len(), 32);
 }
 
