@@ -21,6 +21,8 @@ pub(crate) struct TurnFacts {
     pub(crate) caller: Caller,
     /// From 1; +1 a message of the client.
     pub(crate) turn: u32,
+    /// The client's id of the message that opened the turn.
+    pub(crate) message_id: String,
     /// Empty = any.
     pub(crate) accepted_output_modes: Vec<String>,
     /// The tasks the message refers to and the caller may read.
@@ -219,6 +221,13 @@ impl<'a> TaskContext<'a> {
     #[must_use]
     pub const fn turn(&self) -> u32 {
         self.facts.turn
+    }
+
+    /// The id of the message that opened this turn. The client made it, so it
+    /// may repeat; a generation without message ids has one of the server.
+    #[must_use]
+    pub fn message_id(&self) -> &str {
+        &self.facts.message_id
     }
 }
 

@@ -113,6 +113,7 @@ pub(super) fn facts() -> TurnFacts {
         context_id: ContextId::made_of(1),
         caller: caller(),
         turn: 1,
+        message_id: "m-1".to_owned(),
         accepted_output_modes: Vec::new(),
         references: Vec::<Task>::new(),
         unresolved_references: Vec::new(),

@@ -1,0 +1,200 @@
+//! The agent that conformance kits and client walks talk to.
+//!
+//! It has one skill that does what it is told: by the beginning of the
+//! message's id (the kits' way), or by a command in the text (the walks' way).
+//! It is for one's own machine and is in no deployed function.
+
+mod command;
+
+use crate::built;
+use a2a_lambda::prelude::*;
+use a2a_lambda::task::{Part, PartContent};
+use command::{Behaviour, Command};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The conformance agent. The kits wait `streaming_timeout` for a stream, so
+/// the task they subscribe to again works twice as long.
+#[must_use]
+pub fn agent(streaming_timeout: Duration) -> AgentDefinition {
+    let agent = Agent::builder("conformance")
+        .name("Conformance agent")
+        .description("Does what the conformance kits and client walks tell it.")
+        .version(env!("CARGO_PKG_VERSION"))
+        .skill(Conformance { streaming_timeout });
+    built(agent)
+}
+
+/// Does what it is told, by the message's id or its text.
+// It takes any type of part: one kit sends a made-up one and wants success.
+#[skill(
+    id = "conformance",
+    name = "Conformance",
+    tags = ["test"],
+    examples = ["echo hello", "wait 5", "chunks 10 100", "file 1000", "fail", "reject", "auth"],
+    input_modes = ["*/*"],
+    output_modes = ["text/plain", "application/json", "application/octet-stream"],
+)]
+#[derive(Debug)]
+struct Conformance {
+    streaming_timeout: Duration,
+}
+
+/// The bookmark of the one question.
+#[derive(Debug, Serialize, Deserialize)]
+struct Asked;
+
+impl SkillSlot for Asked {}
+
+type Ending = OnInputResult<(), Asked>;
+
+impl SkillHandler<Asked> for Conformance {
+    type Input = Content;
+    type Output = ();
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        content: Content,
+    ) -> AgentResult<OnRequestResult<(), Asked>> {
+        match Command::of(cx.message_id(), content.first_text()) {
+            Command::Kit(Behaviour::Message) => Ok(OnRequestResult::Message {
+                message: DIRECT.into(),
+            }),
+            command => self.obey(cx, command).await.map(Into::into),
+        }
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: Asked,
+        content: Content,
+    ) -> AgentResult<Ending> {
+        let command = Command::of(cx.message_id(), content.first_text());
+        self.obey(cx, command).await
+    }
+}
+
+/// What the message of a skill that makes no task says.
+const DIRECT: &str = "Direct message response";
+/// The name of every artifact that is no file.
+const RESULT: &str = "result";
+
+impl Conformance {
+    async fn obey(&self, cx: &mut TaskContext<'_>, command: Command<'_>) -> AgentResult<Ending> {
+        match command {
+            Command::Kit(behaviour) => self.behave(cx, behaviour).await,
+            Command::Echo(said) => deliver(Artifact::from_text(RESULT, format!("echo: {said}"))),
+            Command::Wait(time) => work_for(cx, time).await,
+            Command::Chunks { count, pause } => chunks(cx, count, pause).await,
+            Command::File(size) => deliver(file(size)),
+            Command::Fail => Err(AgentError::domain("FAILED_AS_TOLD", "failed as told")),
+            Command::Reject => rejected(),
+            Command::Auth => Ok(OnInputResult::AuthRequired {
+                message: "Who are you?".into(),
+                slot: Asked,
+                auth: AuthHint {
+                    auth_type: Some("api_key".to_owned()),
+                    service: Some("conformance".to_owned()),
+                },
+            }),
+            Command::Unknown => OnInputResult::ask("What should I do?", Asked),
+        }
+    }
+
+    /// What the kits expect of each kind of message id.
+    async fn behave(&self, cx: &mut TaskContext<'_>, behaviour: Behaviour) -> AgentResult<Ending> {
+        match behaviour {
+            Behaviour::Complete => say("Hello from TCK"),
+            // In a second turn the task is there, and the words end it.
+            Behaviour::Message => say(DIRECT),
+            Behaviour::Text(text) => deliver(Artifact::from_text(RESULT, text)),
+            Behaviour::File => deliver(text_file()),
+            Behaviour::FileUrl => deliver(text_file_elsewhere()),
+            Behaviour::Data => deliver(Artifact::from_json(
+                RESULT,
+                &serde_json::json!({ "key": "value", "count": 42 }),
+            )?),
+            Behaviour::Ask => OnInputResult::ask("What should I do?", Asked),
+            Behaviour::Reject => rejected(),
+            Behaviour::CompleteAtOnce => OnInputResult::done(()),
+            Behaviour::StreamText(text) => {
+                cx.send_intermediate_update("working").await?;
+                deliver(Artifact::from_text(RESULT, text))
+            }
+            Behaviour::StreamFile => {
+                cx.send_intermediate_update("working").await?;
+                deliver(text_file())
+            }
+            Behaviour::StreamChunks => {
+                cx.send_intermediate_update("working").await?;
+                let mut chunks = cx.artifact_chunks(RESULT);
+                chunks.push("chunk-1 ").await?;
+                chunks.finish_with("chunk-2").await?;
+                OnInputResult::done(())
+            }
+            Behaviour::OutliveStream => work_for(cx, self.streaming_timeout * 2).await,
+        }
+    }
+}
+
+fn say(text: &str) -> AgentResult<Ending> {
+    Ok(OnInputResult::Completed {
+        message: Some(text.into()),
+        output: (),
+        artifacts: Vec::new(),
+    })
+}
+
+fn deliver(artifact: Artifact) -> AgentResult<Ending> {
+    Ok(OnInputResult::Completed {
+        message: None,
+        output: (),
+        artifacts: vec![artifact],
+    })
+}
+
+fn rejected() -> AgentResult<Ending> {
+    Ok(OnInputResult::Rejected {
+        reason: "rejected".to_owned(),
+    })
+}
+
+async fn work_for(cx: &mut TaskContext<'_>, time: Duration) -> AgentResult<Ending> {
+    // Said so that the task is stored and can be canceled meanwhile.
+    cx.send_intermediate_update("working").await?;
+    tokio::time::sleep(time).await;
+    OnInputResult::done(())
+}
+
+async fn chunks(cx: &mut TaskContext<'_>, count: u32, pause: Duration) -> AgentResult<Ending> {
+    let mut writer = cx.artifact_chunks(RESULT);
+    for number in 1..count {
+        writer.push(format!("chunk-{number} ")).await?;
+        tokio::time::sleep(pause).await;
+    }
+    writer.finish_with(format!("chunk-{count} ")).await?;
+    OnInputResult::done(())
+}
+
+/// A file whose byte i is i mod 251: a length that no power of two hides.
+fn file(size: usize) -> Artifact {
+    let bytes: Vec<u8> = (0..=250).cycle().take(size).collect();
+    Artifact::from_file("file.bin", "application/octet-stream", bytes)
+}
+
+fn text_file() -> Artifact {
+    Artifact::from_file("output.txt", "text/plain", "Generated text content")
+}
+
+fn text_file_elsewhere() -> Artifact {
+    let part = Part {
+        filename: Some("output.txt".to_owned()),
+        media_type: Some("text/plain".to_owned()),
+        ..Part::new(PartContent::Url(
+            "https://example.com/output.txt".to_owned(),
+        ))
+    };
+    Artifact::from_parts("output.txt", vec![part])
+}

@@ -1,0 +1,206 @@
+//! Reading what the conformance agent is told.
+
+use std::time::Duration;
+
+/// The most seconds of `wait`.
+const MAX_WAIT: u64 = 24 * 3600;
+/// The most chunks.
+const MAX_CHUNKS: u32 = 100_000;
+/// The most milliseconds between two chunks.
+const MAX_PAUSE: u64 = 3_600_000;
+/// The most bytes of `file`.
+const MAX_FILE: usize = 64 * 1024 * 1024;
+
+/// What the agent is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Command<'a> {
+    /// By a kit's message id.
+    Kit(Behaviour),
+    /// `echo …`.
+    Echo(&'a str),
+    /// `wait N`: seconds.
+    Wait(Duration),
+    /// `chunks N [MS]`.
+    Chunks { count: u32, pause: Duration },
+    /// `file N`: bytes.
+    File(usize),
+    /// `fail`.
+    Fail,
+    /// `reject`.
+    Reject,
+    /// `auth`.
+    Auth,
+    /// Anything else.
+    Unknown,
+}
+
+/// What a kit expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Behaviour {
+    /// Completed, with words.
+    Complete,
+    /// A message and no task.
+    Message,
+    /// A text artifact.
+    Text(&'static str),
+    /// A file artifact, its bytes.
+    File,
+    /// A file artifact, its URL.
+    FileUrl,
+    /// A data artifact.
+    Data,
+    /// A question.
+    Ask,
+    /// Rejected.
+    Reject,
+    /// Completed, with nothing.
+    CompleteAtOnce,
+    /// Working, then a text artifact.
+    StreamText(&'static str),
+    /// Working, then a file artifact.
+    StreamFile,
+    /// Working, then a text artifact in two chunks.
+    StreamChunks,
+    /// Working for longer than the kit's stream stays open.
+    OutliveStream,
+}
+
+/// What each message id begins with. The longest that fits counts.
+const KITS: &[(&str, Behaviour)] = &[
+    ("tck-complete-task", Behaviour::Complete),
+    (
+        "tck-artifact-text",
+        Behaviour::Text("Generated text content"),
+    ),
+    ("tck-artifact-file-url", Behaviour::FileUrl),
+    ("tck-artifact-file", Behaviour::File),
+    ("tck-artifact-data", Behaviour::Data),
+    ("tck-message-response", Behaviour::Message),
+    ("tck-input-required", Behaviour::Ask),
+    ("tck-reject-task", Behaviour::Reject),
+    (
+        "tck-stream-001",
+        Behaviour::StreamText("Stream hello from TCK"),
+    ),
+    ("tck-stream-002", Behaviour::CompleteAtOnce),
+    (
+        "tck-stream-003",
+        Behaviour::StreamText("Stream task lifecycle"),
+    ),
+    (
+        "tck-stream-ordering-001",
+        Behaviour::StreamText("Ordered output"),
+    ),
+    (
+        "tck-stream-artifact-text",
+        Behaviour::StreamText("Streamed text content"),
+    ),
+    ("tck-stream-artifact-file", Behaviour::StreamFile),
+    ("tck-stream-artifact-chunked", Behaviour::StreamChunks),
+    ("test-resubscribe-message-id", Behaviour::OutliveStream),
+    ("tck-", Behaviour::StreamText("Done")),
+];
+
+impl<'a> Command<'a> {
+    /// The command in a message: by its id, by the first word of its text in
+    /// the kits' words, by its text.
+    pub(super) fn of(message_id: &str, text: Option<&'a str>) -> Self {
+        let text = text.unwrap_or_default().trim();
+        let first = text.split_whitespace().next().unwrap_or_default();
+        match behaviour(message_id).or_else(|| behaviour(first)) {
+            Some(behaviour) => Self::Kit(behaviour),
+            None => Self::in_words(text).unwrap_or(Self::Unknown),
+        }
+    }
+
+    fn in_words(text: &'a str) -> Option<Self> {
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let mut numbers = rest.split_whitespace();
+        let command = match word {
+            "echo" => return Some(Self::Echo(rest.trim_start())),
+            "wait" => Self::Wait(Duration::from_secs(up_to(numbers.next()?, MAX_WAIT)?)),
+            "chunks" => Self::Chunks {
+                count: up_to(numbers.next()?, MAX_CHUNKS).filter(|count| *count > 0)?,
+                pause: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
+            },
+            "file" => Self::File(up_to(numbers.next()?, MAX_FILE)?),
+            "fail" => Self::Fail,
+            "reject" => Self::Reject,
+            "auth" => Self::Auth,
+            _ => return None,
+        };
+        numbers.next().is_none().then_some(command)
+    }
+}
+
+fn behaviour(key: &str) -> Option<Behaviour> {
+    let fits = KITS.iter().filter(|(prefix, _)| key.starts_with(prefix));
+    let longest = fits.max_by_key(|(prefix, _)| prefix.len());
+    longest.map(|(_, behaviour)| *behaviour)
+}
+
+/// A number no larger than `max`.
+fn up_to<N: std::str::FromStr + PartialOrd>(text: &str, max: N) -> Option<N> {
+    text.parse().ok().filter(|number| *number <= max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Command<'_> {
+        Command::of("msg-1", Some(text))
+    }
+
+    #[test]
+    fn a_longer_beginning_of_an_id_wins_over_a_shorter_one() {
+        let by_id = |id| Command::of(id, Some("echo hi"));
+        assert_eq!(
+            by_id("tck-artifact-file-url-1"),
+            Command::Kit(Behaviour::FileUrl)
+        );
+        assert_eq!(by_id("tck-artifact-file-1"), Command::Kit(Behaviour::File));
+        assert_eq!(
+            by_id("tck-get-task-1"),
+            Command::Kit(Behaviour::StreamText("Done"))
+        );
+        assert_eq!(by_id("anything"), Command::Echo("hi"));
+    }
+
+    #[test]
+    fn a_kit_without_message_ids_says_it_in_the_first_word() {
+        assert_eq!(told("tck-reject-task now"), Command::Kit(Behaviour::Reject));
+        assert_eq!(told("now tck-reject-task"), Command::Unknown);
+    }
+
+    #[test]
+    fn commands_are_read_with_their_numbers() {
+        assert_eq!(told("echo  hello  you "), Command::Echo("hello  you"));
+        assert_eq!(told("wait 20"), Command::Wait(Duration::from_secs(20)));
+        let pause = Duration::from_millis(20);
+        assert_eq!(told("chunks 5 20"), Command::Chunks { count: 5, pause });
+        let pause = Duration::ZERO;
+        assert_eq!(told("chunks 5"), Command::Chunks { count: 5, pause });
+        assert_eq!(told("file 1000"), Command::File(1000));
+        assert_eq!(told("fail"), Command::Fail);
+    }
+
+    #[test]
+    fn what_is_no_command_is_unknown() {
+        for text in [
+            "",
+            "hello?",
+            "wait",
+            "wait long",
+            "wait -1",
+            "chunks 0",
+            "chunks 5 20 3",
+            "file 1e3",
+            "file 99999999999",
+            "failing",
+            "fail 1",
+        ] {
+            assert_eq!(told(text), Command::Unknown, "{text}");
+        }
+    }
+}

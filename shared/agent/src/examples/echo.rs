@@ -1,0 +1,15 @@
+//! A skill that only replies: no task is made.
+
+use a2a_lambda::prelude::*;
+
+/// Says back what you said.
+#[skill(
+    id = "echo",
+    name = "Echo",
+    tags = ["example", "text"],
+    examples = ["echo hello"],
+    input_modes = ["text/plain"],
+)]
+pub(crate) async fn echo(input: Content) -> AgentResult<Content> {
+    Ok(Content::from_text(input.text()?))
+}
