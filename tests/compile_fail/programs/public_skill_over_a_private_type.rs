@@ -1,0 +1,19 @@
+//! The struct made of a function has its visibility, and shows its types.
+//! replace: `pub struct Terms`
+//! with: `struct Terms`
+//! error: `E0446`
+
+use a2a_lambda::prelude::*;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Terms {
+    a: i64,
+}
+
+/// Doubles a number.
+#[skill(id = "double", tags = ["test"])]
+pub async fn double(terms: Terms) -> AgentResult<i64> {
+    Ok(terms.a * 2)
+}
