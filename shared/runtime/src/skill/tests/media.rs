@@ -1,0 +1,100 @@
+//! Which parts a skill takes and which a client can read.
+
+use crate::skill::media::{admits, check_accepted, check_input};
+use crate::skill::{SkillMetadata, is_media_type};
+use crate::task::{Part, PartContent, Refusal};
+use serde_json::json;
+
+#[test]
+fn a_media_type_is_a_type_and_a_subtype_or_a_range() {
+    for good in [
+        "text/plain",
+        "image/*",
+        "*/*",
+        "application/vnd.api+json",
+        "x/y-z_1",
+    ] {
+        assert!(is_media_type(good), "{good}");
+    }
+    for bad in [
+        "",
+        "text",
+        "text/",
+        "/plain",
+        "*/json",
+        "te*t/plain",
+        "text/pl*",
+        "**/*",
+        "*/**",
+        "text/plain/x",
+        "text/plain; charset=utf-8",
+        "text /plain",
+        "téxt/plain",
+    ] {
+        assert!(!is_media_type(bad), "{bad}");
+    }
+}
+
+fn takes(input_modes: &'static [&'static str]) -> SkillMetadata {
+    SkillMetadata {
+        input_modes,
+        output_modes: &["application/json", "image/*"],
+        ..SkillMetadata::new("skill", "d", &["t"])
+    }
+}
+
+fn typed(media_type: &str) -> Part {
+    Part {
+        media_type: Some(media_type.to_owned()),
+        ..Part::new(PartContent::Raw(Vec::new().into()))
+    }
+}
+
+#[test]
+fn every_part_must_be_of_a_type_the_skill_takes() {
+    let skill = takes(&["text/plain", "image/*"]);
+    for parts in [
+        vec![Part::text("a")],
+        vec![Part::text("a"), typed("IMAGE/png")],
+        vec![typed("image/jpeg; quality=1")],
+    ] {
+        assert!(admits(&skill, &parts), "{parts:?}");
+    }
+    for parts in [
+        vec![Part::data(json!(1))],
+        vec![Part::text("a"), Part::data(json!(1))],
+        vec![typed("imagery/png")],
+        vec![Part::new(PartContent::Raw(Vec::new().into()))],
+    ] {
+        assert!(!admits(&skill, &parts), "{parts:?}");
+        let refused = check_input(&skill, &parts);
+        let kind = matches!(refused, Err(Refusal::ContentTypeNotSupported { .. }));
+        assert!(kind, "{parts:?}");
+    }
+    assert!(admits(&takes(&["*/*"]), &[typed("a/b"), Part::text("")]));
+}
+
+#[test]
+fn a_client_must_be_able_to_read_something_the_skill_gives() {
+    let skill = takes(&["*/*"]);
+    let accepts = |modes: &[&str]| {
+        let modes: Vec<_> = modes.iter().map(|mode| (*mode).to_owned()).collect();
+        check_accepted(&skill, &modes)
+    };
+    for modes in [
+        &[][..],
+        &["*/*"],
+        &["text/plain", "Application/JSON; v=1"],
+        &["image/png"],
+        &["application/*"],
+    ] {
+        assert_eq!(accepts(modes), Ok(()), "{modes:?}");
+    }
+    let Err(Refusal::ContentTypeNotSupported { detail }) = accepts(&["text/*", "audio/mp3"]) else {
+        panic!("accepted");
+    };
+    assert_eq!(
+        detail,
+        "skill `skill` gives `application/json`, `image/*`, and none of them is accepted"
+    );
+}
