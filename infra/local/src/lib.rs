@@ -1,3 +1,10 @@
 //! The whole agent on one machine.
+//!
+//! DynamoDB and S3 are served in process on loopback and reached through the
+//! ordinary AWS SDKs, so the code that runs here is the code that runs on AWS.
+//! [`server`] routes each request to the same edge as API Gateway would.
 
+pub mod cli;
+pub mod config;
 pub mod embedded;
+pub mod server;

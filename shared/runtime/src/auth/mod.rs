@@ -2,7 +2,11 @@
 //!
 //! Nothing here reads a tenant from a body or a path.
 
-use crate::task::Owner;
+mod dev;
+mod gateway;
+
+use crate::task::{Owner, Refusal};
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// The authenticated caller of one request.
@@ -14,4 +18,42 @@ pub struct Caller {
     pub tier: String,
     /// Granted scopes.
     pub scopes: BTreeSet<String>,
+}
+
+/// Where identities come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMode {
+    /// From the authorizer in front of the function. The only mode of a
+    /// deployed function.
+    Gateway,
+    /// From a made-up bearer token, on one's own machine; without one the
+    /// caller is the tenant `local`.
+    Dev,
+}
+
+/// What the edge knows about the sender of a request.
+#[derive(Debug, Clone, Default)]
+pub struct Identity {
+    /// The context which the gateway's authorizer attached.
+    pub authorizer: Option<Map<String, Value>>,
+    /// The `Authorization` header.
+    pub authorization: Option<String>,
+}
+
+/// The tier of a caller whose credentials name none.
+const DEFAULT_TIER: &str = "default";
+
+impl AuthMode {
+    /// The caller, or why there is none.
+    ///
+    /// # Errors
+    /// [`Refusal::Unauthenticated`] when the identity names no tenant and
+    /// subject in the form of this mode. There is no default when deployed.
+    pub fn caller(self, identity: &Identity) -> Result<Caller, Refusal> {
+        let found = match self {
+            Self::Gateway => identity.authorizer.as_ref().and_then(gateway::caller),
+            Self::Dev => dev::caller(identity.authorization.as_deref()),
+        };
+        found.ok_or(Refusal::Unauthenticated)
+    }
 }

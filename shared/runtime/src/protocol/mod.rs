@@ -39,6 +39,7 @@ pub use card::{
 pub use error::ErrorRow;
 pub use jsonrpc::RpcId;
 pub use method::Operation;
+pub use rest::{Site, site};
 pub use stream::StreamEncoder;
 
 use crate::task::Generation;

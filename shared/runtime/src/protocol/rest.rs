@@ -12,6 +12,36 @@ pub(super) enum Route {
     Operation(Target),
 }
 
+/// What a method and path lead to, for whoever has to pick a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Site {
+    /// JSON-RPC: the operation stands in the body.
+    JsonRpc,
+    /// An operation.
+    Operation {
+        /// Which.
+        operation: Operation,
+        /// Whether the path names the task (`/tasks/{id}:cancel`), and not only
+        /// the method (`/tasks/cancel`).
+        below_task: bool,
+    },
+    /// Nothing is there.
+    Nowhere,
+}
+
+/// What a method and raw path lead to.
+#[must_use]
+pub fn site(method: &str, path: &str) -> Site {
+    match route(method, path) {
+        None => Site::Nowhere,
+        Some(Route::JsonRpc) => Site::JsonRpc,
+        Some(Route::Operation(target)) => Site::Operation {
+            operation: target.operation,
+            below_task: target.id.is_some(),
+        },
+    }
+}
+
 /// An operation named by a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {

@@ -445,6 +445,12 @@ impl TaskRecord {
         self.status.state
     }
 
+    /// Drops the event log of a task whose whole life is one write: nobody can
+    /// have seen an event of it.
+    pub(crate) fn forget_log(&mut self) {
+        self.log.clear();
+    }
+
     /// Puts back the status read from a store.
     pub(crate) fn restore_status(&mut self, status: Status) {
         self.status = status;

@@ -1,0 +1,230 @@
+//! The command line, and the settings that follow from it.
+
+use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
+use clap::{Parser, Subcommand, ValueEnum};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// Runs the whole agent on this machine: no AWS account, nothing to install.
+///
+/// DynamoDB and S3 are served in process; tasks and artifacts are kept in the
+/// data folder, so a restart goes on where the last run ended.
+#[derive(Debug, Parser)]
+#[command(name = "a2a-local", version)]
+pub struct Cli {
+    /// Something else than serving the agent.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// How to serve it.
+    #[command(flatten)]
+    pub serve: Serve,
+}
+
+/// What the program can do beside serving the agent.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serves DynamoDB and S3 only, for functions that run elsewhere on this
+    /// machine (`cargo lambda watch`); prints the settings they need.
+    Aws {
+        /// Where tables and objects are kept.
+        #[arg(long, value_name = "DIR", default_value = ".a2a")]
+        data: PathBuf,
+        /// Keep nothing after the end.
+        #[arg(long, conflicts_with = "data")]
+        memory: bool,
+    },
+}
+
+/// The options of serving.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Serve {
+    /// The port; 0 takes a free one, which is printed.
+    #[arg(long, default_value_t = 8080)]
+    pub port: u16,
+    /// The address to listen on. Beyond loopback only with --insecure-dev,
+    /// since anybody who reaches it can name any tenant.
+    #[arg(long, value_name = "ADDR")]
+    pub bind: Option<IpAddr>,
+    /// Where tasks and artifacts are kept.
+    #[arg(long, value_name = "DIR", default_value = ".a2a")]
+    pub data: PathBuf,
+    /// Keep nothing after the end.
+    #[arg(long, conflicts_with = "data")]
+    pub memory: bool,
+    /// Which agent to serve.
+    #[arg(long, value_enum, default_value_t = AgentName::Reference)]
+    pub agent: AgentName,
+    /// Which members the agent card has: `union` for clients of every protocol
+    /// generation, `v1` for those of 1.0 only.
+    #[arg(long, value_enum)]
+    pub card: Option<Card>,
+    /// Use this AWS emulator instead of the embedded one.
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// Allow development identities beyond loopback.
+    #[arg(long)]
+    pub insecure_dev: bool,
+}
+
+/// The agents that can be served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AgentName {
+    /// The skills of `shared/agent`.
+    Reference,
+    /// The agent the conformance kits and client walks talk to.
+    Conformance,
+}
+
+/// The forms of the card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Card {
+    /// For every generation.
+    Union,
+    /// For 1.0.
+    V1,
+}
+
+/// A start that cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The address is reachable from elsewhere.
+    #[error(
+        "refusing to listen on {0}: development identities let anybody who reaches it name any \
+         tenant; pass --insecure-dev to do it anyway"
+    )]
+    Exposed(IpAddr),
+    /// `A2A_BIND` is no address.
+    #[error("setting `A2A_BIND` is `{0}`: an IP address")]
+    Bind(String),
+    /// The data folder cannot be used.
+    #[error("failed to use the data folder `{path}`: {source}")]
+    Data {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Settings of the command line and the data folder, then the environment.
+struct Local(BTreeMap<&'static str, String>);
+
+impl Source for Local {
+    fn get(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned().or_else(|| Environment.get(name))
+    }
+}
+
+impl Serve {
+    /// The address to listen on.
+    ///
+    /// # Errors
+    /// [`ConfigError::Exposed`] for one beyond loopback without consent.
+    pub fn address(&self) -> Result<IpAddr, ConfigError> {
+        let address = match (self.bind, Environment.get("A2A_BIND")) {
+            (Some(address), _) => address,
+            (None, Some(text)) => text.parse().map_err(|_| ConfigError::Bind(text))?,
+            (None, None) => IpAddr::from([127, 0, 0, 1]),
+        };
+        if address.is_loopback() || self.insecure_dev {
+            Ok(address)
+        } else {
+            Err(ConfigError::Exposed(address))
+        }
+    }
+
+    /// The settings of an agent that is reached at `public_url`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for a setting that cannot be used, or a data folder that
+    /// cannot hold the secret.
+    pub fn settings(&self, public_url: &str) -> Result<Settings, ConfigError> {
+        let mut local = BTreeMap::from([("A2A_AUTH", "dev".to_owned())]);
+        if let Some(card) = self.card {
+            let style = match card {
+                Card::Union => "union",
+                Card::V1 => "v1",
+            };
+            local.insert("A2A_CARD", style.to_owned());
+        }
+        if Environment.get("A2A_PUBLIC_URL").is_none() {
+            local.insert("A2A_PUBLIC_URL", public_url.to_owned());
+        }
+        if let Some(data) = self.folder()
+            && Environment.get("A2A_SECRET_KEY").is_none()
+        {
+            local.insert("A2A_SECRET_KEY", secret(data)?);
+        }
+        Ok(Settings::read(&Local(local))?)
+    }
+
+    /// The data folder, unless nothing is kept.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        (!self.memory).then_some(self.data.as_path())
+    }
+}
+
+/// The secret of this data folder, made at its first use.
+fn secret(folder: &Path) -> Result<String, ConfigError> {
+    let failed = |source| ConfigError::Data { path: folder.to_owned(), source };
+    let path = folder.join("secret.key");
+    match fs::read_to_string(&path) {
+        Ok(secret) => return Ok(secret),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    fs::create_dir_all(folder).map_err(failed)?;
+    let secret = fresh_secret();
+    write_private(&path, &secret).map_err(failed)?;
+    Ok(secret)
+}
+
+fn fresh_secret() -> String {
+    use a2a_lambda::engine::{Ids as _, RandomIds};
+    format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next())
+}
+
+/// Writes a file that only its owner can read.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    use std::io::Write as _;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serve(args: &[&str]) -> Serve {
+        let args = [&["a2a-local"], args].concat();
+        Cli::try_parse_from(args).unwrap().serve
+    }
+
+    #[test]
+    fn development_identities_stay_on_this_machine_unless_told_otherwise() {
+        assert!(serve(&[]).address().unwrap().is_loopback());
+        assert!(serve(&["--bind", "::1"]).address().is_ok());
+        let exposed = serve(&["--bind", "0.0.0.0"]).address().unwrap_err();
+        assert!(exposed.to_string().contains("--insecure-dev"), "{exposed}");
+        assert!(serve(&["--bind", "0.0.0.0", "--insecure-dev"]).address().is_ok());
+    }
+
+    #[test]
+    fn memory_and_a_data_folder_exclude_each_other() {
+        assert!(Cli::try_parse_from(["a2a-local", "--memory", "--data", "x"]).is_err());
+    }
+}

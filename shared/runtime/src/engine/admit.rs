@@ -1,0 +1,387 @@
+//! What a message asks for, decided before anything is written: the task it
+//! opens or continues, the skill, the decoded input.
+
+use super::run::Work;
+use super::{Engine, EngineError};
+use crate::auth::Caller;
+use crate::skill::route::{self, RouteRequest, Routed};
+use crate::skill::{AgentError, Content, TurnFacts};
+use crate::skill::{AnySkill, Call};
+use crate::task::{
+    Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand,
+    SkillId, Task, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+};
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+
+/// At most this many referenced tasks are loaded.
+const REFERENCES: usize = 16;
+
+/// What a message leads to.
+pub(super) enum Admission {
+    /// A turn.
+    Work(Box<Work>),
+    /// 0.1: the message is the one the task was made for; no turn.
+    Replay(Box<TaskRecord>),
+}
+
+/// The task a message is for.
+enum Target {
+    New(Box<TaskRecord>),
+    Known(Box<TaskRecord>),
+}
+
+impl Engine {
+    /// Loads, routes and decodes; refuses before anything is written.
+    pub(super) async fn admit(
+        &self,
+        caller: &Caller,
+        mut command: SendCommand,
+        deadline: Option<Timestamp>,
+    ) -> Result<Admission, EngineError> {
+        if command.push.is_some() {
+            return Err(Refusal::PushNotSupported.into());
+        }
+        if command.message.id.is_empty() {
+            command.message.id = format!("msg-{:032x}", self.ids.next());
+        }
+        let target = self.target(caller, &command).await?;
+        let lease_until = self.lease_until(deadline);
+        let work = match target {
+            Target::New(record) => self.begin(caller, *record, command, lease_until).await?,
+            Target::Known(record) if record.state().is_interrupted() => {
+                self.resume(caller, *record, command, lease_until).await?
+            }
+            Target::Known(record) if is_repeat(&record, &command) => {
+                return Ok(Admission::Replay(record));
+            }
+            Target::Known(record) => return Err(closed(record.state()).into()),
+        };
+        Ok(Admission::Work(Box::new(Work { deadline, ..work })))
+    }
+
+    /// The task a message names, or the one it will open.
+    async fn target(&self, caller: &Caller, command: &SendCommand) -> Result<Target, EngineError> {
+        let now = self.reader.clock.now();
+        if let Some(id) = &command.message.task_id {
+            let record = self.reader.load(caller, id).await?;
+            let other = command
+                .message
+                .context_id
+                .as_ref()
+                .is_some_and(|c| *c != record.context_id);
+            if other {
+                return Err(Refusal::invalid(
+                    "message.contextId",
+                    "the task belongs to another context",
+                )
+                .into());
+            }
+            return Ok(Target::Known(Box::new(record)));
+        }
+        if let Some(id) = &command.client_task_id {
+            if let Some(record) = self.tasks.load(&caller.owner, id, now).await? {
+                return Ok(Target::Known(Box::new(record)));
+            }
+            // The form of our own ids is not free for clients to use.
+            if id.is_server_made() {
+                return Err(Refusal::TaskNotFound.into());
+            }
+        }
+        Ok(Target::New(Box::new(
+            self.new_record(caller, command, now).await?,
+        )))
+    }
+
+    async fn new_record(
+        &self,
+        caller: &Caller,
+        command: &SendCommand,
+        now: Timestamp,
+    ) -> Result<TaskRecord, EngineError> {
+        let number = self.ids.next();
+        let context_id = match &command.message.context_id {
+            Some(id) => self.known_context(caller, id, now).await?,
+            None => ContextId::made_of(number),
+        };
+        Ok(TaskRecord::create(NewTask {
+            id: command
+                .client_task_id
+                .clone()
+                .unwrap_or_else(|| TaskId::made_of(number)),
+            owner: caller.owner.clone(),
+            context_id,
+            generation: command.generation,
+            incarnation: WriteId::made_of(self.ids.next()),
+            metadata: command.metadata.clone(),
+            created_at: now,
+        }))
+    }
+
+    /// A client may make a context; one of ours has to exist: its thread, or
+    /// the task it was made for.
+    async fn known_context(
+        &self,
+        caller: &Caller,
+        id: &ContextId,
+        now: Timestamp,
+    ) -> Result<ContextId, EngineError> {
+        if let Some(thread) = self.threads.load_thread(&caller.owner, id).await? {
+            if thread.expires_at <= now {
+                return Err(Refusal::ContextExpired.into());
+            }
+            return Ok(id.clone());
+        }
+        if let Some(first) = id.first_task()
+            && !self.opened_by(caller, id, &first, now).await?
+        {
+            return Err(Refusal::ContextExpired.into());
+        }
+        Ok(id.clone())
+    }
+
+    async fn opened_by(
+        &self,
+        caller: &Caller,
+        id: &ContextId,
+        first: &TaskId,
+        now: Timestamp,
+    ) -> Result<bool, EngineError> {
+        let record = self.tasks.load(&caller.owner, first, now).await?;
+        Ok(record.is_some_and(|record| record.context_id == *id))
+    }
+
+    /// The first turn of a new task.
+    async fn begin(
+        &self,
+        caller: &Caller,
+        record: TaskRecord,
+        command: SendCommand,
+        lease_until: Timestamp,
+    ) -> Result<Work, EngineError> {
+        let routed = route::route(
+            &self.agent,
+            &RouteRequest {
+                pinned: None,
+                message: &command.message,
+                request_metadata: &command.metadata,
+            },
+        )?;
+        let facts = self.facts(caller, &record, &command).await?;
+        let message = placed(command.message, &record);
+        let mut opening = vec![Change::Accept { message }];
+        let (skill, call) = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
+        opening.push(Change::Start { lease_until });
+        let force = command.client_task_id.is_some();
+        Ok(Work {
+            record,
+            opening,
+            force,
+            skill,
+            call,
+            facts,
+            deadline: None,
+        })
+    }
+
+    /// The next turn of a task that asked.
+    async fn resume(
+        &self,
+        caller: &Caller,
+        record: TaskRecord,
+        command: SendCommand,
+        lease_until: Timestamp,
+    ) -> Result<Work, EngineError> {
+        let mut facts = self.facts(caller, &record, &command).await?;
+        facts.turn = record.turn + 1;
+        let secret = record.state() == TaskState::AuthRequired;
+        let message = placed(command.message.clone(), &record);
+        let mut opening = vec![Change::Resume {
+            message,
+            secret,
+            lease_until,
+        }];
+        let (skill, call) = match &record.skill {
+            Some(id) => self.pinned(id, &record, &command)?,
+            None => {
+                let slot = record.saved.slot.as_ref();
+                let original = first_request(&record);
+                let routed = route::route_answer(
+                    &self.agent,
+                    slot,
+                    original,
+                    &command.message,
+                    &command.metadata,
+                )?;
+                self.chosen(routed, &command.accepted_output_modes, &mut opening)?
+            }
+        };
+        Ok(Work {
+            record,
+            opening,
+            force: true,
+            skill,
+            call,
+            facts,
+            deadline: None,
+        })
+    }
+
+    /// The skill that asked, with the answer.
+    fn pinned(
+        &self,
+        id: &SkillId,
+        record: &TaskRecord,
+        command: &SendCommand,
+    ) -> Result<(Arc<dyn AnySkill>, Call), EngineError> {
+        let routed = route::route(
+            &self.agent,
+            &RouteRequest {
+                pinned: Some(id),
+                message: &command.message,
+                request_metadata: &command.metadata,
+            },
+        )?;
+        let (Routed::Skill { content, .. }, Some(skill)) = (routed, self.agent.skill(id)) else {
+            return Err(EngineError::broken(format!(
+                "task pinned to unknown skill `{id}`"
+            )));
+        };
+        let slot = record.saved.slot.clone().unwrap_or(SavedSlot {
+            version: 0,
+            value: serde_json::Value::Null,
+        });
+        Ok((Arc::clone(skill), Call::Input(slot, content)))
+    }
+
+    /// The skill the router chose with its decoded input, or the question that
+    /// the router asks.
+    fn chosen(
+        &self,
+        routed: Routed,
+        accepted_output_modes: &[String],
+        opening: &mut Vec<Change>,
+    ) -> Result<(Arc<dyn AnySkill>, Call), EngineError> {
+        match routed {
+            Routed::Skill { id, content, .. } => {
+                let skill = self.agent.skill(&id).ok_or_else(|| {
+                    EngineError::broken(format!("routed to unknown skill `{id}`"))
+                })?;
+                route::check_output_modes(skill.metadata(), accepted_output_modes)?;
+                let input = skill.decode(&content).map_err(|error| unreadable(&error))?;
+                opening.push(Change::Pin(id));
+                Ok((Arc::clone(skill), Call::Request(input)))
+            }
+            Routed::Ask {
+                candidates,
+                question,
+            } => route::which_skill(candidates, question),
+        }
+    }
+
+    /// What the turn's context tells its skill.
+    async fn facts(
+        &self,
+        caller: &Caller,
+        record: &TaskRecord,
+        command: &SendCommand,
+    ) -> Result<TurnFacts, EngineError> {
+        let mut facts = TurnFacts::of(record, caller);
+        facts
+            .accepted_output_modes
+            .clone_from(&command.accepted_output_modes);
+        facts.model.clone_from(&self.model);
+        for named in command.message.reference_task_ids.iter().take(REFERENCES) {
+            match self.reference(caller, named).await? {
+                Some(task) => facts.references.push(task),
+                None => facts.unresolved_references.push(named.clone()),
+            }
+        }
+        Ok(facts)
+    }
+
+    /// A task the message refers to, if the caller may read it.
+    async fn reference(&self, caller: &Caller, named: &str) -> Result<Option<Task>, EngineError> {
+        let Ok(id) = TaskId::parse(named) else {
+            return Ok(None);
+        };
+        let now = self.reader.clock.now();
+        let Some(record) = self.tasks.load(&caller.owner, &id, now).await? else {
+            return Ok(None);
+        };
+        Ok(Some(self.reader.answer(&record, usize::MAX).await?))
+    }
+}
+
+/// The message as it stands in its task.
+fn placed(mut message: Message, record: &TaskRecord) -> Message {
+    message.task_id = Some(record.id.clone());
+    message.context_id = Some(record.context_id.clone());
+    message
+}
+
+/// An input that does not fit its skill; the text names the place inside it.
+fn unreadable(error: &AgentError) -> Refusal {
+    let pointer = error
+        .details()
+        .get("pointer")
+        .and_then(serde_json::Value::as_str);
+    let place = pointer.unwrap_or_default().replace('/', ".");
+    Refusal::invalid(format!("message.parts{place}"), error.text())
+}
+
+/// The request that opened a task.
+fn first_request(record: &TaskRecord) -> Content {
+    let first = record
+        .history
+        .iter()
+        .find(|message| message.role == Role::User);
+    first
+        .map(|message| Content::from_parts(message.parts.clone()))
+        .unwrap_or_default()
+}
+
+/// Why a task that does not ask takes no message.
+const fn closed(state: TaskState) -> Refusal {
+    if state.is_terminal() {
+        Refusal::TaskFinished { state }
+    } else {
+        Refusal::TaskBusy
+    }
+}
+
+/// 0.1 has no message ids: a client that sends the same content under its own
+/// task id again is retrying.
+fn is_repeat(record: &TaskRecord, command: &SendCommand) -> bool {
+    let last = record
+        .history
+        .iter()
+        .rev()
+        .find(|message| message.role == Role::User);
+    command.client_task_id.is_some()
+        && last.is_some_and(|said| content_hash(said) == content_hash(&command.message))
+}
+
+/// A hash of what was said, the same for bytes kept elsewhere.
+fn content_hash(message: &Message) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    let mut feed = |kind: &str, bytes: &[u8]| {
+        hash.update(kind.as_bytes());
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    };
+    for part in &message.parts {
+        match &part.content {
+            PartContent::Text(text) => feed("text", text.as_bytes()),
+            PartContent::Raw(bytes) => feed("raw", hex::encode(Sha256::digest(bytes)).as_bytes()),
+            PartContent::Stored(blob) => feed("raw", blob.sha256.as_bytes()),
+            PartContent::Url(url) => feed("url", url.as_bytes()),
+            PartContent::Data(value) => feed("data", value.to_string().as_bytes()),
+        }
+        feed(
+            "name",
+            part.filename.as_deref().unwrap_or_default().as_bytes(),
+        );
+    }
+    hash.finalize().to_vec()
+}

@@ -1,0 +1,137 @@
+//! The only writer of tasks.
+//!
+//! A commit is one conditional write. It names itself by a write id, so that a
+//! write whose answer was lost is recognised and neither lost nor done twice
+//! (guarantees: an ambiguous store answer is never reported unchecked).
+
+use super::{Engine, EngineError};
+use crate::store::{Committed, Expect, StoreError, TaskWrite, ThreadWrite};
+use crate::task::{Change, TaskRecord, Timestamp, WriteId};
+use std::time::Duration;
+
+/// How often a lost race is decided again before the engine gives up.
+const ROUNDS: usize = 8;
+/// Waits before the same write is tried again after the store was away.
+const BACK_OFF: [Duration; 3] = [
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_millis(800),
+];
+
+/// What a commit does when another write came between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Race {
+    /// The caller owns the running turn: while the epoch is its own and the
+    /// task open, the changes are applied to the fresh record.
+    Reapply,
+    /// The caller decides again.
+    Decide,
+}
+
+/// What became of a commit.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It is stored; this is the record now.
+    Stored(TaskRecord),
+    /// Somebody else decided: the task was canceled, taken over or ended. The
+    /// record as it stands, or none.
+    Lost(Option<TaskRecord>),
+    /// The thread has moved on; nothing was written.
+    ThreadMoved,
+}
+
+impl Engine {
+    /// Stores `changes` on top of `base`, durably, before anyone sees them.
+    ///
+    /// A task that is not stored yet (version 0) is created. `race` says what
+    /// happens when another write came between.
+    ///
+    /// # Errors
+    /// When the store is away, or when `base` does not accept the changes.
+    pub(super) async fn commit(
+        &self,
+        mut base: TaskRecord,
+        mut changes: Vec<Change>,
+        thread: Option<ThreadWrite>,
+        race: Race,
+    ) -> Result<Outcome, EngineError> {
+        let epoch = base.epoch;
+        let write = self.write_id(&base);
+        self.store_blobs(&base, &mut changes).await?;
+        for _ in 0..ROUNDS {
+            let now = self.reader.clock.now();
+            let expires_at = now.plus(self.reader.policy.task_ttl);
+            let mut next = base
+                .next(changes.clone(), write.clone(), now, expires_at)
+                .map_err(|e| EngineError::broken(e.to_string()))?;
+            if base.version == 0 && next.state().is_terminal() {
+                next.forget_log();
+            }
+            let expect = expectation(&base);
+            let write = TaskWrite {
+                record: next,
+                expect,
+                thread: thread.clone(),
+                now,
+            };
+            match self.put(&write).await? {
+                Committed::Done => return Ok(Outcome::Stored(write.record)),
+                Committed::ThreadConflict => return Ok(Outcome::ThreadMoved),
+                Committed::Conflict(Some(current))
+                    if race == Race::Reapply && current.epoch == epoch && open(&current) =>
+                {
+                    base = *current;
+                }
+                Committed::Conflict(current) => return Ok(Outcome::Lost(current.map(|c| *c))),
+            }
+        }
+        Err(StoreError::Unavailable("lost too many races".to_owned()).into())
+    }
+
+    /// Tries the same write again while the store is away: the write id makes
+    /// a second apply impossible.
+    async fn put(&self, write: &TaskWrite) -> Result<Committed, EngineError> {
+        for wait in BACK_OFF {
+            match self.tasks.commit(write).await {
+                Err(StoreError::Unavailable(_)) => {
+                    let clock = &self.reader.clock;
+                    clock.sleep_until(clock.now().plus(wait)).await;
+                }
+                decided => return Ok(decided?),
+            }
+        }
+        Ok(self.tasks.commit(write).await?)
+    }
+
+    /// The create's write id is the task's incarnation.
+    fn write_id(&self, base: &TaskRecord) -> WriteId {
+        if base.version == 0 {
+            base.incarnation.clone()
+        } else {
+            WriteId::made_of(self.ids.next())
+        }
+    }
+
+    /// Until when a turn that starts now may not be taken over.
+    pub(super) fn lease_until(&self, deadline: Option<Timestamp>) -> Timestamp {
+        let lease = self.reader.clock.now().plus(self.reader.policy.lease);
+        // INVARIANT: a lease never outlives the invocation by more than the
+        // slack, so that a turn the platform killed is taken over soon.
+        deadline.map_or(lease, |end| lease.min(end.plus(Duration::from_secs(5))))
+    }
+}
+
+fn expectation(base: &TaskRecord) -> Expect {
+    if base.version == 0 {
+        Expect::Absent
+    } else {
+        Expect::Version {
+            version: base.version,
+            epoch: base.epoch,
+        }
+    }
+}
+
+fn open(record: &TaskRecord) -> bool {
+    !record.state().is_at_rest()
+}

@@ -1,0 +1,75 @@
+//! `GetTask`, and how a record becomes an answer.
+
+use super::sink::Sink;
+use super::{EngineError, Reader};
+use crate::auth::Caller;
+use crate::task::{Event, GetQuery, LoggedEvent, Refusal, Task, TaskId, TaskRecord};
+
+impl Reader {
+    /// The task as it stands.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskNotFound`] if it is absent, expired or another's.
+    pub async fn get(&self, caller: &Caller, query: &GetQuery) -> Result<Task, EngineError> {
+        let record = self.load(caller, &query.id).await?;
+        self.answer(&record, query.history_length).await
+    }
+
+    /// The stored task; foreign looks absent.
+    pub(super) async fn load(
+        &self,
+        caller: &Caller,
+        id: &TaskId,
+    ) -> Result<TaskRecord, EngineError> {
+        let found = self.tasks.load(&caller.owner, id, self.clock.now()).await?;
+        Ok(found.ok_or(Refusal::TaskNotFound)?)
+    }
+
+    /// What a client sees of a record.
+    pub(super) async fn answer(
+        &self,
+        record: &TaskRecord,
+        history_length: usize,
+    ) -> Result<Task, EngineError> {
+        let mut task = record.view(history_length, true);
+        self.fill(&mut task).await?;
+        Ok(task)
+    }
+
+    /// Shows a stream what it has not seen of a stored record: the task if it
+    /// has seen nothing, else the events that followed.
+    pub(super) async fn show(
+        &self,
+        record: &TaskRecord,
+        sink: &mut Sink,
+    ) -> Result<(), EngineError> {
+        if !sink.is_stream() {
+            return Ok(());
+        }
+        let Some(shown) = sink.shown() else {
+            let task = self.answer(record, sink.history_length()).await?;
+            sink.task(task, record.last_seq);
+            return Ok(());
+        };
+        let events: Vec<LoggedEvent> = record.events_after(shown).cloned().collect();
+        for mut event in events {
+            self.fill_event(&mut event.event).await?;
+            sink.event(record, event);
+        }
+        Ok(())
+    }
+
+    async fn fill_event(&self, event: &mut Event) -> Result<(), EngineError> {
+        let parts = match event {
+            Event::Artifact(update) => update.artifact.parts.iter_mut(),
+            Event::Status(update) => match &mut update.status.message {
+                Some(message) => message.parts.iter_mut(),
+                None => return Ok(()),
+            },
+        };
+        for part in parts {
+            self.fill_part(part).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! The changes of a running turn on their way into the store, and out to its
+//! stream.
+//!
+//! Changes are grouped: what arrives while a write is in flight, and a little
+//! longer, goes into the next one. Events are batched and never merged, and
+//! each is shown after its commit.
+
+use super::commit::{Outcome as Write, Race};
+use super::sink::Sink;
+use super::turn::Ask;
+use super::{Engine, EngineError};
+use crate::skill::host::Emission;
+use crate::skill::{Artifact as Made, Content};
+use crate::task::{ArtifactUpdate, Change, Message, Metadata, PartContent, TaskRecord, Timestamp};
+use std::collections::BTreeMap;
+use tokio::sync::oneshot;
+
+/// A group is written at once when it holds this many changes …
+const MAX_CHANGES: usize = 64;
+/// … or this many bytes; then the skill waits.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// The turn's pen.
+pub(super) struct Journal<'e> {
+    pub(super) engine: &'e Engine,
+    /// The task as last stored.
+    pub(super) record: TaskRecord,
+    /// Whether the skill makes tasks at all.
+    pub(super) makes_task: bool,
+    /// The record that another writer left, when the turn lost its task.
+    pub(super) lost: Option<TaskRecord>,
+    pending: Vec<Change>,
+    bytes: usize,
+    emitted: bool,
+    waiters: Vec<oneshot::Sender<()>>,
+    in_flight: Vec<oneshot::Sender<()>>,
+    artifact_ids: BTreeMap<String, String>,
+    last_group: Option<Timestamp>,
+}
+
+impl<'e> Journal<'e> {
+    pub(super) fn new(
+        engine: &'e Engine,
+        record: TaskRecord,
+        opening: Vec<Change>,
+        makes_task: bool,
+    ) -> Self {
+        let named = record.artifacts.iter();
+        let artifact_ids = named
+            .filter_map(|a| Some((a.name.clone()?, a.id.clone())))
+            .collect();
+        Self {
+            engine,
+            record,
+            makes_task,
+            lost: None,
+            pending: opening,
+            bytes: 0,
+            emitted: false,
+            waiters: Vec::new(),
+            in_flight: Vec::new(),
+            artifact_ids,
+            last_group: None,
+        }
+    }
+
+    /// Stores what opens the turn, before anything else; `false` if another
+    /// writer was faster.
+    pub(super) async fn open(&mut self, sink: &mut Sink) -> Result<bool, EngineError> {
+        let (base, changes) = self.take();
+        let written = self
+            .engine
+            .commit(base, changes, None, Race::Decide)
+            .await?;
+        self.last_group = None;
+        self.stored(written, sink).await
+    }
+
+    /// Whether no task was made: nothing stored, nothing shown.
+    pub(super) const fn untouched(&self) -> bool {
+        self.record.version == 0 && !self.emitted
+    }
+
+    /// Whether the next write should start now.
+    pub(super) fn due(&self) -> bool {
+        let now = self.engine.reader.clock.now();
+        self.wakes_at().is_some_and(|at| at <= now)
+    }
+
+    /// When the next write is due; `None` while there is nothing to write.
+    ///
+    /// The first write of a short send waits while the skill runs: the finished
+    /// task is then one write. An event, a value to keep or the timer forces it.
+    pub(super) fn wakes_at(&self) -> Option<Timestamp> {
+        let policy = &self.engine.reader.policy;
+        if self.pending.is_empty() {
+            return None;
+        }
+        if self.full() || !self.waiters.is_empty() {
+            return Some(Timestamp::default());
+        }
+        if self.record.version > 0 {
+            return Some(
+                self.last_group
+                    .map_or(Timestamp::default(), |at| at.plus(policy.flush_interval)),
+            );
+        }
+        if self.emitted {
+            return Some(Timestamp::default());
+        }
+        self.makes_task
+            .then(|| self.record.created_at.plus(policy.deferral))
+    }
+
+    /// Whether the skill has to wait for a write.
+    pub(super) const fn full(&self) -> bool {
+        self.pending.len() >= MAX_CHANGES || self.bytes >= MAX_BYTES
+    }
+
+    /// The next group.
+    pub(super) fn take(&mut self) -> (TaskRecord, Vec<Change>) {
+        self.bytes = 0;
+        self.in_flight = std::mem::take(&mut self.waiters);
+        (self.record.clone(), std::mem::take(&mut self.pending))
+    }
+
+    /// Takes note of what a write became: shows its events and tells who waits
+    /// for it; `false` if the task is lost.
+    pub(super) async fn stored(
+        &mut self,
+        written: Write,
+        sink: &mut Sink,
+    ) -> Result<bool, EngineError> {
+        match written {
+            Write::Stored(record) => {
+                self.record = record;
+                self.last_group = Some(self.engine.reader.clock.now());
+                for waiter in self.in_flight.drain(..) {
+                    // A skill that stopped waiting needs no answer.
+                    let _gone = waiter.send(());
+                }
+                self.engine.reader.show(&self.record, sink).await?;
+                Ok(true)
+            }
+            Write::Lost(current) => {
+                self.lost = current;
+                Ok(false)
+            }
+            Write::ThreadMoved => Err(EngineError::broken("a thread conflict without a thread")),
+        }
+    }
+
+    /// Puts what the skill asks into the next group.
+    pub(super) fn note(&mut self, ask: Ask) {
+        self.emitted = true;
+        match ask {
+            Ask::Emit(emission) => {
+                let change = self.shown(emission);
+                self.push(change);
+            }
+            Ask::Save { key, value, stored } => {
+                self.waiters.push(stored);
+                self.push(Change::Save { key, value });
+            }
+            Ask::Step { key, value, stored } => {
+                self.waiters.push(stored);
+                self.push(Change::Step { key, value });
+            }
+        }
+    }
+
+    /// Adds a change to the next group.
+    pub(super) fn push(&mut self, change: Change) {
+        self.bytes += size_of(&change);
+        self.pending.push(change);
+    }
+
+    fn shown(&mut self, emission: Emission) -> Change {
+        match emission {
+            Emission::Update(content) => Change::Update {
+                message: Some(self.says(content)),
+                metadata: Metadata::new(),
+            },
+            Emission::Artifact {
+                artifact,
+                append,
+                last_chunk,
+            } => self.artifact(artifact, append, last_chunk),
+        }
+    }
+
+    /// An artifact of this task. Its name identifies it: a repeat replaces, a
+    /// chunk appends; the first chunk of a name starts it.
+    pub(super) fn artifact(&mut self, made: Made, append: bool, last_chunk: bool) -> Change {
+        let known = self.artifact_ids.get(&made.name).cloned();
+        let append = append && known.is_some();
+        let id = known.unwrap_or_else(|| {
+            let id = format!("artifact-{:032x}", self.engine.ids.next());
+            self.artifact_ids.insert(made.name.clone(), id.clone());
+            id
+        });
+        let artifact = made.into_task_artifact(id);
+        Change::Artifact(ArtifactUpdate {
+            artifact,
+            append,
+            last_chunk,
+            metadata: Metadata::new(),
+        })
+    }
+
+    /// A message of the agent in this task.
+    pub(super) fn says(&self, content: Content) -> Message {
+        let id = format!("msg-{:032x}", self.engine.ids.next());
+        let mut message = Message::from_agent(id, content.into_parts());
+        message.task_id = Some(self.record.id.clone());
+        message.context_id = Some(self.record.context_id.clone());
+        message
+    }
+}
+
+/// About how many bytes a change adds to the store.
+pub(super) fn size_of(change: &Change) -> usize {
+    let parts = match change {
+        Change::Update {
+            message: Some(message),
+            ..
+        } => &message.parts,
+        Change::Artifact(update) => &update.artifact.parts,
+        Change::Save { value, .. } | Change::Step { value, .. } => {
+            return value.to_string().len();
+        }
+        _ => return 0,
+    };
+    parts
+        .iter()
+        .map(|part| match &part.content {
+            PartContent::Text(text) => text.len(),
+            PartContent::Raw(bytes) => bytes.len(),
+            PartContent::Url(url) => url.len(),
+            PartContent::Data(value) => value.to_string().len(),
+            PartContent::Stored(_) => 0,
+        })
+        .sum()
+}

@@ -1,0 +1,176 @@
+//! What happens to a task: load, apply, commit, run, settle.
+//!
+//! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`
+//! - `commit` is the only writer of tasks
+//! - `run` is one turn of a skill; unary and streaming calls share it and
+//!   differ only in where committed events go
+//!
+//! The engine knows no status code, no JSON and no AWS type. It sees the world
+//! through the store traits, [`Clock`] and [`Ids`], so that a simulation can
+//! own all of them.
+
+mod admit;
+mod blob;
+mod cancel;
+mod clock;
+mod commit;
+mod error;
+mod get;
+mod journal;
+mod list;
+mod page;
+mod run;
+mod send;
+mod settle;
+mod sink;
+mod stream;
+mod subscribe;
+mod thread;
+mod turn;
+
+pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use error::EngineError;
+pub use sink::Frames;
+
+use crate::skill::AgentDefinition;
+use crate::skill::model::Model;
+use crate::store::{Blobs, ReadTasks, ReadThreads, WriteTasks};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Durations and sizes the engine goes by. `settings` reads them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// How long a task lives after its last rest.
+    pub task_ttl: Duration,
+    /// How long a running turn may not be taken over without a sign of life.
+    pub lease: Duration,
+    /// How long the first write of a short send may wait while the skill runs.
+    pub deferral: Duration,
+    /// How long an event may wait for others before its commit.
+    pub flush_interval: Duration,
+    /// How long a stream that only watches may stay open.
+    pub stream_max_age: Duration,
+    /// Parts above this many bytes are kept in the blob store.
+    pub inline_max: usize,
+    /// At most this many tasks are counted for a list's total.
+    pub list_count_max: usize,
+    /// Authenticates page tokens.
+    pub secret: Vec<u8>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            task_ttl: Duration::from_secs(30 * 24 * 3600),
+            lease: Duration::from_secs(60),
+            deferral: Duration::from_millis(250),
+            flush_interval: Duration::from_millis(250),
+            stream_max_age: Duration::from_secs(300),
+            inline_max: 32 * 1024,
+            list_count_max: 1000,
+            secret: Vec::new(),
+        }
+    }
+}
+
+/// The methods which only read: what `tasks-get` is given.
+#[derive(Clone)]
+pub struct Reader {
+    pub(crate) tasks: Arc<dyn ReadTasks>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) policy: Arc<Policy>,
+}
+
+/// All methods.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) reader: Reader,
+    pub(crate) tasks: Arc<dyn WriteTasks>,
+    pub(crate) threads: Arc<dyn ReadThreads>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) agent: Arc<AgentDefinition>,
+    pub(crate) model: Option<Arc<dyn Model>>,
+}
+
+/// The services an [`Engine`] stands on.
+#[derive(Clone)]
+pub struct Services {
+    /// Tasks.
+    pub tasks: Arc<dyn WriteTasks>,
+    /// Conversations.
+    pub threads: Arc<dyn ReadThreads>,
+    /// Bytes.
+    pub blobs: Arc<dyn Blobs>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub ids: Arc<dyn Ids>,
+    /// The model skills may ask.
+    pub model: Option<Arc<dyn Model>>,
+}
+
+impl Reader {
+    /// A reader of `tasks`.
+    #[must_use]
+    pub fn new(
+        tasks: Arc<dyn ReadTasks>,
+        blobs: Arc<dyn Blobs>,
+        clock: Arc<dyn Clock>,
+        policy: Policy,
+    ) -> Self {
+        Self {
+            tasks,
+            blobs,
+            clock,
+            policy: Arc::new(policy),
+        }
+    }
+}
+
+impl Engine {
+    /// An engine that serves `agent` with `services`.
+    #[must_use]
+    pub fn new(agent: Arc<AgentDefinition>, services: Services, policy: Policy) -> Self {
+        let reading: Arc<dyn ReadTasks> = services.tasks.clone();
+        Self {
+            reader: Reader::new(reading, services.blobs, services.clock, policy),
+            tasks: services.tasks,
+            threads: services.threads,
+            ids: services.ids,
+            agent,
+            model: services.model,
+        }
+    }
+
+    /// The methods which only read.
+    #[must_use]
+    pub const fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// The agent it serves.
+    #[must_use]
+    pub fn agent(&self) -> &AgentDefinition {
+        &self.agent
+    }
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Services").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,162 @@
+//! Page tokens: a place in a list, authenticated and bound to the caller and
+//! the filter, so that nobody can read with another's place.
+
+use crate::auth::Caller;
+use crate::store::ListPosition;
+use crate::task::{ListQuery, TaskId, Timestamp};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+
+/// Where a list goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Token {
+    /// After this task; `None` at the start.
+    pub(super) after: Option<ListPosition>,
+    /// Matches counted on the first page.
+    pub(super) total: usize,
+    /// Tasks delivered so far.
+    pub(super) delivered: usize,
+}
+
+impl Token {
+    /// The token as the client gets it.
+    pub(super) fn seal(&self, secret: &[u8], caller: &Caller, query: &ListQuery) -> String {
+        let Some(after) = &self.after else {
+            return String::new();
+        };
+        let plain = format!(
+            "{} {} {} {}",
+            after.at.as_millis(),
+            self.total,
+            self.delivered,
+            after.task
+        );
+        let tag = mac(secret, &plain, caller, query).finalize().into_bytes();
+        format!(
+            "{}.{}",
+            URL_SAFE_NO_PAD.encode(&plain),
+            URL_SAFE_NO_PAD.encode(tag)
+        )
+    }
+
+    /// Reads a token back; `None` unless we made it for this caller and filter.
+    pub(super) fn open(
+        text: &str,
+        secret: &[u8],
+        caller: &Caller,
+        query: &ListQuery,
+    ) -> Option<Self> {
+        let (plain, tag) = text.split_once('.')?;
+        let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(plain).ok()?).ok()?;
+        let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
+        mac(secret, &plain, caller, query).verify_slice(&tag).ok()?;
+        let mut fields = plain.splitn(4, ' ');
+        let at = Timestamp::from_millis(fields.next()?.parse().ok()?);
+        let total = fields.next()?.parse().ok()?;
+        let delivered = fields.next()?.parse().ok()?;
+        let task = TaskId::parse(fields.next()?).ok()?;
+        Some(Self {
+            after: Some(ListPosition { at, task }),
+            total,
+            delivered,
+        })
+    }
+}
+
+/// The authentication of a token. Lengths stand before the fields, so that two
+/// different calls never feed the same bytes.
+fn mac(secret: &[u8], plain: &str, caller: &Caller, query: &ListQuery) -> Hmac<Sha256> {
+    let context = query.context_id.as_ref().map_or("", |id| id.as_str());
+    let status = query.status.map_or("", |state| state.as_str());
+    let after = query
+        .status_after
+        .map_or(String::new(), |at| at.as_millis().to_string());
+    let owner = &caller.owner;
+    // HMAC takes keys of any length, so this cannot fail; an empty key would
+    // only mean that no token verifies across processes.
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret)
+        .unwrap_or_else(|_| Hmac::<Sha256>::new(&hmac::digest::Key::<Hmac<Sha256>>::default()));
+    for field in [
+        "page",
+        owner.tenant.as_str(),
+        owner.subject.as_str(),
+        context,
+        status,
+        &after,
+        plain,
+    ] {
+        mac.update(&(field.len() as u64).to_be_bytes());
+        mac.update(field.as_bytes());
+    }
+    mac
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{Owner, Subject, TenantId};
+    use std::collections::BTreeSet;
+
+    fn caller(tenant: &str) -> Caller {
+        Caller {
+            owner: Owner {
+                tenant: TenantId::parse(tenant).unwrap(),
+                subject: Subject::parse("ann").unwrap(),
+            },
+            tier: "default".to_owned(),
+            scopes: BTreeSet::new(),
+        }
+    }
+
+    fn query() -> ListQuery {
+        ListQuery {
+            context_id: None,
+            status: None,
+            status_after: None,
+            page_size: 10,
+            page_token: None,
+            history_length: 0,
+            include_artifacts: false,
+        }
+    }
+
+    #[test]
+    fn a_page_token_serves_its_caller_and_filter_only() {
+        let after = ListPosition {
+            at: Timestamp::from_millis(5),
+            task: TaskId::made_of(1),
+        };
+        let token = Token {
+            after: Some(after),
+            total: 7,
+            delivered: 3,
+        };
+        let text = token.seal(b"secret", &caller("acme"), &query());
+        assert_eq!(
+            Token::open(&text, b"secret", &caller("acme"), &query()),
+            Some(token)
+        );
+        assert_eq!(
+            Token::open(&text, b"secret", &caller("other"), &query()),
+            None
+        );
+        assert_eq!(
+            Token::open(&text, b"guess", &caller("acme"), &query()),
+            None
+        );
+        let other = ListQuery {
+            status: Some(crate::task::TaskState::Failed),
+            ..query()
+        };
+        assert_eq!(Token::open(&text, b"secret", &caller("acme"), &other), None);
+        for bad in ["", ".", "a.b", &format!("x{text}"), &text.replace('.', "")] {
+            assert_eq!(
+                Token::open(bad, b"secret", &caller("acme"), &query()),
+                None,
+                "{bad}"
+            );
+        }
+    }
+}

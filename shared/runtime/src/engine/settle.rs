@@ -1,0 +1,193 @@
+//! The end of a turn: the skill's return value becomes the task's rest.
+
+use super::commit::{Outcome as Write, Race};
+use super::error::Cause;
+use super::journal::{Journal, size_of};
+use super::run::Ended;
+use super::sink::Sink;
+use super::thread::Conversation;
+use super::{Engine, EngineError};
+use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
+use crate::skill::{AnySkill, Outcome};
+use crate::store::StoreError;
+use crate::task::{Change, Message, TaskRecord};
+use futures::FutureExt as _;
+use serde_json::{Value, json};
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+/// How often a lost race for the thread is run again; the skill is not.
+const THREAD_ROUNDS: usize = 8;
+/// Bytes of one item (DynamoDB's quota).
+const ITEM_MAX: u64 = 400 * 1024;
+/// How long `on_completed` may take.
+const HOOK_TIME: Duration = Duration::from_secs(1);
+
+impl Journal<'_> {
+    /// Stores what the skill returned, with everything not stored yet.
+    ///
+    /// # Errors
+    /// When the store is away: the task is then left to a takeover.
+    pub(super) async fn settle(
+        mut self,
+        outcome: Outcome,
+        conversation: &Conversation<'_>,
+        sink: &mut Sink,
+    ) -> Result<Ended, EngineError> {
+        let outcome = match outcome {
+            Outcome::Message(content) if self.untouched() => {
+                let mut message = self.says(content);
+                message.task_id = None;
+                return Ok(Ended::Message(message));
+            }
+            outcome => outcome,
+        };
+        self.conclude(outcome);
+        let (base, changes) = self.take();
+        let written = match self.finish(&base, &changes, conversation).await {
+            Err(error) if too_large(&error) => self.give_up(base, changes).await?,
+            written => written?,
+        };
+        if self.stored(written, sink).await? {
+            Ok(Ended::Rested(self.record))
+        } else {
+            Ok(Ended::Lost(self.lost))
+        }
+    }
+
+    /// The final commit, with the turn's thread changes in its transaction.
+    async fn finish(
+        &self,
+        base: &TaskRecord,
+        changes: &[Change],
+        conversation: &Conversation<'_>,
+    ) -> Result<Write, EngineError> {
+        for _ in 0..THREAD_ROUNDS {
+            let thread = conversation.write().await?;
+            let written = self
+                .engine
+                .commit(base.clone(), changes.to_vec(), thread, Race::Reapply)
+                .await?;
+            if !matches!(written, Write::ThreadMoved) {
+                return Ok(written);
+            }
+        }
+        Err(StoreError::Unavailable("lost too many races for the thread".to_owned()).into())
+    }
+
+    /// The item can never be stored: the task fails without what was too much.
+    async fn give_up(&self, base: TaskRecord, changes: Vec<Change>) -> Result<Write, EngineError> {
+        let opening = changes.iter().cloned().filter(|change| {
+            base.version == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
+        });
+        let current = changes.iter().map(size_of).sum::<usize>() as u64;
+        let mut kept: Vec<Change> = opening.collect();
+        kept.push(self.failure(&AgentError::state_too_large(current, ITEM_MAX)));
+        self.engine.commit(base, kept, None, Race::Reapply).await
+    }
+
+    /// Turns the skill's return value into changes.
+    fn conclude(&mut self, outcome: Outcome) {
+        let last = match outcome {
+            Outcome::Message(content) => Change::Complete {
+                message: Some(self.says(content)),
+            },
+            Outcome::InputRequired { message, slot } => Change::AskInput {
+                message: self.says(message),
+                slot,
+            },
+            Outcome::AuthRequired {
+                message,
+                slot,
+                auth,
+            } => Change::AskAuth {
+                message: self.asks_auth(message, &auth),
+                slot,
+            },
+            Outcome::Completed { message, artifacts } => {
+                for artifact in artifacts {
+                    let change = self.artifact(artifact, false, true);
+                    self.push(change);
+                }
+                Change::Complete {
+                    message: message.map(|content| self.says(content)),
+                }
+            }
+            Outcome::Failed(error) => self.failure(&error),
+            Outcome::Rejected { reason } => Change::Reject {
+                message: self.says(Content::from_text(reason)),
+            },
+        };
+        self.push(last);
+    }
+
+    /// A failure: the public text, with code and details; the cause is logged
+    /// here, once, and never sent.
+    fn failure(&self, error: &AgentError) -> Change {
+        tracing::error!(
+            task.id = %self.record.id,
+            error.code = error.code().as_str(),
+            error.cause = error.cause(),
+            "a turn of task `{}` failed",
+            self.record.id,
+        );
+        let mut message = self.says(Content::from_text(error.text()));
+        message.metadata.insert(
+            "a2a-lambda/errorCode".to_owned(),
+            json!(error.code().as_str()),
+        );
+        let details = Value::Object(error.details().clone());
+        message
+            .metadata
+            .insert("a2a-lambda/errorDetails".to_owned(), details);
+        Change::Fail { message }
+    }
+
+    fn asks_auth(&self, message: Content, auth: &AuthHint) -> Message {
+        let mut message = self.says(message);
+        let hint = json!({ "authType": auth.auth_type, "service": auth.service });
+        message.metadata.insert("a2a-lambda/auth".to_owned(), hint);
+        message
+    }
+}
+
+impl Engine {
+    /// Tells the skill that its task has ended: best effort, bounded, and able
+    /// to change nothing.
+    pub(super) async fn completed(
+        &self,
+        skill: &dyn AnySkill,
+        facts: &TurnFacts,
+        record: &TaskRecord,
+    ) {
+        if !record.state().is_terminal() {
+            return;
+        }
+        let Some(settled) = settled(record, facts) else {
+            return;
+        };
+        let hook = AssertUnwindSafe(skill.on_completed(&settled)).catch_unwind();
+        let clock = &self.reader.clock;
+        let timer = clock.sleep_until(clock.now().plus(HOOK_TIME));
+        let done = futures::future::select(Box::pin(hook), timer).await;
+        let ok = matches!(done, futures::future::Either::Left((Ok(()), _)));
+        if !ok {
+            tracing::warn!(task.id = %record.id, "on_completed of task `{}` did not finish", record.id);
+        }
+    }
+}
+
+fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
+    Some(Settled {
+        task_id: record.id.clone(),
+        context_id: record.context_id.clone(),
+        skill: record.skill.clone()?,
+        state: record.state(),
+        artifacts: record.artifacts.iter().cloned().map(Into::into).collect(),
+        caller: facts.caller.clone(),
+    })
+}
+
+fn too_large(error: &EngineError) -> bool {
+    matches!(error.cause, Some(Cause::Store(StoreError::TooLarge(_))))
+}

@@ -1,0 +1,151 @@
+//! Where committed events go: nowhere, or to the frames of a stream.
+
+use super::EngineError;
+use crate::task::{Event, EventId, Frame, LoggedEvent, Task, TaskRecord};
+use tokio::sync::mpsc;
+
+/// The frames of one stream, in order. It ends when the stream ends.
+pub type Frames = mpsc::UnboundedReceiver<Frame>;
+
+/// When a stream closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// At a terminal or interrupted state: the streams of a send.
+    Rest,
+    /// At a terminal state only: subscriptions.
+    End,
+}
+
+/// The sending end of a stream. A client that went away is no reason to stop:
+/// frames are then dropped, and the log keeps them.
+///
+/// The channel is unbounded on purpose: what it can hold is bounded by what
+/// the turn has committed, and a slow reader must not hold up the turn.
+#[derive(Debug)]
+pub(super) struct Sink {
+    frames: Option<mpsc::UnboundedSender<Frame>>,
+    until: Until,
+    history_length: usize,
+    shown: Option<u64>,
+}
+
+impl Sink {
+    /// Shows nothing.
+    pub(super) const fn none() -> Self {
+        Self {
+            frames: None,
+            until: Until::Rest,
+            history_length: 0,
+            shown: None,
+        }
+    }
+
+    /// Shows frames until the task is at rest or at its end; the first with
+    /// this much history.
+    pub(super) const fn stream(
+        frames: mpsc::UnboundedSender<Frame>,
+        until: Until,
+        history_length: usize,
+    ) -> Self {
+        Self {
+            frames: Some(frames),
+            until,
+            history_length,
+            shown: None,
+        }
+    }
+
+    /// Messages of history in the first frame.
+    pub(super) const fn history_length(&self) -> usize {
+        self.history_length
+    }
+
+    /// Whether frames are shown at all.
+    pub(super) const fn is_stream(&self) -> bool {
+        self.frames.is_some()
+    }
+
+    /// Whether the client has gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.frames
+            .as_ref()
+            .is_some_and(mpsc::UnboundedSender::is_closed)
+    }
+
+    /// The number of the last event shown; `None` before the first frame.
+    pub(super) const fn shown(&self) -> Option<u64> {
+        self.shown
+    }
+
+    /// Whether the stream ends at this record.
+    pub(super) const fn ends_at(&self, record: &TaskRecord) -> bool {
+        let state = record.state();
+        match self.until {
+            Until::Rest => state.is_at_rest(),
+            Until::End => state.is_terminal(),
+        }
+    }
+
+    /// The first frame: the task, with every event up to `seq`.
+    pub(super) fn task(&mut self, task: Task, seq: u64) {
+        self.shown = Some(seq);
+        self.send(Frame::Task(Box::new(task)));
+    }
+
+    /// The first frame of a resumed stream.
+    pub(super) fn resumed(&mut self, task: Task, seq: u64) {
+        self.shown = Some(seq);
+        self.send(Frame::Resumed(Box::new(task)));
+    }
+
+    /// The only frame of a stream without a task.
+    pub(super) fn send(&self, frame: Frame) {
+        if let Some(frames) = &self.frames {
+            // A closed channel is a client that went away.
+            let _gone = frames.send(frame);
+        }
+    }
+
+    /// Shows one stored event; it must be the next in order.
+    pub(super) fn event(&mut self, record: &TaskRecord, event: LoggedEvent) {
+        self.shown = Some(event.seq);
+        let last = self.closes(&event);
+        self.send(Frame::Event {
+            task_id: record.id().clone(),
+            context_id: record.context_id().clone(),
+            event,
+            last,
+        });
+    }
+
+    fn closes(&self, event: &LoggedEvent) -> bool {
+        let Event::Status(update) = &event.event else {
+            return false;
+        };
+        match self.until {
+            Until::Rest => update.status.state.is_at_rest(),
+            Until::End => update.status.state.is_terminal(),
+        }
+    }
+
+    /// Ends the stream. An error after the first frame is its last frame,
+    /// never a silent end; before it, the error is the caller's to answer.
+    pub(super) fn close(self, done: Result<(), EngineError>) -> Result<(), EngineError> {
+        let Err(error) = done else { return Ok(()) };
+        if self.shown.is_none() {
+            return Err(error);
+        }
+        error.log();
+        self.send(Frame::Refused(error.refusal));
+        Ok(())
+    }
+}
+
+/// The number of the event with this id.
+pub(super) fn seq_of(record: &TaskRecord, id: EventId) -> Option<u64> {
+    record
+        .log
+        .iter()
+        .find(|event| event.id == id)
+        .map(|event| event.seq)
+}

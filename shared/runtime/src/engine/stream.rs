@@ -1,0 +1,54 @@
+//! `SendStreamingMessage` and its ancestors: the same turn as a send, with its
+//! committed events shown.
+
+use super::admit::Admission;
+use super::run::Ended;
+use super::sink::{Sink, Until};
+use super::{Engine, EngineError};
+use crate::auth::Caller;
+use crate::task::{Frame, Refusal, SendCommand, TaskId, Timestamp};
+use tokio::sync::mpsc::UnboundedSender;
+
+impl Engine {
+    /// Takes a message and shows the turn on `frames`: the task first, then its
+    /// events, each after its commit. Returns when the stream is over; a reader
+    /// that goes away does not stop the turn.
+    ///
+    /// # Errors
+    /// What is refused before the first frame. Later errors are the last frame.
+    pub async fn stream(
+        &self,
+        caller: &Caller,
+        command: SendCommand,
+        deadline: Option<Timestamp>,
+        frames: UnboundedSender<Frame>,
+    ) -> Result<(), EngineError> {
+        let mut sink = Sink::stream(frames, Until::Rest, command.history_length);
+        let admission = self.admit(caller, command, deadline).await?;
+        let done = Box::pin(self.show_turn(caller, admission, &mut sink)).await;
+        sink.close(done)
+    }
+
+    async fn show_turn(
+        &self,
+        caller: &Caller,
+        admission: Admission,
+        sink: &mut Sink,
+    ) -> Result<(), EngineError> {
+        let work = match admission {
+            Admission::Work(work) => work,
+            Admission::Replay(record) => return self.reader.tail(caller, record.id(), sink).await,
+        };
+        let id: TaskId = work.record.id().clone();
+        match Box::pin(self.run(*work, sink)).await? {
+            Ended::Rested(_) => Ok(()),
+            Ended::Message(message) => {
+                sink.send(Frame::Message(message));
+                Ok(())
+            }
+            // Another writer decided: show what it stored.
+            Ended::Lost(Some(_)) => self.reader.tail(caller, &id, sink).await,
+            Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
+        }
+    }
+}

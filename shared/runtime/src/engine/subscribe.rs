@@ -1,0 +1,101 @@
+//! `SubscribeToTask` and `tasks/resubscribe`: a stream of a task that another
+//! invocation works on, read from its stored log.
+
+use super::sink::{Sink, Until, seq_of};
+use super::{EngineError, Reader};
+use crate::auth::Caller;
+use crate::task::{
+    Event, EventId, Frame, Refusal, Status, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
+};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Messages of history in the first frame of a subscription.
+const HISTORY: usize = 100;
+/// The wait between two looks at the log, when something happens …
+const SHORT: Duration = Duration::from_millis(50);
+/// … and when nothing does.
+const LONG: Duration = Duration::from_secs(1);
+
+impl Reader {
+    /// Shows a task and what happens to it until its end, or until the stream
+    /// is too old. With the id of an event it goes on after that event.
+    ///
+    /// # Errors
+    /// What is refused before the first frame: an unknown task, a finished one
+    /// (unless the client names an event of it), an event the task does not
+    /// have. Later errors are the last frame.
+    pub async fn subscribe(
+        &self,
+        caller: &Caller,
+        command: &SubscribeCommand,
+        frames: UnboundedSender<Frame>,
+    ) -> Result<(), EngineError> {
+        let record = self.load(caller, &command.id).await?;
+        let mut sink = Sink::stream(frames, Until::End, HISTORY);
+        match command.last_event {
+            Some(id) => resume(&record, id, &mut sink)?,
+            None if record.state().is_terminal() => {
+                let why = "the task has ended: there is nothing to subscribe to";
+                return Err(Refusal::UnsupportedOperation { why }.into());
+            }
+            None => {}
+        }
+        let done = self.tail(caller, &command.id, &mut sink).await;
+        sink.close(done)
+    }
+
+    /// Shows what is stored and what follows, in order, until the stream ends.
+    pub(super) async fn tail(
+        &self,
+        caller: &Caller,
+        id: &TaskId,
+        sink: &mut Sink,
+    ) -> Result<(), EngineError> {
+        let ends = self.clock.now().plus(self.policy.stream_max_age);
+        let mut wait = SHORT;
+        while !sink.is_closed() {
+            let before = sink.shown();
+            let record = self.load(caller, id).await?;
+            self.show(&record, sink).await?;
+            let now = self.clock.now();
+            if sink.ends_at(&record) || now >= ends {
+                break;
+            }
+            if sink.shown() == before {
+                wait = LONG.min(wait * 2);
+            } else {
+                wait = SHORT;
+            }
+            self.clock.sleep_until(now.plus(wait)).await;
+        }
+        Ok(())
+    }
+}
+
+/// The first frame of a resumed stream: the status as of the event the client
+/// has seen, never a later one, so that an end it has not seen comes as the
+/// event itself.
+fn resume(record: &TaskRecord, id: EventId, sink: &mut Sink) -> Result<(), EngineError> {
+    let seq = seq_of(record, id)
+        .ok_or_else(|| Refusal::invalid("Last-Event-ID", "not an event of this task"))?;
+    let mut task: Task = record.view(0, false);
+    task.last_event = None;
+    task.status = status_as_of(record, seq);
+    sink.resumed(task, seq);
+    Ok(())
+}
+
+fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
+    let seen = record.log.iter().filter(|event| event.seq <= seq);
+    seen.rev()
+        .find_map(|event| match &event.event {
+            Event::Status(update) => Some(update.status.clone()),
+            Event::Artifact(_) => None,
+        })
+        .unwrap_or(Status {
+            state: TaskState::Working,
+            message: None,
+            timestamp: record.created_at,
+        })
+}

@@ -1,0 +1,173 @@
+//! The running turn as its skill sees it.
+//!
+//! What a skill emits goes through a channel of one to the run, which groups
+//! it into commits; when the run's buffer is full the skill waits. A value the
+//! skill wants kept comes back with an acknowledgement when it is stored.
+
+use super::Engine;
+use super::thread::Conversation;
+use crate::auth::Caller;
+use crate::skill::host::{Emission, Step, TurnHost};
+use crate::skill::{AgentError, AgentResult, TurnFacts};
+use crate::task::{Saved, TaskRecord, Timestamp};
+use crate::thread::Thread;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// What the skill asks of its run.
+#[derive(Debug)]
+pub(super) enum Ask {
+    /// Show this.
+    Emit(Emission),
+    /// Keep a value; answer when it is stored.
+    Save {
+        key: String,
+        value: Value,
+        stored: oneshot::Sender<()>,
+    },
+    /// Keep a step's result; answer when it is stored.
+    Step {
+        key: String,
+        value: Value,
+        stored: oneshot::Sender<()>,
+    },
+}
+
+/// A turn's services, lent to its skill.
+pub(super) struct Turn<'e> {
+    engine: &'e Engine,
+    asks: mpsc::Sender<Ask>,
+    saved: Mutex<Saved>,
+    steps: Mutex<BTreeMap<String, u32>>,
+    conversation: Conversation<'e>,
+    deadline: Option<Timestamp>,
+    over: AtomicBool,
+}
+
+impl<'e> Turn<'e> {
+    /// The turn of `record`, and the end at which its run listens.
+    pub(super) fn new(
+        engine: &'e Engine,
+        record: &TaskRecord,
+        deadline: Option<Timestamp>,
+    ) -> (Self, mpsc::Receiver<Ask>) {
+        let (asks, inbox) = mpsc::channel(1);
+        let turn = Self {
+            engine,
+            asks,
+            saved: Mutex::new(record.saved.clone()),
+            steps: Mutex::default(),
+            conversation: Conversation::new(engine, record),
+            deadline,
+            over: AtomicBool::new(false),
+        };
+        (turn, inbox)
+    }
+
+    /// Tells the skill that the task was taken from it.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+    }
+
+    /// The conversation, with what this turn changes in it.
+    pub(super) const fn conversation(&self) -> &Conversation<'e> {
+        &self.conversation
+    }
+
+    async fn ask(&self, ask: Ask) -> AgentResult<()> {
+        self.asks
+            .send(ask)
+            .await
+            .map_err(|_| AgentError::canceled())
+    }
+
+    async fn kept(&self, ask: Ask, stored: oneshot::Receiver<()>) -> AgentResult<()> {
+        self.ask(ask).await?;
+        stored.await.map_err(|_| AgentError::canceled())
+    }
+}
+
+/// A poisoned lock only says that a skill panicked while it held plain data.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl TurnHost for Turn<'_> {
+    fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
+        Box::pin(self.ask(Ask::Emit(emission)))
+    }
+
+    fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {
+        lock(&self.saved).data.insert(key.clone(), value.clone());
+        let (stored, done) = oneshot::channel();
+        Box::pin(self.kept(Ask::Save { key, value, stored }, done))
+    }
+
+    fn load(&self, key: &str) -> Option<Value> {
+        lock(&self.saved).data.get(key).cloned()
+    }
+
+    fn begin_step(&self, name: &str) -> Step {
+        let mut counts = lock(&self.steps);
+        let count = counts.entry(name.to_owned()).or_default();
+        *count += 1;
+        let key = format!("{name}#{count}");
+        let done = lock(&self.saved).steps.get(&key).cloned();
+        Step { key, done }
+    }
+
+    fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>> {
+        let (stored, done) = oneshot::channel();
+        Box::pin(self.kept(
+            Ask::Step {
+                key,
+                value: result,
+                stored,
+            },
+            done,
+        ))
+    }
+
+    fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {
+        Box::pin(self.conversation.thread())
+    }
+
+    fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>> {
+        Box::pin(self.conversation.load(key))
+    }
+
+    fn save_session(&self, key: String, value: Value) -> AgentResult<()> {
+        self.conversation.save(key, value);
+        Ok(())
+    }
+
+    fn time_left(&self) -> Duration {
+        let now = self.engine.reader.clock.now();
+        self.deadline.map_or(Duration::MAX, |end| end.since(now))
+    }
+
+    fn cancelled(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+}
+
+impl TurnFacts {
+    /// What is known of a task's current turn, before its message is read.
+    pub(crate) fn of(record: &TaskRecord, caller: &Caller) -> Self {
+        Self {
+            task_id: record.id.clone(),
+            context_id: record.context_id.clone(),
+            caller: caller.clone(),
+            turn: record.turn,
+            accepted_output_modes: Vec::new(),
+            references: Vec::new(),
+            unresolved_references: Vec::new(),
+            model: None,
+        }
+    }
+}

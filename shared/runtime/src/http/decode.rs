@@ -1,0 +1,74 @@
+//! A request becomes a call: the checks that need no identity.
+
+use super::{Door, Edge};
+use crate::protocol::{self, Opened, Operation, RawRequest, Rejected, Site};
+use crate::task::Refusal;
+use bytes::Bytes;
+use http::{HeaderMap, Request};
+
+/// Checks size and encoding, opens the envelope or the path, and refuses a call
+/// that belongs to another function.
+pub(super) fn open(edge: &Edge, request: &Request<Bytes>) -> Result<Opened, Rejected> {
+    let headers = request.headers();
+    let raw = RawRequest {
+        method: request.method().as_str(),
+        path: request.uri().path(),
+        query: request.uri().query(),
+        content_type: text(headers, "content-type"),
+        accept: text(headers, "accept"),
+        version: text(headers, "a2a-version"),
+        extensions: text(headers, "a2a-extensions").or_else(|| text(headers, "x-a2a-extensions")),
+        last_event_id: text(headers, "last-event-id"),
+        body: request.body(),
+    };
+    if request.body().len() > edge.max_body {
+        let allowed = edge.max_body as u64;
+        return Err(protocol::reject(&raw, Refusal::PayloadTooLarge { allowed }));
+    }
+    // A compressed body would have to be unpacked to be measured.
+    if text(headers, "content-encoding").is_some_and(|coding| coding != "identity") {
+        return Err(protocol::reject(&raw, Refusal::UnsupportedMediaType));
+    }
+    if Door::of(raw.method, raw.path) != edge.door {
+        return Err(protocol::reject(&raw, Refusal::MethodNotFound));
+    }
+    protocol::open(&raw)
+}
+
+/// A header's text; one that is not text counts as absent.
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+impl Door {
+    /// The function that API Gateway gives a request to: the routes of the
+    /// template. What no route names goes to `rpc`, which refuses it.
+    #[must_use]
+    pub fn of(method: &str, path: &str) -> Self {
+        use Operation as O;
+        match protocol::site(method, path) {
+            Site::JsonRpc | Site::Nowhere => Self::Rpc,
+            Site::Operation { operation, below_task } => match operation {
+                O::Card | O::LegacyCard => Self::AgentCard,
+                O::Stream => Self::TasksStream,
+                O::Subscribe if method == "GET" => Self::TasksGet,
+                O::Subscribe => Self::TasksStream,
+                O::Cancel if below_task => Self::TasksStream,
+                O::Get
+                | O::List
+                | O::GetPushConfig
+                | O::ListPushConfigs
+                | O::ExtendedCard
+                | O::ListContexts
+                | O::ListSkills => Self::TasksGet,
+                O::Send
+                | O::Cancel
+                | O::CreatePushConfig
+                | O::DeletePushConfig
+                | O::CreateUpload
+                | O::DeleteContext
+                | O::DeleteTask => Self::TasksSend,
+            },
+        }
+    }
+}

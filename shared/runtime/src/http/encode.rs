@@ -1,0 +1,43 @@
+//! Answers become responses.
+
+use super::Body;
+use crate::protocol::Answer;
+use bytes::Bytes;
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+
+/// Forbids browsers to guess a type.
+const NOSNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
+
+/// A whole response.
+pub(super) fn answer(answer: Answer) -> Response<Body> {
+    let mut response = Response::new(whole(answer.body));
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    set(response.headers_mut(), answer.headers);
+    response
+}
+
+/// A response whose body is a stream of events.
+pub(super) fn stream(headers: Vec<(&'static str, String)>, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    set(response.headers_mut(), headers);
+    response
+}
+
+/// Each header once: the streaming prelude of Lambda would make an array of a
+/// repeated one, which API Gateway does not document.
+fn set(headers: &mut HeaderMap, values: Vec<(&'static str, String)>) {
+    for (name, value) in values {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    headers.insert(NOSNIFF, HeaderValue::from_static("nosniff"));
+}
+
+/// A body that is there at once.
+pub(super) fn whole(bytes: Vec<u8>) -> Body {
+    Full::new(Bytes::from(bytes)).boxed_unsync()
+}

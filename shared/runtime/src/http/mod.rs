@@ -1,0 +1,214 @@
+//! The HTTP edge: a request in, a response out, never an error.
+//!
+//! [`Edge::handle`] is the same for every function, for the local agent and for
+//! an author's own server. It knows HTTP and the order of the checks; the rules
+//! of the protocol are in `protocol`, those of a task in `engine`.
+
+mod card;
+mod decode;
+mod encode;
+mod stream;
+
+pub use card::Cards;
+
+use crate::auth::{AuthMode, Caller, Identity};
+use crate::engine::{Engine, EngineError, Reader};
+use crate::protocol::{self, Ask, Call, CardForm, Opened, Rejected, Reply};
+use crate::task::{Refusal, Timestamp};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// A response body. Its error type is empty: on Lambda an error would reach the
+/// client as text inside the body, so a failure is a last protocol event.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Which function a request came in by. Each serves its own calls alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// The public card.
+    AgentCard,
+    /// Path calls that write.
+    TasksSend,
+    /// Path calls that read.
+    TasksGet,
+    /// Path calls that stream, and `POST /tasks/{id}:cancel`.
+    TasksStream,
+    /// JSON-RPC: one URL for all methods.
+    Rpc,
+}
+
+/// What stands behind a door.
+#[derive(Debug, Clone)]
+pub enum Backend {
+    /// Nothing: cards only.
+    Cards,
+    /// Reading.
+    Reader(Reader),
+    /// Everything.
+    Engine(Engine),
+}
+
+/// One function's edge.
+#[derive(Debug, Clone)]
+pub struct Edge {
+    door: Door,
+    backend: Backend,
+    cards: Arc<Cards>,
+    auth: AuthMode,
+    max_body: usize,
+}
+
+impl Edge {
+    /// An edge for `door`.
+    #[must_use]
+    pub const fn new(
+        door: Door,
+        backend: Backend,
+        cards: Arc<Cards>,
+        auth: AuthMode,
+        max_body: usize,
+    ) -> Self {
+        Self { door, backend, cards, auth, max_body }
+    }
+
+    /// Answers one request. `deadline` is the end of the invocation, if any.
+    pub async fn handle(
+        &self,
+        request: Request<Bytes>,
+        identity: Identity,
+        deadline: Option<Timestamp>,
+    ) -> Response<Body> {
+        let visit = Visit { edge: self, identity, deadline };
+        match decode::open(self, &request) {
+            Ok(Opened::One(call)) => visit.one(&call, &request).await,
+            Ok(Opened::Batch(entries)) => visit.batch(entries).await,
+            Err(rejected) => encode::answer(rejected.answer()),
+        }
+    }
+
+    fn engine(&self) -> Result<&Engine, Refusal> {
+        match &self.backend {
+            Backend::Engine(engine) => Ok(engine),
+            Backend::Cards | Backend::Reader(_) => Err(Refusal::MethodNotFound),
+        }
+    }
+
+    fn reader(&self) -> Result<&Reader, Refusal> {
+        match &self.backend {
+            Backend::Engine(engine) => Ok(engine.reader()),
+            Backend::Reader(reader) => Ok(reader),
+            Backend::Cards => Err(Refusal::MethodNotFound),
+        }
+    }
+}
+
+/// One request on its way through the checks.
+struct Visit<'e> {
+    edge: &'e Edge,
+    identity: Identity,
+    deadline: Option<Timestamp>,
+}
+
+impl Visit<'_> {
+    /// A call by itself: JSON or a stream.
+    async fn one(&self, call: &Call, request: &Request<Bytes>) -> Response<Body> {
+        let answered = if call.operation.is_card() {
+            call.decode().map_err(EngineError::from).and_then(|ask| match ask {
+                Ask::Card(CardForm::LegacyAgentJson) => self.edge.cards.legacy.respond(request),
+                _ => self.edge.cards.agent_card.respond(request),
+            })
+        } else {
+            self.call(call).await
+        };
+        answered.unwrap_or_else(|error| refused(call, &error))
+    }
+
+    /// The unary calls of a batch, in order; each answers in its own slot.
+    async fn batch(&self, entries: Vec<Result<Call, Rejected>>) -> Response<Body> {
+        let mut answers = Vec::with_capacity(entries.len());
+        for entry in entries {
+            answers.push(match entry {
+                Ok(call) => match self.unary(&call).await {
+                    Ok(reply) => protocol::answer(&call, &reply),
+                    Err(error) => {
+                        error.log();
+                        protocol::refuse(&call, &error.refusal)
+                    }
+                },
+                Err(rejected) => rejected.answer(),
+            });
+        }
+        encode::answer(protocol::batch(&answers))
+    }
+
+    async fn call(&self, call: &Call) -> Result<Response<Body>, EngineError> {
+        if !call.streams() {
+            let reply = self.unary(call).await?;
+            return Ok(encode::answer(protocol::answer(call, &reply)));
+        }
+        let (caller, ask) = self.enter(call)?;
+        match ask {
+            Ask::Stream(command) => {
+                let engine = self.edge.engine()?.clone();
+                let deadline = self.deadline;
+                stream::respond(call, move |frames| async move {
+                    engine.stream(&caller, *command, deadline, frames).await
+                })
+                .await
+            }
+            Ask::Subscribe(command) => {
+                let reader = self.edge.reader()?.clone();
+                stream::respond(call, move |frames| async move {
+                    reader.subscribe(&caller, &command, frames).await
+                })
+                .await
+            }
+            Ask::Unsupported(refusal) => Err(refusal.into()),
+            _ => Err(EngineError::broken("a call that streams is no stream")),
+        }
+    }
+
+    async fn unary(&self, call: &Call) -> Result<Reply, EngineError> {
+        let (caller, ask) = self.enter(call)?;
+        Ok(match ask {
+            Ask::Send(command) => {
+                Reply::Sent(self.edge.engine()?.send(&caller, *command, self.deadline).await?)
+            }
+            Ask::Get(query) => {
+                Reply::Task(Box::new(self.edge.reader()?.get(&caller, &query).await?))
+            },
+            Ask::List(query) => Reply::Page(self.edge.reader()?.list(&caller, &query).await?),
+            Ask::Cancel(command) => {
+                Reply::Task(Box::new(self.edge.engine()?.cancel(&caller, &command).await?))
+            }
+            Ask::Unsupported(refusal) => return Err(refusal.into()),
+            Ask::ExtendedCard => return Err(Refusal::ExtendedCardNotConfigured.into()),
+            Ask::Stream(_) | Ask::Subscribe(_) | Ask::Card(_) => {
+                return Err(EngineError::broken("a stream or card in a unary call"));
+            }
+        })
+    }
+
+    /// Who calls, which version, with which parameters: in this order, so that
+    /// an error further down is told to the authenticated only.
+    fn enter(&self, call: &Call) -> Result<(Caller, Ask), Refusal> {
+        let caller = self.edge.auth.caller(&self.identity)?;
+        if let Some(newer) = call.newer_version() {
+            tracing::warn!(a2a.version = newer, "a client asks for protocol version `{newer}`");
+        }
+        call.check_version()?;
+        let ask = call.decode()?;
+        // A tenant in the path or body is routing, never an identity: another
+        // than the caller's looks as if nothing were there.
+        let elsewhere = call.routing_tenant.as_deref().is_some_and(|t| t != caller.owner.tenant.as_str());
+        if elsewhere { Err(Refusal::TaskNotFound) } else { Ok((caller, ask)) }
+    }
+}
+
+fn refused(call: &Call, error: &EngineError) -> Response<Body> {
+    error.log();
+    encode::answer(protocol::refuse(call, &error.refusal))
+}

@@ -1,0 +1,238 @@
+//! The composition root: the one place that joins an agent, its settings and
+//! concrete services.
+
+use crate::engine::{Clock, Engine, Ids, RandomIds, Reader, Services, SystemClock};
+use crate::http::{Backend, Cards, Door, Edge};
+use crate::auth::AuthMode;
+use crate::protocol::{Capabilities, CardError, CardInfo, SecurityScheme, SkillInfo};
+use crate::settings::Settings;
+use crate::skill::{AgentDefinition, SkillManifest};
+use crate::skill::model::Model;
+use crate::store::memory::MemoryStore;
+use crate::store::{Blobs, ReadThreads, WriteTasks};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A running agent: everything a function's edge needs.
+#[derive(Debug, Clone)]
+pub struct Runtime {
+    engine: Engine,
+    cards: Arc<Cards>,
+    settings: Arc<Settings>,
+}
+
+/// Why a runtime cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// The agent gives no valid card.
+    #[error("failed to make the agent card: {0}")]
+    Card(#[from] CardError),
+}
+
+/// Puts a runtime together. A service that is not given is the in-memory one,
+/// which forgets everything when the process ends.
+#[derive(Clone)]
+pub struct RuntimeBuilder {
+    agent: AgentDefinition,
+    settings: Settings,
+    tasks: Option<Arc<dyn WriteTasks>>,
+    threads: Option<Arc<dyn ReadThreads>>,
+    blobs: Option<Arc<dyn Blobs>>,
+    model: Option<Arc<dyn Model>>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+}
+
+impl Runtime {
+    /// Starts to put a runtime together.
+    #[must_use]
+    pub fn builder(agent: AgentDefinition, settings: Settings) -> RuntimeBuilder {
+        RuntimeBuilder {
+            agent,
+            settings,
+            tasks: None,
+            threads: None,
+            blobs: None,
+            model: None,
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+        }
+    }
+
+    /// The engine, for callers that need no HTTP.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The edge of one function, with no more behind it than it needs.
+    #[must_use]
+    pub fn edge(&self, door: Door) -> Edge {
+        let backend = match door {
+            Door::AgentCard => Backend::Cards,
+            Door::TasksGet => Backend::Reader(self.engine.reader().clone()),
+            Door::TasksSend | Door::TasksStream | Door::Rpc => Backend::Engine(self.engine.clone()),
+        };
+        edge(door, backend, &self.cards, &self.settings)
+    }
+}
+
+impl RuntimeBuilder {
+    /// Replaces the task service.
+    #[must_use]
+    pub fn tasks(mut self, tasks: Arc<dyn WriteTasks>) -> Self {
+        self.tasks = Some(tasks);
+        self
+    }
+
+    /// Replaces the conversation service.
+    #[must_use]
+    pub fn threads(mut self, threads: Arc<dyn ReadThreads>) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Replaces the blob service.
+    #[must_use]
+    pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
+        self.blobs = Some(blobs);
+        self
+    }
+
+    /// Gives skills a model.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// Replaces time: for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Replaces the source of ids: for tests.
+    #[must_use]
+    pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// The runtime.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Card`] when the agent gives no valid card.
+    pub fn build(self) -> Result<Runtime, RuntimeError> {
+        let cards = Arc::new(cards(&self.agent, &self.settings)?);
+        let memory = Arc::new(MemoryStore::default());
+        let services = Services {
+            tasks: self.tasks.unwrap_or_else(|| memory.clone()),
+            threads: self.threads.unwrap_or_else(|| memory.clone()),
+            blobs: self.blobs.unwrap_or(memory),
+            clock: self.clock,
+            ids: self.ids,
+            model: self.model,
+        };
+        let engine = Engine::new(Arc::new(self.agent), services, self.settings.policy.clone());
+        Ok(Runtime { engine, cards, settings: Arc::new(self.settings) })
+    }
+}
+
+/// The edge of the card function, which needs no store.
+///
+/// # Errors
+/// [`RuntimeError::Card`] when the agent gives no valid card.
+pub fn card_edge(agent: &AgentDefinition, settings: &Settings) -> Result<Edge, RuntimeError> {
+    let cards = Arc::new(cards(agent, settings)?);
+    Ok(edge(Door::AgentCard, Backend::Cards, &cards, settings))
+}
+
+/// The edge of the reading function, which needs no skill to run.
+///
+/// # Errors
+/// [`RuntimeError::Card`] when the agent gives no valid card.
+pub fn reading_edge(
+    agent: &AgentDefinition,
+    reader: Reader,
+    settings: &Settings,
+) -> Result<Edge, RuntimeError> {
+    let cards = Arc::new(cards(agent, settings)?);
+    Ok(edge(Door::TasksGet, Backend::Reader(reader), &cards, settings))
+}
+
+fn edge(door: Door, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -> Edge {
+    Edge::new(door, backend, Arc::clone(cards), settings.auth, settings.max_body)
+}
+
+fn cards(agent: &AgentDefinition, settings: &Settings) -> Result<Cards, CardError> {
+    Cards::new(&card_info(agent, settings), settings.card)
+}
+
+/// What the card says of an agent: its skills and the configured URL.
+fn card_info(agent: &AgentDefinition, settings: &Settings) -> CardInfo {
+    let manifest = agent.manifest();
+    let skills: Vec<SkillInfo> = manifest.skills.iter().map(skill_info).collect();
+    let every = |modes: fn(&SkillInfo) -> &Vec<String>| -> Vec<String> {
+        let all: BTreeSet<String> = skills.iter().flat_map(|s| modes(s).iter().cloned()).collect();
+        all.into_iter().collect()
+    };
+    CardInfo {
+        name: manifest.name.clone(),
+        description: manifest.description.clone(),
+        version: manifest.version.clone(),
+        base_url: settings.public_url.clone(),
+        default_input_modes: every(|skill| &skill.input_modes),
+        default_output_modes: every(|skill| &skill.output_modes),
+        capabilities: Capabilities {
+            streaming: true,
+            push_notifications: false,
+            extended_agent_card: false,
+        },
+        security_schemes: security(settings.auth),
+        security: match settings.auth {
+            AuthMode::Dev => Vec::new(),
+            AuthMode::Gateway => vec![BTreeMap::from([(BEARER.to_owned(), Vec::new())])],
+        },
+        skills,
+        ..CardInfo::default()
+    }
+}
+
+fn skill_info(skill: &SkillManifest) -> SkillInfo {
+    let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
+    let metadata = &skill.metadata;
+    SkillInfo {
+        id: metadata.id.to_owned(),
+        name: metadata.name.to_owned(),
+        description: metadata.description.to_owned(),
+        tags: owned(metadata.tags),
+        examples: owned(metadata.examples),
+        input_modes: owned(metadata.input_modes),
+        output_modes: owned(metadata.output_modes),
+        input_schema: Some(skill.input_schema.clone()),
+        output_schema: skill.output_schema.clone(),
+    }
+}
+
+/// The name of the one scheme on the card.
+const BEARER: &str = "bearer";
+
+/// How callers prove who they are: a bearer token, read by the authorizer in
+/// front of the functions.
+fn security(auth: AuthMode) -> BTreeMap<String, SecurityScheme> {
+    match auth {
+        AuthMode::Dev => BTreeMap::new(),
+        AuthMode::Gateway => {
+            let scheme = SecurityScheme::Http { scheme: "Bearer".to_owned(), bearer_format: None };
+            BTreeMap::from([(BEARER.to_owned(), scheme)])
+        }
+    }
+}
+
+impl std::fmt::Debug for RuntimeBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RuntimeBuilder").finish_non_exhaustive()
+    }
+}

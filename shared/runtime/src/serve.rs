@@ -1,0 +1,185 @@
+//! One entry point a function: the whole of its `main`.
+
+use crate::auth::Identity;
+use crate::http::{Body, Edge};
+use crate::settings::{Environment, Settings, SettingsError, Source as _};
+use crate::skill::AgentDefinition;
+use crate::task::Timestamp;
+use crate::telemetry::{self, LogFormat};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use lambda_http::request::RequestContext;
+use lambda_http::{LambdaEvent, RequestExt as _, service_fn};
+use serde_json::{Map, Value};
+use std::convert::Infallible;
+
+#[cfg(feature = "aws")]
+use crate::http::Door;
+#[cfg(feature = "aws")]
+use crate::runtime::Runtime;
+
+/// Why a function does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The agent gives no valid card.
+    #[error(transparent)]
+    Runtime(#[from] crate::runtime::RuntimeError),
+    /// The Lambda runtime gave up.
+    #[error("the lambda runtime failed: {0}")]
+    Lambda(#[from] lambda_http::Error),
+}
+
+/// Serves the public agent card.
+///
+/// # Errors
+/// [`ServeError`] when the function cannot start.
+pub async fn agent_card(agent: AgentDefinition) -> Result<(), ServeError> {
+    let settings = start()?;
+    buffered(crate::runtime::card_edge(&agent, &settings)?).await
+}
+
+/// Serves the path calls that write.
+///
+/// # Errors
+/// [`ServeError`] when the function cannot start.
+#[cfg(feature = "aws")]
+pub async fn tasks_send(agent: AgentDefinition) -> Result<(), ServeError> {
+    buffered(runtime(agent).await?.edge(Door::TasksSend)).await
+}
+
+/// Serves the path calls that read, and `GET /tasks/{id}:subscribe`.
+///
+/// # Errors
+/// [`ServeError`] when the function cannot start.
+#[cfg(feature = "aws")]
+pub async fn tasks_get(agent: AgentDefinition) -> Result<(), ServeError> {
+    streaming(runtime(agent).await?.edge(Door::TasksGet)).await
+}
+
+/// Serves the path calls that stream, and `POST /tasks/{id}:cancel`.
+///
+/// # Errors
+/// [`ServeError`] when the function cannot start.
+#[cfg(feature = "aws")]
+pub async fn tasks_stream(agent: AgentDefinition) -> Result<(), ServeError> {
+    streaming(runtime(agent).await?.edge(Door::TasksStream)).await
+}
+
+/// Serves JSON-RPC: all methods on one URL.
+///
+/// # Errors
+/// [`ServeError`] when the function cannot start.
+#[cfg(feature = "aws")]
+pub async fn rpc(agent: AgentDefinition) -> Result<(), ServeError> {
+    streaming(runtime(agent).await?.edge(Door::Rpc)).await
+}
+
+fn start() -> Result<Settings, ServeError> {
+    telemetry::start(LogFormat::Json, Environment.get("A2A_LOG").as_deref());
+    Ok(Settings::read(&Environment)?)
+}
+
+#[cfg(feature = "aws")]
+async fn runtime(agent: AgentDefinition) -> Result<Runtime, ServeError> {
+    let settings = start()?;
+    let clients = crate::store::aws::AwsClients::from_environment().await;
+    let (tasks, threads, blobs) = clients.stores(&settings.table, &settings.bucket);
+    Ok(Runtime::builder(agent, settings)
+        .tasks(tasks)
+        .threads(threads)
+        .blobs(blobs)
+        .build()?)
+}
+
+/// For integrations that hand on whole answers.
+async fn buffered(edge: Edge) -> Result<(), ServeError> {
+    let edge = &edge;
+    let handler = service_fn(move |request: lambda_http::Request| async move {
+        let response = answer(edge, request).await;
+        let (parts, body) = response.into_parts();
+        let bytes = match body.collect().await {
+            Ok(collected) => collected.to_bytes(),
+            Err(never) => match never {},
+        };
+        let body = match String::from_utf8(bytes.to_vec()) {
+            Ok(text) => lambda_http::Body::Text(text),
+            Err(error) => lambda_http::Body::Binary(error.into_bytes()),
+        };
+        Ok::<_, Infallible>(Response::from_parts(parts, body))
+    });
+    Ok(lambda_http::run(handler).await?)
+}
+
+/// For integrations that hand on bytes as they come; whole answers too.
+async fn streaming(edge: Edge) -> Result<(), ServeError> {
+    let handler = service_fn(move |request: lambda_http::Request| {
+        let edge = edge.clone();
+        async move { Ok::<_, Infallible>(answer(&edge, request).await) }
+    });
+    Ok(lambda_http::run_with_streaming_response(handler).await?)
+}
+
+async fn answer(edge: &Edge, request: lambda_http::Request) -> Response<Body> {
+    let identity = identity(&request);
+    let deadline = deadline(&request);
+    edge.handle(plain(request), identity, deadline).await
+}
+
+/// The request without its Lambda envelope. The path is the raw one: the
+/// gateway's stage never belongs to it.
+fn plain(request: lambda_http::Request) -> Request<Bytes> {
+    let path = request.raw_http_path().to_owned();
+    let query = request.uri().query().map(str::to_owned);
+    let (mut parts, body) = request.into_parts();
+    let target = match query {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    };
+    if let Ok(uri) = target.parse() {
+        parts.uri = uri;
+    }
+    let bytes = match body {
+        lambda_http::Body::Text(text) => Bytes::from(text),
+        lambda_http::Body::Binary(bytes) => Bytes::from(bytes),
+        _ => Bytes::new(),
+    };
+    Request::from_parts(parts, bytes)
+}
+
+/// When the invocation ends.
+fn deadline(request: &lambda_http::Request) -> Option<Timestamp> {
+    let millis = request.lambda_context_ref()?.deadline;
+    i64::try_from(millis)
+        .ok()
+        .filter(|m| *m > 0)
+        .map(Timestamp::from_millis)
+}
+
+/// What the gateway says of the sender.
+fn identity(request: &lambda_http::Request) -> Identity {
+    let authorizer = request.request_context_ref().and_then(authorizer);
+    let authorization = request.headers().get(http::header::AUTHORIZATION);
+    Identity {
+        authorizer,
+        authorization: authorization
+            .and_then(|v| v.to_str().ok())
+            .map(str::to_owned),
+    }
+}
+
+fn authorizer(context: &RequestContext) -> Option<Map<String, Value>> {
+    match context {
+        RequestContext::ApiGatewayV1(context) => {
+            Some(context.authorizer.fields.clone().into_iter().collect())
+        }
+        RequestContext::ApiGatewayV2(context) => {
+            let authorizer = context.authorizer.as_ref()?;
+            Some(authorizer.fields.clone().into_iter().collect())
+        }
+        _ => None,
+    }
+}

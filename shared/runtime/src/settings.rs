@@ -1,0 +1,330 @@
+//! Every setting, read once. `docs/operations.md` lists them.
+//!
+//! A bad value stops the start with the setting's name, the value, and what is
+//! allowed. The environment is read here and nowhere else.
+
+use crate::auth::AuthMode;
+use crate::engine::Policy;
+use crate::protocol::CardShape;
+use std::time::Duration;
+
+/// The settings of a function or of the local agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// `A2A_TABLE`: the DynamoDB table.
+    pub table: String,
+    /// `A2A_BUCKET`: the S3 bucket.
+    pub bucket: String,
+    /// `A2A_PUBLIC_URL`: the base URL on the card, never taken from a request.
+    pub public_url: String,
+    /// `A2A_AUTH`: `gateway` or `dev`.
+    pub auth: AuthMode,
+    /// `A2A_CARD`: `union` or `v1`.
+    pub card: CardShape,
+    /// `A2A_MAX_BODY`: bytes of a request body.
+    pub max_body: usize,
+    /// Durations and sizes of the engine, and `A2A_SECRET_KEY`.
+    pub policy: Policy,
+    /// `TCK_STREAMING_TIMEOUT`: the conformance kit's, in seconds.
+    pub tck_streaming_timeout: Duration,
+}
+
+/// A setting that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// It has a value that is not allowed.
+    #[error("setting `{name}` is `{value}`: {allowed}")]
+    Bad {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// It has to be set.
+    #[error("setting `{name}` is missing: {allowed}")]
+    Missing {
+        /// Its name.
+        name: &'static str,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// A deployed function takes no made-up identities.
+    #[error("setting `A2A_AUTH` is `dev`: a deployed function accepts `gateway` only")]
+    DevDeployed,
+}
+
+/// Where settings come from.
+pub trait Source {
+    /// The value of the setting `name`, if it is set.
+    fn get(&self, name: &str) -> Option<String>;
+}
+
+/// The process environment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Environment;
+
+impl Source for Environment {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one reader of the environment"
+    )]
+    fn get(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+}
+
+impl Settings {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// [`SettingsError`] for the first setting that cannot be used.
+    pub fn read(source: &dyn Source) -> Result<Self, SettingsError> {
+        let read = Read(source);
+        let auth = read.choice(
+            "A2A_AUTH",
+            "`gateway` or `dev`",
+            &[("gateway", AuthMode::Gateway), ("dev", AuthMode::Dev)],
+            AuthMode::Gateway,
+        )?;
+        if auth == AuthMode::Dev && deployed(source) {
+            return Err(SettingsError::DevDeployed);
+        }
+        let defaults = Policy::default();
+        Ok(Self {
+            table: read.text("A2A_TABLE", "a2a-lambda-local"),
+            bucket: read.text("A2A_BUCKET", "a2a-lambda-local"),
+            public_url: read.url("A2A_PUBLIC_URL", "http://127.0.0.1:8080")?,
+            auth,
+            card: read.choice(
+                "A2A_CARD",
+                "`union` or `v1`",
+                &[("union", CardShape::Union), ("v1", CardShape::V1)],
+                CardShape::Union,
+            )?,
+            max_body: read.size("A2A_MAX_BODY", 1024 * 1024)?,
+            policy: Policy {
+                task_ttl: read.duration("A2A_TASK_TTL", defaults.task_ttl)?,
+                lease: read.duration("A2A_LEASE", defaults.lease)?,
+                flush_interval: read.duration("A2A_FLUSH_INTERVAL", defaults.flush_interval)?,
+                stream_max_age: read.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
+                inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
+                list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
+                secret: read.secret(auth)?,
+                ..defaults
+            },
+            tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
+        })
+    }
+}
+
+/// Whether this process is a function on AWS and not on somebody's machine:
+/// the platform unpacks code below `/var/task` and says how it was started.
+fn deployed(source: &dyn Source) -> bool {
+    source.get("AWS_LAMBDA_INITIALIZATION_TYPE").is_some()
+        || source
+            .get("LAMBDA_TASK_ROOT")
+            .is_some_and(|root| root == "/var/task")
+}
+
+struct Read<'a>(&'a dyn Source);
+
+impl Read<'_> {
+    fn text(&self, name: &'static str, default: &str) -> String {
+        self.0
+            .get(name)
+            .filter(|v| !v.is_empty())
+            .unwrap_or_else(|| default.to_owned())
+    }
+
+    fn url(&self, name: &'static str, default: &str) -> Result<String, SettingsError> {
+        let value = self.text(name, default);
+        let trimmed = value.trim_end_matches('/');
+        let host = trimmed
+            .strip_prefix("https://")
+            .or_else(|| trimmed.strip_prefix("http://"));
+        if host.is_some_and(|h| !h.is_empty() && !h.contains(char::is_whitespace)) {
+            Ok(trimmed.to_owned())
+        } else {
+            Err(SettingsError::Bad {
+                name,
+                value,
+                allowed: "an http or https URL",
+            })
+        }
+    }
+
+    fn choice<T: Copy>(
+        &self,
+        name: &'static str,
+        allowed: &'static str,
+        choices: &[(&str, T)],
+        default: T,
+    ) -> Result<T, SettingsError> {
+        let Some(value) = self.0.get(name) else {
+            return Ok(default);
+        };
+        let found = choices
+            .iter()
+            .find(|(word, _)| *word == value)
+            .map(|(_, choice)| *choice);
+        found.ok_or(SettingsError::Bad {
+            name,
+            value,
+            allowed,
+        })
+    }
+
+    fn size(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {
+        let Some(value) = self.0.get(name) else {
+            return Ok(default);
+        };
+        match value.parse() {
+            Ok(size) if size > 0 => Ok(size),
+            _ => Err(SettingsError::Bad {
+                name,
+                value,
+                allowed: "a whole number above 0",
+            }),
+        }
+    }
+
+    fn seconds(&self, name: &'static str, default: f64) -> Result<Duration, SettingsError> {
+        let allowed = "seconds, 0-3600";
+        let value = self.text(name, &default.to_string());
+        match value.parse::<f64>() {
+            Ok(seconds) if (0.0..=3600.0).contains(&seconds) => {
+                Ok(Duration::from_secs_f64(seconds))
+            }
+            _ => Err(SettingsError::Bad {
+                name,
+                value,
+                allowed,
+            }),
+        }
+    }
+
+    fn duration(&self, name: &'static str, default: Duration) -> Result<Duration, SettingsError> {
+        let Some(value) = self.0.get(name) else {
+            return Ok(default);
+        };
+        parse_duration(&value).ok_or(SettingsError::Bad {
+            name,
+            value,
+            allowed: "a whole number with `ms`, `s`, `m`, `h` or `d`, at least 1ms",
+        })
+    }
+
+    fn secret(&self, auth: AuthMode) -> Result<Vec<u8>, SettingsError> {
+        let (name, allowed) = (
+            "A2A_SECRET_KEY",
+            "at least 32 characters, the same for all functions",
+        );
+        match self.0.get(name) {
+            Some(value) if value.len() >= 32 => Ok(value.into_bytes()),
+            // The value of a secret is not repeated.
+            Some(_) => Err(SettingsError::Bad {
+                name,
+                value: "(too short)".to_owned(),
+                allowed,
+            }),
+            None if auth == AuthMode::Dev => {
+                Ok(b"a2a-lambda development key, not a secret".to_vec())
+            }
+            None => Err(SettingsError::Missing { name, allowed }),
+        }
+    }
+}
+
+/// Reads `250ms`, `2s`, `5m`, `24h`, `30d`.
+fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: u64 = number.parse().ok()?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    let millis = number
+        .checked_mul(millis)
+        .filter(|m| (1..=i64::MAX as u64 / 4).contains(m))?;
+    Some(Duration::from_millis(millis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    impl Source for BTreeMap<&str, &str> {
+        fn get(&self, name: &str) -> Option<String> {
+            self.get(name).map(|v| (*v).to_owned())
+        }
+    }
+
+    #[test]
+    fn nothing_set_is_refused_without_a_secret_and_fine_in_development() {
+        let none = BTreeMap::new();
+        assert!(matches!(
+            Settings::read(&none),
+            Err(SettingsError::Missing {
+                name: "A2A_SECRET_KEY",
+                ..
+            })
+        ));
+        let dev = BTreeMap::from([("A2A_AUTH", "dev")]);
+        assert_eq!(Settings::read(&dev).unwrap().auth, AuthMode::Dev);
+    }
+
+    #[test]
+    fn a_deployed_function_refuses_made_up_identities() {
+        let env = BTreeMap::from([
+            ("A2A_AUTH", "dev"),
+            ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"),
+        ]);
+        assert_eq!(Settings::read(&env), Err(SettingsError::DevDeployed));
+    }
+
+    #[test]
+    fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
+        for (name, value) in [
+            ("A2A_AUTH", "none"),
+            ("A2A_CARD", "v2"),
+            ("A2A_MAX_BODY", "0"),
+            ("A2A_TASK_TTL", "10"),
+            ("A2A_LEASE", "-1s"),
+            ("A2A_PUBLIC_URL", "ftp://x"),
+            ("TCK_STREAMING_TIMEOUT", "soon"),
+        ] {
+            let mut env = BTreeMap::from([("A2A_AUTH", "dev")]);
+            env.insert(name, value);
+            let text = Settings::read(&env).unwrap_err().to_string();
+            assert!(text.contains(name) && text.contains(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_never_repeated() {
+        let env = BTreeMap::from([("A2A_SECRET_KEY", "hunter2")]);
+        assert!(
+            !Settings::read(&env)
+                .unwrap_err()
+                .to_string()
+                .contains("hunter2")
+        );
+    }
+
+    #[test]
+    fn durations_carry_their_unit() {
+        assert_eq!(parse_duration("250ms"), Some(Duration::from_millis(250)));
+        assert_eq!(parse_duration("24h"), Some(Duration::from_secs(86_400)));
+        for bad in ["", "5", "s", "1w", "0s", "1.5s", "99999999999999999999d"] {
+            assert_eq!(parse_duration(bad), None, "{bad}");
+        }
+    }
+}
