@@ -217,6 +217,7 @@ impl Opener<'_> {
             let refusal = jsonrpc::invalid("`method` is not the one of this path");
             return Err(refused((envelope.id, refusal)));
         }
+        // These paths are 0.1's, whatever else shares the method's name.
         let call = self.call_of(envelope, target.operation, rule);
         Ok(Opened::One(Box::new(call)))
     }

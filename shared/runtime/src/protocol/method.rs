@@ -119,7 +119,8 @@ pub(super) fn named(method: &str) -> Option<(Operation, GenerationRule)> {
         "tasks/cancel" => (O::Cancel, GenerationRule::OfTask),
         "tasks/resubscribe" => (O::Subscribe, GenerationRule::OfTask),
         "tasks/send" => (O::Send, v01),
-        "tasks/sendSubscribe" => (O::Stream, v01),
+        // `tasks/stream` is what the python-a2a client calls it.
+        "tasks/sendSubscribe" | "tasks/stream" => (O::Stream, v01),
         "tasks/pushNotification/set" => (O::CreatePushConfig, v01),
         "tasks/pushNotification/get" => (O::GetPushConfig, v01),
         _ => return None,
