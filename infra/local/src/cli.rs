@@ -1,12 +1,15 @@
 //! The program: start everything, say what is served and where, stop cleanly.
 
 use crate::config::{AgentName, Cli, Command, ConfigError, Serve};
-use crate::embedded::{Embedded, EmbeddedError};
+use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use crate::server::{Functions, serve};
 use a2a_lambda::runtime::{Runtime, RuntimeError};
 use a2a_lambda::settings::{Environment, Settings, Source as _};
 use a2a_lambda::skill::AgentDefinition;
-use a2a_lambda::store::aws::{AwsClients, SetUpError};
+use a2a_lambda::store::StoreError;
+use a2a_lambda::store::aws::{AwsClients, Endpoints};
+use a2a_lambda::store::dynamodb::create_table;
+use a2a_lambda::store::s3::create_bucket;
 use a2a_lambda::telemetry::{self, LogFormat};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -27,9 +30,9 @@ pub enum RunError {
     /// The embedded DynamoDB and S3 do not start.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
-    /// Table or bucket cannot be made.
-    #[error(transparent)]
-    SetUp(#[from] SetUpError),
+    /// Table or bucket cannot be made at `--endpoint`.
+    #[error("failed to set up table and bucket: {0}")]
+    SetUp(#[from] StoreError),
     /// The port cannot be used.
     #[error("failed to listen on {address}: {source}; choose another with --port N")]
     Listen {
@@ -71,12 +74,10 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     let address = listener.local_addr()?;
     let settings = options.settings(&format!("http://{address}"))?;
     let (embedded, clients) = store(&options, &settings).await?;
-    let (tasks, threads, blobs) = clients.stores(&settings.table, &settings.bucket);
     let agent = definition(options.agent, &settings);
     let banner = banner(&agent, &options, &settings, address);
     let max_body = settings.max_body;
-    let runtime =
-        Runtime::builder(agent, settings).tasks(tasks).threads(threads).blobs(blobs).build()?;
+    let runtime = Runtime::builder(agent, settings).aws(&clients).build()?;
     io::stdout().write_all(banner.as_bytes())?;
     io::stdout().flush()?;
     serve(listener, Arc::new(Functions::new(&runtime, max_body)), interrupted()).await;
@@ -91,16 +92,15 @@ async fn store(
     options: &Serve,
     settings: &Settings,
 ) -> Result<(Option<Embedded>, AwsClients), RunError> {
-    let (embedded, clients) = match &options.endpoint {
-        Some(url) => (None, AwsClients::loopback(url, url)),
-        None => {
-            let embedded = Embedded::start(options.folder()).await?;
-            let clients = AwsClients::loopback(embedded.dynamodb_url(), embedded.s3_url());
-            (Some(embedded), clients)
-        }
+    let Some(url) = &options.endpoint else {
+        let embedded = Embedded::start(options.folder()).await?;
+        let clients = AwsClients::connect(embedded.endpoints()).await;
+        return Ok((Some(embedded), clients));
     };
-    clients.set_up(&settings.table, &settings.bucket).await?;
-    Ok((embedded, clients))
+    let clients = AwsClients::connect(&Endpoints::at(url)).await;
+    create_table(&clients.dynamodb, &settings.table).await?;
+    create_bucket(&clients.s3, &settings.bucket).await?;
+    Ok((None, clients))
 }
 
 fn definition(name: AgentName, settings: &Settings) -> AgentDefinition {
@@ -112,31 +112,19 @@ fn definition(name: AgentName, settings: &Settings) -> AgentDefinition {
 
 async fn aws(data: Option<&Path>) -> Result<(), RunError> {
     let embedded = Embedded::start(data).await?;
-    let settings = Settings::read(&DevSettings).map_err(ConfigError::from)?;
-    let clients = AwsClients::loopback(embedded.dynamodb_url(), embedded.s3_url());
-    clients.set_up(&settings.table, &settings.bucket).await?;
+    let endpoints = embedded.endpoints();
+    let url = |service: &Option<String>| service.clone().unwrap_or_default();
     let text = format!(
-        "A2A_TABLE={}\nA2A_BUCKET={}\nAWS_ENDPOINT_URL_DYNAMODB={}\nAWS_ENDPOINT_URL_S3={}\n\
-         AWS_ACCESS_KEY_ID=local\nAWS_SECRET_ACCESS_KEY=local\nAWS_REGION=us-east-1\nready\n",
-        settings.table,
-        settings.bucket,
-        embedded.dynamodb_url(),
-        embedded.s3_url(),
+        "A2A_TABLE={TABLE}\nA2A_BUCKET={BUCKET}\nAWS_ENDPOINT_URL_DYNAMODB={}\n\
+         AWS_ENDPOINT_URL_S3={}\nready\n",
+        url(&endpoints.dynamodb),
+        url(&endpoints.s3),
     );
     io::stdout().write_all(text.as_bytes())?;
     io::stdout().flush()?;
     interrupted().await;
     embedded.stop().await;
     Ok(())
-}
-
-/// The environment with development identities.
-struct DevSettings;
-
-impl a2a_lambda::settings::Source for DevSettings {
-    fn get(&self, name: &str) -> Option<String> {
-        if name == "A2A_AUTH" { Some("dev".to_owned()) } else { Environment.get(name) }
-    }
 }
 
 /// Ready when the user presses Ctrl-C or the process is asked to end.

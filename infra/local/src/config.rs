@@ -1,5 +1,6 @@
 //! The command line, and the settings that follow from it.
 
+use crate::embedded::{BUCKET, TABLE};
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::collections::BTreeMap;
@@ -156,6 +157,10 @@ impl Serve {
         }
         if Environment.get("A2A_PUBLIC_URL").is_none() {
             local.insert("A2A_PUBLIC_URL", public_url.to_owned());
+        }
+        if self.endpoint.is_none() {
+            local.insert("A2A_TABLE", TABLE.to_owned());
+            local.insert("A2A_BUCKET", BUCKET.to_owned());
         }
         if let Some(data) = self.folder()
             && Environment.get("A2A_SECRET_KEY").is_none()

@@ -78,6 +78,19 @@ impl Runtime {
 }
 
 impl RuntimeBuilder {
+    /// Keeps everything in the DynamoDB table and the S3 bucket of the settings.
+    #[cfg(feature = "aws")]
+    #[must_use]
+    pub fn aws(mut self, clients: &crate::store::aws::AwsClients) -> Self {
+        use crate::store::dynamodb::DynamoStore;
+        use crate::store::s3::S3Blobs;
+        let store = Arc::new(DynamoStore::new(clients.dynamodb.clone(), &self.settings.table));
+        self.tasks = Some(store.clone());
+        self.threads = Some(store);
+        self.blobs = Some(Arc::new(S3Blobs::new(clients.s3.clone(), &self.settings.bucket)));
+        self
+    }
+
     /// Replaces the task service.
     #[must_use]
     pub fn tasks(mut self, tasks: Arc<dyn WriteTasks>) -> Self {

@@ -18,6 +18,8 @@ use std::convert::Infallible;
 use crate::http::Door;
 #[cfg(feature = "aws")]
 use crate::runtime::Runtime;
+#[cfg(feature = "aws")]
+use crate::store::aws::{AwsClients, Endpoints};
 
 /// Why a function does not start.
 #[derive(Debug, thiserror::Error)]
