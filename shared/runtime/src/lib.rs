@@ -1,15 +1,14 @@
 //! A serverless runtime for A2A (Agent2Agent protocol) agents on AWS Lambda.
-//!
-//! An author writes skills (`skill`), joins them to an agent, and serves it:
-//! each Lambda function's `main` is one call of `serve`. The modules in reading
-//! order: `settings`, `protocol`, `task`, `thread`, `skill`, `engine`, `store`,
-//! `auth`, `telemetry`, `http`, `runtime`, `serve`.
+
+// `#[skill]` writes paths from `::a2a_lambda`; the tests of this crate use it.
+#[cfg(test)]
+extern crate self as a2a_lambda;
 
 pub mod auth;
 pub mod engine;
-//pub mod http;
+pub mod http;
 pub mod protocol;
-//pub mod runtime;
+pub mod runtime;
 #[cfg(feature = "lambda")]
 pub mod serve;
 pub mod settings;
@@ -18,3 +17,15 @@ pub mod store;
 pub mod task;
 pub mod telemetry;
 pub mod thread;
+
+pub use a2a_lambda_macros::skill;
+
+/// What most files with a skill in them need.
+pub mod prelude {
+    pub use crate::skill;
+    pub use crate::skill::{
+        Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
+        FilePart, Hybrid, HybridSkill, NoOutput, NoSlot, OnInputResult, OnRequestResult, Settled,
+        Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, TaskContext, TextOr, Thread,
+    };
+}

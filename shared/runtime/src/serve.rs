@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use lambda_http::request::RequestContext;
-use lambda_http::{LambdaEvent, RequestExt as _, service_fn};
+use lambda_http::{RequestExt as _, service_fn};
 use serde_json::{Map, Value};
 use std::convert::Infallible;
 
