@@ -1,13 +1,13 @@
 //! The composition root: the one place that joins an agent, its settings and
 //! concrete services.
 
+use crate::auth::AuthMode;
 use crate::engine::{Clock, Engine, Ids, RandomIds, Reader, Services, SystemClock};
 use crate::http::{Backend, Cards, Door, Edge};
-use crate::auth::AuthMode;
 use crate::protocol::{Capabilities, CardError, CardInfo, SecurityScheme, SkillInfo};
 use crate::settings::Settings;
-use crate::skill::{AgentDefinition, SkillManifest};
 use crate::skill::model::Model;
+use crate::skill::{AgentDefinition, SkillManifest};
 use crate::store::memory::MemoryStore;
 use crate::store::{Blobs, ReadThreads, WriteTasks};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,10 +84,16 @@ impl RuntimeBuilder {
     pub fn aws(mut self, clients: &crate::store::aws::AwsClients) -> Self {
         use crate::store::dynamodb::DynamoStore;
         use crate::store::s3::S3Blobs;
-        let store = Arc::new(DynamoStore::new(clients.dynamodb.clone(), &self.settings.table));
+        let store = Arc::new(DynamoStore::new(
+            clients.dynamodb.clone(),
+            &self.settings.table,
+        ));
         self.tasks = Some(store.clone());
         self.threads = Some(store);
-        self.blobs = Some(Arc::new(S3Blobs::new(clients.s3.clone(), &self.settings.bucket)));
+        self.blobs = Some(Arc::new(S3Blobs::new(
+            clients.s3.clone(),
+            &self.settings.bucket,
+        )));
         self
     }
 
@@ -149,7 +155,11 @@ impl RuntimeBuilder {
             model: self.model,
         };
         let engine = Engine::new(Arc::new(self.agent), services, self.settings.policy.clone());
-        Ok(Runtime { engine, cards, settings: Arc::new(self.settings) })
+        Ok(Runtime {
+            engine,
+            cards,
+            settings: Arc::new(self.settings),
+        })
     }
 }
 
@@ -172,11 +182,22 @@ pub fn reading_edge(
     settings: &Settings,
 ) -> Result<Edge, RuntimeError> {
     let cards = Arc::new(cards(agent, settings)?);
-    Ok(edge(Door::TasksGet, Backend::Reader(reader), &cards, settings))
+    Ok(edge(
+        Door::TasksGet,
+        Backend::Reader(reader),
+        &cards,
+        settings,
+    ))
 }
 
 fn edge(door: Door, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -> Edge {
-    Edge::new(door, backend, Arc::clone(cards), settings.auth, settings.max_body)
+    Edge::new(
+        door,
+        backend,
+        Arc::clone(cards),
+        settings.auth,
+        settings.max_body,
+    )
 }
 
 fn cards(agent: &AgentDefinition, settings: &Settings) -> Result<Cards, CardError> {
@@ -188,7 +209,10 @@ fn card_info(agent: &AgentDefinition, settings: &Settings) -> CardInfo {
     let manifest = agent.manifest();
     let skills: Vec<SkillInfo> = manifest.skills.iter().map(skill_info).collect();
     let every = |modes: fn(&SkillInfo) -> &Vec<String>| -> Vec<String> {
-        let all: BTreeSet<String> = skills.iter().flat_map(|s| modes(s).iter().cloned()).collect();
+        let all: BTreeSet<String> = skills
+            .iter()
+            .flat_map(|s| modes(s).iter().cloned())
+            .collect();
         all.into_iter().collect()
     };
     CardInfo {
@@ -238,7 +262,10 @@ fn security(auth: AuthMode) -> BTreeMap<String, SecurityScheme> {
     match auth {
         AuthMode::Dev => BTreeMap::new(),
         AuthMode::Gateway => {
-            let scheme = SecurityScheme::Http { scheme: "Bearer".to_owned(), bearer_format: None };
+            let scheme = SecurityScheme::Http {
+                scheme: "Bearer".to_owned(),
+                bearer_format: None,
+            };
             BTreeMap::from([(BEARER.to_owned(), scheme)])
         }
     }

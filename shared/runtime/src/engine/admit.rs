@@ -1,12 +1,12 @@
 //! What a message asks for, decided before anything is written: the task it
 //! opens or continues, the skill, the decoded input.
 
-use super::run::Work;
+use super::run::{Job, Work};
 use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed};
-use crate::skill::{AgentError, Content, TurnFacts};
-use crate::skill::{AnySkill, Call};
+use crate::skill::{AgentError, TurnFacts};
+use crate::skill::{Call, media};
 use crate::task::{
     Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand,
     SkillId, Task, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
@@ -159,26 +159,18 @@ impl Engine {
         command: SendCommand,
         lease_until: Timestamp,
     ) -> Result<Work, EngineError> {
-        let routed = route::route(
-            &self.agent,
-            &RouteRequest {
-                pinned: None,
-                message: &command.message,
-                request_metadata: &command.metadata,
-            },
-        )?;
+        let routed = route::route(&self.agent, &asked(None, &command))?;
         let facts = self.facts(caller, &record, &command).await?;
         let message = placed(command.message, &record);
         let mut opening = vec![Change::Accept { message }];
-        let (skill, call) = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
+        let job = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
         opening.push(Change::Start { lease_until });
         let force = command.client_task_id.is_some();
         Ok(Work {
             record,
             opening,
             force,
-            skill,
-            call,
+            job,
             facts,
             deadline: None,
         })
@@ -201,18 +193,11 @@ impl Engine {
             secret,
             lease_until,
         }];
-        let (skill, call) = match &record.skill {
+        let job = match &record.skill {
             Some(id) => self.pinned(id, &record, &command)?,
             None => {
-                let slot = record.saved.slot.as_ref();
-                let original = first_request(&record);
-                let routed = route::route_answer(
-                    &self.agent,
-                    slot,
-                    original,
-                    &command.message,
-                    &command.metadata,
-                )?;
+                let original = first_request(&record).unwrap_or(&command.message);
+                let routed = route::route_answer(&self.agent, original, &asked(None, &command))?;
                 self.chosen(routed, &command.accepted_output_modes, &mut opening)?
             }
         };
@@ -220,8 +205,7 @@ impl Engine {
             record,
             opening,
             force: true,
-            skill,
-            call,
+            job,
             facts,
             deadline: None,
         })
@@ -233,15 +217,8 @@ impl Engine {
         id: &SkillId,
         record: &TaskRecord,
         command: &SendCommand,
-    ) -> Result<(Arc<dyn AnySkill>, Call), EngineError> {
-        let routed = route::route(
-            &self.agent,
-            &RouteRequest {
-                pinned: Some(id),
-                message: &command.message,
-                request_metadata: &command.metadata,
-            },
-        )?;
+    ) -> Result<Job, EngineError> {
+        let routed = route::route(&self.agent, &asked(Some(id), command))?;
         let (Routed::Skill { content, .. }, Some(skill)) = (routed, self.agent.skill(id)) else {
             return Err(EngineError::broken(format!(
                 "task pinned to unknown skill `{id}`"
@@ -251,7 +228,7 @@ impl Engine {
             version: 0,
             value: serde_json::Value::Null,
         });
-        Ok((Arc::clone(skill), Call::Input(slot, content)))
+        Ok(Job::Skill(Arc::clone(skill), Call::Input(slot, content)))
     }
 
     /// The skill the router chose with its decoded input, or the question that
@@ -261,21 +238,24 @@ impl Engine {
         routed: Routed,
         accepted_output_modes: &[String],
         opening: &mut Vec<Change>,
-    ) -> Result<(Arc<dyn AnySkill>, Call), EngineError> {
+    ) -> Result<Job, EngineError> {
         match routed {
             Routed::Skill { id, content, .. } => {
                 let skill = self.agent.skill(&id).ok_or_else(|| {
                     EngineError::broken(format!("routed to unknown skill `{id}`"))
                 })?;
-                route::check_output_modes(skill.metadata(), accepted_output_modes)?;
+                media::check_accepted(skill.metadata(), accepted_output_modes)?;
                 let input = skill.decode(&content).map_err(|error| unreadable(&error))?;
                 opening.push(Change::Pin(id));
-                Ok((Arc::clone(skill), Call::Request(input)))
+                Ok(Job::Skill(Arc::clone(skill), Call::Request(input)))
             }
             Routed::Ask {
                 candidates,
                 question,
-            } => route::which_skill(candidates, question),
+            } => Ok(Job::Ask {
+                question,
+                slot: route::which_skill(&candidates),
+            }),
         }
     }
 
@@ -330,15 +310,21 @@ fn unreadable(error: &AgentError) -> Refusal {
     Refusal::invalid(format!("message.parts{place}"), error.text())
 }
 
+/// What routing looks at.
+const fn asked<'a>(pinned: Option<&'a SkillId>, command: &'a SendCommand) -> RouteRequest<'a> {
+    RouteRequest {
+        pinned,
+        message: &command.message,
+        request_metadata: &command.metadata,
+    }
+}
+
 /// The request that opened a task.
-fn first_request(record: &TaskRecord) -> Content {
-    let first = record
+fn first_request(record: &TaskRecord) -> Option<&Message> {
+    record
         .history
         .iter()
-        .find(|message| message.role == Role::User);
-    first
-        .map(|message| Content::from_parts(message.parts.clone()))
-        .unwrap_or_default()
+        .find(|message| message.role == Role::User)
 }
 
 /// Why a task that does not ask takes no message.

@@ -10,9 +10,9 @@ use super::journal::Journal;
 use super::sink::Sink;
 use super::turn::{Ask, Turn};
 use super::{Engine, EngineError};
-use crate::skill::{AgentError, TaskContext, TurnFacts};
+use crate::skill::{AgentError, Content, TaskContext, TurnFacts};
 use crate::skill::{AnySkill, Call, Outcome};
-use crate::task::{Change, Message, Refusal, TaskRecord, Timestamp};
+use crate::task::{Change, Message, Refusal, SavedSlot, TaskRecord, Timestamp};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -27,11 +27,23 @@ pub(super) struct Work {
     pub(super) opening: Vec<Change>,
     /// Whether the opening has to be stored before the skill runs.
     pub(super) force: bool,
-    pub(super) skill: Arc<dyn AnySkill>,
-    pub(super) call: Call,
+    pub(super) job: Job,
     pub(super) facts: TurnFacts,
     /// When the invocation ends.
     pub(super) deadline: Option<Timestamp>,
+}
+
+/// What a turn does.
+pub(super) enum Job {
+    /// A skill works.
+    Skill(Arc<dyn AnySkill>, Call),
+    /// The router asks which skill is meant.
+    Ask {
+        /// The question.
+        question: String,
+        /// The skills it may be.
+        slot: SavedSlot,
+    },
 }
 
 /// How a turn ended.
@@ -56,32 +68,44 @@ impl Engine {
     /// error of the store ends the turn and leaves the task to a takeover.
     pub(super) async fn run(&self, work: Work, sink: &mut Sink) -> Result<Ended, EngineError> {
         let (turn, inbox) = Turn::new(self, &work.record, work.deadline);
-        let mut journal = Journal::new(self, work.record, work.opening, work.skill.makes_task());
+        let makes_task = match &work.job {
+            Job::Skill(skill, _) => skill.makes_task(),
+            Job::Ask { .. } => true,
+        };
+        let mut journal = Journal::new(self, work.record, work.opening, makes_task);
         if work.force && !journal.open(sink).await? {
             return Err(Refusal::TaskBusy.into());
         }
+        let (skill, call) = match work.job {
+            Job::Skill(skill, call) => (skill, call),
+            Job::Ask { question, slot } => {
+                let message = Content::from_text(question);
+                let outcome = Outcome::InputRequired { message, slot };
+                return journal.settle(outcome, turn.conversation(), sink).await;
+            }
+        };
         let mut context = TaskContext::new(&turn, &work.facts);
-        let mut skill = guarded(&*work.skill, &mut context, work.call);
+        let mut running = guarded(&*skill, &mut context, call);
         // A skill that answers at once with a message makes no task, not even
         // on a stream; any other stream shows the stored task first.
         let mut outcome = None;
         if sink.is_stream() && !work.force {
-            outcome = (&mut skill).now_or_never();
+            outcome = (&mut running).now_or_never();
             if !matches!(outcome, Some(Outcome::Message(_))) && journal.makes_task {
                 journal.open(sink).await?;
             }
         }
         if outcome.is_none() {
-            outcome = attend(&mut skill, inbox, &mut journal, sink).await?;
+            outcome = attend(&mut running, inbox, &mut journal, sink).await?;
         }
-        drop(skill);
+        drop(running);
         let Some(outcome) = outcome else {
             turn.end();
             return Ok(Ended::Lost(journal.lost));
         };
         let ended = journal.settle(outcome, turn.conversation(), sink).await?;
         if let Ended::Rested(record) = &ended {
-            self.completed(&*work.skill, &work.facts, record).await;
+            self.completed(&*skill, &work.facts, record).await;
         }
         Ok(ended)
     }

@@ -39,10 +39,17 @@ impl Cards {
 impl Card {
     /// Answers with the card, or with 304 if the client has these bytes.
     pub(super) fn respond<B>(&self, request: &Request<B>) -> Result<Response<Body>, EngineError> {
-        let known = request.headers().get(IF_NONE_MATCH).and_then(|v| v.to_str().ok());
+        let known = request
+            .headers()
+            .get(IF_NONE_MATCH)
+            .and_then(|v| v.to_str().ok());
         let mut tags = known.unwrap_or_default().split(',').map(str::trim);
         let fresh = tags.any(|tag| tag == self.0.etag || tag == "*");
-        let body = if fresh { Vec::new() } else { self.0.body.clone() };
+        let body = if fresh {
+            Vec::new()
+        } else {
+            self.0.body.clone()
+        };
         let mut response = Response::new(encode::whole(body));
         if fresh {
             *response.status_mut() = StatusCode::NOT_MODIFIED;

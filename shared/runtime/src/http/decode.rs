@@ -48,7 +48,10 @@ impl Door {
         use Operation as O;
         match protocol::site(method, path) {
             Site::JsonRpc | Site::Nowhere => Self::Rpc,
-            Site::Operation { operation, below_task } => match operation {
+            Site::Operation {
+                operation,
+                below_task,
+            } => match operation {
                 O::Card | O::LegacyCard => Self::AgentCard,
                 O::Stream => Self::TasksStream,
                 O::Subscribe if method == "GET" => Self::TasksGet,

@@ -71,7 +71,13 @@ impl Edge {
         auth: AuthMode,
         max_body: usize,
     ) -> Self {
-        Self { door, backend, cards, auth, max_body }
+        Self {
+            door,
+            backend,
+            cards,
+            auth,
+            max_body,
+        }
     }
 
     /// Answers one request. `deadline` is the end of the invocation, if any.
@@ -81,7 +87,11 @@ impl Edge {
         identity: Identity,
         deadline: Option<Timestamp>,
     ) -> Response<Body> {
-        let visit = Visit { edge: self, identity, deadline };
+        let visit = Visit {
+            edge: self,
+            identity,
+            deadline,
+        };
         match decode::open(self, &request) {
             Ok(Opened::One(call)) => visit.one(&call, &request).await,
             Ok(Opened::Batch(entries)) => visit.batch(entries).await,
@@ -116,10 +126,12 @@ impl Visit<'_> {
     /// A call by itself: JSON or a stream.
     async fn one(&self, call: &Call, request: &Request<Bytes>) -> Response<Body> {
         let answered = if call.operation.is_card() {
-            call.decode().map_err(EngineError::from).and_then(|ask| match ask {
-                Ask::Card(CardForm::LegacyAgentJson) => self.edge.cards.legacy.respond(request),
-                _ => self.edge.cards.agent_card.respond(request),
-            })
+            call.decode()
+                .map_err(EngineError::from)
+                .and_then(|ask| match ask {
+                    Ask::Card(CardForm::LegacyAgentJson) => self.edge.cards.legacy.respond(request),
+                    _ => self.edge.cards.agent_card.respond(request),
+                })
         } else {
             self.call(call).await
         };
@@ -174,16 +186,19 @@ impl Visit<'_> {
     async fn unary(&self, call: &Call) -> Result<Reply, EngineError> {
         let (caller, ask) = self.enter(call)?;
         Ok(match ask {
-            Ask::Send(command) => {
-                Reply::Sent(self.edge.engine()?.send(&caller, *command, self.deadline).await?)
-            }
+            Ask::Send(command) => Reply::Sent(
+                self.edge
+                    .engine()?
+                    .send(&caller, *command, self.deadline)
+                    .await?,
+            ),
             Ask::Get(query) => {
                 Reply::Task(Box::new(self.edge.reader()?.get(&caller, &query).await?))
-            },
-            Ask::List(query) => Reply::Page(self.edge.reader()?.list(&caller, &query).await?),
-            Ask::Cancel(command) => {
-                Reply::Task(Box::new(self.edge.engine()?.cancel(&caller, &command).await?))
             }
+            Ask::List(query) => Reply::Page(self.edge.reader()?.list(&caller, &query).await?),
+            Ask::Cancel(command) => Reply::Task(Box::new(
+                self.edge.engine()?.cancel(&caller, &command).await?,
+            )),
             Ask::Unsupported(refusal) => return Err(refusal.into()),
             Ask::ExtendedCard => return Err(Refusal::ExtendedCardNotConfigured.into()),
             Ask::Stream(_) | Ask::Subscribe(_) | Ask::Card(_) => {
@@ -197,14 +212,24 @@ impl Visit<'_> {
     fn enter(&self, call: &Call) -> Result<(Caller, Ask), Refusal> {
         let caller = self.edge.auth.caller(&self.identity)?;
         if let Some(newer) = call.newer_version() {
-            tracing::warn!(a2a.version = newer, "a client asks for protocol version `{newer}`");
+            tracing::warn!(
+                a2a.version = newer,
+                "a client asks for protocol version `{newer}`"
+            );
         }
         call.check_version()?;
         let ask = call.decode()?;
         // A tenant in the path or body is routing, never an identity: another
         // than the caller's looks as if nothing were there.
-        let elsewhere = call.routing_tenant.as_deref().is_some_and(|t| t != caller.owner.tenant.as_str());
-        if elsewhere { Err(Refusal::TaskNotFound) } else { Ok((caller, ask)) }
+        let elsewhere = call
+            .routing_tenant
+            .as_deref()
+            .is_some_and(|t| t != caller.owner.tenant.as_str());
+        if elsewhere {
+            Err(Refusal::TaskNotFound)
+        } else {
+            Ok((caller, ask))
+        }
     }
 }
 

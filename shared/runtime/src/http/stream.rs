@@ -42,7 +42,12 @@ where
     };
     let encoder = StreamEncoder::new(call);
     let headers = encoder.headers();
-    let flow = Flow { frames, turn: Some(turn), encoder, next: Some(first) };
+    let flow = Flow {
+        frames,
+        turn: Some(turn),
+        encoder,
+        next: Some(first),
+    };
     let body = StreamBody::new(stream::unfold(flow, |flow| flow.chunk())).boxed_unsync();
     Ok(encode::stream(headers, body))
 }
