@@ -1,1 +1,6 @@
-fn main() {}
+//! The Lambda function `agent-card`: the public agent card.
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    Ok(a2a_lambda::serve::agent_card(reference_agent::agent()).await?)
+}

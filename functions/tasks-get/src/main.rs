@@ -1,1 +1,6 @@
-fn main() {}
+//! The Lambda function `tasks-get`: the path calls that read.
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    Ok(a2a_lambda::serve::tasks_get(reference_agent::agent()).await?)
+}

@@ -5,7 +5,7 @@ use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use crate::server::{Functions, serve};
 use a2a_lambda::runtime::{Runtime, RuntimeError};
 use a2a_lambda::settings::{Environment, Settings, Source as _};
-use a2a_lambda::skill::AgentDefinition;
+use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
@@ -27,6 +27,9 @@ pub enum RunError {
     /// The agent gives no valid card.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// A skill cannot be published.
+    #[error(transparent)]
+    Agent(#[from] BuildError),
     /// The embedded DynamoDB and S3 do not start.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
@@ -51,7 +54,10 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`] when it cannot start.
 pub async fn run(cli: Cli) -> Result<(), RunError> {
-    telemetry::start(LogFormat::Text, Environment.get("A2A_LOG").as_deref().or(Some("warn")));
+    telemetry::start(
+        LogFormat::Text,
+        Environment.get("A2A_LOG").as_deref().or(Some("warn")),
+    );
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
         None => agent(cli.serve).await,
@@ -74,13 +80,18 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     let address = listener.local_addr()?;
     let settings = options.settings(&format!("http://{address}"))?;
     let (embedded, clients) = store(&options, &settings).await?;
-    let agent = definition(options.agent, &settings);
+    let agent = definition(options.agent, &settings)?;
     let banner = banner(&agent, &options, &settings, address);
     let max_body = settings.max_body;
     let runtime = Runtime::builder(agent, settings).aws(&clients).build()?;
     io::stdout().write_all(banner.as_bytes())?;
     io::stdout().flush()?;
-    serve(listener, Arc::new(Functions::new(&runtime, max_body)), interrupted()).await;
+    serve(
+        listener,
+        Arc::new(Functions::new(&runtime, max_body)),
+        interrupted(),
+    )
+    .await;
     if let Some(embedded) = embedded {
         embedded.stop().await;
     }
@@ -103,10 +114,12 @@ async fn store(
     Ok((None, clients))
 }
 
-fn definition(name: AgentName, settings: &Settings) -> AgentDefinition {
+fn definition(name: AgentName, settings: &Settings) -> Result<AgentDefinition, BuildError> {
     match name {
         AgentName::Reference => reference_agent::agent(),
-        AgentName::Conformance => reference_agent::conformance::agent(settings.tck_streaming_timeout),
+        AgentName::Conformance => {
+            reference_agent::conformance::agent(settings.tck_streaming_timeout)
+        }
     }
 }
 
@@ -157,7 +170,12 @@ fn banner(
         (Some(folder), None) => format!("{}/ (DynamoDB and S3 in process)", folder.display()),
         (None, None) => "memory: nothing is kept (DynamoDB and S3 in process)".to_owned(),
     };
-    let skills: Vec<&str> = agent.manifest().skills.iter().map(|s| s.metadata.id).collect();
+    let skills: Vec<&str> = agent
+        .manifest()
+        .skills
+        .iter()
+        .map(|s| s.metadata.id)
+        .collect();
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
          data   {kept}\n  off    rate limits, push notifications\n\n  try\n    \

@@ -179,7 +179,10 @@ impl Serve {
 
 /// The secret of this data folder, made at its first use.
 fn secret(folder: &Path) -> Result<String, ConfigError> {
-    let failed = |source| ConfigError::Data { path: folder.to_owned(), source };
+    let failed = |source| ConfigError::Data {
+        path: folder.to_owned(),
+        source,
+    };
     let path = folder.join("secret.key");
     match fs::read_to_string(&path) {
         Ok(secret) => return Ok(secret),
@@ -225,7 +228,11 @@ mod tests {
         assert!(serve(&["--bind", "::1"]).address().is_ok());
         let exposed = serve(&["--bind", "0.0.0.0"]).address().unwrap_err();
         assert!(exposed.to_string().contains("--insecure-dev"), "{exposed}");
-        assert!(serve(&["--bind", "0.0.0.0", "--insecure-dev"]).address().is_ok());
+        assert!(
+            serve(&["--bind", "0.0.0.0", "--insecure-dev"])
+                .address()
+                .is_ok()
+        );
     }
 
     #[test]

@@ -56,11 +56,17 @@ impl Functions {
             Door::Rpc => &self.rpc,
         };
         let authorization = request.headers().get(http::header::AUTHORIZATION);
-        let authorization = authorization.and_then(|v| v.to_str().ok()).map(str::to_owned);
-        let identity = Identity { authorizer: None, authorization };
+        let authorization = authorization
+            .and_then(|v| v.to_str().ok())
+            .map(str::to_owned);
+        let identity = Identity {
+            authorizer: None,
+            authorization,
+        };
         let (parts, body) = request.into_parts();
         let body = read(body, self.max_body).await;
-        edge.handle(Request::from_parts(parts, body), identity, None).await
+        edge.handle(Request::from_parts(parts, body), identity, None)
+            .await
     }
 }
 
@@ -70,7 +76,9 @@ async fn read(mut body: Incoming, max: usize) -> Bytes {
     let mut kept = BytesMut::new();
     let mut seen = 0;
     while let Some(Ok(frame)) = body.frame().await {
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         seen += data.len();
         let room = (max + 1).saturating_sub(kept.len());
         kept.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
@@ -82,7 +90,11 @@ async fn read(mut body: Incoming, max: usize) -> Bytes {
 }
 
 /// Serves until `stop` is ready. Connections that are open then are dropped.
-pub async fn serve(listener: TcpListener, functions: Arc<Functions>, stop: impl Future<Output = ()>) {
+pub async fn serve(
+    listener: TcpListener,
+    functions: Arc<Functions>,
+    stop: impl Future<Output = ()>,
+) {
     tokio::pin!(stop);
     loop {
         tokio::select! {

@@ -3,7 +3,7 @@
 use crate::auth::Identity;
 use crate::http::{Body, Edge};
 use crate::settings::{Environment, Settings, SettingsError, Source as _};
-use crate::skill::AgentDefinition;
+use crate::skill::{AgentDefinition, BuildError};
 use crate::task::Timestamp;
 use crate::telemetry::{self, LogFormat};
 use bytes::Bytes;
@@ -21,12 +21,18 @@ use crate::runtime::Runtime;
 #[cfg(feature = "aws")]
 use crate::store::aws::{AwsClients, Endpoints};
 
+/// An agent as its builder gives it: what cannot be published stops the start.
+pub type Built = Result<AgentDefinition, BuildError>;
+
 /// Why a function does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// A setting cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// A skill cannot be published.
+    #[error(transparent)]
+    Agent(#[from] BuildError),
     /// The agent gives no valid card.
     #[error(transparent)]
     Runtime(#[from] crate::runtime::RuntimeError),
@@ -39,9 +45,9 @@ pub enum ServeError {
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
-pub async fn agent_card(agent: AgentDefinition) -> Result<(), ServeError> {
+pub async fn agent_card(agent: Built) -> Result<(), ServeError> {
     let settings = start()?;
-    buffered(crate::runtime::card_edge(&agent, &settings)?).await
+    buffered(crate::runtime::card_edge(&agent?, &settings)?).await
 }
 
 /// Serves the path calls that write.
@@ -49,7 +55,7 @@ pub async fn agent_card(agent: AgentDefinition) -> Result<(), ServeError> {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-pub async fn tasks_send(agent: AgentDefinition) -> Result<(), ServeError> {
+pub async fn tasks_send(agent: Built) -> Result<(), ServeError> {
     buffered(runtime(agent).await?.edge(Door::TasksSend)).await
 }
 
@@ -58,7 +64,7 @@ pub async fn tasks_send(agent: AgentDefinition) -> Result<(), ServeError> {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-pub async fn tasks_get(agent: AgentDefinition) -> Result<(), ServeError> {
+pub async fn tasks_get(agent: Built) -> Result<(), ServeError> {
     streaming(runtime(agent).await?.edge(Door::TasksGet)).await
 }
 
@@ -67,7 +73,7 @@ pub async fn tasks_get(agent: AgentDefinition) -> Result<(), ServeError> {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-pub async fn tasks_stream(agent: AgentDefinition) -> Result<(), ServeError> {
+pub async fn tasks_stream(agent: Built) -> Result<(), ServeError> {
     streaming(runtime(agent).await?.edge(Door::TasksStream)).await
 }
 
@@ -76,7 +82,7 @@ pub async fn tasks_stream(agent: AgentDefinition) -> Result<(), ServeError> {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-pub async fn rpc(agent: AgentDefinition) -> Result<(), ServeError> {
+pub async fn rpc(agent: Built) -> Result<(), ServeError> {
     streaming(runtime(agent).await?.edge(Door::Rpc)).await
 }
 
@@ -86,15 +92,17 @@ fn start() -> Result<Settings, ServeError> {
 }
 
 #[cfg(feature = "aws")]
-async fn runtime(agent: AgentDefinition) -> Result<Runtime, ServeError> {
+async fn runtime(agent: Built) -> Result<Runtime, ServeError> {
     let settings = start()?;
-    let clients = crate::store::aws::AwsClients::from_environment().await;
-    let (tasks, threads, blobs) = clients.stores(&settings.table, &settings.bucket);
-    Ok(Runtime::builder(agent, settings)
-        .tasks(tasks)
-        .threads(threads)
-        .blobs(blobs)
-        .build()?)
+    let agent = agent?;
+    let everywhere = Environment.get("AWS_ENDPOINT_URL");
+    let at = |name: &str| Environment.get(name).or_else(|| everywhere.clone());
+    let endpoints = Endpoints {
+        dynamodb: at("AWS_ENDPOINT_URL_DYNAMODB"),
+        s3: at("AWS_ENDPOINT_URL_S3"),
+    };
+    let clients = AwsClients::connect(&endpoints).await;
+    Ok(Runtime::builder(agent, settings).aws(&clients).build()?)
 }
 
 /// For integrations that hand on whole answers.

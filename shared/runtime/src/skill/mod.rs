@@ -51,4 +51,4 @@ pub use registry::{
 pub use slot::{NoSlot, SkillSlot};
 
 pub(crate) use context::TurnFacts;
-pub(crate) use erased::{AnySkill, Call, Decoded, Outcome};
+pub(crate) use erased::{AnySkill, Call, Outcome};

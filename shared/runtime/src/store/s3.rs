@@ -60,6 +60,21 @@ impl S3Blobs {
     }
 }
 
+/// Makes `bucket`, unless it is there already: for emulators.
+///
+/// # Errors
+/// [`StoreError`] when the service does not answer or refuses.
+pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), StoreError> {
+    let made = client.create_bucket().bucket(bucket).send().await;
+    match made {
+        Ok(_) => Ok(()),
+        Err(error) => match error.code() {
+            Some("BucketAlreadyOwnedByYou" | "BucketAlreadyExists") => Ok(()),
+            _ => Err(failed(status(&error), &error)),
+        },
+    }
+}
+
 fn status<E>(error: &SdkError<E>) -> Option<u16> {
     error
         .raw_response()
