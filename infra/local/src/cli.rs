@@ -5,7 +5,7 @@ use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use crate::server::{Functions, serve};
 use a2a_lambda::runtime::{Runtime, RuntimeError};
 use a2a_lambda::settings::{Environment, Settings, Source as _};
-use a2a_lambda::skill::{AgentDefinition, BuildError};
+use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
@@ -27,9 +27,6 @@ pub enum RunError {
     /// The agent gives no valid card.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// A skill cannot be published.
-    #[error(transparent)]
-    Agent(#[from] BuildError),
     /// The embedded DynamoDB and S3 do not start.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
@@ -80,7 +77,7 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     let address = listener.local_addr()?;
     let settings = options.settings(&format!("http://{address}"))?;
     let (embedded, clients) = store(&options, &settings).await?;
-    let agent = definition(options.agent, &settings)?;
+    let agent = definition(options.agent, &settings);
     let banner = banner(&agent, &options, &settings, address);
     let max_body = settings.max_body;
     let runtime = Runtime::builder(agent, settings).aws(&clients).build()?;
@@ -114,7 +111,7 @@ async fn store(
     Ok((None, clients))
 }
 
-fn definition(name: AgentName, settings: &Settings) -> Result<AgentDefinition, BuildError> {
+fn definition(name: AgentName, settings: &Settings) -> AgentDefinition {
     match name {
         AgentName::Reference => reference_agent::agent(),
         AgentName::Conformance => {

@@ -270,6 +270,7 @@ impl Engine {
         facts
             .accepted_output_modes
             .clone_from(&command.accepted_output_modes);
+        facts.message_id.clone_from(&command.message.id);
         facts.model.clone_from(&self.model);
         for named in command.message.reference_task_ids.iter().take(REFERENCES) {
             match self.reference(caller, named).await? {

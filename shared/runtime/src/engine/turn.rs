@@ -163,6 +163,7 @@ impl TurnFacts {
             task_id: record.id.clone(),
             context_id: record.context_id.clone(),
             caller: caller.clone(),
+            message_id: String::new(),
             turn: record.turn,
             accepted_output_modes: Vec::new(),
             references: Vec::new(),
