@@ -6,7 +6,6 @@
 
 mod command;
 
-use crate::built;
 use a2a_lambda::prelude::*;
 use a2a_lambda::task::{Part, PartContent};
 use command::{Behaviour, Command};
@@ -15,14 +14,16 @@ use std::time::Duration;
 
 /// The conformance agent. The kits wait `streaming_timeout` for a stream, so
 /// the task they subscribe to again works twice as long.
-#[must_use]
-pub fn agent(streaming_timeout: Duration) -> AgentDefinition {
-    let agent = Agent::builder("conformance")
+///
+/// # Errors
+/// [`BuildError`] when the skill cannot be published; a test says that it can.
+pub fn agent(streaming_timeout: Duration) -> Result<AgentDefinition, BuildError> {
+    Agent::builder("conformance")
         .name("Conformance agent")
         .description("Does what the conformance kits and client walks tell it.")
         .version(env!("CARGO_PKG_VERSION"))
-        .skill(Conformance { streaming_timeout });
-    built(agent)
+        .skill(Conformance { streaming_timeout })
+        .build()
 }
 
 /// Does what it is told, by the message's id or its text.

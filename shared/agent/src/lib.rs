@@ -7,29 +7,20 @@
 pub mod conformance;
 mod examples;
 
-use a2a_lambda::skill::{Agent, AgentBuilder, AgentDefinition};
+use a2a_lambda::skill::{Agent, AgentDefinition, BuildError};
 
 /// The reference agent.
-#[must_use]
-pub fn agent() -> AgentDefinition {
-    let agent = Agent::builder("reference")
+///
+/// # Errors
+/// [`BuildError`] when a skill cannot be published; a test says that all can.
+pub fn agent() -> Result<AgentDefinition, BuildError> {
+    Agent::builder("reference")
         .name("Reference agent")
         .description("Shows what an agent on a2a-lambda can do, one skill for each thing.")
         .version(env!("CARGO_PKG_VERSION"))
         .skill(examples::echo::echo)
-        .skill(examples::add::add);
-    built(agent)
-}
-
-/// An agent whose parts are all in the source of this crate.
-#[expect(
-    clippy::expect_used,
-    reason = "nothing in it comes from outside, and the tests of this crate build each one"
-)]
-fn built(agent: AgentBuilder) -> AgentDefinition {
-    agent
+        .skill(examples::add::add)
         .build()
-        .expect("the skills of this crate can be published")
 }
 
 #[cfg(test)]
@@ -39,8 +30,7 @@ mod tests {
 
     #[test]
     fn every_agent_of_this_crate_can_be_published() {
-        let skills = |agent: AgentDefinition| agent.manifest().skills.len();
-        assert!(skills(agent()) > 1);
-        assert_eq!(skills(conformance::agent(Duration::from_secs(2))), 1);
+        assert!(agent().is_ok());
+        assert!(conformance::agent(Duration::from_secs(2)).is_ok());
     }
 }
