@@ -5,7 +5,7 @@ use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use crate::server::{Functions, serve};
 use a2a_lambda::runtime::{Runtime, RuntimeError};
 use a2a_lambda::settings::{Environment, Settings, Source as _};
-use a2a_lambda::skill::AgentDefinition;
+use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
@@ -24,6 +24,9 @@ pub enum RunError {
     /// The command line or a setting.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The agent cannot be published.
+    #[error(transparent)]
+    Agent(#[from] BuildError),
     /// The agent gives no valid card.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
@@ -77,7 +80,7 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     let address = listener.local_addr()?;
     let settings = options.settings(&format!("http://{address}"))?;
     let (embedded, clients) = store(&options, &settings).await?;
-    let agent = definition(options.agent, &settings);
+    let agent = definition(options.agent, &settings)?;
     let banner = banner(&agent, &options, &settings, address);
     let max_body = settings.max_body;
     let runtime = Runtime::builder(agent, settings).aws(&clients).build()?;
@@ -111,7 +114,7 @@ async fn store(
     Ok((None, clients))
 }
 
-fn definition(name: AgentName, settings: &Settings) -> AgentDefinition {
+fn definition(name: AgentName, settings: &Settings) -> Result<AgentDefinition, BuildError> {
     match name {
         AgentName::Reference => reference_agent::agent(),
         AgentName::Conformance => {
