@@ -24,7 +24,7 @@ describe() {
     emulator) echo "the store suites against a second emulator" ;;
     interop) echo "real A2A clients against the local agent" ;;
     watch) echo "the functions under cargo lambda watch" ;;
-    template) echo "template.yaml, manifests and sources keep their rules" ;;
+    template) echo "template.yaml, manifests, sources and papers keep their rules" ;;
     bans) echo "what each function links" ;;
   esac
 }
@@ -86,7 +86,7 @@ step_watch() {
 
 step_template() {
   venv template tests/template/requirements.txt
-  (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_template test_sources)
+  (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_template test_sources test_docs)
 }
 
 step_bans() {

@@ -1,0 +1,82 @@
+"""The papers: links lead somewhere, and files they name exist."""
+
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+# A file in back-ticks: `engine/send.rs`, `template.yaml`.
+NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:rs|sh|py|md|yaml|toml))`")
+FOLDERS = ("", "shared/runtime/src", "docs")
+
+
+def files(pattern):
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
+
+
+def papers():
+    return files("*.md")
+
+
+def prose(path):
+    """A paper without its code blocks."""
+    return re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.S | re.M)
+
+
+def anchors(path):
+    """The anchors which a hosted page makes of the headings."""
+    headings = re.findall(r"^#+ (.+)$", prose(path), re.M)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
+
+
+def broken_links(path):
+    wrong = []
+    for link in LINK.findall(prose(path)):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        if not target.exists():
+            wrong.append(link)
+        elif anchor and anchor not in anchors(target):
+            wrong.append(link)
+    return wrong
+
+
+def missing_files(path):
+    places = [ROOT / folder for folder in FOLDERS] + [path.parent]
+    beside = {file.name for file in files(f"{path.parent.relative_to(ROOT)}/*")}
+    return [
+        name for name in NAMED.findall(prose(path))
+        if name not in beside and not any((place / name).exists() for place in places)
+    ]
+
+
+class ThePapers(unittest.TestCase):
+    maxDiff = None
+
+    def test_links_lead_somewhere(self):
+        self.assertEqual({str(p.relative_to(ROOT)): b for p in papers() if (b := broken_links(p))}, {})
+
+    def test_named_files_exist(self):
+        self.assertEqual({str(p.relative_to(ROOT)): m for p in papers() if (m := missing_files(p))}, {})
+
+    def test_every_decision_stands_in_the_list(self):
+        folder = ROOT / "docs/decisions"
+        records = sorted(file.name for file in folder.glob("[0-9]*.md"))
+        self.assertEqual(sorted(LINK.findall((folder / "README.md").read_text())), records)
+
+    def test_the_papers_are_found(self):
+        names = {str(path.relative_to(ROOT)) for path in papers()}
+        self.assertLess({"README.md", "docs/flow.md", "docs/decisions/README.md"}, names)
+        self.assertIn("known-gaps", anchors(pathlib.Path(ROOT / "docs/conformance.md")))
+
+
+if __name__ == "__main__":
+    unittest.main()
