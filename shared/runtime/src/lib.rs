@@ -29,3 +29,9 @@ pub mod prelude {
         Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, TaskContext, TextOr, Thread,
     };
 }
+
+/// The example in the README, compiled by the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[derive(Debug)]
+pub struct Readme;

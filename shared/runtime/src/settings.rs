@@ -327,4 +327,72 @@ mod tests {
             assert_eq!(parse_duration(bad), None, "{bad}");
         }
     }
+
+    /// Gives `given`, and takes note of what it is asked for.
+    struct Asked {
+        given: BTreeMap<String, String>,
+        names: std::cell::RefCell<std::collections::BTreeSet<String>>,
+    }
+
+    impl Source for Asked {
+        fn get(&self, name: &str) -> Option<String> {
+            self.names.borrow_mut().insert(name.to_owned());
+            self.given.get(name).cloned()
+        }
+    }
+
+    fn asked(given: &[(&str, &str)]) -> (Settings, Vec<String>) {
+        let secret = ("A2A_SECRET_KEY", "0123456789abcdef0123456789abcdef");
+        let given = given.iter().chain([&secret]);
+        let source = Asked {
+            given: given
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
+            names: std::cell::RefCell::default(),
+        };
+        let settings = Settings::read(&source).unwrap();
+        let ours = |name: &String| name.starts_with("A2A_") || name.starts_with("TCK_");
+        let names = source.names.into_inner().into_iter().filter(ours).collect();
+        (settings, names)
+    }
+
+    /// Name and default of each row of the table of settings.
+    fn documented() -> Vec<(&'static str, Option<&'static str>)> {
+        let document = include_str!("../../../docs/operations.md");
+        let (_, section) = document.split_once("## Settings").unwrap();
+        let (table, _) = section.split_once("Read elsewhere").unwrap();
+        let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+        rows.map(|row| {
+            let (name, rest) = row.split_once("` | ").unwrap();
+            let (default, _) = rest.split_once(" |").unwrap();
+            let default = default.strip_prefix('`').and_then(|d| d.strip_suffix('`'));
+            (name, default)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn every_setting_is_documented_and_no_other() {
+        let (_, mut read) = asked(&[]);
+        let mut written: Vec<_> = documented().iter().map(|(name, _)| *name).collect();
+        written.sort_unstable();
+        read.sort();
+        assert_eq!(written, read);
+    }
+
+    #[test]
+    fn the_documented_defaults_are_those_of_the_code() {
+        let (defaults, _) = asked(&[]);
+        for (name, default) in documented() {
+            if let Some(default) = default {
+                assert_eq!(asked(&[(name, default)]).0, defaults, "{name}");
+            }
+        }
+        let without: Vec<_> = documented()
+            .into_iter()
+            .filter(|(_, default)| default.is_none())
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(without, ["A2A_SECRET_KEY"]);
+    }
 }
