@@ -3,8 +3,8 @@
 use a2a_lambda::store::contract;
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use std::io::Write as _;
+use testcontainers::runners::AsyncRunner as _;
 use testcontainers_modules::localstack::LocalStack;
-use testcontainers_modules::testcontainers::runners::AsyncRunner as _;
 
 /// Says so past the capture of the test's output.
 fn skip(why: &str) {

@@ -7,3 +7,4 @@ mod contract;
 #[cfg(feature = "docker-tests")]
 mod docker;
 mod embedded;
+mod faults;

@@ -6,6 +6,7 @@ use a2a_lambda::store::contract::Stores;
 use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_local::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
+use std::net::SocketAddr;
 
 /// Table and bucket in an emulator, and what keeps it running.
 #[derive(Debug)]
@@ -16,7 +17,10 @@ pub struct Emulator {
     pub records: DynamoStore,
     /// Bytes in its bucket.
     pub blobs: S3Blobs,
-    embedded: Option<Embedded>,
+    /// Where its DynamoDB listens.
+    pub dynamodb: SocketAddr,
+    /// Keeps the services inside this process running.
+    _embedded: Option<Embedded>,
 }
 
 /// Why there is no emulator.
@@ -31,6 +35,9 @@ pub enum EmulatorError {
     /// The bucket cannot be made.
     #[error("failed to make the bucket")]
     Bucket(#[from] Box<aws_sdk_s3::Error>),
+    /// The endpoint is no URL of a host and port.
+    #[error("`{0}` names no host and port")]
+    Endpoint(String),
 }
 
 /// The emulator that was started outside, if there is one.
@@ -57,8 +64,10 @@ impl Emulator {
             Some(url) => Self::at(&url).await,
             None => {
                 let embedded = Embedded::start(None).await?;
-                let clients = AwsClients::connect(embedded.endpoints()).await;
-                Ok(Self::of(clients, Some(embedded)))
+                let endpoints = embedded.endpoints().clone();
+                let clients = AwsClients::connect(&endpoints).await;
+                let url = endpoints.dynamodb.unwrap_or_default();
+                Self::of(clients, &url, Some(embedded)).await
             }
         }
     }
@@ -76,24 +85,23 @@ impl Emulator {
             | Err(
                 aws_sdk_s3::Error::BucketAlreadyOwnedByYou(_)
                 | aws_sdk_s3::Error::BucketAlreadyExists(_),
-            ) => Ok(Self::of(clients, None)),
+            ) => Self::of(clients, url, None).await,
             Err(error) => Err(EmulatorError::Bucket(Box::new(error))),
         }
     }
 
-    fn of(clients: AwsClients, embedded: Option<Embedded>) -> Self {
-        Self {
+    async fn of(
+        clients: AwsClients,
+        url: &str,
+        embedded: Option<Embedded>,
+    ) -> Result<Self, EmulatorError> {
+        Ok(Self {
             records: DynamoStore::new(clients.dynamodb.clone(), TABLE),
             blobs: S3Blobs::new(clients.s3.clone(), BUCKET),
             clients,
-            embedded,
-        }
-    }
-
-    /// Where the embedded services answer; `None` if it runs outside.
-    #[must_use]
-    pub fn embedded(&self) -> Option<&Endpoints> {
-        self.embedded.as_ref().map(Embedded::endpoints)
+            dynamodb: address(url).await?,
+            _embedded: embedded,
+        })
     }
 
     /// Its stores, as the contract suite takes them.
@@ -105,6 +113,14 @@ impl Emulator {
             blobs: &self.blobs,
         }
     }
+}
+
+async fn address(url: &str) -> Result<SocketAddr, EmulatorError> {
+    let none = || EmulatorError::Endpoint(url.to_owned());
+    let host = url.strip_prefix("http://").ok_or_else(none)?;
+    let host = host.trim_end_matches('/');
+    let mut found = tokio::net::lookup_host(host).await.map_err(|_| none())?;
+    found.next().ok_or_else(none)
 }
 
 /// A number that no other run against the same emulator has.

@@ -1,3 +1,4 @@
 //! Test harness.
 
 pub mod emulator;
+pub mod faulty;

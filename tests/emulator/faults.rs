@@ -1,0 +1,168 @@
+//! Answers that get lost. Whatever the line does, what a store says of a write
+//! is what is stored.
+
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::{
+    Committed, ReadTasks as _, ReadThreads as _, StoreError, TaskWrite, WriteTasks as _,
+    WriteThreads as _,
+};
+use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_lambda_tests::faulty::{Fault, FaultyLine};
+use a2a_local::embedded::TABLE;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
+use std::time::Duration;
+
+/// A store at the end of a line that breaks, beside one that works.
+struct Bench {
+    emulator: Emulator,
+    line: FaultyLine,
+    far: DynamoStore,
+    world: World,
+}
+
+impl Bench {
+    async fn new(case: &'static str) -> Self {
+        let emulator = Emulator::start().await.unwrap();
+        let line = FaultyLine::to(emulator.dynamodb).await.unwrap();
+        let config = emulator.clients.dynamodb.config().to_builder();
+        // The SDK's own three attempts, without its seconds between them.
+        let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
+        // A process shares one budget of retries, which these tests would use up.
+        let budget = RetryPartition::custom(case).token_bucket(TokenBucket::unlimited());
+        let config = config
+            .endpoint_url(line.url())
+            .retry_config(retries)
+            .retry_partition(budget.build());
+        let far = DynamoStore::new(Client::from_conf(config.build()), TABLE);
+        let world = World::new(run(), case).unwrap();
+        Self {
+            emulator,
+            line,
+            far,
+            world,
+        }
+    }
+
+    /// Commits over the line and asserts that it is done, stored once and whole.
+    async fn commits(&self, write: &TaskWrite, faults: &[Fault]) {
+        self.line.spoil(faults);
+        let answer = self.far.commit(write).await;
+        assert_eq!(answer.unwrap(), Committed::Done, "{faults:?}");
+        assert!(self.line.spent(), "{faults:?}");
+        let records = &self.emulator.records;
+        let task = &write.record;
+        let found = records.load(task.owner(), task.id(), write.now).await;
+        assert_eq!(found.unwrap().as_ref(), Some(task), "{faults:?}");
+        if let Some(thread) = &write.thread {
+            let id = &thread.record.context_id;
+            let found = records.load_thread(task.owner(), id).await.unwrap();
+            assert_eq!(found.as_ref(), Some(&thread.record), "{faults:?}");
+        }
+    }
+}
+
+/// What the line does to one write: at most what the SDK tries again.
+const FAULTS: [&[Fault]; 9] = [
+    &[Fault::Pass],
+    &[Fault::Refuse],
+    &[Fault::DropReply],
+    &[Fault::CutReply],
+    &[Fault::Refuse, Fault::DropReply],
+    &[Fault::DropReply, Fault::DropReply],
+    &[Fault::DropReply, Fault::CutReply],
+    &[Fault::DropReply, Fault::Refuse],
+    &[Fault::DropReply, Fault::DropReply, Fault::DropReply],
+];
+
+#[tokio::test]
+async fn a_commit_whose_answer_is_lost_is_found_to_be_done() {
+    let bench = Bench::new("commit").await;
+    let world = &bench.world;
+    for faults in FAULTS {
+        let task = world.task().unwrap();
+        bench.commits(&world.create(&task), faults).await;
+        let working = world.next(&task, [world.start()]).unwrap();
+        bench.commits(&world.update(&working, &task), faults).await;
+    }
+}
+
+#[tokio::test]
+async fn a_commit_with_a_thread_whose_answer_is_lost_is_found_to_be_done() {
+    let bench = Bench::new("transaction").await;
+    let world = &bench.world;
+    for faults in FAULTS {
+        let task = world.task().unwrap();
+        let mut create = world.create(&task);
+        create.thread = Some(world.thread(&world.owner, task.context_id(), 0));
+        bench.commits(&create, faults).await;
+        let working = world.next(&task, [world.start()]).unwrap();
+        let mut update = world.update(&working, &task);
+        update.thread = Some(world.thread(&world.owner, task.context_id(), 1));
+        bench.commits(&update, faults).await;
+    }
+}
+
+#[tokio::test]
+async fn a_thread_write_whose_answer_is_lost_is_found_to_be_done() {
+    let bench = Bench::new("thread").await;
+    let world = &bench.world;
+    for faults in FAULTS {
+        let id = world.task().unwrap().context_id().clone();
+        for version in [0, 1] {
+            let mut write = world.thread(&world.owner, &id, version);
+            if version == 1 {
+                write.record.state = Default::default();
+            }
+            bench.line.spoil(faults);
+            let answer = bench.far.put_thread(&write).await;
+            assert!(
+                matches!(answer, Ok(true)),
+                "{version} {faults:?} {answer:?}"
+            );
+            assert!(bench.line.spent(), "{version} {faults:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_conflict_is_still_a_conflict_on_a_bad_line() {
+    let bench = Bench::new("conflict").await;
+    let world = &bench.world;
+    for faults in [&[Fault::DropReply][..], &[Fault::DropReply, Fault::Refuse]] {
+        let task = world.task().unwrap();
+        let records = &bench.emulator.records;
+        records.commit(&world.create(&task)).await.unwrap();
+        let working = world.next(&task, [world.start()]).unwrap();
+        let winner = world.update(&working, &task);
+        records.commit(&winner).await.unwrap();
+        let loser = world.next(&task, [world.start()]).unwrap();
+        bench.line.spoil(faults);
+        let answer = bench.far.commit(&world.update(&loser, &task)).await;
+        let current = Some(Box::new(working));
+        assert_eq!(answer.unwrap(), Committed::Conflict(current), "{faults:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_store_is_unavailable_and_neither_done_nor_a_conflict() {
+    let bench = Bench::new("silent").await;
+    let world = &bench.world;
+    for fault in [Fault::Refuse, Fault::DropReply] {
+        let task = world.task().unwrap();
+        let write = world.create(&task);
+        bench.line.spoil_all(fault);
+        let answer = bench.far.commit(&write).await;
+        assert!(
+            matches!(answer, Err(StoreError::Unavailable(_))),
+            "{answer:?}"
+        );
+        // The same write again, once the store answers: it is stored once.
+        bench.line.spoil(&[]);
+        assert_eq!(bench.far.commit(&write).await.unwrap(), Committed::Done);
+        let records = &bench.emulator.records;
+        let found = records.load(&world.owner, task.id(), world.now).await;
+        assert_eq!(found.unwrap(), Some(task));
+    }
+}

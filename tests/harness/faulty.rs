@@ -1,0 +1,157 @@
+//! A line to a service that breaks on demand.
+//!
+//! It stands between an SDK and an emulator, forwards bytes and spoils the next
+//! requests as planned. A connection carries one request at a time, as the
+//! SDK's do.
+
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// What happens to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing; it passes.
+    Pass,
+    /// It does not reach the service.
+    Refuse,
+    /// It is carried out; the answer never comes.
+    DropReply,
+    /// It is carried out; the answer breaks off in its body.
+    CutReply,
+}
+
+/// The line; it is cut when this is dropped.
+#[derive(Debug)]
+pub struct FaultyLine {
+    address: SocketAddr,
+    plan: Arc<Mutex<Plan>>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    next: VecDeque<Fault>,
+    /// What happens to every request after those.
+    rest: Option<Fault>,
+}
+
+impl FaultyLine {
+    /// A line to `upstream`, as yet without faults.
+    ///
+    /// # Errors
+    /// When no loopback port can be listened on.
+    pub async fn to(upstream: SocketAddr) -> Result<Self, std::io::Error> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let plan = Arc::<Mutex<Plan>>::default();
+        let task = tokio::spawn(serve(listener, upstream, Arc::clone(&plan)));
+        Ok(Self {
+            address,
+            plan,
+            task,
+        })
+    }
+
+    /// The URL of this end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Spoils the next requests, one fault each; later ones pass.
+    pub fn spoil(&self, faults: &[Fault]) {
+        let mut plan = lock(&self.plan);
+        plan.next = faults.iter().copied().collect();
+        plan.rest = None;
+    }
+
+    /// Spoils every request from now on.
+    pub fn spoil_all(&self, fault: Fault) {
+        let mut plan = lock(&self.plan);
+        plan.next.clear();
+        plan.rest = Some(fault);
+    }
+
+    /// Whether every planned fault has met its request.
+    #[must_use]
+    pub fn spent(&self) -> bool {
+        lock(&self.plan).next.is_empty()
+    }
+}
+
+impl Drop for FaultyLine {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn lock(plan: &Mutex<Plan>) -> std::sync::MutexGuard<'_, Plan> {
+    plan.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn next(plan: &Mutex<Plan>) -> Fault {
+    let mut plan = lock(plan);
+    let rest = plan.rest.unwrap_or(Fault::Pass);
+    plan.next.pop_front().unwrap_or(rest)
+}
+
+async fn serve(listener: TcpListener, upstream: SocketAddr, plan: Arc<Mutex<Plan>>) {
+    let mut lines = JoinSet::new();
+    while let Ok((client, _)) = listener.accept().await {
+        let plan = Arc::clone(&plan);
+        lines.spawn(async move {
+            // A broken line shows at its ends; that is what it is for.
+            let _ = carry(client, upstream, &plan).await;
+        });
+    }
+}
+
+/// Carries requests until an end closes or a fault breaks the line.
+async fn carry(
+    mut client: TcpStream,
+    upstream: SocketAddr,
+    plan: &Mutex<Plan>,
+) -> Result<(), std::io::Error> {
+    let mut service = TcpStream::connect(upstream).await?;
+    client.set_nodelay(true)?;
+    service.set_nodelay(true)?;
+    let (mut request, mut reply) = ([0; 65536], [0; 65536]);
+    // The fault of the request on the line; none between requests.
+    let mut current = None;
+    let mut answered = true;
+    loop {
+        tokio::select! {
+            read = client.read(&mut request) => {
+                let bytes = request.get(..read?).unwrap_or_default();
+                if bytes.is_empty() {
+                    return Ok(());
+                }
+                if answered {
+                    answered = false;
+                    current = Some(next(plan));
+                }
+                if current == Some(Fault::Refuse) {
+                    return Ok(());
+                }
+                service.write_all(bytes).await?;
+            }
+            read = service.read(&mut reply) => {
+                let bytes = reply.get(..read?).unwrap_or_default();
+                answered = true;
+                let kept = match current {
+                    Some(Fault::DropReply) => return Ok(()),
+                    Some(Fault::CutReply) => bytes.len().saturating_sub(1),
+                    _ => bytes.len(),
+                };
+                client.write_all(bytes.get(..kept).unwrap_or_default()).await?;
+                if bytes.is_empty() || kept < bytes.len() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
