@@ -22,8 +22,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Long enough for a slow machine; nothing here depends on being fast.
 PATIENCE_S = 180
 V1 = {"A2A-Version": "1.0"}
-# A skill that asks before it answers, so its task stays open until someone ends it.
-ASKS = {"a2a-lambda/skillId": "book-flight"}
+# No skill fits it, so the agent asks which one is meant, and the task stays open
+# until someone ends it.
+UNCLEAR = "Hm."
 
 
 class Wrong(Exception):
@@ -99,11 +100,11 @@ def walk(agent):
         status, old = agent.call("GET", path)
         check(status == 200 and old["url"].startswith(base), f"{path} gives the old one", status, old)
 
-    sent = agent.rpc("SendMessage", {"message": message("I want to fly"), "metadata": ASKS})
+    sent = agent.rpc("SendMessage", {"message": message(UNCLEAR)})
     first = sent["task"]["id"]
     check(state(sent) == "TASK_STATE_INPUT_REQUIRED", "rpc runs a task until it asks", sent)
 
-    status, sent = agent.call("POST", "/message:send", {"message": message("Fly"), "metadata": ASKS}, V1)
+    status, sent = agent.call("POST", "/message:send", {"message": message(UNCLEAR)}, V1)
     check(status == 200 and state(sent) == "TASK_STATE_INPUT_REQUIRED", "so does tasks-send", status, sent)
     second = sent["task"]["id"]
 
@@ -128,10 +129,10 @@ def walk(agent):
         seen += events
         check(state(seen[-1]) == "TASK_STATE_CANCELED", "and ends the stream", seen)
 
-    ask = {"message": message("Fly"), "metadata": ASKS}
+    ask = {"message": message(UNCLEAR)}
     seen = list(frames(agent.open("POST", "/message:stream", ask, V1)))
     check(state(seen[-1]) == "TASK_STATE_INPUT_REQUIRED", "tasks-stream streams a turn", seen)
-    ask = {"message": message("Fly"), "metadata": ASKS}
+    ask = {"message": message(UNCLEAR)}
     seen = list(frames(agent.open("POST", "/", envelope("SendStreamingMessage", ask), V1)))
     check(state(seen[-1]["result"]) == "TASK_STATE_INPUT_REQUIRED", "rpc streams one too", seen)
 
@@ -144,8 +145,8 @@ def walk(agent):
 def walk_first_generation(agent):
     """The path calls of clients from before 0.2: their own ids, bare parameters."""
     id = f"walk-{uuid.uuid4()}"
-    said = {"role": "user", "parts": [{"type": "text", "text": "Fly"}]}
-    call = {"id": id, "message": said, "metadata": ASKS}
+    said = {"role": "user", "parts": [{"type": "text", "text": UNCLEAR}]}
+    call = {"id": id, "message": said}
     status, task = agent.call("POST", "/tasks/send", call)
     asks = status == 200 and task["id"] == id and task["status"]["state"] == "input-required"
     check(asks, "tasks-send takes a 0.1 call", status, task)
