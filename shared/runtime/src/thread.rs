@@ -128,9 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn clones_share_what_was_said_before() {
+    fn threads_share_what_was_said_before() {
         let shared: Thread = (0..3).map(said).collect();
-        let longer = shared.clone().add_event(said(3));
+        let longer = shared.add_event(said(3));
         let first = |thread: &Thread| std::ptr::from_ref(thread.iter().next().unwrap());
         assert!(std::ptr::eq(first(&shared), first(&longer)));
     }

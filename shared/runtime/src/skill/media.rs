@@ -101,8 +101,8 @@ pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), R
 /// Checks that the client can read something the skill gives. An empty list
 /// means that it reads anything.
 pub(crate) fn check_accepted(skill: &SkillMetadata, accepted: &[String]) -> Result<(), Refusal> {
-    let readable = |given: &&str| accepted.iter().any(|mode| meet(mode, given));
-    if accepted.is_empty() || skill.output_modes.iter().any(|mode| readable(&mode)) {
+    let readable = |given: &str| accepted.iter().any(|mode| meet(mode, given));
+    if accepted.is_empty() || skill.output_modes.iter().any(|mode| readable(mode)) {
         return Ok(());
     }
     Err(Refusal::ContentTypeNotSupported {

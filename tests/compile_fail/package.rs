@@ -1,0 +1,139 @@
+//! The programs, and the throw-away packages that hold them.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A program and its mistake.
+pub(crate) struct Program {
+    pub(crate) name: String,
+    pub(crate) good: String,
+    pub(crate) bad: String,
+    /// The compiler's code, or a part of the text of an error without one.
+    pub(crate) error: String,
+}
+
+impl Program {
+    fn read(path: &Path) -> Self {
+        let good = fs::read_to_string(path).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let header = |key: &str| {
+            let prefix = format!("//! {key}: `");
+            let line = good.lines().find_map(|line| line.strip_prefix(&prefix));
+            let value = line.unwrap_or_else(|| panic!("{name}: no `{key}` in the header"));
+            value.strip_suffix('`').unwrap().to_owned()
+        };
+        let (replace, with, error) = (header("replace"), header("with"), header("error"));
+        let (head, body) = good.split_at(good.find("\nuse ").unwrap());
+        let count = body.matches(&replace).count();
+        assert_eq!(count, 1, "{name}: `{replace}` must stand there once");
+        let bad = format!("{head}{}", body.replace(&replace, &with));
+        Self {
+            name,
+            good,
+            bad,
+            error,
+        }
+    }
+}
+
+pub(crate) fn programs() -> Vec<Program> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("compile_fail/programs");
+    let files = fs::read_dir(folder).unwrap();
+    let paths: BTreeSet<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    assert!(!paths.is_empty());
+    paths.iter().map(|path| Program::read(path)).collect()
+}
+
+fn below_target() -> PathBuf {
+    // The folder beside cargo's own one for the files of tests.
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("compile-fail")
+}
+
+/// Leaves an unchanged file alone, so that cargo has nothing to do for it.
+fn write(path: &Path, text: &str) {
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return;
+    }
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A package with a library for each program; what links nothing builds fast.
+pub(crate) fn package(name: &str, sources: &BTreeMap<&str, &str>) -> PathBuf {
+    let folder = below_target().join(name);
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let runtime = workspace.join("shared/runtime");
+    let mut manifest = format!(
+        r#"[package]
+name = "{name}"
+edition = "2024"
+autoexamples = false
+[lib]
+path = "lib.rs"
+[workspace]
+[profile.dev]
+debug = false
+[dependencies]
+a2a-lambda = {{ path = {runtime:?}, default-features = false }}
+schemars = "1"
+serde = {{ version = "1", features = ["derive"] }}
+tokio = {{ version = "1", features = ["rt"] }}
+"#
+    );
+    for (program, source) in sources {
+        let entry = format!(
+            "[[example]]\nname = \"{program}\"\npath = \"{program}.rs\"\ncrate-type = [\"lib\"]\n"
+        );
+        manifest.push_str(&entry);
+        write(&folder.join(program).with_extension("rs"), source);
+    }
+    write(&folder.join("Cargo.toml"), &manifest);
+    write(&folder.join("lib.rs"), "");
+    // The versions of the workspace, so that nothing has to be fetched.
+    let lock = fs::read_to_string(workspace.join("Cargo.lock")).unwrap();
+    if lock_changed(&folder, &lock) {
+        write(&folder.join("Cargo.lock"), &lock);
+    }
+    folder
+}
+
+/// Cargo rewrites the lock file of a package, so what it was made from is kept
+/// beside it.
+fn lock_changed(folder: &Path, lock: &str) -> bool {
+    let source = folder.join("source.lock");
+    let changed = fs::read_to_string(&source).is_ok_and(|old| old == lock);
+    write(&source, lock);
+    !changed
+}
+
+pub(crate) fn build(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO"))
+        .args(["build", "--offline", "--examples", "--target-dir"])
+        .arg(below_target().join("target"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+/// The code of each error, or its text, by program.
+pub(crate) fn errors(stdout: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut errors: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in stdout.split(|byte| *byte == b'\n') {
+        let Ok(line) = serde_json::from_slice::<Value>(line) else {
+            continue;
+        };
+        let message = &line["message"];
+        let text = message["message"].as_str().unwrap_or_default();
+        if message["level"] != "error" || text.starts_with("aborting due to") {
+            continue;
+        }
+        let program = line["target"]["name"].as_str().unwrap().to_owned();
+        let code = message["code"]["code"].as_str().unwrap_or(text).to_owned();
+        errors.entry(program).or_default().insert(code);
+    }
+    errors
+}
