@@ -1,14 +1,15 @@
 use crate::skill::erased::{AnySkill, Call, Erased, Outcome};
-use crate::skill::testing::{Host, delivered, request, turn};
+use crate::skill::testing::{Host, block_on, caller, delivered, request, turn};
 use crate::skill::{
     AgentError, AgentResult, Artifact, AuthHint, Content, ErrorCode, NoOutput, NoSlot,
-    OnInputResult, OnRequestResult, Skill, SkillHandler, SkillMetadata, SkillSlot, TaskContext,
-    TextOr,
+    OnInputResult, OnRequestResult, Settled, Skill, SkillHandler, SkillMetadata, SkillSlot,
+    TaskContext, TextOr,
 };
-use crate::task::{Part, SavedSlot};
+use crate::task::{ContextId, Part, SavedSlot, SkillId, TaskId, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
 
 struct BookFlight;
 
@@ -321,4 +322,42 @@ fn modes_are_what_the_types_imply() {
     assert_eq!(modes(&says), (both, text));
     assert_eq!(modes(&book_flight()), (both, json));
     assert_eq!(book_flight().metadata().name, "book-flight");
+}
+
+#[test]
+fn a_skill_is_told_that_its_task_has_ended() {
+    #[derive(Default)]
+    struct Notes(Arc<Mutex<Vec<String>>>);
+    impl Skill for Notes {
+        const METADATA: SkillMetadata = SkillMetadata::new("notes", "Takes notes.", &["t"]);
+    }
+    impl SkillHandler for Notes {
+        type Input = String;
+        type Output = ();
+        async fn on_request(
+            &self,
+            _: &mut TaskContext<'_>,
+            _: String,
+        ) -> AgentResult<OnRequestResult<()>> {
+            OnRequestResult::done(())
+        }
+        async fn on_completed(&self, task: &Settled) {
+            self.0.lock().unwrap().push(task.state.to_string());
+        }
+    }
+    let notes = Notes::default();
+    let taken = Arc::clone(&notes.0);
+    let settled = Settled {
+        task_id: TaskId::made_of(1),
+        context_id: ContextId::made_of(1),
+        skill: SkillId::parse("notes").unwrap(),
+        state: TaskState::Canceled,
+        artifacts: Vec::new(),
+        caller: caller(),
+    };
+    let skill: &dyn AnySkill = &Erased::<_, NoSlot>::new(notes);
+    block_on(skill.on_completed(&settled));
+    assert_eq!(*taken.lock().unwrap(), ["canceled"]);
+    // A skill that does not care says nothing.
+    block_on(book_flight().on_completed(&settled));
 }

@@ -313,6 +313,25 @@ fn data_goes_to_the_one_skill_whose_input_it_is() {
     assert_eq!(trip, ("book-flight".to_owned(), "schema"));
 }
 
+/// Subtracts two numbers.
+#[skill(id = "subtract", tags = ["math"])]
+async fn subtract(terms: Terms) -> AgentResult<i64> {
+    Ok(terms.a - terms.b)
+}
+
+#[test]
+fn data_that_is_the_input_of_two_skills_is_asked_about() {
+    let agent = Agent::builder("agent")
+        .skills(Math)
+        .skill(subtract)
+        .skill(book);
+    let agent = agent.build().unwrap();
+    let (candidates, _) = asked(routed(&agent, &data(json!({"a": 1, "b": 2}))));
+    assert_eq!(candidates, ["add", "subtract", "book-flight"]);
+    let (id, how) = step(&agent, &data(json!({"to": "Oslo"})));
+    assert_eq!((id.as_str(), how), ("book-flight", "schema"));
+}
+
 #[test]
 fn a_command_goes_to_its_skill_without_the_command() {
     let (id, how, content) = chosen(routed(&agent(), &said("  /echo  hello there")));
