@@ -1,4 +1,4 @@
-"""The papers: links lead somewhere, and files they name exist."""
+"""The papers: links lead somewhere, files they name exist, and tables repeat what the code says."""
 
 import pathlib
 import re
@@ -9,6 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 # A file in back-ticks: `engine/send.rs`, `template.yaml`.
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:rs|sh|py|md|yaml|toml))`")
+OPERATIONS = (ROOT / "docs/operations.md").read_text()
 FOLDERS = ("", "shared/runtime/src", "docs")
 
 
@@ -66,6 +67,29 @@ class ThePapers(unittest.TestCase):
 
     def test_named_files_exist(self):
         self.assertEqual({str(p.relative_to(ROOT)): m for p in papers() if (m := missing_files(p))}, {})
+
+    def test_operators_find_every_error_as_it_is_sent(self):
+        source = (ROOT / "shared/runtime/src/protocol/error.rs").read_text()
+        rows = re.findall(r"^//! \| `\w+` \| (-\d+)(?: \((-\d+)\))? \| (\d+) \| `\w+` \| `(\w+)` \|$", source, re.M)
+        self.assertGreater(len(rows), 20)
+        section = OPERATIONS.partition("## Errors")[2]
+        told = {}
+        for reason, code, status in re.findall(r"^\| `([A-Z_]+)` \| ([^|]*) \| ([^|]*) \|", section, re.M):
+            told[reason] = (set(re.findall(r"-\d{5}", code)), set(re.findall(r"\b\d{3}\b", status)))
+        sent = {}
+        for code, old, status, reason in rows:
+            codes, statuses = sent.setdefault(reason, (set(), set()))
+            codes.update({code, old} - {""})
+            statuses.add(status)
+        self.assertEqual(told, sent)
+
+    def test_operators_find_every_parameter_of_the_stack(self):
+        section = (ROOT / "template.yaml").read_text().partition("\nParameters:\n")[2].partition("\nConditions:\n")[0]
+        parameters = re.findall(r"^  (\w+):$", section, re.M)
+        self.assertIn("PublicUrl", parameters)
+        deploying = OPERATIONS.partition("## Deploying")[2].partition("\n## ")[0]
+        names = [row.split(" | ")[0] for row in deploying.splitlines() if row.startswith("| `")]
+        self.assertEqual(sorted(re.findall(r"`(\w+)`", "".join(names))), sorted(parameters))
 
     def test_every_decision_stands_in_the_list(self):
         folder = ROOT / "docs/decisions"
