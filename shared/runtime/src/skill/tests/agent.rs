@@ -29,9 +29,9 @@ impl SkillHandler<Ask> for BookFlight {
     async fn on_request(
         &self,
         _: &mut TaskContext<'_>,
-        _: Trip,
+        trip: Trip,
     ) -> AgentResult<OnRequestResult<String, Ask>> {
-        OnRequestResult::ask("When?", Ask::When)
+        OnRequestResult::ask(format!("When to {}?", trip.to), Ask::When)
     }
     async fn on_input_received(
         &self,
