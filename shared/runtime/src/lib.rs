@@ -5,6 +5,7 @@
 extern crate self as a2a_lambda;
 
 pub mod auth;
+pub mod bench;
 pub mod engine;
 pub mod http;
 pub mod protocol;
@@ -19,6 +20,7 @@ pub mod telemetry;
 pub mod thread;
 
 pub use a2a_lambda_macros::skill;
+pub use bench::Bench;
 
 /// What most files with a skill in them need.
 pub mod prelude {

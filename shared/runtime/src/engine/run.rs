@@ -88,16 +88,17 @@ impl Engine {
         let mut running = guarded(&*skill, &mut context, call);
         // A skill that answers at once with a message makes no task, not even
         // on a stream; any other stream shows the stored task first.
-        let mut outcome = None;
         if sink.is_stream() && !work.force {
-            outcome = (&mut running).now_or_never();
-            if !matches!(outcome, Some(Outcome::Message(_))) && journal.makes_task {
+            let first = (&mut running).now_or_never();
+            if !matches!(first, Some(Outcome::Message(_))) && journal.makes_task {
                 journal.open(sink).await?;
             }
+            if let Some(outcome) = first {
+                // What it has shown before it returned is still in the inbox.
+                running = Box::pin(std::future::ready(outcome));
+            }
         }
-        if outcome.is_none() {
-            outcome = attend(&mut running, inbox, &mut journal, sink).await?;
-        }
+        let outcome = attend(&mut running, inbox, &mut journal, sink).await?;
         drop(running);
         let Some(outcome) = outcome else {
             turn.end();

@@ -79,6 +79,14 @@ fn refused<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
         .find(|given| !skill.input_modes.iter().any(|taken| meet(taken, given)))
 }
 
+/// The first part of an output whose type the skill does not promise.
+pub(crate) fn unpromised<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
+    parts
+        .iter()
+        .map(Part::effective_media_type)
+        .find(|given| !skill.output_modes.iter().any(|mode| meet(mode, given)))
+}
+
 /// Whether the skill takes every part.
 pub(crate) fn admits(skill: &SkillMetadata, parts: &[Part]) -> bool {
     refused(skill, parts).is_none()

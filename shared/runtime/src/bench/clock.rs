@@ -1,0 +1,67 @@
+//! The bench's time and ids: the same in every run.
+
+use crate::engine::{Clock, Ids};
+use crate::task::Timestamp;
+use futures::future::BoxFuture;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// When the bench's time begins: 2026-01-01T00:00:00Z.
+const START: i64 = 1_767_225_600_000;
+
+/// A clock that stands still.
+#[derive(Debug)]
+pub(super) struct BenchClock(AtomicI64);
+
+impl Default for BenchClock {
+    fn default() -> Self {
+        Self(AtomicI64::new(START))
+    }
+}
+
+impl BenchClock {
+    pub(super) fn later(&self, time: Duration) -> Timestamp {
+        self.now().plus(time)
+    }
+
+    pub(super) fn advance(&self, time: Duration) {
+        self.reach(self.later(time));
+    }
+
+    fn reach(&self, at: Timestamp) {
+        self.0.fetch_max(at.as_millis(), Ordering::Relaxed);
+    }
+}
+
+impl Clock for BenchClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    /// The engine waits while a skill does something slow. Were time to jump
+    /// at once, the wait would be over before any of it is done; so it takes
+    /// as long as Tokio says, which is no time when Tokio's clock is paused.
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            tokio::time::sleep(at.since(self.now())).await;
+            self.reach(at);
+        })
+    }
+}
+
+/// Ids that count.
+#[derive(Debug, Default)]
+pub(super) struct CountedIds(AtomicU64);
+
+impl CountedIds {
+    /// A name nobody has used.
+    pub(super) fn name(&self, kind: &str) -> String {
+        format!("{kind}-{}", self.next())
+    }
+}
+
+impl Ids for CountedIds {
+    fn next(&self) -> u128 {
+        u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1
+    }
+}

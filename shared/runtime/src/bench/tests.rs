@@ -1,0 +1,182 @@
+use super::*;
+use crate::prelude::*;
+use crate::task::{Refusal, TaskState};
+use serde::{Deserialize, Serialize};
+
+/// Says two things and ends at once.
+#[skill(id = "chatty", tags = ["test"])]
+async fn chatty(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<()> {
+    cx.send_intermediate_update("one").await?;
+    cx.send_partial_artifact(Artifact::from_text("two", "two"))
+        .await?;
+    Ok(())
+}
+
+/// Says one thing and ends at once.
+#[skill(id = "brief", tags = ["test"])]
+async fn brief(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<()> {
+    cx.send_intermediate_update("one").await
+}
+
+/// Promises text and gives data.
+#[skill(id = "liar", tags = ["test"], output_modes = ["text/plain"])]
+async fn liar(_: Content) -> AgentResult<Vec<u32>> {
+    Ok(vec![1])
+}
+
+/// Sleeps by Tokio's clock.
+#[skill(id = "sleeper", tags = ["test"])]
+async fn sleeper(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<String> {
+    cx.send_intermediate_update("sleeping").await?;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    Ok("awake".to_owned())
+}
+
+/// Counts what it was told.
+#[skill(id = "counter", tags = ["test"])]
+struct Counter;
+
+/// A slot that is written and not read back as it was.
+#[derive(Serialize, Deserialize)]
+struct Count {
+    #[serde(skip)]
+    lost: u32,
+}
+
+impl SkillSlot for Count {}
+
+impl SkillHandler<Count> for Counter {
+    type Input = Content;
+    type Output = u32;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: Content,
+    ) -> AgentResult<OnRequestResult<u32, Count>> {
+        cx.save_data("kept", &1).await?;
+        OnRequestResult::ask("more?", Count { lost: 1 })
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        slot: Count,
+        _: Content,
+    ) -> AgentResult<OnInputResult<u32, Count>> {
+        let kept: u32 = cx.load_data("kept")?.unwrap_or_default();
+        OnInputResult::done(10 * kept + slot.lost)
+    }
+}
+
+fn agent() -> AgentDefinition {
+    Agent::builder("agent")
+        .skill(chatty)
+        .skill(brief)
+        .skill(liar)
+        .skill(sleeper)
+        .skill(Counter)
+        .build()
+        .unwrap()
+}
+
+fn bench(skill: &str) -> Bench {
+    Bench::new(&agent(), skill)
+}
+
+fn shown(bench: &Bench) -> Vec<String> {
+    let events = bench.events().iter();
+    events
+        .map(|event| match event {
+            Event::Status(update) => update.status.state.to_string(),
+            Event::Artifact(update) => update.artifact.name.clone().unwrap_or_default(),
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn what_a_skill_shows_before_it_ends_at_once_is_seen() {
+    let mut two = bench("chatty");
+    two.send("go").await.unwrap();
+    assert_eq!(shown(&two), ["working", "two", "completed"]);
+    let mut one = bench("brief");
+    one.send("go").await.unwrap();
+    assert_eq!(shown(&one), ["working", "completed"]);
+}
+
+#[tokio::test]
+async fn an_output_which_the_skill_does_not_promise_is_an_error() {
+    let error = bench("liar").send("go").await.unwrap_err();
+    let text =
+        "skill `liar` gave `application/json` in `liar`, which is not among its output modes";
+    assert_eq!(error.to_string(), text);
+}
+
+#[tokio::test]
+async fn a_skill_which_the_agent_has_not_is_refused() {
+    let error = bench("unknown").send("go").await.unwrap_err();
+    assert!(
+        matches!(error.refusal(), Some(Refusal::InvalidParams { .. })),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn slots_and_saved_data_pass_through_their_stored_form() {
+    let mut bench = bench("counter");
+    bench.send("go").await.unwrap();
+    let reply = bench.send("more").await.unwrap();
+    // The data is there; the skipped member of the slot is not.
+    assert_eq!(reply.artifact_data("counter"), Some(10.into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_that_sleeps_takes_no_time_under_a_paused_clock() {
+    let mut bench = bench("sleeper");
+    let reply = bench.send("go").await.unwrap();
+    assert_eq!(reply.artifact_text("sleeper").as_deref(), Some("awake"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_canceled_after_as_many_events_as_were_said() {
+    let mut bench = bench("sleeper");
+    let reply = bench.cancel_after(1).send("go").await.unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Canceled));
+    assert_eq!(shown(&bench), ["working", "canceled"]);
+    let reply = bench.send("again").await.unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Completed));
+}
+
+#[tokio::test]
+async fn a_task_is_gone_a_month_after_its_last_word() {
+    let mut bench = bench("counter");
+    bench.send("go").await.unwrap();
+    let month = Duration::from_secs(31 * 24 * 3600);
+    let error = bench.advance(month).send("more").await.unwrap_err();
+    assert_eq!(error.refusal(), Some(&Refusal::TaskNotFound));
+}
+
+#[test]
+fn an_example_that_leads_elsewhere_is_a_fault_of_the_agent() {
+    /// Adds numbers.
+    #[skill(id = "add", tags = ["math"], examples = ["add one and two"])]
+    async fn add(_: String) -> AgentResult<u32> {
+        Ok(3)
+    }
+    /// Says things.
+    #[skill(id = "say", tags = ["text"], examples = ["/add it"])]
+    async fn say(_: String) -> AgentResult<String> {
+        Ok(String::new())
+    }
+    let agent = Agent::builder("agent")
+        .skill(add)
+        .skill(say)
+        .build()
+        .unwrap();
+    let fault = AgentFault::Example {
+        skill: "say".to_owned(),
+        example: "/add it".to_owned(),
+        reaches: "skill `add`".to_owned(),
+    };
+    assert_eq!(check_agent(&agent), [fault]);
+}
