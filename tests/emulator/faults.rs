@@ -3,13 +3,14 @@
 
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
-    Committed, ReadTasks as _, ReadThreads as _, StoreError, TaskWrite, WriteTasks as _,
-    WriteThreads as _,
+    Blobs as _, Committed, ReadTasks as _, ReadThreads as _, StoreError, TaskWrite,
+    WriteTasks as _, WriteThreads as _,
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::faulty::{Fault, FaultyLine};
-use a2a_local::embedded::TABLE;
+use a2a_local::embedded::{BUCKET, TABLE};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
 use std::time::Duration;
@@ -164,5 +165,24 @@ async fn a_silent_store_is_unavailable_and_neither_done_nor_a_conflict() {
         let records = &bench.emulator.records;
         let found = records.load(&world.owner, task.id(), world.now).await;
         assert_eq!(found.unwrap(), Some(task));
+    }
+}
+
+#[tokio::test]
+async fn bytes_whose_answer_is_lost_are_found_to_be_put() {
+    let emulator = Emulator::start().await.unwrap();
+    let line = FaultyLine::to(emulator.s3).await.unwrap();
+    let config = emulator.clients.s3.config().to_builder();
+    let config = config.endpoint_url(line.url()).force_path_style(true);
+    let far = S3Blobs::new(aws_sdk_s3::Client::from_conf(config.build()), BUCKET);
+    for (n, faults) in [[Fault::Refuse], [Fault::DropReply]].iter().enumerate() {
+        let key = format!("v1/lost/{:x}/{n}", run());
+        line.spoil(faults);
+        far.put(&key, "bytes".into()).await.unwrap();
+        assert!(line.spent(), "{faults:?}");
+        let found = emulator.blobs.get(&key).await.unwrap();
+        assert_eq!(found, Some("bytes".into()), "{faults:?}");
+        let other = far.put(&key, "other".into()).await;
+        assert!(matches!(other, Err(StoreError::Refused(_))), "{other:?}");
     }
 }

@@ -4,7 +4,7 @@ use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::contract::Stores;
 use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
-use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::s3::{S3Blobs, create_bucket};
 use a2a_local::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use std::net::SocketAddr;
 
@@ -19,6 +19,8 @@ pub struct Emulator {
     pub blobs: S3Blobs,
     /// Where its DynamoDB listens.
     pub dynamodb: SocketAddr,
+    /// Where its S3 listens.
+    pub s3: SocketAddr,
     /// Keeps the services inside this process running.
     _embedded: Option<Embedded>,
 }
@@ -29,12 +31,9 @@ pub enum EmulatorError {
     /// The embedded services do not start.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
-    /// The table cannot be made.
-    #[error("failed to make the table")]
-    Table(#[from] StoreError),
-    /// The bucket cannot be made.
-    #[error("failed to make the bucket")]
-    Bucket(#[from] Box<aws_sdk_s3::Error>),
+    /// Table or bucket cannot be made.
+    #[error("failed to make table and bucket: {0}")]
+    SetUp(#[from] StoreError),
     /// The endpoint is no URL of a host and port.
     #[error("`{0}` names no host and port")]
     Endpoint(String),
@@ -66,8 +65,7 @@ impl Emulator {
                 let embedded = Embedded::start(None).await?;
                 let endpoints = embedded.endpoints().clone();
                 let clients = AwsClients::connect(&endpoints).await;
-                let url = endpoints.dynamodb.unwrap_or_default();
-                Self::of(clients, &url, Some(embedded)).await
+                Self::of(clients, &endpoints, Some(embedded)).await
             }
         }
     }
@@ -77,29 +75,24 @@ impl Emulator {
     /// # Errors
     /// [`EmulatorError`] when it takes no table or bucket.
     pub async fn at(url: &str) -> Result<Self, EmulatorError> {
-        let clients = AwsClients::connect(&Endpoints::at(url)).await;
+        let endpoints = Endpoints::at(url);
+        let clients = AwsClients::connect(&endpoints).await;
         create_table(&clients.dynamodb, TABLE).await?;
-        let made = clients.s3.create_bucket().bucket(BUCKET).send().await;
-        match made.map_err(aws_sdk_s3::Error::from) {
-            Ok(_)
-            | Err(
-                aws_sdk_s3::Error::BucketAlreadyOwnedByYou(_)
-                | aws_sdk_s3::Error::BucketAlreadyExists(_),
-            ) => Self::of(clients, url, None).await,
-            Err(error) => Err(EmulatorError::Bucket(Box::new(error))),
-        }
+        create_bucket(&clients.s3, BUCKET).await?;
+        Self::of(clients, &endpoints, None).await
     }
 
     async fn of(
         clients: AwsClients,
-        url: &str,
+        endpoints: &Endpoints,
         embedded: Option<Embedded>,
     ) -> Result<Self, EmulatorError> {
         Ok(Self {
             records: DynamoStore::new(clients.dynamodb.clone(), TABLE),
             blobs: S3Blobs::new(clients.s3.clone(), BUCKET),
             clients,
-            dynamodb: address(url).await?,
+            dynamodb: address(endpoints.dynamodb.as_deref()).await?,
+            s3: address(endpoints.s3.as_deref()).await?,
             _embedded: embedded,
         })
     }
@@ -115,7 +108,8 @@ impl Emulator {
     }
 }
 
-async fn address(url: &str) -> Result<SocketAddr, EmulatorError> {
+async fn address(url: Option<&str>) -> Result<SocketAddr, EmulatorError> {
+    let url = url.unwrap_or_default();
     let none = || EmulatorError::Endpoint(url.to_owned());
     let host = url.strip_prefix("http://").ok_or_else(none)?;
     let host = host.trim_end_matches('/');

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
+use aws_sdk_dynamodb::types::{CancellationReason, ReturnValuesOnConditionCheckFailure};
 use std::time::Duration;
 
 /// How often a write or read is tried on which nothing has been decided. The
@@ -212,15 +212,20 @@ async fn write_several(client: &Client, table: &str, statements: &[Statement]) -
 }
 
 fn transaction_outcome(error: &SdkError<TransactWriteItemsError>) -> Outcome {
-    let Some(TransactWriteItemsError::TransactionCanceledException(canceled)) =
+    let Some(TransactWriteItemsError::TransactionCanceledException(canceled_by)) =
         error.as_service_error()
     else {
         return outcome(error);
     };
+    canceled(canceled_by.cancellation_reasons())
+}
+
+/// The meaning of a transaction's reasons, one for each statement.
+fn canceled(reasons: &[CancellationReason]) -> Outcome {
     let mut checks = Vec::new();
     let mut refused = false;
     let mut other = None;
-    for reason in canceled.cancellation_reasons() {
+    for reason in reasons {
         match reason.code() {
             Some("ConditionalCheckFailed") => {
                 refused = true;
@@ -228,28 +233,53 @@ fn transaction_outcome(error: &SdkError<TransactWriteItemsError>) -> Outcome {
             }
             None | Some("None") => checks.push(Check::Held),
             Some(code) => {
-                checks.push(Check::Held);
                 let message = reason.message().unwrap_or_default();
                 other = Some((meaning(Some(code), message), format!("{code}: {message}")));
             }
         }
     }
-    // A failed condition is a decision, whatever else happened beside it. So is
-    // an item that is too large; the rest may come out differently next time.
-    if refused {
-        return Outcome::Refused(checks);
-    }
     match other {
         Some((Meaning::TooLarge, text)) => Outcome::Failed(StoreError::TooLarge(text)),
         Some((Meaning::Refused, text)) => Outcome::Failed(StoreError::Refused(text)),
+        // A condition was not looked at, and it may be the one by which we
+        // would know our own write.
         Some((_, text)) => Outcome::Undecided(text),
+        None if refused => Outcome::Refused(checks),
         None => Outcome::Unknown("a transaction was canceled without a reason".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Meaning, meaning};
+    use super::{Check, Meaning, Outcome, canceled, meaning};
+    use aws_sdk_dynamodb::types::CancellationReason;
+
+    fn reasons(codes: &[&str]) -> Vec<CancellationReason> {
+        let reason = |code: &&str| CancellationReason::builder().code(*code).build();
+        codes.iter().map(reason).collect()
+    }
+
+    #[test]
+    fn a_transaction_is_refused_only_when_every_condition_was_looked_at() {
+        let outcome = canceled(&reasons(&["None", "ConditionalCheckFailed", "None"]));
+        let Outcome::Refused(checks) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(matches!(
+            checks.as_slice(),
+            [Check::Held, Check::Failed(None), Check::Held]
+        ));
+        for codes in [
+            ["TransactionConflict", "ConditionalCheckFailed"],
+            ["ConditionalCheckFailed", "TransactionConflict"],
+            ["ThrottlingError", "None"],
+        ] {
+            let outcome = canceled(&reasons(&codes));
+            assert!(matches!(outcome, Outcome::Undecided(_)), "{outcome:?}");
+        }
+        let outcome = canceled(&reasons(&[]));
+        assert!(matches!(outcome, Outcome::Unknown(_)), "{outcome:?}");
+    }
 
     #[test]
     fn what_decides_nothing_is_never_taken_for_a_decision() {

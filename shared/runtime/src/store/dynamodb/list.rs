@@ -8,11 +8,11 @@ use super::calls::{self, TRIES};
 use super::item::{self, Item};
 use super::key;
 use crate::store::{ListPosition, RecordPage, RecordQuery, StoreError};
-use crate::task::{Owner, TaskKey, TaskRecord};
+use crate::task::{Owner, TaskId, TaskKey, TaskRecord};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Index items that one page or one count reads at most.
 const READ_MAX: usize = 2_000;
@@ -211,9 +211,9 @@ impl List<'_> {
     /// The records at `places`, each as stored now, in no order.
     async fn records(&self, places: &[ListPosition]) -> Result<Vec<TaskRecord>, StoreError> {
         let mut records = Vec::new();
-        for chunk in places.chunks(BATCH) {
-            let keys = chunk.iter().map(|place| {
-                let task = TaskKey::new(self.owner, &place.task);
+        for chunk in distinct(places).chunks(BATCH) {
+            let keys = chunk.iter().map(|task| {
+                let task = TaskKey::new(self.owner, task);
                 item::key_of(&key::task(&task), key::META)
             });
             for item in self.batch(keys.collect()).await? {
@@ -261,7 +261,30 @@ impl List<'_> {
     }
 }
 
+/// The tasks at `places`, each once: an index that lags can show a task at its
+/// old place and at its new one, and a batch read takes no key twice.
+fn distinct(places: &[ListPosition]) -> Vec<&TaskId> {
+    let tasks: BTreeSet<&TaskId> = places.iter().map(|place| &place.task).collect();
+    tasks.into_iter().collect()
+}
+
 fn position(item: &Item) -> Result<ListPosition, StoreError> {
     let text = item::string(item, key::LISTS_SK)?;
     key::position(text).ok_or_else(|| StoreError::Corrupt(format!("no place in a list: `{text}`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distinct;
+    use crate::store::ListPosition;
+    use crate::task::{TaskId, Timestamp};
+
+    #[test]
+    fn a_task_that_the_index_shows_twice_is_read_once() {
+        let place = |at| ListPosition {
+            at: Timestamp::from_millis(at),
+            task: TaskId::made_of(1),
+        };
+        assert_eq!(distinct(&[place(2), place(1)]), [&TaskId::made_of(1)]);
+    }
 }
