@@ -18,6 +18,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
+/// What is logged unless `A2A_LOG` says otherwise. The embedded database calls
+/// each lost condition an error, which is ordinary here.
+const LOG: &str = "warn,dynoxide=error";
+
 /// Why the program ended.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -56,7 +60,7 @@ pub enum RunError {
 pub async fn run(cli: Cli) -> Result<(), RunError> {
     telemetry::start(
         LogFormat::Text,
-        Environment.get("A2A_LOG").as_deref().or(Some("warn")),
+        Environment.get("A2A_LOG").as_deref().or(Some(LOG)),
     );
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,

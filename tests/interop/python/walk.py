@@ -21,6 +21,12 @@ CALL_TIMEOUT = 30
 #: The refusal of a binding whose SDK reads no more than the HTTP status 400.
 UNTYPED = "refused, reason not read by the SDK"
 
+#: Steps that wait for a capability which is not there yet, and for which one.
+LATER = {
+    "a_subscriber_sees_the_cancel_of_a_running_task": "background turns",
+    "a_push_configuration_is_kept": "push notifications",
+}
+
 #: Exchanges kept for the report of a failure.
 KEPT_EXCHANGES = 4
 #: Characters of a body shown in that report.
@@ -291,11 +297,20 @@ class Walk:
             raise AssertionError(f"answered instead of refused as {wanted}: {answer!r}")
 
 
+def later(step: str) -> bool:
+    """Whether a step has to wait; says so out loud."""
+    if step in LATER:
+        print(f"  skipped {step}: waits for {LATER[step]}", flush=True)
+    return step in LATER
+
+
 async def take(adapter: Adapter, base: str) -> str | None:
     """Takes the walk; returns None, or the name of the step that failed."""
     walk = Walk(adapter, base)
     try:
         for step in walk.steps():
+            if later(step.__name__):
+                continue
             try:
                 # Two calls at most wait for the server in one step.
                 await asyncio.wait_for(step(), 2 * CALL_TIMEOUT)

@@ -119,7 +119,8 @@ pub enum Frame {
     /// The task as it stands: the first frame.
     Task(Box<Task>),
     /// The first frame of a resumed stream: the status as of the last event
-    /// the client has seen, nothing else and no id.
+    /// the client has seen and no id. Its artifacts are there for a
+    /// generation that numbers them (0.1) and are not shown.
     Resumed(Box<Task>),
     /// The one message of a skill that makes no task.
     Message(Message),

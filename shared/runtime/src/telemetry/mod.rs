@@ -20,6 +20,7 @@ pub fn start(format: LogFormat, filter: Option<&str>) {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
+    let lines = lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     // Already started: the first one stays.
     let _started = match format {
         LogFormat::Json => lines.json().flatten_event(true).try_init(),
