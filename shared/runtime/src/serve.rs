@@ -46,7 +46,8 @@ pub enum ServeError {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 pub async fn agent_card(agent: Built) -> Result<(), ServeError> {
-    let settings = start()?;
+    logging();
+    let settings = Settings::read_public(&Environment)?;
     buffered(crate::runtime::card_edge(&agent?, &settings)?).await
 }
 
@@ -86,14 +87,14 @@ pub async fn rpc(agent: Built) -> Result<(), ServeError> {
     streaming(runtime(agent).await?.edge(Door::Rpc)).await
 }
 
-fn start() -> Result<Settings, ServeError> {
+fn logging() {
     telemetry::start(LogFormat::Json, Environment.get("A2A_LOG").as_deref());
-    Ok(Settings::read(&Environment)?)
 }
 
 #[cfg(feature = "aws")]
 async fn runtime(agent: Built) -> Result<Runtime, ServeError> {
-    let settings = start()?;
+    logging();
+    let settings = Settings::read(&Environment)?;
     let agent = agent?;
     let everywhere = Environment.get("AWS_ENDPOINT_URL");
     let at = |name: &str| Environment.get(name).or_else(|| everywhere.clone());

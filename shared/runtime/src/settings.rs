@@ -81,6 +81,17 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`] for the first setting that cannot be used.
     pub fn read(source: &dyn Source) -> Result<Self, SettingsError> {
+        let mut settings = Self::read_public(source)?;
+        settings.policy.secret = Read(source).secret(settings.auth)?;
+        Ok(settings)
+    }
+
+    /// Reads the settings of a function that serves public documents only and
+    /// is given no secret.
+    ///
+    /// # Errors
+    /// [`SettingsError`] for the first setting that cannot be used.
+    pub fn read_public(source: &dyn Source) -> Result<Self, SettingsError> {
         let read = Read(source);
         let auth = read.choice(
             "A2A_AUTH",
@@ -111,7 +122,6 @@ impl Settings {
                 stream_max_age: read.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
                 inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
                 list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
-                secret: read.secret(auth)?,
                 ..defaults
             },
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
@@ -279,6 +289,7 @@ mod tests {
         ));
         let dev = BTreeMap::from([("A2A_AUTH", "dev")]);
         assert_eq!(Settings::read(&dev).unwrap().auth, AuthMode::Dev);
+        assert!(Settings::read_public(&none).is_ok());
     }
 
     #[test]

@@ -140,7 +140,7 @@ fn behaviour(key: &str) -> Option<Behaviour> {
 }
 
 /// A number no larger than `max`.
-fn up_to<N: std::str::FromStr + PartialOrd>(text: &str, max: N) -> Option<N> {
+fn up_to<N: std::str::FromStr + PartialOrd + Copy>(text: &str, max: N) -> Option<N> {
     text.parse().ok().filter(|number| *number <= max)
 }
 

@@ -45,7 +45,7 @@ impl Journal<'_> {
         self.conclude(outcome);
         let (base, changes) = self.take();
         let written = match self.finish(&base, &changes, conversation).await {
-            Err(error) if too_large(&error) => self.give_up(base, changes).await?,
+            Err(error) if too_large(&error) => self.give_up(base, &changes).await?,
             written => written?,
         };
         if self.stored(written, sink).await? {
@@ -76,12 +76,12 @@ impl Journal<'_> {
     }
 
     /// The item can never be stored: the task fails without what was too much.
-    async fn give_up(&self, base: TaskRecord, changes: Vec<Change>) -> Result<Write, EngineError> {
-        let opening = changes.iter().cloned().filter(|change| {
-            base.version == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
-        });
+    async fn give_up(&self, base: TaskRecord, changes: &[Change]) -> Result<Write, EngineError> {
         let current = changes.iter().map(size_of).sum::<usize>() as u64;
-        let mut kept: Vec<Change> = opening.collect();
+        let opening = |change: &&Change| {
+            base.version == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
+        };
+        let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
         kept.push(self.failure(&AgentError::state_too_large(current, ITEM_MAX)));
         self.engine.commit(base, kept, None, Race::Reapply).await
     }

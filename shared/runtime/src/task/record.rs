@@ -291,71 +291,77 @@ impl TaskRecord {
         at: Timestamp,
         n: &mut u32,
     ) -> Result<(), InvalidTransition> {
-        let event = match change {
-            Change::Accept { message } => {
-                self.history.push(message);
-                return Ok(());
-            }
-            Change::Pin(skill) => {
-                self.skill = Some(skill);
-                return Ok(());
-            }
+        match change {
+            Change::Accept { message } => self.history.push(message),
+            Change::Pin(skill) => self.skill = Some(skill),
             Change::Save { key, value } => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.saved.data.insert(key, value);
-                return Ok(());
             }
             Change::Step { key, value } => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.saved.steps.insert(key, value);
-                return Ok(());
             }
+            Change::Artifact(update) => {
+                self.status.state.apply(TaskEvent::Progress)?;
+                self.grow(&update);
+                self.record(Event::Artifact(update), n);
+            }
+            change => {
+                let update = self.turn(change, at)?;
+                self.record(Event::Status(update), n);
+            }
+        }
+        Ok(())
+    }
+
+    /// The changes that streams see as a status.
+    fn turn(&mut self, change: Change, at: Timestamp) -> Result<StatusUpdate, InvalidTransition> {
+        match change {
             Change::Start { lease_until } => {
                 self.lease_until = Some(lease_until);
                 self.dispatch = None;
-                self.step(TaskEvent::Start, None, at)?
+                self.step(TaskEvent::Start, None, at)
             }
             Change::Resume {
                 message,
                 secret,
                 lease_until,
             } => {
-                let event = self.step(TaskEvent::Resume, None, at)?;
+                let update = self.step(TaskEvent::Resume, None, at)?;
                 self.open_turn(message, secret);
                 self.lease_until = Some(lease_until);
-                event
+                Ok(update)
             }
             Change::Update { message, metadata } => {
                 let mut update = self.step(TaskEvent::Progress, message, at)?;
                 update.metadata = metadata;
-                update
-            }
-            Change::Artifact(update) => {
-                self.status.state.apply(TaskEvent::Progress)?;
-                self.grow(&update);
-                self.record(Event::Artifact(update), n);
-                return Ok(());
+                Ok(update)
             }
             Change::AskInput { message, slot } => {
-                let event = self.step(TaskEvent::AskInput, Some(message), at)?;
+                let update = self.step(TaskEvent::AskInput, Some(message), at)?;
                 self.saved.slot = Some(slot);
-                event
+                Ok(update)
             }
             Change::AskAuth { message, slot } => {
-                let event = self.step(TaskEvent::AskAuth, Some(message), at)?;
+                let update = self.step(TaskEvent::AskAuth, Some(message), at)?;
                 self.saved.slot = Some(slot);
-                event
+                Ok(update)
             }
-            Change::Complete { message } => self.step(TaskEvent::Complete, message, at)?,
-            Change::Fail { message } => self.step(TaskEvent::Fail, Some(message), at)?,
-            Change::Reject { message } => self.step(TaskEvent::Reject, Some(message), at)?,
+            Change::Complete { message } => self.step(TaskEvent::Complete, message, at),
+            Change::Fail { message } => self.step(TaskEvent::Fail, Some(message), at),
+            Change::Reject { message } => self.step(TaskEvent::Reject, Some(message), at),
             Change::Cancel => {
                 self.epoch += 1;
-                self.step(TaskEvent::Cancel, None, at)?
+                self.step(TaskEvent::Cancel, None, at)
             }
-        };
-        self.record(Event::Status(event), n);
-        Ok(())
+            // `apply` keeps the others to itself: nothing is shown of them.
+            Change::Accept { .. }
+            | Change::Pin(_)
+            | Change::Save { .. }
+            | Change::Step { .. }
+            | Change::Artifact(_) => self.step(TaskEvent::Progress, None, at),
+        }
     }
 
     /// Moves the state and the status with it. The words of the status that
