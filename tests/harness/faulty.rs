@@ -105,7 +105,7 @@ async fn serve(listener: TcpListener, upstream: SocketAddr, plan: Arc<Mutex<Plan
         let plan = Arc::clone(&plan);
         lines.spawn(async move {
             // A broken line shows at its ends; that is what it is for.
-            let _ = carry(client, upstream, &plan).await;
+            let _ = Box::pin(carry(client, upstream, &plan)).await;
         });
     }
 }
