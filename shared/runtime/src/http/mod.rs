@@ -200,7 +200,11 @@ impl Visit<'_> {
                 self.edge.engine()?.cancel(&caller, &command).await?,
             )),
             Ask::Unsupported(refusal) => return Err(refusal.into()),
-            Ask::ExtendedCard => return Err(Refusal::ExtendedCardNotConfigured.into()),
+            // The card says that there is none (A2A 1.0 §3.1.11).
+            Ask::ExtendedCard => {
+                let why = "this agent has no extended card";
+                return Err(Refusal::UnsupportedOperation { why }.into());
+            }
             Ask::Stream(_) | Ask::Subscribe(_) | Ask::Card(_) => {
                 return Err(EngineError::broken("a stream or card in a unary call"));
             }
@@ -218,18 +222,18 @@ impl Visit<'_> {
             );
         }
         call.check_version()?;
-        let ask = call.decode()?;
         // A tenant in the path or body is routing, never an identity: another
-        // than the caller's looks as if nothing were there.
+        // than the caller's looks as if nothing were there, whatever the
+        // parameters are.
         let elsewhere = call
             .routing_tenant
             .as_deref()
             .is_some_and(|t| t != caller.owner.tenant.as_str());
         if elsewhere {
-            Err(Refusal::TaskNotFound)
-        } else {
-            Ok((caller, ask))
+            return Err(Refusal::TaskNotFound);
         }
+        let ask = call.decode()?;
+        Ok((caller, ask))
     }
 }
 
