@@ -330,6 +330,10 @@ impl<'a> Object<'a> {
 
     /// A word of a closed list that must be there.
     pub(crate) fn required_choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
+        if self.member(name).and_then(Value::as_str) == Some("") {
+            self.refuse(name, "must not be empty");
+            return None;
+        }
         self.required_member(name, self.choice(name, words))
     }
 
