@@ -5,7 +5,7 @@ use super::run::{Job, Work};
 use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed};
-use crate::skill::{AgentError, TurnFacts};
+use crate::skill::{AgentError, Content, TurnFacts};
 use crate::skill::{Call, media};
 use crate::task::{
     Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand,
@@ -65,23 +65,11 @@ impl Engine {
         let now = self.reader.clock.now();
         if let Some(id) = &command.message.task_id {
             let record = self.reader.load(caller, id).await?;
-            let other = command
-                .message
-                .context_id
-                .as_ref()
-                .is_some_and(|c| *c != record.context_id);
-            if other {
-                return Err(Refusal::invalid(
-                    "message.contextId",
-                    "the task belongs to another context",
-                )
-                .into());
-            }
-            return Ok(Target::Known(Box::new(record)));
+            return known(record, command);
         }
         if let Some(id) = &command.client_task_id {
             if let Some(record) = self.tasks.load(&caller.owner, id, now).await? {
-                return Ok(Target::Known(Box::new(record)));
+                return known(record, command);
             }
             // The form of our own ids is not free for clients to use.
             if id.is_server_made() {
@@ -245,7 +233,9 @@ impl Engine {
                     EngineError::broken(format!("routed to unknown skill `{id}`"))
                 })?;
                 media::check_accepted(skill.metadata(), accepted_output_modes)?;
-                let input = skill.decode(&content).map_err(|error| unreadable(&error))?;
+                let input = skill
+                    .decode(&content)
+                    .map_err(|error| unreadable(&error, &content))?;
                 opening.push(Change::Pin(id));
                 Ok(Job::Skill(Arc::clone(skill), Call::Request(input)))
             }
@@ -301,14 +291,37 @@ fn placed(mut message: Message, record: &TaskRecord) -> Message {
     message
 }
 
-/// An input that does not fit its skill; the text names the place inside it.
-fn unreadable(error: &AgentError) -> Refusal {
-    let pointer = error
-        .details()
-        .get("pointer")
-        .and_then(serde_json::Value::as_str);
-    let place = pointer.unwrap_or_default().replace('/', ".");
-    Refusal::invalid(format!("message.parts{place}"), error.text())
+/// The task a message names, unless the message names another context too.
+fn known(record: TaskRecord, command: &SendCommand) -> Result<Target, EngineError> {
+    let context = command.message.context_id.as_ref();
+    if context.is_some_and(|context| *context != record.context_id) {
+        let why = "the task belongs to another context";
+        return Err(Refusal::invalid("message.contextId", why).into());
+    }
+    Ok(Target::Known(Box::new(record)))
+}
+
+/// An input that does not fit its skill. The field is the part it was read
+/// from, the first with data or else with text, and the place inside the data.
+fn unreadable(error: &AgentError, content: &Content) -> Refusal {
+    let mut field = "message.parts".to_owned();
+    let contents = || content.parts().iter().map(|part| &part.content);
+    if let Some(at) = contents().position(|it| matches!(it, PartContent::Data(_))) {
+        field.push_str(&format!("[{at}].data"));
+        let pointer = error.details().get("pointer");
+        let pointer = pointer.and_then(serde_json::Value::as_str);
+        for step in pointer.unwrap_or_default().split('/').skip(1) {
+            let index = !step.is_empty() && step.bytes().all(|b| b.is_ascii_digit());
+            field.push_str(&if index {
+                format!("[{step}]")
+            } else {
+                format!(".{}", step.replace("~1", "/").replace("~0", "~"))
+            });
+        }
+    } else if let Some(at) = contents().position(|it| matches!(it, PartContent::Text(_))) {
+        field.push_str(&format!("[{at}].text"));
+    }
+    Refusal::invalid(field, error.text())
 }
 
 /// What routing looks at.

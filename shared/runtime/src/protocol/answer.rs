@@ -59,7 +59,8 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
 /// Refuses a call.
 #[must_use]
 pub fn refuse(call: &Call, refusal: &Refusal) -> Answer {
-    refused(refusal, call.dialect, &call.rpc_id, call.media)
+    let refusal = call.own_fields(refusal);
+    refused(&refusal, call.dialect, &call.rpc_id, call.media)
 }
 
 impl Rejected {
@@ -105,6 +106,27 @@ pub fn batch(answers: &[Answer]) -> Answer {
 }
 
 impl Call {
+    /// The refusal with the fields as the client spelled them: what is found
+    /// behind the decoders is named in the words of 1.0.
+    fn own_fields(&self, refusal: &Refusal) -> Refusal {
+        let mut refusal = refusal.clone();
+        let Refusal::InvalidParams { violations } = &mut refusal else {
+            return refusal;
+        };
+        let content = self.dialect == Dialect::rest(Generation::V03)
+            && self.params.value.pointer("/message/content").is_some();
+        for violation in violations {
+            let parts = violation.field.strip_prefix("message.parts");
+            if self.dialect.generation == Generation::V01 && violation.field == "message.contextId"
+            {
+                violation.field = "sessionId".to_owned();
+            } else if let Some(inside) = parts.filter(|_| content) {
+                violation.field = format!("message.content{inside}");
+            }
+        }
+        refusal
+    }
+
     /// The answer to a send.
     fn sent(&self, sent: &Sent) -> Value {
         match (self.dialect.generation, self.dialect.binding) {
