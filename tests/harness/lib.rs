@@ -1,4 +1,11 @@
 //! Test harness.
 
+pub mod dialect;
 pub mod emulator;
+pub mod error_rows;
 pub mod faulty;
+pub mod frames;
+pub mod tester;
+pub mod virtual_clock;
+pub mod watched_store;
+pub mod world;

@@ -1,0 +1,270 @@
+//! The errors of the protocol, as its documents give them: an answer is
+//! compared with these rows and not with the table of the code under test.
+
+use crate::dialect::{Dialect, at};
+use crate::world::Reply;
+use serde_json::{Value, json};
+
+const A2A: &str = "a2a-protocol.org";
+const OURS: &str = "a2a-lambda";
+const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
+const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The code in 0.3 and 1.0.
+    pub code: i64,
+    /// The code in 0.1.
+    pub code_01: i64,
+    /// The HTTP status where errors have one.
+    pub http: u16,
+    /// The status word of 1.0.
+    pub status: &'static str,
+    /// The reason.
+    pub reason: &'static str,
+    /// Who defines the reason.
+    pub domain: &'static str,
+}
+
+const fn row(
+    code: i64,
+    http: u16,
+    status: &'static str,
+    reason: &'static str,
+    domain: &'static str,
+) -> Row {
+    Row {
+        code,
+        code_01: code,
+        http,
+        status,
+        reason,
+        domain,
+    }
+}
+
+const fn in_01(row: Row, code_01: i64) -> Row {
+    Row { code_01, ..row }
+}
+
+const ARGUMENT: &str = "INVALID_ARGUMENT";
+const FAILED: &str = "FAILED_PRECONDITION";
+
+/// Not JSON.
+pub const PARSE: Row = row(-32700, 400, ARGUMENT, "PARSE_ERROR", OURS);
+/// JSON, but no request.
+pub const REQUEST: Row = row(-32600, 400, ARGUMENT, "INVALID_REQUEST", OURS);
+/// No such method or path.
+pub const METHOD: Row = row(-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND", OURS);
+/// A parameter is not as it has to be.
+pub const PARAMS: Row = row(-32602, 400, ARGUMENT, "INVALID_PARAMS", OURS);
+/// Too many bytes.
+pub const TOO_LARGE: Row = row(-32600, 413, ARGUMENT, "PAYLOAD_TOO_LARGE", OURS);
+/// No such task, or another's.
+pub const NOT_FOUND: Row = row(-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", A2A);
+/// Ended already.
+pub const NOT_CANCELABLE: Row = row(-32002, 400, FAILED, "TASK_NOT_CANCELABLE", A2A);
+/// No webhooks here.
+pub const NO_PUSH: Row = row(-32003, 400, FAILED, "PUSH_NOTIFICATION_NOT_SUPPORTED", A2A);
+/// Known, but not now.
+pub const UNSUPPORTED: Row = row(-32004, 400, FAILED, "UNSUPPORTED_OPERATION", A2A);
+/// A message to a task that has ended.
+pub const FINISHED: Row = in_01(UNSUPPORTED, -32009);
+/// A message to a task that works.
+pub const BUSY: Row = in_01(row(-32004, 400, FAILED, "TASK_BUSY", OURS), -32009);
+/// A header's media type.
+pub const MEDIA_TYPE: Row = row(-32005, 415, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A);
+/// A part's media type, or the output's.
+pub const CONTENT_TYPE: Row = row(-32005, 400, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A);
+/// A version that is not served.
+pub const VERSION: Row = row(-32009, 400, FAILED, "VERSION_NOT_SUPPORTED", A2A);
+/// A conversation that is gone, or never was.
+pub const CONTEXT_EXPIRED: Row = row(-32602, 400, FAILED, "CONTEXT_EXPIRED", OURS);
+/// No identity.
+pub const UNAUTHENTICATED: Row = in_01(
+    row(-32030, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", OURS),
+    -32007,
+);
+/// The store is away.
+pub const UNAVAILABLE: Row = in_01(row(-32603, 503, "UNAVAILABLE", "UNAVAILABLE", OURS), -32011);
+/// Anything of ours.
+pub const INTERNAL: Row = row(-32603, 500, "INTERNAL", "INTERNAL_ERROR", OURS);
+
+/// How an error answer is shaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// `{"jsonrpc","id","error"}`.
+    Rpc,
+    /// `{"error":{"code","status","message","details"}}`.
+    Rest10,
+    /// `{"code","message","data"}`.
+    Bare,
+}
+
+impl Shape {
+    /// The one of a dialect.
+    #[must_use]
+    pub const fn of(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Rpc10 | Dialect::Rpc03 | Dialect::Rpc01 => Self::Rpc,
+            Dialect::Rest10 => Self::Rest10,
+            Dialect::Rest03 | Dialect::Path01 => Self::Bare,
+        }
+    }
+}
+
+/// What an answer has to be.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// The row.
+    pub row: Row,
+    /// The shape.
+    pub shape: Shape,
+    /// Whether the code is that of 0.1.
+    pub v01: bool,
+    /// The JSON-RPC id.
+    pub id: Value,
+    /// A field that has to be named.
+    pub field: Option<String>,
+}
+
+impl Fault {
+    /// `row` in the words of a dialect.
+    #[must_use]
+    pub fn new(dialect: Dialect, row: Row) -> Self {
+        Self {
+            row,
+            shape: Shape::of(dialect),
+            v01: dialect.is_v01(),
+            id: json!(crate::dialect::RPC_ID),
+            field: None,
+        }
+    }
+
+    /// Naming this field.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// In an answer to this JSON-RPC id.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<Value>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// In another shape than the dialect's.
+    #[must_use]
+    pub const fn shaped(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
+    }
+
+    /// Compares.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn check(&self, reply: &Reply) -> Result<(), String> {
+        let body = reply.json();
+        let http = match (self.shape, self.row.http) {
+            (Shape::Rpc, status @ (401 | 403 | 413 | 415 | 429 | 503)) => status,
+            (Shape::Rpc, _) => 200,
+            (_, status) => status,
+        };
+        same("HTTP status", &reply.status, &http)?;
+        let content_type = reply.header("content-type");
+        if !["application/json", "application/a2a+json"].contains(&content_type) {
+            return Err(format!("content type {content_type:?}"));
+        }
+        let code = if self.v01 {
+            self.row.code_01
+        } else {
+            self.row.code
+        };
+        let details = match self.shape {
+            Shape::Rpc => {
+                same("members", &names(&body), &"error id jsonrpc".to_owned())?;
+                same("jsonrpc", at(&body, "/jsonrpc"), &json!("2.0"))?;
+                same("id", at(&body, "/id"), &self.id)?;
+                self.coded(at(&body, "/error"), code)?
+            }
+            Shape::Bare => self.coded(&body, code)?,
+            Shape::Rest10 => {
+                same("members", &names(&body), &"error".to_owned())?;
+                let error = at(&body, "/error");
+                let members = "code details message status".to_owned();
+                same("members", &names(error), &members)?;
+                same("code", at(error, "/code"), &json!(self.row.http))?;
+                same("status", at(error, "/status"), &json!(self.row.status))?;
+                said(error)?;
+                at(error, "/details").clone()
+            }
+        };
+        self.detailed(&details)
+    }
+
+    fn coded(&self, error: &Value, code: i64) -> Result<Value, String> {
+        same("members", &names(error), &"code data message".to_owned())?;
+        same("code", at(error, "/code"), &json!(code))?;
+        said(error)?;
+        Ok(at(error, "/data").clone())
+    }
+
+    fn detailed(&self, details: &Value) -> Result<(), String> {
+        let list = details.as_array().cloned().unwrap_or_default();
+        let of = |kind: &str| {
+            list.iter()
+                .find(|one| at(one, "/@type") == kind)
+                .cloned()
+                .unwrap_or_default()
+        };
+        let info = of(ERROR_INFO);
+        same("reason", at(&info, "/reason"), &json!(self.row.reason))?;
+        same("domain", at(&info, "/domain"), &json!(self.row.domain))?;
+        let violations = at(&of(BAD_REQUEST), "/fieldViolations")
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        same(
+            "whether fields are named",
+            &!violations.is_empty(),
+            &(self.row == PARAMS),
+        )?;
+        let fields: Vec<&str> = violations
+            .iter()
+            .filter_map(|one| at(one, "/field").as_str())
+            .collect();
+        match &self.field {
+            Some(field) if !fields.contains(&field.as_str()) => {
+                Err(format!("the fields are {fields:?}, without {field:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn said(error: &Value) -> Result<(), String> {
+    match at(error, "/message").as_str() {
+        Some(text) if !text.is_empty() => Ok(()),
+        other => Err(format!("the message is {other:?}")),
+    }
+}
+
+fn names(value: &Value) -> String {
+    let members = value.as_object();
+    let names: Vec<&str> = members
+        .into_iter()
+        .flat_map(|members| members.keys().map(String::as_str))
+        .collect();
+    names.join(" ")
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, wanted: &T) -> Result<(), String> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(format!("{what} is {found:?} and not {wanted:?}"))
+}

@@ -1,0 +1,107 @@
+//! Server-sent events, read as strictly as the strictest client.
+
+use crate::world::{Live, Reply};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use std::time::Duration;
+
+/// One event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// Its `id:` line.
+    pub id: Option<String>,
+    /// Its `event:` line.
+    pub name: Option<String>,
+    /// Its one `data:` line.
+    pub data: Value,
+}
+
+/// Reads a whole stream.
+///
+/// # Errors
+/// A description of what is no event of the form this project promises.
+pub fn frames(reply: &Reply) -> Result<Vec<Frame>, String> {
+    let text = String::from_utf8(reply.body.clone()).map_err(|e| e.to_string())?;
+    if !(text.is_empty() || text.ends_with('\n')) {
+        return Err(format!("the stream ends inside a line: {text:?}"));
+    }
+    let mut found = Vec::new();
+    for block in text.split("\n\n") {
+        if let Some(frame) = frame(block)? {
+            found.push(frame);
+        }
+    }
+    Ok(found)
+}
+
+fn frame(block: &str) -> Result<Option<Frame>, String> {
+    let mut frame = Frame {
+        id: None,
+        name: None,
+        data: Value::Null,
+    };
+    let mut data = Vec::new();
+    for line in block.lines() {
+        if line.starts_with(':') {
+            continue;
+        }
+        match line.split_once(": ") {
+            Some(("id", id)) if frame.id.is_none() => frame.id = Some(id.to_owned()),
+            Some(("event", name)) if frame.name.is_none() => frame.name = Some(name.to_owned()),
+            Some(("data", text)) => data.push(text),
+            _ => return Err(format!("unexpected line {line:?}")),
+        }
+    }
+    match data.as_slice() {
+        [] if frame.id.is_none() && frame.name.is_none() => Ok(None),
+        [one] => {
+            frame.data = serde_json::from_str(one).map_err(|e| format!("{e}: {one:?}"))?;
+            Ok(Some(frame))
+        }
+        lines => Err(format!("{} data lines in {block:?}", lines.len())),
+    }
+}
+
+impl Live {
+    /// The next event; `None` at the end of the stream, or when none comes
+    /// within ten minutes of the test's time.
+    ///
+    /// # Errors
+    /// What is no event.
+    pub async fn next(&mut self) -> Result<Option<Frame>, String> {
+        loop {
+            if let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
+                let rest = self.buffer.split_off(end + 2);
+                let block = std::mem::replace(&mut self.buffer, rest);
+                let text = String::from_utf8(block).map_err(|e| e.to_string())?;
+                if let Some(frame) = frame(text.trim_end_matches('\n'))? {
+                    return Ok(Some(frame));
+                }
+                continue;
+            }
+            match tokio::time::timeout(Duration::from_secs(600), self.body.frame()).await {
+                Ok(Some(Ok(chunk))) => {
+                    self.buffer
+                        .extend(chunk.into_data().unwrap_or_default().as_ref());
+                }
+                Ok(Some(Err(never))) => match never {},
+                Ok(None) | Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Whether nothing but comments comes for `time`.
+    pub async fn is_silent_for(&mut self, time: Duration) -> bool {
+        let wait = async {
+            while let Some(chunk) = self.body.frame().await {
+                let bytes = chunk.ok().and_then(|chunk| chunk.into_data().ok());
+                let bytes = bytes.unwrap_or_default();
+                if !bytes.starts_with(b":") {
+                    self.buffer.extend(bytes);
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(time, wait).await.is_err()
+    }
+}

@@ -1,0 +1,299 @@
+//! The agent the in-process suites talk to: one skill for each way a turn can
+//! go.
+
+use a2a_lambda::skill::{
+    Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
+    NoOutput, OnInputResult, OnRequestResult, Skill, SkillHandler, SkillMetadata, SkillSlot,
+    TaskContext,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Private text of a skill that no client may ever see.
+pub const SKILL_CANARY: &str = "canary-skill-secret-0002";
+
+/// Holds the skill `slow` back until it is opened.
+#[derive(Debug, Clone)]
+pub struct Gate(Arc<watch::Sender<bool>>);
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+}
+
+impl Gate {
+    /// Lets the skill go on.
+    pub fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    async fn pass(&self) {
+        let mut open = self.0.subscribe();
+        // The sender lives as long as the gate, so waiting cannot fail.
+        open.wait_for(|open| *open).await.ok();
+    }
+}
+
+/// The agent; its skill `slow` waits at `gate`.
+///
+/// # Errors
+/// Never, unless the runtime's rules for agents have changed.
+pub fn agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
+    Agent::builder("tester")
+        .description("One skill for each way a turn can go.")
+        .version("3.2.1")
+        .skill(Echo)
+        .skill(Ask)
+        .skill(Chunks)
+        .skill(Greet)
+        .skill(Add)
+        .skill(Broken)
+        .skill(Refused)
+        .skill(Panics)
+        .skill(Declines)
+        .skill(Login)
+        .skill(Slow(gate))
+        .build()
+}
+
+macro_rules! metadata {
+    ($($skill:ident => $id:literal;)*) => {
+        $(impl Skill for $skill {
+            const METADATA: SkillMetadata =
+                SkillMetadata::new($id, concat!("The test skill ", $id, "."), &["test"]);
+        })*
+    };
+}
+
+metadata! {
+    Echo => "echo";
+    Ask => "ask";
+    Chunks => "chunks";
+    Greet => "greet";
+    Add => "add";
+    Broken => "broken";
+    Refused => "refused";
+    Panics => "panics";
+    Declines => "declines";
+    Login => "login";
+    Slow => "slow";
+}
+
+type Done = AgentResult<OnRequestResult<String>>;
+
+struct Echo;
+
+impl SkillHandler for Echo {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(&self, _: &mut TaskContext<'_>, input: Content) -> Done {
+        OnRequestResult::done(format!("echo: {}", input.first_text().unwrap_or("-")))
+    }
+}
+
+/// Asks until it is told anything but `again`.
+struct Ask;
+
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    times: u32,
+}
+
+impl SkillSlot for Asked {}
+
+impl SkillHandler<Asked> for Ask {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Content,
+    ) -> AgentResult<OnRequestResult<String, Asked>> {
+        OnRequestResult::ask("which one?", Asked { times: 1 })
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        Asked { times }: Asked,
+        content: Content,
+    ) -> AgentResult<OnInputResult<String, Asked>> {
+        match content.text()? {
+            "again" => OnInputResult::ask("which one now?", Asked { times: times + 1 }),
+            "chunks" => {
+                chunks(cx).await?;
+                OnInputResult::done("done".to_owned())
+            }
+            answer => OnInputResult::done(format!("{answer} after {times}")),
+        }
+    }
+}
+
+async fn chunks(cx: &mut TaskContext<'_>) -> AgentResult<()> {
+    cx.send_intermediate_update("on it").await?;
+    let mut letters = cx.artifact_chunks("letters");
+    letters.push("a").await?;
+    letters.push("b").await?;
+    letters.finish_with("c").await
+}
+
+/// An update, an artifact in three chunks, a result.
+struct Chunks;
+
+impl SkillHandler for Chunks {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(&self, cx: &mut TaskContext<'_>, _: Content) -> Done {
+        chunks(cx).await?;
+        OnRequestResult::done("done".to_owned())
+    }
+}
+
+/// Makes no task.
+struct Greet;
+
+impl SkillHandler for Greet {
+    type Input = Content;
+    type Output = NoOutput;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Content,
+    ) -> AgentResult<OnRequestResult<NoOutput>> {
+        Ok(OnRequestResult::Message {
+            message: Content::from_text("hello there"),
+        })
+    }
+}
+
+/// Takes data of a form.
+struct Add;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Terms {
+    a: i64,
+    b: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Sum {
+    sum: i64,
+}
+
+impl SkillHandler for Add {
+    type Input = Terms;
+    type Output = Sum;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        Terms { a, b }: Terms,
+    ) -> AgentResult<OnRequestResult<Sum>> {
+        OnRequestResult::done(Sum {
+            sum: a.wrapping_add(b),
+        })
+    }
+}
+
+/// Fails with a private cause, in the middle of its work.
+struct Broken;
+
+impl SkillHandler for Broken {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(&self, cx: &mut TaskContext<'_>, _: Content) -> Done {
+        cx.send_partial_artifact(Artifact::from_text("draft", "half of it"))
+            .await?;
+        Err(AgentError::internal(SKILL_CANARY))
+    }
+}
+
+/// Fails with an error of its own domain.
+struct Refused;
+
+impl SkillHandler for Refused {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(&self, _: &mut TaskContext<'_>, _: Content) -> Done {
+        let cause = std::io::Error::other(SKILL_CANARY);
+        Err(AgentError::domain("OUT_OF_STOCK", "nothing left")
+            .with_detail("left", 0)
+            .with_cause(&cause))
+    }
+}
+
+struct Panics;
+
+impl SkillHandler for Panics {
+    type Input = Content;
+    type Output = String;
+
+    #[expect(clippy::panic, reason = "a skill that panics is what is tested")]
+    async fn on_request(&self, _: &mut TaskContext<'_>, _: Content) -> Done {
+        panic!("{SKILL_CANARY}")
+    }
+}
+
+struct Declines;
+
+impl SkillHandler for Declines {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(&self, _: &mut TaskContext<'_>, _: Content) -> Done {
+        Ok(OnRequestResult::Rejected {
+            reason: "not today".to_owned(),
+        })
+    }
+}
+
+struct Login;
+
+impl SkillHandler<Asked> for Login {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Content,
+    ) -> AgentResult<OnRequestResult<String, Asked>> {
+        Ok(OnRequestResult::AuthRequired {
+            message: Content::from_text("sign in first"),
+            slot: Asked { times: 1 },
+            auth: AuthHint::default(),
+        })
+    }
+
+    async fn on_input_received(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Asked,
+        _: Content,
+    ) -> AgentResult<OnInputResult<String, Asked>> {
+        OnInputResult::done("signed in".to_owned())
+    }
+}
+
+/// Works until the gate opens.
+struct Slow(Gate);
+
+impl SkillHandler for Slow {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(&self, _: &mut TaskContext<'_>, _: Content) -> Done {
+        self.0.pass().await;
+        OnRequestResult::done("at last".to_owned())
+    }
+}

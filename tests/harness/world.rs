@@ -1,0 +1,280 @@
+//! A whole agent in one process: requests in, responses out.
+
+use crate::tester::{self, Gate};
+use crate::virtual_clock::VirtualClock;
+use crate::watched_store::WatchedStore;
+use a2a_lambda::auth::{AuthMode, Identity};
+use a2a_lambda::http::{Body, Door, Edge};
+use a2a_lambda::runtime::Runtime;
+use a2a_lambda::settings::{Settings, Source};
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use std::error::Error;
+use std::sync::Arc;
+
+/// Where the card says the agent is.
+pub const BASE_URL: &str = "https://agent.example/a2a";
+
+/// The doors, one edge each.
+pub const DOORS: [Door; 5] = [
+    Door::AgentCard,
+    Door::TasksSend,
+    Door::TasksGet,
+    Door::TasksStream,
+    Door::Rpc,
+];
+
+/// A request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The HTTP method.
+    pub method: &'static str,
+    /// Path and query.
+    pub target: String,
+    /// Headers.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Tenant and subject, as `tenant:subject`; else the default of one's own
+    /// machine.
+    pub caller: Option<&'static str>,
+}
+
+impl Request {
+    /// A request without body.
+    #[must_use]
+    pub fn new(method: &'static str, target: impl Into<String>) -> Self {
+        Self {
+            method,
+            target: target.into(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            caller: None,
+        }
+    }
+
+    /// A POST of JSON.
+    #[must_use]
+    pub fn post(target: impl Into<String>, body: &Value) -> Self {
+        Self::new("POST", target)
+            .header("content-type", "application/json")
+            .body(body.to_string())
+    }
+
+    /// With this header, and no other of the name.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(known, _)| known != name);
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Without this header.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// With this body.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// From this caller, `tenant:subject`.
+    #[must_use]
+    pub const fn from(mut self, caller: &'static str) -> Self {
+        self.caller = Some(caller);
+        self
+    }
+
+    /// The path without its query.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
+    }
+}
+
+/// A whole response.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// The body as JSON; `null` if it is none.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// A header, empty if absent.
+    #[must_use]
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.and_then(|v| v.to_str().ok()).unwrap_or_default()
+    }
+}
+
+/// A response whose body is still to be read.
+pub struct Live {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    pub(crate) body: Body,
+    pub(crate) buffer: Vec<u8>,
+}
+
+impl Live {
+    /// Reads it to its end.
+    pub async fn finish(self) -> Reply {
+        let mut body = self.buffer;
+        // The error type of the body is empty.
+        let rest = self.body.collect().await.map(|all| all.to_bytes());
+        body.extend(rest.unwrap_or_default());
+        Reply {
+            status: self.status,
+            headers: self.headers,
+            body,
+        }
+    }
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An agent with a store of its own.
+#[derive(Debug)]
+pub struct World {
+    /// The store.
+    pub store: Arc<WatchedStore>,
+    /// Holds the skill `slow`.
+    pub gate: Gate,
+    runtime: Runtime,
+}
+
+struct Local;
+
+impl Source for Local {
+    fn get(&self, name: &str) -> Option<String> {
+        let value = match name {
+            "A2A_AUTH" => "dev",
+            "A2A_PUBLIC_URL" => BASE_URL,
+            _ => return None,
+        };
+        Some(value.to_owned())
+    }
+}
+
+impl World {
+    /// The test agent over an empty store, on tokio's clock.
+    ///
+    /// # Errors
+    /// Never, unless settings or the agent have changed their rules.
+    pub fn new() -> Result<Self, Box<dyn Error>> {
+        Self::with(|_| ())
+    }
+
+    /// The same, with other settings.
+    ///
+    /// # Errors
+    /// Never, unless settings or the agent have changed their rules.
+    pub fn with(change: impl FnOnce(&mut Settings)) -> Result<Self, Box<dyn Error>> {
+        let gate = Gate::default();
+        let store = Arc::new(WatchedStore::default());
+        let mut settings = Settings::read(&Local)?;
+        change(&mut settings);
+        let runtime = Runtime::builder(tester::agent(gate.clone())?, settings)
+            .tasks(store.clone())
+            .threads(store.clone())
+            .blobs(store.clone())
+            .clock(Arc::new(VirtualClock::default()))
+            .build()?;
+        Ok(Self {
+            store,
+            gate,
+            runtime,
+        })
+    }
+
+    /// The edge of one function.
+    #[must_use]
+    pub fn edge(&self, door: Door) -> Edge {
+        self.runtime.edge(door)
+    }
+
+    /// Sends a request to the function its path belongs to and reads the whole
+    /// answer.
+    pub async fn call(&self, request: &Request) -> Reply {
+        self.open(request).await.finish().await
+    }
+
+    /// Sends a request and leaves the body unread.
+    pub async fn open(&self, request: &Request) -> Live {
+        self.open_at(Door::of(request.method, request.path()), request)
+            .await
+    }
+
+    /// Sends a request to one function.
+    pub async fn open_at(&self, door: Door, request: &Request) -> Live {
+        let identity = Identity {
+            authorizer: None,
+            authorization: request.caller.map(|who| format!("Bearer dev:{who}")),
+        };
+        send(&self.edge(door), request, identity).await
+    }
+}
+
+/// Sends a request to an edge.
+pub async fn send(edge: &Edge, request: &Request, identity: Identity) -> Live {
+    let mut builder = http::Request::builder()
+        .method(request.method)
+        .uri(&request.target);
+    for (name, value) in &request.headers {
+        builder = builder.header(name, value);
+    }
+    let built = builder.body(Bytes::from(request.body.clone()));
+    let Ok(built) = built else {
+        // No HTTP server would hand such a request on.
+        return Live {
+            status: 0,
+            headers: HeaderMap::new(),
+            body: http_body_util::Full::new(Bytes::from_static(b"not a request")).boxed_unsync(),
+            buffer: Vec::new(),
+        };
+    };
+    let response = edge.handle(built, identity, None).await;
+    let (parts, body) = response.into_parts();
+    Live {
+        status: parts.status.as_u16(),
+        headers: parts.headers,
+        body,
+        buffer: Vec::new(),
+    }
+}
+
+/// Settings of a deployed function: who calls is what the gateway says.
+pub const fn behind_a_gateway(settings: &mut Settings) {
+    settings.auth = AuthMode::Gateway;
+}

@@ -1,0 +1,145 @@
+//! JSON-RPC batches.
+
+use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::world::{Reply, Request, World};
+use serde_json::{Value, json};
+
+async fn batch(world: &World, entries: &[Value]) -> Reply {
+    let request = Request::post("/", &json!(entries)).header("a2a-version", "1.0");
+    world.call(&request).await
+}
+
+fn call(dialect: Dialect, id: impl Into<Value>, op: Op, params: &Value) -> Value {
+    let mut entry = dialect.envelope(op, params);
+    entry["id"] = id.into();
+    entry
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_entries_of_a_batch_run_in_order_and_answer_in_their_slots() {
+    let world = World::new().unwrap();
+    let d = Dialect::Rpc01;
+    let id = json!({"id": "b:1"});
+    let reply = batch(
+        &world,
+        &[
+            call(
+                d,
+                "first",
+                Op::Send,
+                &d.say(&Say::to("ask", "hi").under("b:1")),
+            ),
+            call(d, 2, Op::Get, &id),
+            call(d, -3, Op::Send, &d.say(&Say::in_task("b:1", "blue"))),
+            call(d, u64::MAX, Op::Get, &id),
+            call(d, Value::Null, Op::Cancel, &id),
+        ],
+    )
+    .await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.header("content-type"), "application/json");
+    let body = reply.json();
+    let slots = body.as_array().unwrap();
+    let ids: Vec<&Value> = slots.iter().map(|slot| &slot["id"]).collect();
+    let expected = [
+        json!("first"),
+        json!(2),
+        json!(-3),
+        json!(u64::MAX),
+        Value::Null,
+    ];
+    assert_eq!(ids, expected.iter().collect::<Vec<_>>());
+    let states: Vec<String> = slots[..4]
+        .iter()
+        .map(|slot| d.state(&slot["result"]))
+        .collect();
+    assert_eq!(
+        states,
+        ["input-required", "input-required", "completed", "completed"]
+    );
+    assert_eq!(at(&slots[4], "/error/code"), -32002);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_entry_is_answered_in_its_own_generation() {
+    let world = World::new().unwrap();
+    let dialects = [Dialect::Rpc10, Dialect::Rpc03, Dialect::Rpc01];
+    let entries = dialects.map(|d| call(d, 1, Op::Send, &d.say(&Say::to("echo", "hi"))));
+    let body = batch(&world, &entries).await.json();
+    for (d, slot) in dialects.into_iter().zip(body.as_array().unwrap()) {
+        let task = slot["result"].get("task").unwrap_or(&slot["result"]);
+        assert_eq!(d.state(task), "completed", "{slot}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_stands_in_its_slot_and_the_others_go_on() {
+    let world = World::new().unwrap();
+    let d = Dialect::Rpc10;
+    let good = call(d, 1, Op::Send, &d.say(&Say::to("echo", "hi")));
+    let mut unknown = good.clone();
+    unknown["method"] = json!("Unknown");
+    let reply = batch(
+        &world,
+        &[
+            json!(5),
+            good.clone(),
+            call(d, 2, Op::Stream, &d.say(&Say::to("echo", "hi"))),
+            call(d, 3, Op::Subscribe, &json!({"id": "x"})),
+            call(d, 4, Op::Send, &json!({})),
+            unknown,
+            json!([]),
+            good,
+        ],
+    )
+    .await;
+    assert_eq!(reply.status, 200);
+    let body = reply.json();
+    let codes: Vec<Option<i64>> = body
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|slot| at(slot, "/error/code").as_i64())
+        .collect();
+    let expected = [
+        Some(-32600),
+        None,
+        Some(-32600),
+        Some(-32600),
+        Some(-32602),
+        Some(-32601),
+        Some(-32600),
+        None,
+    ];
+    assert_eq!(codes, expected, "{}", reply.text());
+    assert_eq!(world.store.commits().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_16_entries_at_most() {
+    let world = World::new().unwrap();
+    let d = Dialect::Rpc10;
+    let entry = call(d, 1, Op::Send, &d.say(&Say::to("echo", "hi")));
+    let body = batch(&world, &vec![entry.clone(); 17]).await.json();
+    assert_eq!(at(&body, "/error/code"), -32600);
+    assert_eq!(world.store.writes(), 0);
+    let body = batch(&world, &vec![entry; 16]).await.json();
+    assert_eq!(body.as_array().unwrap().len(), 16);
+    assert_eq!(world.store.commits().len(), 16);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_stands_twice_spoils_its_own_slot_only() {
+    let world = World::new().unwrap();
+    let d = Dialect::Rpc10;
+    let good = call(d, 1, Op::Send, &d.say(&Say::to("echo", "hi"))).to_string();
+    let bad = good.replacen(r#""text":"hi""#, r#""text":"hi","text":"ho""#, 1);
+    let request = Request::post("/", &Value::Null)
+        .header("a2a-version", "1.0")
+        .body(format!("[{good},{bad},{good}]"));
+    let body = world.call(&request).await.json();
+    let slots = body.as_array().unwrap();
+    assert!(slots[0].get("result").is_some() && slots[2].get("result").is_some());
+    let field = at(&slots[1], "/error/data/0/fieldViolations/0/field");
+    assert_eq!(field, "message.parts[0].text");
+}

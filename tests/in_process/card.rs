@@ -1,0 +1,173 @@
+//! The public card documents.
+
+use a2a_lambda::protocol::CardShape;
+use a2a_lambda_tests::dialect::at;
+use a2a_lambda_tests::world::{BASE_URL, Request, World, behind_a_gateway};
+use serde_json::{Value, json};
+
+const CARD: &str = "/.well-known/agent-card.json";
+const LEGACY: [&str; 2] = ["/.well-known/agent.json", "/agent.json"];
+
+#[tokio::test(start_paused = true)]
+async fn a_card_comes_with_a_tag_and_is_not_sent_twice() {
+    let world = World::new().unwrap();
+    for path in [CARD, LEGACY[0], LEGACY[1]] {
+        let reply = world.call(&Request::new("GET", path)).await;
+        assert_eq!(reply.status, 200, "{path} {}", reply.text());
+        assert_eq!(reply.header("content-type"), "application/json");
+        assert!(
+            reply
+                .header("cache-control")
+                .starts_with("public, max-age=")
+        );
+        let tag = reply.header("etag");
+        assert!(
+            tag.starts_with('"') && tag.ends_with('"') && tag.len() > 10,
+            "{tag}"
+        );
+        for known in [tag.to_owned(), format!("\"x\", {tag}"), "*".to_owned()] {
+            let again = Request::new("GET", path).header("if-none-match", &known);
+            let again = world.call(&again).await;
+            assert_eq!((again.status, again.body.len()), (304, 0), "{known}");
+            assert_eq!(again.header("etag"), tag);
+        }
+        let other = Request::new("GET", path).header("if-none-match", "\"other\"");
+        assert_eq!(world.call(&other).await.body, reply.body);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_request_changes_the_bytes_of_a_card() {
+    let world = World::new().unwrap();
+    for path in [CARD, LEGACY[0], LEGACY[1]] {
+        let plain = world.call(&Request::new("GET", path)).await;
+        for (name, value) in [
+            ("host", "evil.example"),
+            ("x-forwarded-host", "evil.example"),
+            ("x-forwarded-proto", "http"),
+            ("x-forwarded-prefix", "/evil"),
+            ("forwarded", "host=evil.example;proto=http"),
+            ("x-original-url", "https://evil.example/"),
+            ("origin", "https://evil.example"),
+            ("referer", "https://evil.example"),
+            ("a2a-version", "99.0"),
+            ("accept", "text/html"),
+            ("content-type", "text/plain"),
+            ("authorization", "Bearer dev:evil:eve"),
+        ] {
+            let hostile = Request::new("GET", path)
+                .header(name, value)
+                .from("evil:eve");
+            let reply = world.call(&hostile).await;
+            assert_eq!(reply.body, plain.body, "{name}");
+            assert_eq!(reply.header("etag"), plain.header("etag"), "{name}");
+        }
+        let mut absolute = Request::new("GET", format!("https://evil.example{path}?url=evil"));
+        absolute.method = "GET";
+        let edge = a2a_lambda::http::Door::AgentCard;
+        let reply = world.open_at(edge, &absolute).await.finish().await;
+        assert_eq!(reply.body, plain.body);
+    }
+}
+
+fn urls(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.contains("://") => found.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| urls(item, found)),
+        Value::Object(members) => members.values().for_each(|item| urls(item, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_card_names_the_configured_url_and_its_bindings_in_order() {
+    let world = World::new().unwrap();
+    let card = world.call(&Request::new("GET", CARD)).await.json();
+    let mut found = Vec::new();
+    urls(&card, &mut found);
+    assert!(found.iter().all(|url| url == BASE_URL), "{found:?}");
+    let interfaces = card["supportedInterfaces"].as_array().unwrap();
+    let interfaces: Vec<String> = interfaces
+        .iter()
+        .map(|one| format!("{} {}", one["protocolBinding"], one["protocolVersion"]))
+        .collect();
+    let expected = [
+        r#""JSONRPC" "1.0""#,
+        r#""HTTP+JSON" "1.0""#,
+        r#""JSONRPC" "0.3""#,
+        r#""HTTP+JSON" "0.3""#,
+    ];
+    assert_eq!(interfaces, expected);
+    for (pointer, value) in [
+        ("/name", json!("tester")),
+        ("/version", json!("3.2.1")),
+        ("/url", json!(BASE_URL)),
+        ("/preferredTransport", json!("JSONRPC")),
+        ("/protocolVersion", json!("0.3.0")),
+        ("/capabilities/streaming", json!(true)),
+        ("/capabilities/pushNotifications", json!(false)),
+        ("/capabilities/stateTransitionHistory", json!(true)),
+    ] {
+        assert_eq!(*at(&card, pointer), value, "{pointer}");
+    }
+    assert!(card.get("supportsAuthenticatedExtendedCard").is_none());
+    let skills = card["skills"].as_array().unwrap();
+    assert_eq!(skills.len(), 11);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pure_card_of_1_0_has_no_older_member() {
+    let world = World::with(|settings| settings.card = CardShape::V1).unwrap();
+    let card = world.call(&Request::new("GET", CARD)).await.json();
+    for legacy in [
+        "url",
+        "preferredTransport",
+        "protocolVersion",
+        "additionalInterfaces",
+    ] {
+        assert!(card.get(legacy).is_none(), "{legacy}");
+    }
+    assert!(at(&card, "/capabilities/stateTransitionHistory").is_null());
+    let interfaces = card["supportedInterfaces"].as_array().unwrap();
+    assert_eq!(interfaces.len(), 2);
+    assert!(interfaces.iter().all(|one| one["protocolVersion"] == "1.0"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_card_of_0_1_is_the_same_at_both_paths_and_under_both_settings() {
+    let mut seen = Vec::new();
+    for shape in [CardShape::Union, CardShape::V1] {
+        let world = World::with(|settings| settings.card = shape).unwrap();
+        for path in LEGACY {
+            seen.push(world.call(&Request::new("GET", path)).await.body);
+        }
+    }
+    assert!(seen.windows(2).all(|two| two[0] == two[1]));
+    let card: Value = serde_json::from_slice(&seen[0]).unwrap();
+    assert_eq!(card["url"], BASE_URL);
+    assert_eq!(
+        at(&card, "/capabilities/stateTransitionHistory"),
+        &json!(true)
+    );
+    assert!(card.get("supportedInterfaces").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn anybody_may_read_the_card_of_a_deployed_agent() {
+    let world = World::with(behind_a_gateway).unwrap();
+    for path in [CARD, LEGACY[0], LEGACY[1]] {
+        let reply = world.call(&Request::new("GET", path)).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+    let card = world.call(&Request::new("GET", CARD)).await.json();
+    let schemes = card["securitySchemes"].as_object().unwrap();
+    for scheme in schemes.values() {
+        // Complete for readers of 0.3 and of 1.0.
+        assert!(scheme["type"].is_string(), "{scheme}");
+        assert!(
+            scheme["httpAuthSecurityScheme"]["scheme"].is_string(),
+            "{scheme}"
+        );
+    }
+    assert_eq!(schemes.len(), 1);
+}

@@ -1,0 +1,168 @@
+//! Each function serves its own calls alone.
+
+use a2a_lambda::http::Door;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::error_rows::{Fault, METHOD, Shape};
+use a2a_lambda_tests::world::{DOORS, Request, World};
+use serde_json::{Value, json};
+
+struct Route {
+    door: Door,
+    dialect: Dialect,
+    request: Request,
+    /// Whether the request is answered as a success.
+    works: bool,
+}
+
+/// A request with the function that API Gateway gives it to. A POST without a
+/// message is one about the task `x`.
+fn route(door: Door, dialect: Dialect, line: &str, say: Option<Value>, works: bool) -> Route {
+    let (method, path) = match line.split_once(' ').unwrap() {
+        ("GET", path) => ("GET", path),
+        ("DELETE", path) => ("DELETE", path),
+        (_, path) => ("POST", path),
+    };
+    let request = match method {
+        "POST" => Request::post(path, &say.unwrap_or_else(|| json!({"id": "x"}))),
+        method => Request::new(method, path),
+    };
+    let request = dialect.versioned(request);
+    Route {
+        door,
+        dialect,
+        request,
+        works,
+    }
+}
+
+/// Every route of the agent.
+fn routes() -> Vec<Route> {
+    let mut all = cards_and_rpc();
+    all.extend(rest(Dialect::Rest10, "", "/extendedAgentCard"));
+    all.extend(rest(Dialect::Rest10, "/local", "/extendedAgentCard"));
+    all.extend(rest(Dialect::Rest03, "/v1", "/card"));
+    all.extend(paths_of_0_1());
+    all
+}
+
+fn cards_and_rpc() -> Vec<Route> {
+    let cards = [
+        "GET /.well-known/agent-card.json",
+        "GET /.well-known/agent.json",
+        "GET /agent.json",
+    ];
+    let cards = cards.map(|line| route(Door::AgentCard, Dialect::Rest10, line, None, true));
+    let mut all: Vec<Route> = cards.into();
+    for dialect in [Dialect::Rpc10, Dialect::Rpc03, Dialect::Rpc01] {
+        for op in [Op::Send, Op::Stream] {
+            let say = dialect.say(&Say::to("echo", "hi"));
+            let call = dialect.envelope(op, &say);
+            all.push(route(Door::Rpc, dialect, "POST /", Some(call), true));
+        }
+    }
+    let extended = "GET /agent/authenticatedExtendedCard";
+    let extended = route(Door::TasksGet, Dialect::Rest03, extended, None, false);
+    all.push(extended);
+    all
+}
+
+fn rest(dialect: Dialect, base: &str, extended: &str) -> Vec<Route> {
+    let push = "/tasks/x/pushNotificationConfigs";
+    let say = || Some(dialect.say(&Say::to("echo", "hi")));
+    let extended = format!("GET {base}{extended}");
+    let mut all = vec![route(Door::TasksGet, dialect, &extended, None, false)];
+    for (door, method, path, say, works) in [
+        (Door::TasksSend, "POST", "/message:send", say(), true),
+        (Door::TasksStream, "POST", "/message:stream", say(), true),
+        (Door::TasksGet, "GET", "/tasks", None, true),
+        (Door::TasksGet, "GET", "/tasks/x", None, false),
+        (Door::TasksGet, "GET", "/tasks/x:subscribe", None, false),
+        (Door::TasksStream, "POST", "/tasks/x:subscribe", None, false),
+        (Door::TasksStream, "POST", "/tasks/x:cancel", None, false),
+        (Door::TasksSend, "POST", push, None, false),
+        (Door::TasksGet, "GET", push, None, false),
+        (Door::TasksGet, "GET", &format!("{push}/c"), None, false),
+        (Door::TasksSend, "DELETE", &format!("{push}/c"), None, false),
+    ] {
+        let line = format!("{method} {base}{path}");
+        all.push(route(door, dialect, &line, say, works));
+    }
+    all
+}
+
+fn paths_of_0_1() -> Vec<Route> {
+    let dialect = Dialect::Path01;
+    let say = |id| Some(dialect.say(&Say::to("echo", "hi").under(id)));
+    let rows = [
+        (Door::TasksSend, "POST /tasks/send", say("d:1")),
+        (Door::TasksStream, "POST /tasks/sendSubscribe", say("d:2")),
+        (Door::TasksStream, "POST /tasks/stream", say("d:3")),
+        (Door::TasksGet, "POST /tasks/get", None),
+        (Door::TasksGet, "GET /tasks/x/get", None),
+        (Door::TasksSend, "POST /tasks/cancel", None),
+        (Door::TasksStream, "POST /tasks/resubscribe", None),
+        (Door::TasksSend, "POST /tasks/pushNotification/set", None),
+        (Door::TasksGet, "POST /tasks/pushNotification/get", None),
+    ];
+    let rows = rows.into_iter().map(|(door, line, say)| {
+        let works = say.is_some();
+        route(door, dialect, line, say, works)
+    });
+    rows.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_function_serves_its_own_routes_and_no_other() {
+    let world = World::new().unwrap();
+    for Route {
+        door,
+        dialect,
+        request,
+        works,
+    } in routes()
+    {
+        let line = format!("{} {} at {door:?}", request.method, request.target);
+        assert_eq!(Door::of(request.method, request.path()), door, "{line}");
+        for other in DOORS.into_iter().filter(|other| *other != door) {
+            let before = world.store.writes();
+            let reply = world.open_at(other, &request).await.finish().await;
+            let fault = Fault::new(dialect, METHOD).id(Value::Null);
+            let checked = fault.check(&reply);
+            assert_eq!(
+                checked,
+                Ok(()),
+                "{line}, sent to {other:?}: {}",
+                reply.text()
+            );
+            assert_eq!(world.store.writes(), before, "{line}, sent to {other:?}");
+        }
+        let reply = world.open_at(door, &request).await.finish().await;
+        assert!(
+            !reply.text().contains("METHOD_NOT_FOUND"),
+            "{line}: {}",
+            reply.text()
+        );
+        let good = reply.status == 200 && !reply.text().contains("\"error\"");
+        assert_eq!(good, works, "{line}: {} {}", reply.status, reply.text());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_route_names_is_refused_by_every_function() {
+    let world = World::new().unwrap();
+    for target in [
+        "/nowhere",
+        "/a2a/tasks/send",
+        "/message:send/x",
+        "/health",
+        "/metrics",
+    ] {
+        for door in DOORS {
+            let request = Request::post(target, &json!({}));
+            let reply = world.open_at(door, &request).await.finish().await;
+            let fault = Fault::new(Dialect::Rest10, METHOD).shaped(Shape::Rest10);
+            assert_eq!(fault.check(&reply), Ok(()), "{target} at {door:?}");
+        }
+    }
+    assert_eq!(world.store.writes(), 0);
+}

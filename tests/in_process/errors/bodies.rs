@@ -1,0 +1,148 @@
+//! Bodies that are no JSON, not ours to read, too large, too deep, too many.
+
+use super::Table;
+use a2a_lambda_tests::dialect::Dialect;
+use a2a_lambda_tests::error_rows::{MEDIA_TYPE, PARAMS, PARSE, REQUEST, TOO_LARGE};
+
+const MIB: usize = 1024 * 1024;
+
+pub(super) fn add(table: &mut Table) {
+    malformed(table);
+    empty(table);
+    headers(table);
+    large(table);
+    deep(table);
+    many(table);
+}
+
+fn malformed(table: &mut Table) {
+    let texts: [(&str, &[u8]); 19] = [
+        ("an open brace", b"{"),
+        ("spaces only", b"  \n "),
+        ("half a word", b"nul"),
+        ("a member without value", br#"{"message":}"#),
+        ("a trailing comma", br#"{"message":{},}"#),
+        ("a comma too many in a list", b"[1,,2]"),
+        ("words after the end", br"{} x"),
+        ("two values", b"{}{}"),
+        ("single quotes", b"{'message':{}}"),
+        ("a name without quotes", b"{message:{}}"),
+        ("not a number", br#"{"message":NaN}"#),
+        ("a leading zero", br#"{"message":01}"#),
+        ("a comment", br"{} // done"),
+        ("bytes that are no text", b"{\"message\":\"\xff\xfe\"}"),
+        ("an open string", br#"{"message":"hi"#),
+        ("a line break in a string", b"{\"message\":\"a\nb\"}"),
+        ("an unknown escape", br#"{"message":"\x"}"#),
+        ("half a surrogate pair", br#"{"message":"\ud800"}"#),
+        ("a byte order mark", b"\xef\xbb\xbf{}"),
+    ];
+    for (name, text) in texts {
+        let fault = table.early(PARSE);
+        table.add(format!("malformed: {name}"), table.raw_body(text), fault);
+    }
+}
+
+/// No body at all: over REST these are parameters that leave everything out.
+fn empty(table: &mut Table) {
+    let fault = match table.dialect {
+        Dialect::Rest10 | Dialect::Rest03 => table.fault(PARAMS).at("message"),
+        _ => table.early(PARSE),
+    };
+    table.add("no body", table.raw_body(""), fault);
+}
+
+fn headers(table: &mut Table) {
+    let good = table.good().to_string();
+    let fault = || table.early(MEDIA_TYPE);
+    let mut cases = vec![(
+        "without content type".to_owned(),
+        table.raw_send(&good).without("content-type"),
+        fault(),
+    )];
+    for kind in [
+        "",
+        "text/plain",
+        "text/json",
+        "application/jsonx",
+        "application/xml",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/json, text/plain",
+        "application/json-rpc",
+        "*/*",
+    ] {
+        let request = table.raw_send(&good).header("content-type", kind);
+        cases.push((format!("content type {kind:?}"), request, fault()));
+    }
+    for coding in ["gzip", "br", "deflate", "gzip, identity", "x"] {
+        let request = table.raw_send(&good).header("content-encoding", coding);
+        cases.push((format!("content encoding {coding:?}"), request, fault()));
+    }
+    // The header is read before the body.
+    let request = table.raw_body("{").header("content-type", "text/plain");
+    cases.push(("malformed text/plain".to_owned(), request, fault()));
+    for (name, request, fault) in cases {
+        table.add(name, request, fault);
+    }
+}
+
+fn large(table: &mut Table) {
+    let long = "a".repeat(MIB);
+    let text = table
+        .good()
+        .to_string()
+        .replace("\"hi\"", &format!("\"{long}\""));
+    let too_large = table.early(TOO_LARGE);
+    table.add("a text of one MiB", table.raw_send(&text), too_large);
+    let too_large = table.early(TOO_LARGE);
+    table.add(
+        "one byte over one MiB",
+        table.raw_body(vec![b' '; MIB + 1]),
+        too_large,
+    );
+    let too_large = table.early(TOO_LARGE);
+    let no_json = table.raw_body(vec![b'{'; MIB + 1]).without("content-type");
+    table.add("over one MiB of anything", no_json, too_large);
+}
+
+fn deep(table: &mut Table) {
+    let nested = |open: &str, close: &str, depth: usize| {
+        let deep = format!("{}0{}", open.repeat(depth), close.repeat(depth));
+        let good = table.good().to_string();
+        good.replacen('{', &format!(r#"{{"x":{deep},"#), 1)
+    };
+    let cases = [
+        ("33 lists deep", nested("[", "]", 33)),
+        ("33 objects deep", nested(r#"{"a":"#, "}", 33)),
+        ("200 lists deep", nested("[", "]", 200)),
+        ("10,000 objects deep", nested(r#"{"a":"#, "}", 10_000)),
+    ];
+    for (name, params) in cases {
+        let fault = table.early(REQUEST);
+        table.add(name, table.raw_send(&params), fault);
+    }
+    let fault = table.early(REQUEST);
+    table.add(
+        "a flood of brackets",
+        table.raw_body("[".repeat(100_000)),
+        fault,
+    );
+}
+
+fn many(table: &mut Table) {
+    let list = |item: &str, count: usize| format!("[{}]", vec![item; count].join(","));
+    let members: Vec<String> = (0..20_001).map(|n| format!(r#""k{n}":0"#)).collect();
+    let good = table.good().to_string();
+    let with = |extra: String| good.replacen('{', &format!(r#"{{"x":{extra},"#), 1);
+    let cases = [
+        ("20,001 numbers", with(list("0", 20_001))),
+        ("10,001 small objects", with(list(r#"{"":0}"#, 10_001))),
+        ("300,000 small objects", list("[]", 300_000)),
+        ("20,001 members", with(format!("{{{}}}", members.join(",")))),
+    ];
+    for (name, params) in cases {
+        let fault = table.early(REQUEST);
+        table.add(name, table.raw_send(&params), fault);
+    }
+}

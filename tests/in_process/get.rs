@@ -1,0 +1,107 @@
+//! `GetTask` and its ancestors.
+
+use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::world::{Request, World};
+use serde_json::{Value, json};
+
+/// A task in which three things were said before it ended.
+async fn conversation(world: &World, dialect: Dialect) -> String {
+    let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
+    let id = task["id"].as_str().unwrap().to_owned();
+    world.call(&dialect.send(&Say::in_task(&id, "blue"))).await;
+    id
+}
+
+fn history(dialect: Dialect, task: &Value) -> Option<Vec<String>> {
+    let messages = task.get("history")?.as_array()?;
+    Some(messages.iter().map(|it| dialect.words(it)).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_read_as_it_was_answered() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let sent = dialect.task(&world.call(&dialect.send(&Say::to("echo", "hi"))).await);
+        let id = sent["id"].as_str().unwrap();
+        let read = dialect.task(&world.call(&dialect.of_task(Op::Get, id)).await);
+        assert_eq!(read, sent, "{dialect:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn history_is_as_long_as_it_is_asked_for() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let id = conversation(&world, dialect).await;
+        let all = ["hi", "which one?", "blue"];
+        let latest = |count: usize| {
+            let skip = all.len().saturating_sub(count);
+            Some(
+                all.iter()
+                    .skip(skip)
+                    .map(|it| (*it).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        for (asked, expected) in [
+            (json!(0), None),
+            (json!(1), latest(1)),
+            (json!(2), latest(2)),
+            (json!(100), latest(3)),
+            (json!(2_000_000_000), latest(3)),
+        ] {
+            let task = dialect.task(&world.call(&dialect.get(&id, asked.clone())).await);
+            assert_eq!(history(dialect, &task), expected, "{dialect:?} {asked}");
+            // Absent, not empty.
+            assert_eq!(task.get("history").is_some(), expected.is_some());
+        }
+        let task = dialect.task(&world.call(&dialect.of_task(Op::Get, &id)).await);
+        let unset = if dialect.is_v01() { None } else { latest(3) };
+        assert_eq!(history(dialect, &task), unset, "{dialect:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_of_0_1_is_read_at_its_own_path() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Path01;
+    let id = conversation(&world, dialect).await;
+    let posted = world.call(&dialect.get(&id, 2)).await;
+    let path = format!("/tasks/{id}/get?historyLength=2");
+    let read = world.call(&Request::new("GET", path)).await;
+    assert_eq!(read.text(), posted.text());
+    assert_eq!(history(dialect, &read.json()).unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_method_of_two_generations_answers_in_that_of_the_task() {
+    let world = World::new().unwrap();
+    let mut ids = Vec::new();
+    for dialect in [Dialect::Rpc01, Dialect::Rpc03, Dialect::Rpc10] {
+        let task = dialect.task(&world.call(&dialect.send(&Say::to("echo", "hi"))).await);
+        ids.push(task["id"].as_str().unwrap().to_owned());
+    }
+    // 0.1 and 0.3 spell `tasks/get` alike; a task of 1.0 is told as 0.3.
+    for (id, kind) in ids.iter().zip([Value::Null, json!("task"), json!("task")]) {
+        let reply = world.call(&Dialect::Rpc03.of_task(Op::Get, id)).await;
+        let task = Dialect::Rpc03.task(&reply);
+        assert_eq!(*at(&task, "/kind"), kind, "{task}");
+        assert_eq!(at(&task, "/sessionId").is_string(), kind.is_null());
+        assert_eq!(at(&task, "/status/state"), "completed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_may_stand_in_the_query_and_have_a_patch_number() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let id = conversation(&world, dialect).await;
+    let bare = dialect.of_task(Op::Get, &id).without("a2a-version");
+    for version in ["1.0", "1.0.1"] {
+        let mut asked = bare.clone();
+        asked.target.push_str(&format!("?A2A-Version={version}"));
+        assert_eq!(world.call(&asked).await.status, 200);
+        let asked = bare.clone().header("a2a-version", version);
+        assert_eq!(world.call(&asked).await.status, 200);
+    }
+}

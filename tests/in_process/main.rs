@@ -1,0 +1,25 @@
+//! The whole agent in one process: requests in, responses out, over a store in
+//! memory and a clock that the tests own. One file a method.
+
+#[cfg(test)]
+mod batch;
+#[cfg(test)]
+mod cancel;
+#[cfg(test)]
+mod card;
+#[cfg(test)]
+mod doors;
+#[cfg(test)]
+mod errors;
+#[cfg(test)]
+mod get;
+#[cfg(test)]
+mod list;
+#[cfg(test)]
+mod send;
+#[cfg(test)]
+mod stream;
+#[cfg(test)]
+mod subscribe;
+#[cfg(test)]
+mod tenants;

@@ -1,0 +1,244 @@
+//! Nobody can read, change or notice what belongs to another.
+
+use a2a_lambda::auth::Identity;
+use a2a_lambda::http::Door;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::error_rows::{Fault, UNAUTHENTICATED};
+use a2a_lambda_tests::world::{Reply, Request, World, behind_a_gateway, send};
+use serde_json::{Value, json};
+
+const OWNER: &str = "acme:ann";
+/// Another tenant, another subject of the same tenant, both under names that
+/// look alike.
+const OTHERS: [&str; 5] = ["evil:ann", "acme:bob", "ACME:ann", "acme:Ann", "acm:ann"];
+
+/// Every operation on a task, as a message or by its id.
+fn operations(dialect: Dialect, id: &str) -> Vec<(String, Request)> {
+    let mut all: Vec<(String, Request)> = [Op::Get, Op::Cancel, Op::Subscribe]
+        .into_iter()
+        .map(|op| (format!("{op:?}"), dialect.of_task(op, id)))
+        .collect();
+    let resume = dialect
+        .of_task(Op::Subscribe, id)
+        .header("last-event-id", "1.1");
+    all.push(("resume".to_owned(), resume));
+    all.push(("history".to_owned(), dialect.get(id, 5)));
+    if !dialect.is_v01() {
+        let say = Say::in_task(id, "blue");
+        all.push(("send".to_owned(), dialect.send(&say)));
+        all.push(("stream".to_owned(), dialect.stream(&say)));
+    }
+    if dialect == Dialect::Path01 {
+        let path = format!("/tasks/{id}/get");
+        all.push(("GET".to_owned(), Request::new("GET", path)));
+    }
+    if matches!(dialect, Dialect::Rest10 | Dialect::Rest03) {
+        let (_, path) = dialect.route(Op::Subscribe, id);
+        all.push((
+            "GET".to_owned(),
+            dialect.versioned(Request::new("GET", path)),
+        ));
+    }
+    all
+}
+
+/// All that a client can see, without the id it has asked for.
+fn seen(reply: &Reply, id: &str) -> String {
+    let headers: Vec<String> = reply
+        .headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+        .collect();
+    format!("{} {headers:?} {}", reply.status, reply.text()).replace(id, "ID")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_task_looks_exactly_like_none() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let open = dialect
+            .send(&Say::to("ask", "hi").under("mine:1"))
+            .from(OWNER);
+        let task = dialect.task(&world.call(&open).await);
+        let id = task["id"].as_str().unwrap().to_owned();
+        let unknown = if dialect.is_v01() {
+            "none:1".to_owned()
+        } else {
+            "task-0123456789abcdef0123456789abcdef".to_owned()
+        };
+        let writes = world.store.writes();
+        let pairs = operations(dialect, &id)
+            .into_iter()
+            .zip(operations(dialect, &unknown));
+        for ((name, theirs), (_, none)) in pairs {
+            for caller in OTHERS {
+                let foreign = world.call(&theirs.clone().from(caller)).await;
+                let absent = world.call(&none.clone().from(caller)).await;
+                let (foreign, absent) = (seen(&foreign, &id), seen(&absent, &unknown));
+                assert_eq!(foreign, absent, "{dialect:?} {name} by {caller}");
+                assert!(foreign.contains("TASK_NOT_FOUND"), "{foreign}");
+            }
+            let absent = world.call(&none.clone().from(OWNER)).await;
+            assert!(
+                absent.text().contains("TASK_NOT_FOUND"),
+                "{}",
+                absent.text()
+            );
+        }
+        assert_eq!(
+            world.store.writes(),
+            writes,
+            "{dialect:?}: something was written"
+        );
+        let own = world.call(&dialect.of_task(Op::Get, &id).from(OWNER)).await;
+        assert_eq!(dialect.state(&dialect.task(&own)), "input-required");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_owner_can_do_all_of_it() {
+    for dialect in Dialect::ALL {
+        let names = operations(dialect, "x").len();
+        for index in 0..names {
+            let world = World::new().unwrap();
+            let open = dialect
+                .send(&Say::to("ask", "hi").under("mine:1"))
+                .from(OWNER);
+            let task = dialect.task(&world.call(&open).await);
+            let id = task["id"].as_str().unwrap();
+            let (name, request) = operations(dialect, id).swap_remove(index);
+            let reply = world.call(&request.from(OWNER)).await;
+            let refused = reply.text().contains("\"reason\"");
+            // An event of a short send was never shown, so none can be named.
+            let good = reply.status == 200 && !refused || name == "resume";
+            assert!(good, "{dialect:?} {name}: {}", reply.text());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_holds_the_callers_own_tasks_only() {
+    for dialect in [Dialect::Rpc10, Dialect::Rest10, Dialect::Rest03] {
+        let world = World::new().unwrap();
+        let open = dialect.send(&Say::to("ask", "hi")).from(OWNER);
+        let task = dialect.task(&world.call(&open).await);
+        let context = dialect.context(&task);
+        for filter in [json!({}), json!({ "contextId": context })] {
+            let list = dialect.request(Op::List, "", &filter);
+            let own = dialect.result(&world.call(&list.clone().from(OWNER)).await);
+            assert_eq!(own["totalSize"], 1);
+            for caller in OTHERS {
+                let theirs = dialect.result(&world.call(&list.clone().from(caller)).await);
+                assert_eq!(theirs["tasks"], json!([]), "{caller}");
+                assert_eq!(theirs["totalSize"], 0);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_context_looks_exactly_like_an_invented_one() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let open = dialect
+            .send(&Say::to("ask", "hi").under("mine:1"))
+            .from(OWNER);
+        let context = dialect.context(&dialect.task(&world.call(&open).await));
+        let invented = "ctx-0123456789abcdef0123456789abcdef";
+        for caller in OTHERS {
+            let mut answers = Vec::new();
+            for id in [context.as_str(), invented] {
+                let say = Say::to("echo", "hi").under("theirs:1").in_context(id);
+                let reply = world.call(&dialect.send(&say).from(caller)).await;
+                answers.push(seen(&reply, id));
+            }
+            assert!(answers[0].contains("CONTEXT_EXPIRED"), "{}", answers[0]);
+            assert_eq!(answers[0], answers[1], "{dialect:?} {caller}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_id_of_anothers_task_of_0_1_is_free() {
+    for dialect in [Dialect::Rpc01, Dialect::Path01] {
+        let world = World::new().unwrap();
+        for caller in [OWNER, "evil:ann", "acme:bob"] {
+            let request = dialect.send(&Say::to("echo", caller).under("mine:1"));
+            let task = dialect.task(&world.call(&request.from(caller)).await);
+            assert_eq!(
+                dialect.words(&task["artifacts"][0]),
+                format!("echo: {caller}")
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_in_the_request_is_no_identity() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let open = dialect.send(&Say::to("ask", "hi")).from(OWNER);
+    let task = dialect.task(&world.call(&open).await);
+    let id = task["id"].as_str().unwrap();
+    let read = |path: String| dialect.versioned(Request::new("GET", path));
+    let own = world
+        .call(&read(format!("/acme/tasks/{id}")).from(OWNER))
+        .await;
+    assert_eq!(own.status, 200, "{}", own.text());
+    let own = world
+        .call(&read(format!("/tasks/{id}?tenant=acme")).from(OWNER))
+        .await;
+    assert_eq!(own.status, 200, "{}", own.text());
+    for path in [
+        format!("/acme/tasks/{id}"),
+        format!("/evil/tasks/{id}"),
+        format!("/tasks/{id}?tenant=acme"),
+        format!("/tasks/{id}?tenant=evil"),
+    ] {
+        let reply = world.call(&read(path.clone()).from("evil:ann")).await;
+        assert_eq!(reply.status, 404, "{path} {}", reply.text());
+    }
+    for header in ["x-tenant", "tenant", "x-a2a-tenant", "x-amzn-tenant"] {
+        let spoof = read(format!("/tasks/{id}"))
+            .header(header, "acme")
+            .from("evil:ann");
+        assert_eq!(world.call(&spoof).await.status, 404, "{header}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployed_agent_serves_nobody_whom_the_gateway_does_not_name() {
+    let identities = [
+        json!({}),
+        json!({"principalId": "ann"}),
+        json!({"tenant": "", "principalId": "ann"}),
+        json!({"tenant": "a#b", "principalId": "ann"}),
+        json!({"tenant": "v1", "principalId": "ann"}),
+        json!({"tenant": "acme", "principalId": ""}),
+        json!({"tenant": "acme"}),
+        json!({"tenant": ["acme"], "principalId": "ann"}),
+    ];
+    for dialect in Dialect::ALL {
+        let world = World::with(behind_a_gateway).unwrap();
+        let request = dialect.send(&Say::to("echo", "hi"));
+        let edge = world.edge(Door::of(request.method, request.path()));
+        for context in &identities {
+            let identity = Identity {
+                authorizer: context.as_object().cloned(),
+                // A made-up identity of one's own machine.
+                authorization: Some("Bearer dev:acme:ann".to_owned()),
+            };
+            let reply = send(&edge, &request, identity).await.finish().await;
+            Fault::new(dialect, UNAUTHENTICATED).check(&reply).unwrap();
+            assert!(!reply.header("www-authenticate").is_empty());
+        }
+        assert_eq!(world.store.writes(), 0);
+        let named: Value = json!({"tenant": "acme", "principalId": "ann"});
+        let identity = Identity {
+            authorizer: named.as_object().cloned(),
+            authorization: None,
+        };
+        let reply = send(&edge, &request, identity).await.finish().await;
+        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+    }
+}
