@@ -20,6 +20,10 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
         .version(env!("CARGO_PKG_VERSION"))
         .skill(examples::echo::echo)
         .skill(examples::add::add)
+        .skill(examples::book_flight::BookFlight)
+        .skill(examples::generate_report::GenerateReport)
+        .skill(examples::logo::logo)
+        .skill(examples::format_report::format_report())
         .build()
 }
 

@@ -235,7 +235,8 @@ impl Bench {
         self
     }
 
-    /// Cancels the task when the next turn has stored this many events.
+    /// Cancels the task when the next turn has stored this many events. A turn
+    /// that has ended by then cannot be canceled, which [`Bench::send`] reports.
     pub const fn cancel_after(&mut self, events: u64) -> &mut Self {
         self.next.cancel_after = Some(events);
         self
@@ -250,7 +251,13 @@ impl Bench {
             ids: self.ids.clone(),
             model: self.model.clone(),
         };
-        Engine::new(Arc::new(self.agent.clone()), services, Policy::default())
+        // Events are not held back for others, so that a turn can be stopped
+        // after each.
+        let policy = Policy {
+            flush_interval: Duration::ZERO,
+            ..Policy::default()
+        };
+        Engine::new(Arc::new(self.agent.clone()), services, policy)
     }
 
     fn calling(&self) -> Result<Caller, BenchError> {

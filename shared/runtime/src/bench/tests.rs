@@ -69,6 +69,50 @@ impl SkillHandler<Count> for Counter {
     }
 }
 
+/// Does a step in each turn, and says what it knows of the conversation.
+#[skill(id = "stepper", tags = ["test"])]
+struct Stepper;
+
+impl Stepper {
+    async fn turn(cx: &TaskContext<'_>) -> AgentResult<String> {
+        let turn = cx.turn();
+        let step = cx.step("step", async move { Ok(turn) }).await?;
+        let thread = cx.thread().await?;
+        let said = thread.iter().filter_map(|message| {
+            let content = Content::from_parts(message.parts.clone());
+            content.first_text().map(str::to_owned)
+        });
+        Ok(format!("{step}: {}", said.collect::<Vec<_>>().join(", ")))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct More;
+
+impl SkillSlot for More {}
+
+impl SkillHandler<More> for Stepper {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: Content,
+    ) -> AgentResult<OnRequestResult<String, More>> {
+        OnRequestResult::ask(Self::turn(cx).await?, More)
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: More,
+        _: Content,
+    ) -> AgentResult<OnInputResult<String, More>> {
+        OnInputResult::done(Self::turn(cx).await?)
+    }
+}
+
 fn agent() -> AgentDefinition {
     Agent::builder("agent")
         .skill(chatty)
@@ -76,6 +120,7 @@ fn agent() -> AgentDefinition {
         .skill(liar)
         .skill(sleeper)
         .skill(Counter)
+        .skill(Stepper)
         .build()
         .unwrap()
 }
@@ -128,6 +173,18 @@ async fn slots_and_saved_data_pass_through_their_stored_form() {
     let reply = bench.send("more").await.unwrap();
     // The data is there; the skipped member of the slot is not.
     assert_eq!(reply.artifact_data("counter"), Some(10.into()));
+}
+
+#[tokio::test]
+async fn each_turn_has_its_own_steps_and_sees_what_was_just_said() {
+    let mut bench = bench("stepper");
+    let asked = bench.send("one").await.unwrap();
+    assert_eq!(asked.text(), "1: one");
+    let done = bench.send("two").await.unwrap();
+    assert_eq!(
+        done.artifact_text("stepper").as_deref(),
+        Some("2: one, 1: one, two")
+    );
 }
 
 #[tokio::test(start_paused = true)]

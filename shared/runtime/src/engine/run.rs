@@ -67,7 +67,7 @@ impl Engine {
     /// When the opening cannot be stored; then nothing has happened. A later
     /// error of the store ends the turn and leaves the task to a takeover.
     pub(super) async fn run(&self, work: Work, sink: &mut Sink) -> Result<Ended, EngineError> {
-        let (turn, inbox) = Turn::new(self, &work.record, work.deadline);
+        let (turn, inbox) = Turn::new(self, &work.record, &work.opening, work.deadline);
         let makes_task = match &work.job {
             Job::Skill(skill, _) => skill.makes_task(),
             Job::Ask { .. } => true,

@@ -5,7 +5,7 @@ use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult};
 use crate::store::{RecordQuery, ThreadRecord, ThreadState, ThreadWrite};
-use crate::task::{ContextId, Message, Owner, TaskId, TaskRecord, WriteId};
+use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, WriteId};
 use crate::thread::Thread;
 use serde_json::Value;
 use std::sync::Mutex;
@@ -39,13 +39,15 @@ pub(super) struct Conversation<'e> {
 }
 
 impl<'e> Conversation<'e> {
-    pub(super) fn new(engine: &'e Engine, record: &TaskRecord) -> Self {
+    pub(super) fn new(engine: &'e Engine, record: &TaskRecord, opening: &[Change]) -> Self {
+        let mut own = spoken(record);
+        own.extend(opening.iter().filter_map(said).cloned());
         Self {
             engine,
             owner: record.owner.clone(),
             context: record.context_id.clone(),
             task: record.id.clone(),
-            own: spoken(record),
+            own,
             changes: Mutex::default(),
         }
     }
@@ -166,6 +168,20 @@ fn spoken(record: &TaskRecord) -> Vec<Message> {
         .chain(&record.status().message)
         .cloned()
         .collect()
+}
+
+/// What the client says with the turn's opening. Credentials are no part of a
+/// conversation.
+const fn said(change: &Change) -> Option<&Message> {
+    match change {
+        Change::Accept { message }
+        | Change::Resume {
+            message,
+            secret: false,
+            ..
+        } => Some(message),
+        _ => None,
+    }
 }
 
 fn internal(error: EngineError) -> AgentError {

@@ -9,7 +9,7 @@ use super::thread::Conversation;
 use crate::auth::Caller;
 use crate::skill::host::{Emission, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, TurnFacts};
-use crate::task::{Saved, TaskRecord, Timestamp};
+use crate::task::{Change, Saved, TaskRecord, Timestamp};
 use crate::thread::Thread;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -50,19 +50,30 @@ pub(super) struct Turn<'e> {
 }
 
 impl<'e> Turn<'e> {
-    /// The turn of `record`, and the end at which its run listens.
+    /// The turn which `opening` begins in `record`, and the end at which its
+    /// run listens.
     pub(super) fn new(
         engine: &'e Engine,
         record: &TaskRecord,
+        opening: &[Change],
         deadline: Option<Timestamp>,
     ) -> (Self, mpsc::Receiver<Ask>) {
         let (asks, inbox) = mpsc::channel(1);
+        let mut saved = record.saved.clone();
+        if opening
+            .iter()
+            .any(|change| matches!(change, Change::Resume { .. }))
+        {
+            // Steps are kept for their own turn; the opening, which is not
+            // stored yet, takes those of the last one away.
+            saved.steps.clear();
+        }
         let turn = Self {
             engine,
             asks,
-            saved: Mutex::new(record.saved.clone()),
+            saved: Mutex::new(saved),
             steps: Mutex::default(),
-            conversation: Conversation::new(engine, record),
+            conversation: Conversation::new(engine, record, opening),
             deadline,
             over: AtomicBool::new(false),
         };

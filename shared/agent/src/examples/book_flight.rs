@@ -1,0 +1,113 @@
+//! A skill that asks: two questions, in any order of what is known already.
+
+use a2a_lambda::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Books a flight, and asks for what it was not told.
+#[skill(
+    id = "book-flight",
+    name = "Flight booking",
+    tags = ["example", "travel", "flight"],
+    examples = ["Book a flight"],
+)]
+pub(crate) struct BookFlight;
+
+/// What is known of a flight.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Flight {
+    /// Where to.
+    to: Option<String>,
+    /// When.
+    on: Option<String>,
+}
+
+/// A booked flight.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Booking {
+    to: String,
+    on: String,
+}
+
+/// What is asked, with what was known before.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Ask {
+    Where { on: Option<String> },
+    When { to: String },
+}
+
+/// A question as version 1 kept it: it could not know the day before the place.
+#[derive(Deserialize)]
+enum FirstAsk {
+    Where,
+    When(String),
+}
+
+impl SkillSlot for Ask {
+    const VERSION: u32 = 2;
+
+    fn migrate(from: u32, saved: Value) -> Option<Self> {
+        if from != 1 {
+            return None;
+        }
+        Some(match serde_json::from_value(saved).ok()? {
+            FirstAsk::Where => Self::Where { on: None },
+            FirstAsk::When(to) => Self::When { to },
+        })
+    }
+}
+
+impl SkillHandler<Ask> for BookFlight {
+    type Input = TextOr<Flight>;
+    type Output = Booking;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        input: TextOr<Flight>,
+    ) -> AgentResult<OnRequestResult<Booking, Ask>> {
+        let known = match input {
+            TextOr::Data(flight) => flight,
+            TextOr::Text(_) => Flight::default(),
+        };
+        next(known).map(Into::into)
+    }
+
+    async fn on_input_received(
+        &self,
+        _: &mut TaskContext<'_>,
+        slot: Ask,
+        said: Content,
+    ) -> AgentResult<OnInputResult<Booking, Ask>> {
+        let answer = said.text()?.trim();
+        let answer = (!answer.is_empty()).then(|| answer.to_owned());
+        next(match slot {
+            Ask::Where { on } => Flight { to: answer, on },
+            Ask::When { to } => Flight {
+                to: Some(to),
+                on: answer,
+            },
+        })
+    }
+}
+
+/// The next question, or the booking.
+fn next(known: Flight) -> AgentResult<OnInputResult<Booking, Ask>> {
+    match known {
+        Flight { to: None, on } => OnInputResult::ask("Where to?", Ask::Where { on }),
+        Flight {
+            to: Some(to),
+            on: None,
+        } => OnInputResult::ask("When?", Ask::When { to }),
+        Flight {
+            to: Some(to),
+            on: Some(on),
+        } => Ok(OnInputResult::Completed {
+            message: Some("Booked!".into()),
+            output: Booking { to, on },
+            artifacts: Vec::new(),
+        }),
+    }
+}

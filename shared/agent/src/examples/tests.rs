@@ -1,0 +1,27 @@
+//! The flows of the example skills, each on the bench.
+
+mod book_flight;
+mod format_report;
+mod generate_report;
+mod logo;
+mod small;
+
+use crate::agent;
+use a2a_lambda::Bench;
+use a2a_lambda::bench::check_agent;
+use a2a_lambda::skill::Content;
+use serde_json::Value;
+
+/// A client of one skill of the reference agent.
+fn bench(skill: &str) -> Bench {
+    Bench::new(&agent().unwrap(), skill)
+}
+
+fn data(value: &Value) -> Content {
+    Content::from_data(value).unwrap()
+}
+
+#[test]
+fn every_example_leads_to_its_skill() {
+    assert_eq!(check_agent(&agent().unwrap()), []);
+}

@@ -1,0 +1,170 @@
+use super::{bench, data};
+use crate::agent;
+use a2a_lambda::Bench;
+use a2a_lambda::prelude::*;
+use a2a_lambda::task::{Refusal, TaskState};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_flight_is_booked_after_two_questions() {
+    let mut bench = bench("book-flight");
+    let reply = bench.send("Book a flight").await.unwrap();
+    assert_eq!(
+        (reply.state(), reply.text()),
+        (Some(TaskState::InputRequired), "Where to?")
+    );
+    let reply = bench.send("Helsinki").await.unwrap();
+    assert_eq!(
+        (reply.state(), reply.text()),
+        (Some(TaskState::InputRequired), "When?")
+    );
+    let reply = bench.send("Next Monday").await.unwrap();
+    assert_eq!(
+        (reply.state(), reply.text()),
+        (Some(TaskState::Completed), "Booked!")
+    );
+    let booking = json!({ "to": "Helsinki", "on": "Next Monday" });
+    assert_eq!(reply.artifact_data("book-flight"), Some(booking));
+    let said = [
+        "Book a flight",
+        "Where to?",
+        "Helsinki",
+        "When?",
+        "Next Monday",
+        "Booked!",
+    ];
+    assert_eq!(reply.conversation(), said);
+}
+
+#[tokio::test]
+async fn what_is_known_is_not_asked() {
+    let mut bench = bench("book-flight");
+    let reply = bench.send(data(&json!({ "on": "Friday" }))).await.unwrap();
+    assert_eq!(reply.text(), "Where to?");
+    let reply = bench.send("Oslo").await.unwrap();
+    let booking = json!({ "to": "Oslo", "on": "Friday" });
+    assert_eq!(reply.artifact_data("book-flight"), Some(booking));
+
+    bench.new_context();
+    let reply = bench.send(data(&json!({ "to": "Oslo" }))).await.unwrap();
+    assert_eq!(reply.text(), "When?");
+}
+
+#[tokio::test]
+async fn a_question_is_asked_again_after_no_answer() {
+    let mut bench = bench("book-flight");
+    bench.send("Book a flight").await.unwrap();
+    let reply = bench.send("  ").await.unwrap();
+    assert_eq!(
+        (reply.state(), reply.text()),
+        (Some(TaskState::InputRequired), "Where to?")
+    );
+}
+
+#[tokio::test]
+async fn a_question_can_be_answered_by_canceling() {
+    let mut bench = bench("book-flight");
+    bench.send("Book a flight").await.unwrap();
+    let canceled = bench.cancel().await.unwrap();
+    assert_eq!(canceled.state(), Some(TaskState::Canceled));
+    let error = bench.cancel().await.unwrap_err();
+    let state = TaskState::Canceled;
+    assert_eq!(error.refusal(), Some(&Refusal::TaskNotCancelable { state }));
+}
+
+#[tokio::test]
+async fn another_caller_cannot_answer() {
+    let mut bench = bench("book-flight");
+    bench.send("Book a flight").await.unwrap();
+    for (tenant, subject) in [("bench", "mallory"), ("other", "bench")] {
+        let error = bench
+            .caller(tenant, subject)
+            .unwrap()
+            .send("Oslo")
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.refusal(),
+            Some(&Refusal::TaskNotFound),
+            "{tenant} {subject}"
+        );
+    }
+    let reply = bench
+        .caller("bench", "bench")
+        .unwrap()
+        .send("Oslo")
+        .await
+        .unwrap();
+    assert_eq!(reply.text(), "When?");
+}
+
+/// The skill as it was, with the first form of its slot.
+#[skill(id = "book-flight", description = "As it was.", tags = ["test"])]
+struct Before;
+
+#[derive(Serialize, Deserialize)]
+enum FirstAsk {
+    Where,
+    When(String),
+}
+
+impl SkillSlot for FirstAsk {}
+
+impl SkillHandler<FirstAsk> for Before {
+    type Input = String;
+    type Output = ();
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: String,
+    ) -> AgentResult<OnRequestResult<(), FirstAsk>> {
+        OnRequestResult::ask("Where to?", FirstAsk::Where)
+    }
+
+    async fn on_input_received(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: FirstAsk,
+        said: Content,
+    ) -> AgentResult<OnInputResult<(), FirstAsk>> {
+        OnInputResult::ask("When?", FirstAsk::When(said.text()?.to_owned()))
+    }
+}
+
+fn before() -> AgentDefinition {
+    Agent::builder("before").skill(Before).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_question_of_the_old_version_is_answered_to_the_new_one() {
+    let mut bench = Bench::new(&before(), "book-flight");
+    bench.send("Book a flight").await.unwrap();
+    let reply = bench
+        .redeploy(&agent().unwrap())
+        .send("Helsinki")
+        .await
+        .unwrap();
+    assert_eq!(reply.text(), "When?");
+
+    let mut bench = Bench::new(&before(), "book-flight");
+    bench.send("Book a flight").await.unwrap();
+    bench.send("Helsinki").await.unwrap();
+    let reply = bench
+        .redeploy(&agent().unwrap())
+        .send("Monday")
+        .await
+        .unwrap();
+    let booking = json!({ "to": "Helsinki", "on": "Monday" });
+    assert_eq!(reply.artifact_data("book-flight"), Some(booking));
+}
+
+#[tokio::test]
+async fn a_question_of_the_new_version_fails_after_a_roll_back() {
+    let mut bench = bench("book-flight");
+    bench.send("Book a flight").await.unwrap();
+    let reply = bench.redeploy(&before()).send("Helsinki").await.unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Failed));
+    assert_eq!(reply.error_code(), Some("STATE_INCOMPATIBLE"));
+}

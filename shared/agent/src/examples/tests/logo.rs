@@ -1,0 +1,61 @@
+use super::bench;
+use a2a_lambda::bench::Reply;
+use a2a_lambda::task::TaskState;
+
+fn drawing(reply: &Reply) -> String {
+    reply.artifact_text("logo.svg").unwrap()
+}
+
+fn artifact_id(reply: &Reply) -> String {
+    reply.task().unwrap().artifacts.as_ref().unwrap()[0]
+        .id
+        .clone()
+}
+
+#[tokio::test]
+async fn a_refined_logo_is_a_new_task_and_the_first_stays_as_it_is() {
+    let mut bench = bench("logo");
+    let first = bench.send("Draw a square logo").await.unwrap();
+    let task = first.task().unwrap();
+    assert_eq!(first.state(), Some(TaskState::Completed));
+
+    let second = bench
+        .references([task.id.as_str()])
+        .send("Make it blue")
+        .await
+        .unwrap();
+    let refined = second.task().unwrap();
+    assert!(drawing(&second).contains("<rect") && drawing(&second).contains("blue"));
+    assert_eq!(refined.context_id, task.context_id);
+    assert_ne!(refined.id, task.id);
+    assert_ne!(artifact_id(&second), artifact_id(&first));
+    assert_eq!(bench.get(&task.id).await.unwrap(), first);
+}
+
+#[tokio::test]
+async fn without_a_reference_a_logo_is_drawn_afresh() {
+    let mut bench = bench("logo");
+    bench.send("Draw a red square logo").await.unwrap();
+    let second = bench.send("Make it blue").await.unwrap();
+    assert!(drawing(&second).contains("<circle"), "{}", drawing(&second));
+}
+
+#[tokio::test]
+async fn anothers_logo_is_no_reference() {
+    let mut bench = bench("logo");
+    let first = bench.send("Draw a red square logo").await.unwrap();
+    bench.new_context().caller("other", "mallory").unwrap();
+    let id = first.task().unwrap().id.as_str();
+    let second = bench.references([id]).send("Make it blue").await.unwrap();
+    assert!(drawing(&second).contains("<circle"), "{}", drawing(&second));
+}
+
+#[tokio::test]
+async fn a_client_that_reads_no_image_is_refused() {
+    let error = bench("logo")
+        .accepts(["text/plain"])
+        .send("Generate logo")
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("image/svg+xml"), "{error}");
+}

@@ -1,0 +1,54 @@
+use super::{bench, data};
+use a2a_lambda::bench::Reply;
+use a2a_lambda::task::{Refusal, TaskState};
+use serde_json::json;
+
+#[tokio::test]
+async fn an_echo_makes_no_task() {
+    let mut bench = bench("echo");
+    let reply = bench.send("hello").await.unwrap();
+    assert!(matches!(reply, Reply::Message(_)), "{reply:?}");
+    assert_eq!(reply.text(), "hello");
+    assert!(bench.events().is_empty());
+}
+
+#[tokio::test]
+async fn a_question_in_words_is_answered_with_message_and_artifact() {
+    let reply = bench("add").send("What's 2+2?").await.unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Completed));
+    assert_eq!(reply.text(), "4");
+    assert_eq!(reply.artifact_data("add"), Some(json!({ "sum": 4 })));
+}
+
+#[tokio::test]
+async fn terms_can_be_given_as_data() {
+    let reply = bench("add")
+        .send(data(&json!({ "a": -1, "b": 43 })))
+        .await
+        .unwrap();
+    assert_eq!(reply.artifact_data("add"), Some(json!({ "sum": 42 })));
+}
+
+#[tokio::test]
+async fn terms_of_another_form_are_refused_with_their_place() {
+    let mut bench = bench("add");
+    let error = bench
+        .send(data(&json!({ "a": 1, "b": "two" })))
+        .await
+        .unwrap_err();
+    let Some(Refusal::InvalidParams { violations }) = error.refusal() else {
+        panic!("{error}");
+    };
+    assert!(violations[0].field.ends_with(".b"), "{violations:?}");
+}
+
+#[tokio::test]
+async fn a_sum_that_is_too_large_fails_with_a_public_error() {
+    let reply = bench("add")
+        .send(data(&json!({ "a": i64::MAX, "b": 1 })))
+        .await
+        .unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Failed));
+    assert_eq!(reply.error_code(), Some("OVERFLOW"));
+    assert_eq!(reply.text(), "the sum is too large");
+}
