@@ -199,3 +199,6 @@ fn text_file_elsewhere() -> Artifact {
     };
     Artifact::from_parts("output.txt", vec![part])
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+use super::*;
+use a2a_lambda::Bench;
+use a2a_lambda::bench::Reply;
+use a2a_lambda::task::{Event, TaskState};
+
+fn bench() -> Bench {
+    Bench::new(&agent(Duration::from_secs(2)).unwrap(), "conformance")
+}
+
+async fn tells(message_id: &str) -> Reply {
+    bench()
+        .message_id(message_id)
+        .send("tell me")
+        .await
+        .unwrap()
+}
+
+async fn obeys(text: &str) -> Reply {
+    bench().send(text).await.unwrap()
+}
+
+fn only_part(reply: &Reply) -> Part {
+    let artifacts = reply.task().unwrap().artifacts.as_ref().unwrap();
+    assert_eq!((artifacts.len(), artifacts[0].parts.len()), (1, 1));
+    artifacts[0].parts[0].clone()
+}
+
+#[tokio::test]
+async fn a_message_id_decides_what_a_kit_gets() {
+    let reply = tells("tck-complete-task-1").await;
+    assert_eq!(
+        (reply.state(), reply.text()),
+        (Some(TaskState::Completed), "Hello from TCK")
+    );
+    let part = only_part(&tells("tck-artifact-text-1").await);
+    assert_eq!(part, Part::text("Generated text content"));
+    let part = only_part(&tells("tck-artifact-data-1").await);
+    assert_eq!(
+        part,
+        Part::data(serde_json::json!({ "key": "value", "count": 42 }))
+    );
+    let part = only_part(&tells("tck-artifact-file-url-1").await);
+    let url = PartContent::Url("https://example.com/output.txt".to_owned());
+    assert_eq!(
+        (part.content, part.filename.as_deref()),
+        (url, Some("output.txt"))
+    );
+    let part = only_part(&tells("tck-artifact-file-1").await);
+    assert!(matches!(part.content, PartContent::Raw(_)), "{part:?}");
+    assert_eq!(part.media_type.as_deref(), Some("text/plain"));
+    assert_eq!(
+        tells("tck-input-required-1").await.state(),
+        Some(TaskState::InputRequired)
+    );
+    assert_eq!(
+        tells("tck-reject-task-1").await.state(),
+        Some(TaskState::Rejected)
+    );
+    assert_eq!(
+        tells("tck-anything-1").await.state(),
+        Some(TaskState::Completed)
+    );
+}
+
+#[tokio::test]
+async fn a_direct_message_makes_no_task() {
+    let reply = tells("tck-message-response-1").await;
+    assert!(reply.task().is_none());
+    assert_eq!(reply.text(), "Direct message response");
+}
+
+#[tokio::test]
+async fn chunks_of_a_stream_are_appended_to_one_artifact() {
+    let mut bench = bench();
+    bench
+        .message_id("tck-stream-artifact-chunked-1")
+        .send("go")
+        .await
+        .unwrap();
+    let chunks: Vec<_> = bench
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::Artifact(update) => Some((update.append, update.last_chunk)),
+            Event::Status(_) => None,
+        })
+        .collect();
+    assert_eq!(chunks, [(false, false), (true, true)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_are_obeyed() {
+    assert_eq!(
+        only_part(&obeys("echo hello").await),
+        Part::text("echo: hello")
+    );
+    let reply = obeys("chunks 3 20").await;
+    assert_eq!(
+        reply.artifact_text(RESULT).as_deref(),
+        Some("chunk-1 chunk-2 chunk-3 ")
+    );
+    assert_eq!(obeys("wait 20").await.state(), Some(TaskState::Completed));
+    assert_eq!(obeys("fail").await.error_code(), Some("FAILED_AS_TOLD"));
+    assert_eq!(obeys("reject").await.text(), "rejected");
+    assert_eq!(obeys("auth").await.state(), Some(TaskState::AuthRequired));
+    let PartContent::Raw(bytes) = only_part(&obeys("file 1000").await).content else {
+        panic!("no bytes");
+    };
+    assert!(
+        bytes
+            .iter()
+            .enumerate()
+            .all(|(i, byte)| usize::from(*byte) == i % 251)
+    );
+    assert_eq!(bytes.len(), 1000);
+}
+
+#[tokio::test]
+async fn anything_else_is_asked_about_until_it_is_a_command() {
+    let mut bench = bench();
+    for text in ["hello?", "hello!"] {
+        let reply = bench.send(text).await.unwrap();
+        assert_eq!(reply.state(), Some(TaskState::InputRequired));
+    }
+    let reply = bench.send("echo done").await.unwrap();
+    assert_eq!(reply.artifact_text(RESULT).as_deref(), Some("echo: done"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_outlives_the_kits_stream_and_then_completes() {
+    let mut bench = bench();
+    let before = tokio::time::Instant::now();
+    let reply = bench
+        .message_id("test-resubscribe-message-id-1")
+        .send("go")
+        .await
+        .unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Completed));
+    assert!(before.elapsed() >= Duration::from_secs(4));
+}
+
+#[tokio::test]
+async fn a_type_which_nobody_has_is_taken() {
+    let part = Part {
+        media_type: Some("application/x-unsupported-tck-type".to_owned()),
+        ..Part::text("unknown")
+    };
+    let mut bench = bench();
+    let content = Content::from_parts(vec![part]);
+    let reply = bench
+        .message_id("tck-complete-task-2")
+        .send(content)
+        .await
+        .unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Completed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_can_be_canceled() {
+    let mut bench = bench();
+    let reply = bench.cancel_after(1).send("wait 20").await.unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Canceled));
+}
