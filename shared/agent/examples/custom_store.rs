@@ -1,0 +1,123 @@
+//! Services of one's own: a task store that counts its writes, in front of the
+//! one in memory. A real one would keep records as `store::stored` writes them
+//! and pass the contract suite (`store::contract`).
+
+use a2a_lambda::auth::Identity;
+use a2a_lambda::http::Door;
+use a2a_lambda::prelude::*;
+use a2a_lambda::runtime::Runtime;
+use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::memory::MemoryStore;
+use a2a_lambda::store::{
+    Committed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite, WriteTasks,
+};
+use a2a_lambda::task::{Owner, TaskId, TaskRecord, Timestamp};
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::Request;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Counts what another store is asked to write.
+struct Counting {
+    tasks: Arc<MemoryStore>,
+    writes: AtomicUsize,
+}
+
+#[async_trait]
+impl ReadTasks for Counting {
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.tasks.load(owner, id, now).await
+    }
+
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        self.tasks.list(owner, query).await
+    }
+}
+
+#[async_trait]
+impl WriteTasks for Counting {
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        self.tasks.commit(write).await
+    }
+}
+
+/// Settings of one's own machine; everything else has a default.
+struct Development;
+
+impl Source for Development {
+    fn get(&self, name: &str) -> Option<String> {
+        (name == "A2A_AUTH").then(|| "dev".to_owned())
+    }
+}
+
+/// Sends what it was given back as an artifact.
+#[skill(id = "copy", tags = ["text"])]
+async fn copy(text: String) -> AgentResult<String> {
+    Ok(text)
+}
+
+/// A short send, and how many writes it took.
+async fn run() -> Result<String, Box<dyn Error>> {
+    let memory = Arc::new(MemoryStore::new());
+    let tasks = Arc::new(Counting {
+        tasks: Arc::clone(&memory),
+        writes: AtomicUsize::new(0),
+    });
+    let agent = Agent::builder("copier").skill(copy).build()?;
+    let runtime = Runtime::builder(agent, Settings::read(&Development)?)
+        .tasks(tasks.clone())
+        .threads(memory.clone())
+        .blobs(memory)
+        .build()?;
+
+    let message = json!({
+        "messageId": "m-1",
+        "role": "ROLE_USER",
+        "parts": [{ "text": "hello" }],
+    });
+    let call = json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "SendMessage",
+        "params": { "message": message },
+    });
+    let request = Request::post("/")
+        .header("content-type", "application/json")
+        .header("a2a-version", "1.0")
+        .body(Bytes::from(call.to_string()))?;
+    let edge = runtime.edge(Door::Rpc);
+    let response = edge.handle(request, Identity::default(), None).await;
+    let body = response.into_body().collect().await?.to_bytes();
+    let answer: Value = serde_json::from_slice(&body)?;
+    let state = answer
+        .pointer("/result/task/status/state")
+        .and_then(Value::as_str);
+    let writes = tasks.writes.load(Ordering::Relaxed);
+    Ok(format!("{}, writes: {writes}", state.unwrap_or("no task")))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    writeln!(io::stdout(), "{}", run().await?)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[tokio::test]
+    async fn the_program_runs() {
+        let shown = super::run().await.unwrap();
+        assert_eq!(shown, "TASK_STATE_COMPLETED, writes: 1");
+    }
+}

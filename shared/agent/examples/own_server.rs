@@ -1,0 +1,123 @@
+//! A server of one's own: the functions' edges on plain hyper.
+//!
+//! `cargo run -p reference-agent --example own_server` serves until it is
+//! stopped; with `--once` it asks itself for the card and ends.
+
+use a2a_lambda::auth::Identity;
+use a2a_lambda::http::{Body, Door};
+use a2a_lambda::runtime::Runtime;
+use a2a_lambda::settings::{Settings, Source};
+use http::{Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::error::Error;
+use std::io::{self, Write as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Bytes of a request body.
+const MAX_BODY: usize = 1024 * 1024;
+
+/// Settings of one's own machine, reached at this URL.
+struct Development(String);
+
+impl Source for Development {
+    fn get(&self, name: &str) -> Option<String> {
+        match name {
+            "A2A_AUTH" => Some("dev".to_owned()),
+            "A2A_PUBLIC_URL" => Some(self.0.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Answers a request by the function which API Gateway would give it to.
+async fn answer(runtime: Runtime, request: Request<Incoming>) -> Response<Body> {
+    let edge = runtime.edge(Door::of(request.method().as_str(), request.uri().path()));
+    let authorization = request.headers().get(header::AUTHORIZATION);
+    let identity = Identity {
+        authorizer: None,
+        authorization: authorization.and_then(|value| Some(value.to_str().ok()?.to_owned())),
+    };
+    let (head, body) = request.into_parts();
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(body) => {
+            let request = Request::from_parts(head, body.to_bytes());
+            edge.handle(request, identity, None).await
+        }
+        Err(_) => {
+            let mut refused = Response::new(Empty::new().boxed_unsync());
+            *refused.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+            refused
+        }
+    }
+}
+
+async fn connection(runtime: Runtime, stream: TcpStream) {
+    let service = service_fn(move |request| {
+        let runtime = runtime.clone();
+        async move { Ok::<_, Infallible>(answer(runtime, request).await) }
+    });
+    // A client that goes away is no event.
+    let _gone = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+async fn listen() -> Result<(TcpListener, Runtime, String), Box<dyn Error>> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let settings = Settings::read(&Development(url.clone()))?;
+    let runtime = Runtime::builder(reference_agent::agent()?, settings).build()?;
+    Ok((listener, runtime, url))
+}
+
+/// Serves one request, its own, and gives the answer.
+async fn once() -> Result<String, Box<dyn Error>> {
+    let (listener, runtime, _) = listen().await?;
+    let address = listener.local_addr()?;
+    let serving = async {
+        let (stream, _) = listener.accept().await?;
+        connection(runtime, stream).await;
+        Ok::<_, io::Error>(())
+    };
+    let asking = async {
+        let mut stream = TcpStream::connect(address).await?;
+        let request = "GET /.well-known/agent-card.json HTTP/1.1\r\n\
+                       Host: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    };
+    let ((), answer) = tokio::try_join!(serving, asking)?;
+    Ok(answer)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    if std::env::args().any(|argument| argument == "--once") {
+        writeln!(io::stdout(), "{}", once().await?)?;
+        return Ok(());
+    }
+    let (listener, runtime, url) = listen().await?;
+    writeln!(io::stdout(), "listening on {url}")?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        tokio::spawn(connection(runtime.clone(), stream));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[tokio::test]
+    async fn the_program_answers_itself() {
+        let answer = super::once().await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        assert!(answer.contains("\"Reference agent\""), "{answer}");
+    }
+}
