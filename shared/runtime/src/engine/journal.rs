@@ -6,6 +6,7 @@
 //! each is shown after its commit.
 
 use super::commit::{Outcome as Write, Race};
+use super::run::Ended;
 use super::sink::Sink;
 use super::turn::Ask;
 use super::{Engine, EngineError};
@@ -32,6 +33,8 @@ pub(super) struct Journal<'e> {
     pending: Vec<Change>,
     bytes: usize,
     emitted: bool,
+    /// Whether a step or checkpoint has completed in this invocation.
+    progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
     artifact_ids: BTreeMap<String, String>,
@@ -57,6 +60,7 @@ impl<'e> Journal<'e> {
             pending: opening,
             bytes: 0,
             emitted: false,
+            progress: false,
             waiters: Vec::new(),
             in_flight: Vec::new(),
             artifact_ids,
@@ -112,6 +116,33 @@ impl<'e> Journal<'e> {
             .then(|| self.record.created_at.plus(policy.deferral))
     }
 
+    /// Whether another invocation can take the turn up: there is a task.
+    pub(super) const fn can_go_on(&self) -> bool {
+        self.makes_task || self.record.version > 0
+    }
+
+    /// Gives the turn away: the lease ends and a worker is asked for, in one
+    /// commit with what is not stored yet.
+    pub(super) async fn hand_over(mut self, sink: &mut Sink) -> Result<Ended, EngineError> {
+        let progress = self.progress || self.pending.iter().any(is_progress);
+        self.push(Change::HandOver { progress });
+        let (base, changes) = self.take();
+        let written = self.engine.commit(base, changes, None, Race::Reapply).await?;
+        if self.stored(written, sink).await? {
+            Ok(Ended::HandedOver(self.record))
+        } else {
+            Ok(Ended::Lost(self.lost))
+        }
+    }
+
+    /// Reads what another writer left.
+    pub(super) async fn reload(&mut self) -> Result<(), EngineError> {
+        let (owner, id) = (&self.record.owner, &self.record.id);
+        let now = self.engine.reader.clock.now();
+        self.lost = self.engine.tasks.load(owner, id, now).await?;
+        Ok(())
+    }
+
     /// Whether the skill has to wait for a write.
     pub(super) const fn full(&self) -> bool {
         self.pending.len() >= MAX_CHANGES || self.bytes >= MAX_BYTES
@@ -119,6 +150,7 @@ impl<'e> Journal<'e> {
 
     /// The next group.
     pub(super) fn take(&mut self) -> (TaskRecord, Vec<Change>) {
+        self.progress |= self.pending.iter().any(is_progress);
         self.bytes = 0;
         self.in_flight = std::mem::take(&mut self.waiters);
         (self.record.clone(), std::mem::take(&mut self.pending))
@@ -162,6 +194,8 @@ impl<'e> Journal<'e> {
                 self.waiters.push(stored);
                 self.push(Change::Save { key, value });
             }
+            // The loop has taken it, or is about to end anyway.
+            Ask::Stop => {}
             Ask::Step { key, value, stored } => {
                 self.waiters.push(stored);
                 self.push(Change::Step { key, value });
@@ -216,6 +250,11 @@ impl<'e> Journal<'e> {
         message.context_id = Some(self.record.context_id.clone());
         message
     }
+}
+
+/// Whether a turn that runs again would not repeat everything.
+const fn is_progress(change: &Change) -> bool {
+    matches!(change, Change::Save { .. } | Change::Step { .. })
 }
 
 /// About how many bytes a change adds to the store.

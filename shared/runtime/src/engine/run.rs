@@ -5,19 +5,24 @@
 //! is shown when its commit is acknowledged. Dropping the skill's future ends
 //! the turn at once, since nothing of it runs elsewhere.
 
-use super::commit::{Outcome as Write, Race};
+use super::attend::{Attended, attend};
 use super::journal::Journal;
+use super::pulse::Pulse;
 use super::sink::Sink;
-use super::turn::{Ask, Turn};
+use super::turn::Turn;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, Content, TaskContext, TurnFacts};
 use crate::skill::{AnySkill, Call, Outcome};
+use crate::store::queue::Receipt;
 use crate::task::{Change, Message, Refusal, SavedSlot, TaskRecord, Timestamp};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use std::time::Duration;
+
+/// The least time kept for giving a turn away.
+const MARGIN: Duration = Duration::from_secs(2);
 
 /// A turn that is ready to run.
 pub(super) struct Work {
@@ -29,6 +34,10 @@ pub(super) struct Work {
     pub(super) force: bool,
     pub(super) job: Job,
     pub(super) facts: TurnFacts,
+    /// Whether a worker is asked for instead.
+    pub(super) queued: bool,
+    /// When no new step may start here.
+    pub(super) stop_at: Option<Timestamp>,
     /// When the invocation ends.
     pub(super) deadline: Option<Timestamp>,
 }
@@ -44,6 +53,8 @@ pub(super) enum Job {
         /// The skills it may be.
         slot: SavedSlot,
     },
+    /// The stored turn cannot be taken up.
+    Fail(AgentError),
 }
 
 /// How a turn ended.
@@ -53,24 +64,29 @@ pub(super) enum Ended {
     Rested(TaskRecord),
     /// The skill answered with a message and no task was made.
     Message(Message),
+    /// The turn goes on in another invocation, which is asked for.
+    HandedOver(TaskRecord),
     /// Another writer decided; the record as it stands.
     Lost(Option<TaskRecord>),
 }
 
-/// A write on its way.
-type Writing<'a> = Option<BoxFuture<'a, Result<Write, EngineError>>>;
-
 impl Engine {
-    /// Runs the turn until the task rests or is taken away.
+    /// Runs the turn until the task rests, is taken away, or goes on elsewhere.
+    /// `receipt` is the message a worker took the turn by.
     ///
     /// # Errors
     /// When the opening cannot be stored; then nothing has happened. A later
     /// error of the store ends the turn and leaves the task to a takeover.
-    pub(super) async fn run(&self, work: Work, sink: &mut Sink) -> Result<Ended, EngineError> {
-        let (turn, inbox) = Turn::new(self, &work.record, &work.opening, work.deadline);
+    pub(super) async fn run(
+        &self,
+        work: Work,
+        receipt: Option<&dyn Receipt>,
+        sink: &mut Sink,
+    ) -> Result<Ended, EngineError> {
+        let (turn, inbox) = Turn::new(self, &work);
         let makes_task = match &work.job {
             Job::Skill(skill, _) => skill.makes_task(),
-            Job::Ask { .. } => true,
+            Job::Ask { .. } | Job::Fail(_) => true,
         };
         let mut journal = Journal::new(self, work.record, work.opening, makes_task);
         if work.force && !journal.open(sink).await? {
@@ -82,6 +98,9 @@ impl Engine {
                 let message = Content::from_text(question);
                 let outcome = Outcome::InputRequired { message, slot };
                 return journal.settle(outcome, turn.conversation(), sink).await;
+            }
+            Job::Fail(error) => {
+                return journal.settle(Outcome::Failed(error), turn.conversation(), sink).await;
             }
         };
         let mut context = TaskContext::new(&turn, &work.facts);
@@ -98,11 +117,21 @@ impl Engine {
                 running = Box::pin(std::future::ready(outcome));
             }
         }
-        let outcome = attend(&mut running, inbox, &mut journal, sink).await?;
+        let mut pulse = Pulse::new(self, receipt, work.deadline, sink.is_stream());
+        let stop_at = work.stop_at;
+        let attended =
+            attend(&mut running, inbox, &mut journal, &mut pulse, stop_at, sink).await?;
+        // INVARIANT: the skill is gone before the turn is given away, so that it
+        // never runs twice at once on our own account.
         drop(running);
-        let Some(outcome) = outcome else {
-            turn.end();
-            return Ok(Ended::Lost(journal.lost));
+        let outcome = match attended {
+            Attended::Returned(outcome) => outcome,
+            Attended::Lost => {
+                turn.end();
+                return Ok(Ended::Lost(journal.lost));
+            }
+            Attended::TimeUp if journal.can_go_on() => return journal.hand_over(sink).await,
+            Attended::TimeUp => Outcome::Failed(AgentError::deadline()),
         };
         let ended = journal.settle(outcome, turn.conversation(), sink).await?;
         if let Ended::Rested(record) = &ended {
@@ -110,63 +139,24 @@ impl Engine {
         }
         Ok(ended)
     }
-}
 
-/// Polls the skill, its asks, the write in flight and the clock until the skill
-/// returns; `None` if the task was lost to another writer before.
-async fn attend(
-    skill: &mut BoxFuture<'_, Outcome>,
-    mut inbox: mpsc::Receiver<Ask>,
-    journal: &mut Journal<'_>,
-    sink: &mut Sink,
-) -> Result<Option<Outcome>, EngineError> {
-    let engine = journal.engine;
-    let mut writing: Writing<'_> = None;
-    let outcome = loop {
-        if writing.is_none() && journal.due() {
-            let (base, changes) = journal.take();
-            writing = Some(Box::pin(engine.commit(base, changes, None, Race::Reapply)));
-        }
-        let wake = journal.wakes_at().filter(|_| writing.is_none());
-        tokio::select! {
-            biased;
-            written = finished(&mut writing) => {
-                if !journal.stored(written?, sink).await? {
-                    return Ok(None);
-                }
-            }
-            Some(ask) = inbox.recv(), if !journal.full() => journal.note(ask),
-            outcome = &mut *skill => break outcome,
-            () = wake_up(engine, wake) => {}
-        }
-    };
-    while let Ok(ask) = inbox.try_recv() {
-        journal.note(ask);
+    /// Stores a turn for a worker.
+    pub(super) async fn enqueue(
+        &self,
+        work: Work,
+        sink: &mut Sink,
+    ) -> Result<TaskRecord, EngineError> {
+        let mut journal = Journal::new(self, work.record, work.opening, true);
+        if journal.open(sink).await? { Ok(journal.record) } else { Err(Refusal::TaskBusy.into()) }
     }
-    if let Some(writing) = writing
-        && !journal.stored(writing.await?, sink).await?
-    {
-        return Ok(None);
-    }
-    Ok(Some(outcome))
-}
 
-/// The answer of the write in flight; never, if there is none.
-async fn finished(writing: &mut Writing<'_>) -> Result<Write, EngineError> {
-    match writing {
-        Some(write) => {
-            let written = write.await;
-            *writing = None;
-            written
-        }
-        None => std::future::pending().await,
-    }
-}
-
-async fn wake_up(engine: &Engine, at: Option<Timestamp>) {
-    match at {
-        Some(at) => engine.reader.clock.sleep_until(at).await,
-        None => std::future::pending().await,
+    /// When a turn has to stop so that it can be given away before the
+    /// invocation ends: a tenth of the time left, at least two seconds, early.
+    pub(super) fn stop_at(&self, deadline: Option<Timestamp>) -> Option<Timestamp> {
+        let deadline = deadline?;
+        let now = self.reader.clock.now();
+        let margin = (deadline.since(now) / 10).max(MARGIN);
+        Some(now.plus(deadline.since(now).saturating_sub(margin + MARGIN)))
     }
 }
 

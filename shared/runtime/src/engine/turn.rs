@@ -24,6 +24,8 @@ use tokio::sync::{mpsc, oneshot};
 pub(super) enum Ask {
     /// Show this.
     Emit(Emission),
+    /// The time is up and a step wants to start: go on elsewhere.
+    Stop,
     /// Keep a value; answer when it is stored.
     Save {
         key: String,

@@ -1,0 +1,305 @@
+//! The steps behind the calls: relay, work, sweep. They take ids and values,
+//! never the events of a platform.
+//!
+//! A task that has to be worked on carries its intent in the same commit: the
+//! version that set it. The relay only moves ids, the queue only repeats them,
+//! and the claim of the task decides.
+
+use super::commit::{Outcome as Write, Race};
+use super::run::{Ended, Job, Work};
+use super::sink::Sink;
+use super::{Engine, EngineError};
+use crate::auth::Caller;
+use crate::skill::route::{self, RouteRequest, Routed};
+use crate::skill::{AgentError, Call, Content, TurnFacts};
+use crate::store::queue::{Ack, Receipt, SweepTasks, TaskImage, WorkItem, WorkQueue};
+use crate::task::{Change, Message, Metadata, Role, TaskRecord, TaskState, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long past its end a lease is left alone by the sweep.
+const OVERDUE: Duration = Duration::from_secs(30);
+/// How long a dispatched turn is left to its queue; doubled at each repeat, so
+/// that a backlog is not multiplied.
+const QUEUED: Duration = Duration::from_secs(300);
+/// At most this many turns are dispatched again in one sweep.
+const REDISPATCHES: usize = 1000;
+/// Tasks read at a time by a sweep.
+const SWEPT: usize = 100;
+
+/// How a sweep reads leases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leases {
+    /// As they stand.
+    Respect,
+    /// As expired: whoever held them died with the process before this one.
+    CountAsExpired,
+}
+
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SweepReport {
+    /// Open tasks read.
+    pub looked_at: usize,
+    /// Turns dispatched again.
+    pub redispatched: usize,
+    /// Tasks failed, since their attempts are spent.
+    pub failed: usize,
+}
+
+/// Forwards images that ask for a worker; gives the indexes of those which the
+/// queue did not take.
+///
+/// It keeps no state: an image is forwarded only if its intent is its own
+/// version, so a later image that still carries the intent is skipped, and each
+/// new intent is a new version.
+pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
+    let mut asking = Vec::new();
+    let mut items = Vec::new();
+    for (index, image) in images.iter().enumerate() {
+        if let Some(dispatch) = image.dispatch.filter(|version| *version == image.version) {
+            asking.push(index);
+            items.push(WorkItem {
+                owner: image.owner.clone(),
+                task: image.task.clone(),
+                turn: image.turn,
+                dispatch,
+            });
+        }
+    }
+    if items.is_empty() {
+        return Vec::new();
+    }
+    match queue.send(&items).await {
+        Ok(taken) => {
+            let lost = |place: usize| !taken.get(place).copied().unwrap_or(false);
+            let places = asking.into_iter().enumerate();
+            places.filter(|(place, _)| lost(*place)).map(|(_, index)| index).collect()
+        }
+        Err(error) => {
+            tracing::warn!("failed to send work: {error}");
+            asking
+        }
+    }
+}
+
+/// What a look at a task says about the message that names it.
+enum Look {
+    /// The turn can be taken.
+    Free(Box<TaskRecord>),
+    /// The message is done with, or has to come again.
+    Settled(Ack),
+}
+
+impl Engine {
+    /// Runs the turn a message names, and says what becomes of the message. A
+    /// message is deleted only if this worker's own commit stands, or if the
+    /// task is seen at rest.
+    pub async fn work(
+        &self,
+        item: &WorkItem,
+        receipt: &dyn Receipt,
+        deadline: Option<Timestamp>,
+    ) -> Ack {
+        match Box::pin(self.try_work(item, receipt, deadline)).await {
+            Ok(ack) => ack,
+            Err(error) => {
+                error.log();
+                Ack::Keep
+            }
+        }
+    }
+
+    async fn try_work(
+        &self,
+        item: &WorkItem,
+        receipt: &dyn Receipt,
+        deadline: Option<Timestamp>,
+    ) -> Result<Ack, EngineError> {
+        // The queue hides a message for the longest turn; a crash should be
+        // noticed after one lease.
+        receipt.hide(self.reader.policy.lease).await?;
+        let record = match self.look(item, receipt).await? {
+            Look::Free(record) => *record,
+            Look::Settled(ack) => return Ok(ack),
+        };
+        if record.attempt >= self.reader.policy.max_attempts {
+            return self.spent(record).await;
+        }
+        let claim = Change::Claim { lease_until: self.lease_until(deadline) };
+        let claimed = match self.commit(record, vec![claim], None, Race::Decide).await? {
+            Write::Stored(claimed) => claimed,
+            Write::Lost(_) | Write::ThreadMoved => return self.fenced(item).await,
+        };
+        let work = self.take_up(claimed, deadline);
+        match Box::pin(self.run_received(work, receipt)).await? {
+            Ended::Rested(_) | Ended::HandedOver(_) | Ended::Message(_) => Ok(Ack::Delete),
+            Ended::Lost(_) => self.fenced(item).await,
+        }
+    }
+
+    /// Reads the task of a message.
+    async fn look(&self, item: &WorkItem, receipt: &dyn Receipt) -> Result<Look, EngineError> {
+        let now = self.reader.clock.now();
+        let Some(record) = self.tasks.load(&item.owner, &item.task, now).await? else {
+            tracing::warn!(task.id = %item.task, "a message names no task `{}`", item.task);
+            return Ok(Look::Settled(Ack::Delete));
+        };
+        if record.state().is_at_rest() {
+            return Ok(Look::Settled(Ack::Delete));
+        }
+        match record.lease_until.filter(|until| *until > now) {
+            Some(until) if record.state() == TaskState::Working => {
+                receipt.hide(until.since(now)).await?;
+                Ok(Look::Settled(Ack::Keep))
+            }
+            _ => Ok(Look::Free(Box::new(record))),
+        }
+    }
+
+    /// Another writer has the task. The message is the other's insurance until
+    /// the task rests.
+    async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
+        let now = self.reader.clock.now();
+        let record = self.tasks.load(&item.owner, &item.task, now).await?;
+        let rests = record.is_none_or(|record| record.state().is_at_rest());
+        Ok(if rests { Ack::Delete } else { Ack::Keep })
+    }
+
+    /// Ends a task whose attempts are spent, so that it blocks nobody.
+    async fn spent(&self, record: TaskRecord) -> Result<Ack, EngineError> {
+        Ok(match self.give_up_on(record).await? {
+            true => Ack::Delete,
+            false => Ack::Keep,
+        })
+    }
+
+    async fn give_up_on(&self, record: TaskRecord) -> Result<bool, EngineError> {
+        let attempts = record.attempt;
+        let text = format!("the task could not be finished in {attempts} attempts");
+        let error = AgentError::domain("ATTEMPTS_EXHAUSTED", text);
+        let fail = self.failure(&record, &error);
+        let written = self.commit(record, vec![fail], None, Race::Decide).await?;
+        Ok(matches!(written, Write::Stored(_)))
+    }
+
+    /// The claimed turn, ready to run: its skill, and its input from the
+    /// stored messages.
+    fn take_up(&self, record: TaskRecord, deadline: Option<Timestamp>) -> Work {
+        let caller = Caller::owner_of(&record.owner);
+        let mut facts = TurnFacts::of(&record, &caller);
+        facts.model.clone_from(&self.model);
+        let said = said_last(&record);
+        if let Some(said) = said {
+            facts.message_id.clone_from(&said.id);
+        }
+        let job = self.job(&record, said).unwrap_or_else(Job::Fail);
+        let stop_at = self.stop_at(deadline);
+        Work { record, opening: Vec::new(), force: false, queued: false, job, facts, stop_at, deadline }
+    }
+
+    /// What the skill of a stored turn is called with.
+    fn job(&self, record: &TaskRecord, said: Option<&Message>) -> Result<Job, AgentError> {
+        let id = record.skill.as_ref().ok_or_else(|| AgentError::skill_not_found("none"))?;
+        let skill = self.agent.skill(id).ok_or_else(|| AgentError::skill_not_found(id))?;
+        let said = said.ok_or_else(|| AgentError::missing_input("the task holds no message"))?;
+        let nothing = Metadata::new();
+        let metadata = if record.turn == 1 { &record.metadata } else { &nothing };
+        let asked = RouteRequest { pinned: Some(id), message: said, request_metadata: metadata };
+        let routed = match (&record.saved.slot, record.turn) {
+            (None, 2..) => {
+                // The answer to the router's question: the request came first.
+                let first = record.history.iter().find(|message| message.role == Role::User);
+                let free = RouteRequest { pinned: None, ..asked };
+                route::route_answer(&self.agent, first.unwrap_or(said), &free)
+            }
+            _ => route::route(&self.agent, &asked),
+        };
+        let content: Content = match routed {
+            Ok(Routed::Skill { content, .. }) => content,
+            Ok(Routed::Ask { .. }) => return Err(AgentError::skill_not_found(id)),
+            Err(refusal) => return Err(AgentError::invalid_input(refusal.to_string())),
+        };
+        let call = match &record.saved.slot {
+            Some(slot) => Call::Input(slot.clone(), content),
+            None => Call::Request(skill.decode(&content)?),
+        };
+        Ok(Job::Skill(Arc::clone(skill), call))
+    }
+
+    /// Looks over what is open: turns that died are dispatched again, those
+    /// without attempts left are failed. Age alone fails nothing.
+    ///
+    /// # Errors
+    /// When the index cannot be read. A task that cannot be decided on is left
+    /// to the next sweep.
+    pub async fn sweep(
+        &self,
+        tasks: &dyn SweepTasks,
+        leases: Leases,
+    ) -> Result<SweepReport, EngineError> {
+        let mut report = SweepReport::default();
+        let mut after = None;
+        loop {
+            let (open, next) = tasks.open_tasks(after, SWEPT).await?;
+            for hint in open {
+                let now = self.reader.clock.now();
+                let found = self.tasks.load(&hint.owner, &hint.task, now).await?;
+                let Some(record) = found else { continue };
+                report.looked_at += 1;
+                if let Err(error) = self.sweep_one(record, leases, &mut report).await {
+                    error.log();
+                }
+            }
+            after = next;
+            if after.is_none() || report.redispatched >= REDISPATCHES {
+                return Ok(report);
+            }
+        }
+    }
+
+    async fn sweep_one(
+        &self,
+        record: TaskRecord,
+        leases: Leases,
+        report: &mut SweepReport,
+    ) -> Result<(), EngineError> {
+        if record.state().is_at_rest() || !self.is_overdue(&record, leases) {
+            return Ok(());
+        }
+        if record.attempt >= self.reader.policy.max_attempts {
+            report.failed += usize::from(self.give_up_on(record).await?);
+            return Ok(());
+        }
+        let written = self.commit(record, vec![Change::Dispatch], None, Race::Decide).await?;
+        report.redispatched += usize::from(matches!(written, Write::Stored(_)));
+        Ok(())
+    }
+
+    fn is_overdue(&self, record: &TaskRecord, leases: Leases) -> bool {
+        let now = self.reader.clock.now();
+        match (record.lease_until, leases) {
+            (Some(_), Leases::CountAsExpired) => true,
+            (Some(until), Leases::Respect) => until.plus(OVERDUE) <= now,
+            (None, _) => {
+                let since = record.dispatched_at.unwrap_or(record.updated_at);
+                let patience = QUEUED * 2_u32.saturating_pow(record.redispatches.min(12));
+                since.plus(patience) <= now
+            }
+        }
+    }
+
+    async fn run_received(
+        &self,
+        work: Work,
+        receipt: &dyn Receipt,
+    ) -> Result<Ended, EngineError> {
+        self.run(work, Some(receipt), &mut Sink::none()).await
+    }
+}
+
+/// The message that opened the current turn.
+fn said_last(record: &TaskRecord) -> Option<&Message> {
+    let said = record.history.iter().rev().find(|message| message.role == Role::User);
+    record.secret.as_ref().or(said)
+}

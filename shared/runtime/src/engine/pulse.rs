@@ -1,0 +1,97 @@
+//! Signs of life: a running turn extends its lease, and learns that it has
+//! lost its task.
+//!
+//! Time only permits a takeover; the epoch decides every write. So a late or
+//! lost heartbeat can waste work, but never damage a task.
+
+use super::Engine;
+use super::attend::wake_up;
+use crate::store::StoreError;
+use crate::store::queue::Receipt;
+use crate::task::{TaskRecord, TaskState, Timestamp};
+use futures::future::BoxFuture;
+use std::time::Duration;
+
+/// How often a turn that somebody watches looks whether it was canceled: the
+/// stream should not stay open long after the end.
+const WATCH: Duration = Duration::from_secs(2);
+
+/// The heart of one running turn.
+pub(super) struct Pulse<'e> {
+    engine: &'e Engine,
+    receipt: Option<&'e dyn Receipt>,
+    deadline: Option<Timestamp>,
+    every: Duration,
+    next: Timestamp,
+    extend_at: Timestamp,
+    beating: Option<BoxFuture<'e, Result<bool, StoreError>>>,
+}
+
+impl<'e> Pulse<'e> {
+    /// A heart that beats three times a lease, and more often for a watched
+    /// turn. `receipt` is the message the turn came by.
+    pub(super) fn new(
+        engine: &'e Engine,
+        receipt: Option<&'e dyn Receipt>,
+        deadline: Option<Timestamp>,
+        watched: bool,
+    ) -> Self {
+        let now = engine.reader.clock.now();
+        let third = engine.reader.policy.lease / 3;
+        let every = if watched { WATCH.min(third) } else { third };
+        Self {
+            engine,
+            receipt,
+            deadline,
+            every,
+            next: now.plus(every),
+            extend_at: now.plus(third),
+            beating: None,
+        }
+    }
+
+    /// Returns after the next beat, whether the turn still has its task. An
+    /// answer that does not come says nothing: the next beat tries again.
+    pub(super) async fn beat(&mut self, record: &TaskRecord) -> bool {
+        if self.beating.is_none() {
+            wake_up(self.engine, Some(self.next)).await;
+            if record.version > 0 {
+                self.beating = Some(self.start(record));
+            }
+        }
+        let now = self.engine.reader.clock.now();
+        self.next = now.plus(self.every);
+        let Some(beating) = &mut self.beating else { return true };
+        let beaten = beating.await;
+        self.beating = None;
+        beaten.unwrap_or_else(|error| {
+            tracing::warn!(task.id = %record.id, "a heartbeat failed: {error}");
+            true
+        })
+    }
+
+    fn start(&mut self, record: &TaskRecord) -> BoxFuture<'e, Result<bool, StoreError>> {
+        let now = self.engine.reader.clock.now();
+        let (owner, id, epoch) = (record.owner.clone(), record.id.clone(), record.epoch);
+        let engine = self.engine;
+        if now < self.extend_at {
+            return Box::pin(async move {
+                let stored = engine.tasks.load(&owner, &id, now).await?;
+                Ok(stored.is_some_and(|task| {
+                    task.epoch == epoch && task.state() == TaskState::Working
+                }))
+            });
+        }
+        let lease = engine.reader.policy.lease;
+        self.extend_at = now.plus(lease / 3);
+        let until = engine.lease_until(self.deadline);
+        let receipt = self.receipt;
+        Box::pin(async move {
+            let alive = engine.tasks.heartbeat(&owner, &id, epoch, until).await?;
+            if let Some(receipt) = receipt.filter(|_| alive) {
+                receipt.hide(lease).await?;
+            }
+            Ok(alive)
+        })
+    }
+}
