@@ -108,6 +108,7 @@ fn parts_of(change: &mut Change) -> Box<dyn Iterator<Item = &mut Part> + Send + 
     match change {
         Change::Accept { message }
         | Change::Resume { message, .. }
+        | Change::Queue { message, .. }
         | Change::Update {
             message: Some(message),
             ..
@@ -121,6 +122,9 @@ fn parts_of(change: &mut Change) -> Box<dyn Iterator<Item = &mut Part> + Send + 
         | Change::Reject { message } => Box::new(message.parts.iter_mut()),
         Change::Artifact(update) => Box::new(update.artifact.parts.iter_mut()),
         Change::Pin(_)
+        | Change::Dispatch
+        | Change::Claim { .. }
+        | Change::HandOver { .. }
         | Change::Start { .. }
         | Change::Update { message: None, .. }
         | Change::Save { .. }

@@ -12,6 +12,7 @@ pub mod contract;
 #[cfg(feature = "aws")]
 pub mod dynamodb;
 pub mod memory;
+pub mod queue;
 #[cfg(feature = "aws")]
 pub mod s3;
 pub mod stored;
@@ -193,6 +194,20 @@ pub trait WriteTasks: ReadTasks {
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError>;
+
+    /// Extends the lease of a running turn to `lease_until`, if the task is
+    /// `working` under `epoch`; `false` if it is not. The version stays, so a
+    /// commit on its way does not lose.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the lease may or may not be longer.
+    async fn heartbeat(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        epoch: u64,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError>;
 }
 
 /// The conversation state of a context.

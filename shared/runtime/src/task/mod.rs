@@ -7,10 +7,12 @@
 //! - `part`, `message`, `artifact`, `event`: what a task is made of
 //! - `state`: the state machine, one pure function
 //! - `record`: the stored task and the one way to change it
+//! - `change`: what one commit can change
 //! - `command`: what a caller can ask of tasks
 //! - `refusal`: why an ask is turned down, without any wire code
 
 mod artifact;
+mod change;
 mod command;
 mod event;
 mod id;
@@ -22,6 +24,7 @@ mod state;
 mod timestamp;
 
 pub use artifact::Artifact;
+pub use change::Change;
 pub use command::{
     CancelCommand, Frame, GetQuery, ListQuery, Page, PushOffer, SendCommand, SendMode, Sent,
     SubscribeCommand,
@@ -32,7 +35,7 @@ pub use event::{
 pub use id::{ContextId, InvalidId, Owner, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
-pub use record::{Change, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition};
+pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition};
 pub use refusal::{FieldViolation, Refusal};
 pub use state::{InvalidTransition, TaskEvent, TaskState};
 pub use timestamp::Timestamp;

@@ -6,15 +6,12 @@
 //! applied again to a fresh record after a lost race.
 
 use super::{
-    Artifact, ArtifactUpdate, ContextId, Event, EventId, Generation, InvalidTransition,
-    LoggedEvent, Message, Metadata, Owner, SkillId, Status, StatusUpdate, TaskEvent, TaskId,
-    TaskKey, TaskState, Timestamp, WriteId,
+    Artifact, Change, ContextId, EventId, Generation, InvalidTransition, LoggedEvent, Message,
+    Metadata, Owner, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, WriteId,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// State changes kept readable on the task (design: the last 32).
-const TRANSITIONS: usize = 32;
 /// Write ids kept to recognise our own writes.
 const WRITE_IDS: usize = 8;
 
@@ -34,6 +31,16 @@ pub struct SavedSlot {
     pub version: u32,
     /// The slot as JSON.
     pub value: Value,
+}
+
+/// What a turn that runs again starts from: the output of the task when the
+/// turn began, or at its last checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Base {
+    /// The artifacts, by id, each with its number of parts.
+    pub artifacts: BTreeMap<String, usize>,
+    /// Messages of history.
+    pub history: usize,
 }
 
 /// What a skill keeps between its turns.
@@ -78,7 +85,7 @@ pub struct TaskRecord {
     pub(crate) incarnation: WriteId,
     pub(crate) metadata: Metadata,
     pub(crate) created_at: Timestamp,
-    status: Status,
+    pub(super) status: Status,
     /// The skill the task is pinned to; none while the router still asks.
     pub(crate) skill: Option<SkillId>,
     /// 0 before the first commit, then +1 a commit.
@@ -107,89 +114,19 @@ pub struct TaskRecord {
     pub(crate) last_event: Option<EventId>,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) saved: Saved,
+    /// What the running turn starts from if it runs again.
+    pub(crate) base: Base,
+    /// Artifacts of the base which the turn has replaced since.
+    pub(crate) replaced: Vec<Artifact>,
+    /// An answer that stays out of the history, until its turn has ended.
+    pub(crate) secret: Option<Message>,
+    /// When the version in `dispatch` asked for a worker.
+    pub(crate) dispatched_at: Option<Timestamp>,
+    /// How often the sweep has asked again for the current turn.
+    pub(crate) redispatches: u32,
     pub(crate) updated_at: Timestamp,
     /// When the task is gone, once it is at rest.
     pub(crate) expires_at: Timestamp,
-}
-
-/// One step of a commit.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Change {
-    /// The client's first message. It does not change the state.
-    Accept {
-        /// What it said.
-        message: Message,
-    },
-    /// The task belongs to this skill from now on.
-    Pin(SkillId),
-    /// A turn starts here, with a lease.
-    Start {
-        /// Until when nobody else may take the turn.
-        lease_until: Timestamp,
-    },
-    /// The client answers an open question and the turn runs at once.
-    Resume {
-        /// What it said.
-        message: Message,
-        /// Whether the answer stays out of the history (credentials).
-        secret: bool,
-        /// Until when nobody else may take the turn.
-        lease_until: Timestamp,
-    },
-    /// The agent speaks while it works.
-    Update {
-        /// What it says.
-        message: Option<Message>,
-        /// Free members of the event.
-        metadata: Metadata,
-    },
-    /// An artifact is made or grows.
-    Artifact(ArtifactUpdate),
-    /// The skill keeps a value.
-    Save {
-        /// Under this key.
-        key: String,
-        /// The value.
-        value: Value,
-    },
-    /// A step has completed.
-    Step {
-        /// Name and occurrence.
-        key: String,
-        /// Its result.
-        value: Value,
-    },
-    /// The agent asks.
-    AskInput {
-        /// The question.
-        message: Message,
-        /// The bookmark.
-        slot: SavedSlot,
-    },
-    /// The agent needs credentials.
-    AskAuth {
-        /// What is needed.
-        message: Message,
-        /// The bookmark.
-        slot: SavedSlot,
-    },
-    /// The turn succeeded.
-    Complete {
-        /// Closing words.
-        message: Option<Message>,
-    },
-    /// The turn failed.
-    Fail {
-        /// The public text, with code and details in its metadata.
-        message: Message,
-    },
-    /// The agent declined.
-    Reject {
-        /// Why.
-        message: Message,
-    },
-    /// The client gave up.
-    Cancel,
 }
 
 /// What an answer shows of a task.
@@ -238,7 +175,7 @@ impl TaskRecord {
             version: 0,
             epoch: 0,
             turn: 1,
-            attempt: 1,
+            attempt: 0,
             lease_until: None,
             dispatch: None,
             write_ids: Vec::new(),
@@ -252,6 +189,11 @@ impl TaskRecord {
                 at,
             }],
             saved: Saved::default(),
+            base: Base::default(),
+            replaced: Vec::new(),
+            secret: None,
+            dispatched_at: None,
+            redispatches: 0,
             updated_at: at,
             expires_at: at,
         }
@@ -280,163 +222,12 @@ impl TaskRecord {
         next.expires_at = expires_at;
         let mut n = 0;
         for change in changes {
-            next.apply(change, at, &mut n)?;
+            if let Some(event) = next.apply(change, at)? {
+                n += 1;
+                next.log_event(event, n);
+            }
         }
         Ok(next)
-    }
-
-    fn apply(
-        &mut self,
-        change: Change,
-        at: Timestamp,
-        n: &mut u32,
-    ) -> Result<(), InvalidTransition> {
-        match change {
-            Change::Accept { message } => self.history.push(message),
-            Change::Pin(skill) => self.skill = Some(skill),
-            Change::Save { key, value } => {
-                self.status.state.apply(TaskEvent::Progress)?;
-                self.saved.data.insert(key, value);
-            }
-            Change::Step { key, value } => {
-                self.status.state.apply(TaskEvent::Progress)?;
-                self.saved.steps.insert(key, value);
-            }
-            Change::Artifact(update) => {
-                self.status.state.apply(TaskEvent::Progress)?;
-                self.grow(&update);
-                self.record(Event::Artifact(update), n);
-            }
-            change => {
-                let update = self.turn(change, at)?;
-                self.record(Event::Status(update), n);
-            }
-        }
-        Ok(())
-    }
-
-    /// The changes that streams see as a status.
-    fn turn(&mut self, change: Change, at: Timestamp) -> Result<StatusUpdate, InvalidTransition> {
-        match change {
-            Change::Start { lease_until } => {
-                self.lease_until = Some(lease_until);
-                self.dispatch = None;
-                self.step(TaskEvent::Start, None, at)
-            }
-            Change::Resume {
-                message,
-                secret,
-                lease_until,
-            } => {
-                let update = self.step(TaskEvent::Resume, None, at)?;
-                self.open_turn(message, secret);
-                self.lease_until = Some(lease_until);
-                Ok(update)
-            }
-            Change::Update { message, metadata } => {
-                let mut update = self.step(TaskEvent::Progress, message, at)?;
-                update.metadata = metadata;
-                Ok(update)
-            }
-            Change::AskInput { message, slot } => {
-                let update = self.step(TaskEvent::AskInput, Some(message), at)?;
-                self.saved.slot = Some(slot);
-                Ok(update)
-            }
-            Change::AskAuth { message, slot } => {
-                let update = self.step(TaskEvent::AskAuth, Some(message), at)?;
-                self.saved.slot = Some(slot);
-                Ok(update)
-            }
-            Change::Complete { message } => self.step(TaskEvent::Complete, message, at),
-            Change::Fail { message } => self.step(TaskEvent::Fail, Some(message), at),
-            Change::Reject { message } => self.step(TaskEvent::Reject, Some(message), at),
-            Change::Cancel => {
-                self.epoch += 1;
-                self.step(TaskEvent::Cancel, None, at)
-            }
-            // `apply` keeps the others to itself: nothing is shown of them.
-            Change::Accept { .. }
-            | Change::Pin(_)
-            | Change::Save { .. }
-            | Change::Step { .. }
-            | Change::Artifact(_) => self.step(TaskEvent::Progress, None, at),
-        }
-    }
-
-    /// Moves the state and the status with it. The words of the status that
-    /// ends go to the history, so that they are said once.
-    fn step(
-        &mut self,
-        event: TaskEvent,
-        message: Option<Message>,
-        at: Timestamp,
-    ) -> Result<StatusUpdate, InvalidTransition> {
-        let state = self.status.state.apply(event)?;
-        if state != self.status.state {
-            self.transitions.push(Transition { state, at });
-            let surplus = self.transitions.len().saturating_sub(TRANSITIONS);
-            self.transitions.drain(..surplus);
-        }
-        if state.is_at_rest() {
-            self.lease_until = None;
-            self.dispatch = None;
-        }
-        if state.is_terminal() {
-            self.saved = Saved::default();
-        }
-        let status = Status {
-            state,
-            message,
-            timestamp: at,
-        };
-        let before = std::mem::replace(&mut self.status, status.clone());
-        self.history.extend(before.message);
-        Ok(StatusUpdate {
-            status,
-            metadata: Metadata::new(),
-        })
-    }
-
-    fn open_turn(&mut self, message: Message, secret: bool) {
-        self.turn += 1;
-        self.attempt = 1;
-        self.saved.steps.clear();
-        if let Some(write) = self.write_ids.last() {
-            self.turn_write = write.clone();
-        }
-        if !secret {
-            self.history.push(message);
-        }
-    }
-
-    fn grow(&mut self, update: &ArtifactUpdate) {
-        match self
-            .artifacts
-            .iter_mut()
-            .find(|artifact| artifact.id == update.artifact.id)
-        {
-            Some(known) if update.append => {
-                known.parts.extend(update.artifact.parts.iter().cloned());
-            }
-            Some(known) => *known = update.artifact.clone(),
-            None => self.artifacts.push(update.artifact.clone()),
-        }
-    }
-
-    fn record(&mut self, event: Event, n: &mut u32) {
-        *n += 1;
-        self.last_seq += 1;
-        let id = EventId {
-            version: self.version,
-            n: *n,
-        };
-        self.last_event = Some(id);
-        self.log.push(LoggedEvent {
-            id,
-            seq: self.last_seq,
-            event,
-        });
     }
 
     /// The status. There is no setter beside [`TaskRecord::next`].

@@ -1,0 +1,93 @@
+//! Work that waits: what the relay sends and a worker receives.
+//!
+//! Messages are at least once and carry ids only; the claim of the task decides
+//! what they are worth.
+
+use super::{ReadTasks, StoreError};
+use crate::task::{Owner, TaskId};
+use async_trait::async_trait;
+use std::time::Duration;
+
+/// A turn that waits for a worker.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkItem {
+    /// Whose task it is.
+    pub owner: Owner,
+    /// The task.
+    pub task: TaskId,
+    /// The turn.
+    pub turn: u32,
+    /// The version of the task that asked for a worker.
+    pub dispatch: u64,
+}
+
+/// The queue of turns.
+#[async_trait]
+pub trait WorkQueue: Send + Sync {
+    /// Sends the items; one flag an item, whether the queue has taken it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the queue does not answer: then none
+    /// counts as taken.
+    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError>;
+}
+
+/// One received message.
+#[async_trait]
+pub trait Receipt: Send + Sync {
+    /// Hides the message from other workers for `time` from now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the queue does not answer; the message may then
+    /// come again early, which the claim bears.
+    async fn hide(&self, time: Duration) -> Result<(), StoreError>;
+}
+
+/// What becomes of a message after its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ack {
+    /// It is done with.
+    Delete,
+    /// It has to come again.
+    Keep,
+}
+
+/// What the table's stream says of one commit: the new image of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskImage {
+    /// Whose task it is.
+    pub owner: Owner,
+    /// The task.
+    pub task: TaskId,
+    /// Its turn.
+    pub turn: u32,
+    /// Its version.
+    pub version: u64,
+    /// The version that asked for a worker, if one is asked for.
+    pub dispatch: Option<u64>,
+}
+
+/// A task which a sweep may have to look at. It is a hint from an index that
+/// lags: the sweep reads the task again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenTask {
+    /// Whose task it is.
+    pub owner: Owner,
+    /// The task.
+    pub task: TaskId,
+}
+
+/// Finding what a sweep has to look at, over all tenants.
+#[async_trait]
+pub trait SweepTasks: ReadTasks {
+    /// Up to `limit` tasks that are submitted or working, oldest first,
+    /// after the place `after`; the place to go on from, `None` at the end.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn open_tasks(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError>;
+}
