@@ -113,6 +113,16 @@ impl WriteTasks for WatchedStore {
         }
         self.inner.commit(write).await
     }
+
+    async fn heartbeat(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        epoch: u64,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.inner.heartbeat(owner, id, epoch, lease_until).await
+    }
 }
 
 #[async_trait]

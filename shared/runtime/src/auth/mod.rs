@@ -43,6 +43,14 @@ pub struct Identity {
 /// The tier of a caller whose credentials name none.
 const DEFAULT_TIER: &str = "default";
 
+impl Caller {
+    /// The owner of a task, on whose behalf a worker goes on with it. Tier and
+    /// scopes belong to a request and are not kept.
+    pub(crate) fn owner_of(owner: &Owner) -> Self {
+        Self { owner: owner.clone(), tier: DEFAULT_TIER.to_owned(), scopes: BTreeSet::new() }
+    }
+}
+
 impl AuthMode {
     /// The caller, or why there is none.
     ///

@@ -103,6 +103,16 @@ impl WriteTasks for BenchStore {
         self.brake(&write.record).await;
         Ok(committed)
     }
+
+    async fn heartbeat(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        epoch: u64,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.memory.heartbeat(owner, id, epoch, lease_until).await
+    }
 }
 
 #[async_trait]

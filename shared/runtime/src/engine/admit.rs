@@ -7,8 +7,9 @@ use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed};
 use crate::skill::{AgentError, Content, TurnFacts};
 use crate::skill::{Call, media};
+use crate::store::RecordQuery;
 use crate::task::{
-    Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand,
+    Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand, SendMode,
     SkillId, Task, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
 use sha2::{Digest as _, Sha256};
@@ -46,18 +47,17 @@ impl Engine {
             command.message.id = format!("msg-{:032x}", self.ids.next());
         }
         let target = self.target(caller, &command).await?;
-        let lease_until = self.lease_until(deadline);
         let work = match target {
-            Target::New(record) => self.begin(caller, *record, command, lease_until).await?,
+            Target::New(record) => self.begin(caller, *record, command, deadline).await?,
             Target::Known(record) if record.state().is_interrupted() => {
-                self.resume(caller, *record, command, lease_until).await?
+                self.resume(caller, *record, command, deadline).await?
             }
             Target::Known(record) if is_repeat(&record, &command) => {
                 return Ok(Admission::Replay(record));
             }
             Target::Known(record) => return Err(closed(record.state()).into()),
         };
-        Ok(Admission::Work(Box::new(Work { deadline, ..work })))
+        Ok(Admission::Work(Box::new(work)))
     }
 
     /// The task a message names, or the one it will open.
@@ -135,8 +135,22 @@ impl Engine {
         first: &TaskId,
         now: Timestamp,
     ) -> Result<bool, EngineError> {
-        let record = self.tasks.load(&caller.owner, first, now).await?;
-        Ok(record.is_some_and(|record| record.context_id == *id))
+        if let Some(record) = self.tasks.load(&caller.owner, first, now).await? {
+            return Ok(record.context_id == *id);
+        }
+        // 0.1: the first task has the id its client made, so only the list
+        // knows it by its context.
+        let query = RecordQuery {
+            context_id: Some(id.clone()),
+            state: None,
+            status_after: None,
+            after: None,
+            limit: 1,
+            count_limit: 0,
+            now,
+        };
+        let found = self.tasks.list(&caller.owner, &query).await?;
+        Ok(!found.records.is_empty())
     }
 
     /// The first turn of a new task.
@@ -145,23 +159,23 @@ impl Engine {
         caller: &Caller,
         record: TaskRecord,
         command: SendCommand,
-        lease_until: Timestamp,
+        deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
         let routed = route::route(&self.agent, &asked(None, &command))?;
         let facts = self.facts(caller, &record, &command).await?;
+        let mode = command.mode;
         let message = placed(command.message, &record);
         let mut opening = vec![Change::Accept { message }];
         let job = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
-        opening.push(Change::Start { lease_until });
-        let force = command.client_task_id.is_some();
-        Ok(Work {
-            record,
-            opening,
-            force,
-            job,
-            facts,
-            deadline: None,
-        })
+        let queued = is_queued(&job, mode);
+        opening.push(if queued {
+            Change::Dispatch
+        } else {
+            Change::Start { lease_until: self.lease_until(deadline) }
+        });
+        let force = queued || command.client_task_id.is_some();
+        let stop_at = self.stop_at(deadline);
+        Ok(Work { record, opening, force, queued, job, facts, stop_at, deadline })
     }
 
     /// The next turn of a task that asked.
@@ -170,33 +184,30 @@ impl Engine {
         caller: &Caller,
         record: TaskRecord,
         command: SendCommand,
-        lease_until: Timestamp,
+        deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
         let mut facts = self.facts(caller, &record, &command).await?;
         facts.turn = record.turn + 1;
         let secret = record.state() == TaskState::AuthRequired;
         let message = placed(command.message.clone(), &record);
-        let mut opening = vec![Change::Resume {
-            message,
-            secret,
-            lease_until,
-        }];
+        let mut pin = Vec::new();
         let job = match &record.skill {
             Some(id) => self.pinned(id, &record, &command)?,
             None => {
                 let original = first_request(&record).unwrap_or(&command.message);
                 let routed = route::route_answer(&self.agent, original, &asked(None, &command))?;
-                self.chosen(routed, &command.accepted_output_modes, &mut opening)?
+                self.chosen(routed, &command.accepted_output_modes, &mut pin)?
             }
         };
-        Ok(Work {
-            record,
-            opening,
-            force: true,
-            job,
-            facts,
-            deadline: None,
-        })
+        let queued = is_queued(&job, command.mode);
+        let mut opening = vec![if queued {
+            Change::Queue { message, secret }
+        } else {
+            Change::Resume { message, secret, lease_until: self.lease_until(deadline) }
+        }];
+        opening.append(&mut pin);
+        let stop_at = self.stop_at(deadline);
+        Ok(Work { record, opening, force: true, queued, job, facts, stop_at, deadline })
     }
 
     /// The skill that asked, with the answer.
@@ -322,6 +333,17 @@ fn unreadable(error: &AgentError, content: &Content) -> Refusal {
         field.push_str(&format!("[{at}].text"));
     }
     Refusal::invalid(field, error.text())
+}
+
+/// Whether a worker runs the turn: the client does not wait, or the skill says
+/// that it takes long. A skill that makes no task has nothing to store first.
+fn is_queued(job: &Job, mode: SendMode) -> bool {
+    match job {
+        Job::Skill(skill, _) => {
+            skill.makes_task() && (mode == SendMode::Immediate || skill.metadata().background)
+        }
+        Job::Ask { .. } | Job::Fail(_) => false,
+    }
 }
 
 /// What routing looks at.

@@ -13,7 +13,8 @@ use super::{Engine, EngineError};
 use crate::skill::host::Emission;
 use crate::skill::{Artifact as Made, Content};
 use crate::task::{ArtifactUpdate, Change, Message, Metadata, PartContent, TaskRecord, Timestamp};
-use std::collections::BTreeMap;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
 use tokio::sync::oneshot;
 
 /// A group is written at once when it holds this many changes …
@@ -37,7 +38,8 @@ pub(super) struct Journal<'e> {
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
-    artifact_ids: BTreeMap<String, String>,
+    /// The names this attempt can append to.
+    artifact_names: BTreeSet<String>,
     last_group: Option<Timestamp>,
 }
 
@@ -48,10 +50,7 @@ impl<'e> Journal<'e> {
         opening: Vec<Change>,
         makes_task: bool,
     ) -> Self {
-        let named = record.artifacts.iter();
-        let artifact_ids = named
-            .filter_map(|a| Some((a.name.clone()?, a.id.clone())))
-            .collect();
+        let artifact_names = record.artifacts.iter().filter_map(|a| a.name.clone()).collect();
         Self {
             engine,
             record,
@@ -63,7 +62,7 @@ impl<'e> Journal<'e> {
             progress: false,
             waiters: Vec::new(),
             in_flight: Vec::new(),
-            artifact_ids,
+            artifact_names,
             last_group: None,
         }
     }
@@ -226,30 +225,40 @@ impl<'e> Journal<'e> {
     /// An artifact of this task. Its name identifies it: a repeat replaces, a
     /// chunk appends; the first chunk of a name starts it.
     pub(super) fn artifact(&mut self, made: Made, append: bool, last_chunk: bool) -> Change {
-        let known = self.artifact_ids.get(&made.name).cloned();
-        let append = append && known.is_some();
-        let id = known.unwrap_or_else(|| {
-            let id = format!("artifact-{:032x}", self.engine.ids.next());
-            self.artifact_ids.insert(made.name.clone(), id.clone());
-            id
-        });
+        let known = !self.artifact_names.insert(made.name.clone());
+        let id = artifact_id(&self.record, &made.name);
         let artifact = made.into_task_artifact(id);
-        Change::Artifact(ArtifactUpdate {
-            artifact,
-            append,
-            last_chunk,
-            metadata: Metadata::new(),
-        })
+        let append = append && known;
+        Change::Artifact(ArtifactUpdate { artifact, append, last_chunk, metadata: Metadata::new() })
     }
 
     /// A message of the agent in this task.
     pub(super) fn says(&self, content: Content) -> Message {
-        let id = format!("msg-{:032x}", self.engine.ids.next());
+        self.engine.says(&self.record, content)
+    }
+}
+
+impl Engine {
+    /// A message of the agent in a task.
+    pub(super) fn says(&self, record: &TaskRecord, content: Content) -> Message {
+        let id = format!("msg-{:032x}", self.ids.next());
         let mut message = Message::from_agent(id, content.into_parts());
-        message.task_id = Some(self.record.id.clone());
-        message.context_id = Some(self.record.context_id.clone());
+        message.task_id = Some(record.id.clone());
+        message.context_id = Some(record.context_id.clone());
         message
     }
+}
+
+/// The id of an artifact: the same for a name in every attempt of a task, so
+/// that a turn which runs again replaces what it made before; another in every
+/// other task.
+fn artifact_id(record: &TaskRecord, name: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(record.incarnation.as_str());
+    hash.update([0]);
+    hash.update(name);
+    let hex = hex::encode(hash.finalize());
+    format!("artifact-{}", hex.get(..32).unwrap_or_default())
 }
 
 /// Whether a turn that runs again would not repeat everything.

@@ -1,6 +1,7 @@
 //! What happens to a task: load, apply, commit, run, settle.
 //!
 //! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`
+//! - `background`: relay, work and sweep, the steps behind the calls
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
 //!   differ only in where committed events go
@@ -10,6 +11,8 @@
 //! own all of them.
 
 mod admit;
+mod attend;
+mod background;
 mod blob;
 mod cancel;
 mod clock;
@@ -19,6 +22,7 @@ mod get;
 mod journal;
 mod list;
 mod page;
+mod pulse;
 mod run;
 mod send;
 mod settle;
@@ -28,6 +32,7 @@ mod subscribe;
 mod thread;
 mod turn;
 
+pub use background::{Leases, SweepReport, relay};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::EngineError;
 pub use sink::Frames;
@@ -45,6 +50,10 @@ pub struct Policy {
     pub task_ttl: Duration,
     /// How long a running turn may not be taken over without a sign of life.
     pub lease: Duration,
+    /// How long a blocking call may wait for its turn.
+    pub blocking_budget: Duration,
+    /// How often a turn is tried before its task fails.
+    pub max_attempts: u32,
     /// How long the first write of a short send may wait while the skill runs.
     pub deferral: Duration,
     /// How long an event may wait for others before its commit.
@@ -64,6 +73,8 @@ impl Default for Policy {
         Self {
             task_ttl: Duration::from_secs(30 * 24 * 3600),
             lease: Duration::from_secs(60),
+            blocking_budget: Duration::from_secs(25),
+            max_attempts: 5,
             deferral: Duration::from_millis(250),
             flush_interval: Duration::from_millis(250),
             stream_max_age: Duration::from_secs(300),

@@ -1,11 +1,11 @@
 //! `SendMessage` and its ancestors, waiting for the turn.
 
 use super::admit::Admission;
-use super::run::Ended;
+use super::run::{Ended, Work};
 use super::sink::Sink;
 use super::{Engine, EngineError};
 use crate::auth::Caller;
-use crate::task::{Refusal, SendCommand, Sent, TaskRecord, Timestamp};
+use crate::task::{Refusal, SendCommand, SendMode, Sent, TaskRecord, Timestamp};
 
 impl Engine {
     /// Takes a message, runs the turn it asks for, and answers with the task at
@@ -21,18 +21,41 @@ impl Engine {
         command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Sent, EngineError> {
-        let history_length = command.history_length;
+        let (history_length, mode) = (command.history_length, command.mode);
         let work = match self.admit(caller, command, deadline).await? {
             Admission::Work(work) => work,
             Admission::Replay(record) => return self.sent(&record, history_length).await,
         };
-        match Box::pin(self.run(*work, &mut Sink::none())).await? {
-            Ended::Rested(record) | Ended::Lost(Some(record)) => {
+        let waits_until = self.reader.clock.now().plus(self.reader.policy.blocking_budget);
+        if work.queued {
+            return self.queued(caller, *work, mode, history_length, waits_until).await;
+        }
+        let stop_at = Some(work.stop_at.map_or(waits_until, |at| at.min(waits_until)));
+        let work = Work { stop_at, ..*work };
+        match Box::pin(self.run(work, None, &mut Sink::none())).await? {
+            Ended::Rested(record) | Ended::HandedOver(record) | Ended::Lost(Some(record)) => {
                 self.sent(&record, history_length).await
             }
             Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
             Ended::Message(message) => Ok(Sent::Message(message)),
         }
+    }
+
+    /// A turn that a worker runs: answered at once, or when it rests, or when
+    /// the time to wait is over.
+    async fn queued(
+        &self,
+        caller: &Caller,
+        work: Work,
+        mode: SendMode,
+        history_length: usize,
+        waits_until: Timestamp,
+    ) -> Result<Sent, EngineError> {
+        let mut record = self.enqueue(work, &mut Sink::none()).await?;
+        if mode == SendMode::Blocking {
+            record = self.reader.rested(caller, record, waits_until).await?;
+        }
+        self.sent(&record, history_length).await
     }
 
     async fn sent(&self, record: &TaskRecord, history_length: usize) -> Result<Sent, EngineError> {

@@ -38,6 +38,10 @@ impl Journal<'_> {
             Outcome::Message(content) if self.untouched() => {
                 let mut message = self.says(content);
                 message.task_id = None;
+                // A context that was made for this reply is kept nowhere, so
+                // the client must not be told to go on in it.
+                let fresh = self.record.context_id.first_task().as_ref() == Some(&self.record.id);
+                message.context_id = message.context_id.filter(|_| !fresh);
                 return Ok(Ended::Message(message));
             }
             outcome => outcome,
@@ -82,7 +86,8 @@ impl Journal<'_> {
             base.version == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
         };
         let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
-        kept.push(self.failure(&AgentError::state_too_large(current, ITEM_MAX)));
+        let error = AgentError::state_too_large(current, ITEM_MAX);
+        kept.push(self.engine.failure(base_record, &error));
         self.engine.commit(base, kept, None, Race::Reapply).await
     }
 
@@ -113,34 +118,12 @@ impl Journal<'_> {
                     message: message.map(|content| self.says(content)),
                 }
             }
-            Outcome::Failed(error) => self.failure(&error),
+            Outcome::Failed(error) => self.engine.failure(&self.record, &error),
             Outcome::Rejected { reason } => Change::Reject {
                 message: self.says(Content::from_text(reason)),
             },
         };
         self.push(last);
-    }
-
-    /// A failure: the public text, with code and details; the cause is logged
-    /// here, once, and never sent.
-    fn failure(&self, error: &AgentError) -> Change {
-        tracing::error!(
-            task.id = %self.record.id,
-            error.code = error.code().as_str(),
-            error.cause = error.cause(),
-            "a turn of task `{}` failed",
-            self.record.id,
-        );
-        let mut message = self.says(Content::from_text(error.text()));
-        message.metadata.insert(
-            "a2a-lambda/errorCode".to_owned(),
-            json!(error.code().as_str()),
-        );
-        let details = Value::Object(error.details().clone());
-        message
-            .metadata
-            .insert("a2a-lambda/errorDetails".to_owned(), details);
-        Change::Fail { message }
     }
 
     fn asks_auth(&self, message: Content, auth: &AuthHint) -> Message {
@@ -152,6 +135,24 @@ impl Journal<'_> {
 }
 
 impl Engine {
+    /// A failure: the public text, with code and details; the cause is logged
+    /// here, once, and never sent.
+    pub(super) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {
+        let code = error.code();
+        tracing::error!(
+            task.id = %record.id,
+            error.code = code.as_str(),
+            error.cause = error.cause(),
+            "a turn of task `{}` failed",
+            record.id,
+        );
+        let mut message = self.says(record, Content::from_text(error.text()));
+        let details = Value::Object(error.details().clone());
+        message.metadata.insert("a2a-lambda/errorCode".to_owned(), json!(code.as_str()));
+        message.metadata.insert("a2a-lambda/errorDetails".to_owned(), details);
+        Change::Fail { message }
+    }
+
     /// Tells the skill that its task has ended: best effort, bounded, and able
     /// to change nothing.
     pub(super) async fn completed(

@@ -40,14 +40,19 @@ impl Engine {
             Admission::Replay(record) => return self.reader.tail(caller, record.id(), sink).await,
         };
         let id: TaskId = work.record.id().clone();
-        match Box::pin(self.run(*work, sink)).await? {
+        if work.queued {
+            self.enqueue(*work, sink).await?;
+            return self.reader.tail(caller, &id, sink).await;
+        }
+        match Box::pin(self.run(*work, None, sink)).await? {
             Ended::Rested(_) => Ok(()),
             Ended::Message(message) => {
                 sink.send(Frame::Message(message));
                 Ok(())
             }
-            // Another writer decided: show what it stored.
-            Ended::Lost(Some(_)) => self.reader.tail(caller, &id, sink).await,
+            // The turn goes on elsewhere, or another writer decided: show what
+            // is stored.
+            Ended::HandedOver(_) | Ended::Lost(Some(_)) => self.reader.tail(caller, &id, sink).await,
             Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
         }
     }

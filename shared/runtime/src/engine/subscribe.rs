@@ -5,7 +5,8 @@ use super::sink::{Sink, Until, seq_of};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
 use crate::task::{
-    Event, EventId, Frame, Refusal, Status, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
+    Event, EventId, Frame, Refusal, Status, SubscribeCommand, Task, TaskId, TaskRecord, TaskState, Timestamp,
+    Timestamp,
 };
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
@@ -70,6 +71,28 @@ impl Reader {
             self.clock.sleep_until(now.plus(wait)).await;
         }
         Ok(())
+    }
+}
+
+impl Reader {
+    /// The task when it rests, or as it stands at `until`.
+    pub(super) async fn rested(
+        &self,
+        caller: &Caller,
+        mut record: TaskRecord,
+        until: Timestamp,
+    ) -> Result<TaskRecord, EngineError> {
+        let mut wait = SHORT;
+        while !record.state().is_at_rest() {
+            let now = self.clock.now();
+            if now >= until {
+                break;
+            }
+            self.clock.sleep_until(now.plus(wait).min(until)).await;
+            wait = LONG.min(wait * 2);
+            record = self.load(caller, record.id()).await?;
+        }
+        Ok(record)
     }
 }
 

@@ -5,6 +5,7 @@
 //! skill wants kept comes back with an acknowledgement when it is stored.
 
 use super::Engine;
+use super::run::Work;
 use super::thread::Conversation;
 use crate::auth::Caller;
 use crate::skill::host::{Emission, Step, TurnHost};
@@ -47,25 +48,17 @@ pub(super) struct Turn<'e> {
     saved: Mutex<Saved>,
     steps: Mutex<BTreeMap<String, u32>>,
     conversation: Conversation<'e>,
+    stop_at: Option<Timestamp>,
     deadline: Option<Timestamp>,
     over: AtomicBool,
 }
 
 impl<'e> Turn<'e> {
-    /// The turn which `opening` begins in `record`, and the end at which its
-    /// run listens.
-    pub(super) fn new(
-        engine: &'e Engine,
-        record: &TaskRecord,
-        opening: &[Change],
-        deadline: Option<Timestamp>,
-    ) -> (Self, mpsc::Receiver<Ask>) {
+    /// The turn of `work`, and the end at which its run listens.
+    pub(super) fn new(engine: &'e Engine, work: &Work) -> (Self, mpsc::Receiver<Ask>) {
         let (asks, inbox) = mpsc::channel(1);
-        let mut saved = record.saved.clone();
-        if opening
-            .iter()
-            .any(|change| matches!(change, Change::Resume { .. }))
-        {
+        let mut saved = work.record.saved.clone();
+        if work.opening.iter().any(|change| matches!(change, Change::Resume { .. })) {
             // Steps are kept for their own turn; the opening, which is not
             // stored yet, takes those of the last one away.
             saved.steps.clear();
@@ -75,8 +68,9 @@ impl<'e> Turn<'e> {
             asks,
             saved: Mutex::new(saved),
             steps: Mutex::default(),
-            conversation: Conversation::new(engine, record, opening),
-            deadline,
+            conversation: Conversation::new(engine, &work.record, &work.opening),
+            stop_at: work.stop_at,
+            deadline: work.deadline,
             over: AtomicBool::new(false),
         };
         (turn, inbox)
@@ -132,6 +126,18 @@ impl TurnHost for Turn<'_> {
         let key = format!("{name}#{count}");
         let done = lock(&self.saved).steps.get(&key).cloned();
         Step { key, done }
+    }
+
+    fn may_start(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let now = self.engine.reader.clock.now();
+            if self.stop_at.is_some_and(|at| at <= now) {
+                // The run drops this future when it takes the word; if it has
+                // ended already there is nobody to go on for.
+                let _ended = self.asks.send(Ask::Stop).await;
+                std::future::pending::<()>().await;
+            }
+        })
     }
 
     fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>> {

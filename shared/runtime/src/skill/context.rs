@@ -144,6 +144,7 @@ impl<'a> TaskContext<'a> {
         if let Some(done) = step.done {
             return from_value(done);
         }
+        self.host.may_start().await;
         let result = work.await?;
         self.host.end_step(step.key, to_value(&result)?).await?;
         Ok(result)

@@ -49,6 +49,10 @@ pub(crate) trait TurnHost: Send + Sync {
     /// The next occurrence of step `name`.
     fn begin_step(&self, name: &str) -> Step;
 
+    /// Returns when a step may start; never, when the time of this invocation
+    /// is up: the turn then goes on in another.
+    fn may_start(&self) -> BoxFuture<'_, ()>;
+
     /// Keeps a step's result; returns when it is stored.
     fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>>;
 

@@ -80,6 +80,10 @@ impl TurnHost for Host {
         Step { key, done }
     }
 
+    fn may_start(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
     fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>> {
         self.steps.lock().unwrap().insert(key, result);
         std::future::ready(Ok(())).boxed()

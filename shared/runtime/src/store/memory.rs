@@ -10,7 +10,7 @@ use super::{
     Blobs, Committed, Expect, ListPosition, ReadTasks, ReadThreads, RecordPage, RecordQuery,
     StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
 };
-use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord, Timestamp, WriteId};
+use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord, TaskState, Timestamp, WriteId};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -192,6 +192,26 @@ impl WriteTasks for MemoryStore {
         }
         shelf.tasks.insert(write.record.key(), write.record.clone());
         Ok(Committed::Done)
+    }
+
+    async fn heartbeat(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        epoch: u64,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut shelf = self.shelf();
+        let stored = shelf.tasks.get_mut(&TaskKey::new(owner, id));
+        let running = stored.filter(|record| {
+            record.owner() == owner
+                && record.state() == TaskState::Working
+                && record.epoch == epoch
+                && record.lease_until.is_some()
+        });
+        Ok(running
+            .map(|record| record.lease_until = Some(lease_until))
+            .is_some())
     }
 }
 

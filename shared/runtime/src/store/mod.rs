@@ -196,8 +196,9 @@ pub trait WriteTasks: ReadTasks {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError>;
 
     /// Extends the lease of a running turn to `lease_until`, if the task is
-    /// `working` under `epoch`; `false` if it is not. The version stays, so a
-    /// commit on its way does not lose.
+    /// `working` under `epoch` and has a lease; `false` if it is not. A turn
+    /// that was handed over has none, and a late heartbeat gives it none. The
+    /// version stays, so a commit on its way does not lose.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the lease may or may not be longer.

@@ -10,6 +10,7 @@ use crate::store::{StoreError, ThreadRecord, ThreadState, stored};
 use crate::task::{Owner, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// An item as the SDK has it.
@@ -25,7 +26,7 @@ pub(super) const CONTEXT: &str = "context";
 pub(super) const SUBJECT: &str = "subject";
 pub(super) const EXPIRES_AT: &str = "expires_at";
 pub(super) const TTL: &str = "ttl";
-const LEASE_UNTIL: &str = "lease_until";
+pub(super) const LEASE_UNTIL: &str = "lease_until";
 const DISPATCH: &str = "dispatch";
 const INCARNATION: &str = "incarnation";
 const SCHEMA: &str = "schema";
@@ -93,12 +94,18 @@ pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
     Ok(item)
 }
 
-/// The task of an item.
+/// The task of an item. The attribute is the lease, not the body: a heartbeat
+/// writes no body.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(super) fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
-    stored::task_of_text(body(item)?)
+    let mut record = stored::task_of_text(body(item)?)?;
+    record.lease_until = match item.get(LEASE_UNTIL) {
+        None => None,
+        Some(_) => Some(Timestamp::from_millis(integer(item, LEASE_UNTIL)?)),
+    };
+    Ok(record)
 }
 
 /// The attributes of a thread, without its key, its state and its writes.
@@ -181,14 +188,14 @@ pub(super) enum Joined {
 pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, StoreError> {
     let value = serde_json::from_str(body(meta)?).map_err(corrupt)?;
     let mut record = Box::new(stored::decode_thread(value)?);
-    let wanted = integer(meta, STATE_VERSION)?;
+    let wanted: u64 = integer(meta, STATE_VERSION)?;
     if wanted == 0 {
         return Ok(Joined::Thread(record));
     }
     let Some(state) = state else {
         return Ok(Joined::Stateless(record));
     };
-    if integer(state, VERSION)? != wanted {
+    if integer::<u64>(state, VERSION)? != wanted {
         return Ok(Joined::Torn);
     }
     record.state = stored::state_of_text(body(state)?)?;
@@ -211,7 +218,7 @@ pub(super) fn string<'a>(item: &'a Item, name: &str) -> Result<&'a str, StoreErr
         .ok_or_else(|| corrupt(format_args!("no text in `{name}`")))
 }
 
-fn integer(item: &Item, name: &str) -> Result<u64, StoreError> {
+fn integer<N: FromStr>(item: &Item, name: &str) -> Result<N, StoreError> {
     item.get(name)
         .and_then(|value| value.as_n().ok())
         .and_then(|digits| digits.parse().ok())

@@ -194,6 +194,29 @@ impl WriteTasks for DynamoStore {
             tries += 1;
         }
     }
+
+    async fn heartbeat(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        epoch: u64,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let statement = Statement::heartbeat(owner, id, epoch, lease_until);
+        let mut tries = 0;
+        loop {
+            match self.write(std::slice::from_ref(&statement)).await {
+                Outcome::Done => return Ok(true),
+                Outcome::Refused(_) => return Ok(false),
+                Outcome::Undecided(_) if tries + 1 < TRIES => calls::pause(tries).await,
+                Outcome::Undecided(why) | Outcome::Unknown(why) => {
+                    return Err(StoreError::Unavailable(why));
+                }
+                Outcome::Failed(error) => return Err(error),
+            }
+            tries += 1;
+        }
+    }
 }
 
 #[async_trait]

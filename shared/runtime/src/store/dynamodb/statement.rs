@@ -4,7 +4,7 @@
 use super::item::{self, Attributes, Item};
 use super::key;
 use crate::store::{Expect, StoreError, TaskWrite, ThreadWrite};
-use crate::task::Timestamp;
+use crate::task::{Owner, TaskId, TaskKey, TaskState, Timestamp};
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
@@ -67,6 +67,24 @@ impl Statement {
         };
         statement.now(write.now);
         Ok(statement)
+    }
+
+    /// A longer lease for a turn that runs under `epoch`. Nothing else
+    /// changes, so no commit on its way loses to it.
+    pub(super) fn heartbeat(owner: &Owner, id: &TaskId, epoch: u64, until: Timestamp) -> Self {
+        let partition = key::task(&TaskKey::new(owner, id));
+        let lease = Attributes::from([(item::LEASE_UNTIL, item::number(until.as_millis()))]);
+        let mut update = Self::update(&partition, lease, &[]);
+        update.name(item::EPOCH);
+        update.name(item::STATE);
+        update.name(item::SUBJECT);
+        update.value(":mine", item::number(epoch));
+        update.value(":working", item::text(TaskState::Working.as_str()));
+        update.value(":owner", item::subject(owner));
+        update.when(
+            "#epoch = :mine AND #state = :working AND #subject = :owner \
+             AND attribute_exists(#lease_until)",
+        )
     }
 
     /// The write of a thread without its state.
