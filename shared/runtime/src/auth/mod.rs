@@ -47,7 +47,11 @@ impl Caller {
     /// The owner of a task, on whose behalf a worker goes on with it. Tier and
     /// scopes belong to a request and are not kept.
     pub(crate) fn owner_of(owner: &Owner) -> Self {
-        Self { owner: owner.clone(), tier: DEFAULT_TIER.to_owned(), scopes: BTreeSet::new() }
+        Self {
+            owner: owner.clone(),
+            tier: DEFAULT_TIER.to_owned(),
+            scopes: BTreeSet::new(),
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use crate::skill::{AgentError, Content, TurnFacts};
 use crate::skill::{Call, media};
 use crate::store::RecordQuery;
 use crate::task::{
-    Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand, SendMode,
-    SkillId, Task, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+    Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand,
+    SendMode, SkillId, Task, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -171,11 +171,22 @@ impl Engine {
         opening.push(if queued {
             Change::Dispatch
         } else {
-            Change::Start { lease_until: self.lease_until(deadline) }
+            Change::Start {
+                lease_until: self.lease_until(deadline),
+            }
         });
         let force = queued || command.client_task_id.is_some();
         let stop_at = self.stop_at(deadline);
-        Ok(Work { record, opening, force, queued, job, facts, stop_at, deadline })
+        Ok(Work {
+            record,
+            opening,
+            force,
+            queued,
+            job,
+            facts,
+            stop_at,
+            deadline,
+        })
     }
 
     /// The next turn of a task that asked.
@@ -203,11 +214,24 @@ impl Engine {
         let mut opening = vec![if queued {
             Change::Queue { message, secret }
         } else {
-            Change::Resume { message, secret, lease_until: self.lease_until(deadline) }
+            Change::Resume {
+                message,
+                secret,
+                lease_until: self.lease_until(deadline),
+            }
         }];
         opening.append(&mut pin);
         let stop_at = self.stop_at(deadline);
-        Ok(Work { record, opening, force: true, queued, job, facts, stop_at, deadline })
+        Ok(Work {
+            record,
+            opening,
+            force: true,
+            queued,
+            job,
+            facts,
+            stop_at,
+            deadline,
+        })
     }
 
     /// The skill that asked, with the answer.

@@ -74,7 +74,10 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
         Ok(taken) => {
             let lost = |place: usize| !taken.get(place).copied().unwrap_or(false);
             let places = asking.into_iter().enumerate();
-            places.filter(|(place, _)| lost(*place)).map(|(_, index)| index).collect()
+            places
+                .filter(|(place, _)| lost(*place))
+                .map(|(_, index)| index)
+                .collect()
         }
         Err(error) => {
             tracing::warn!("failed to send work: {error}");
@@ -126,7 +129,9 @@ impl Engine {
         if record.attempt >= self.reader.policy.max_attempts {
             return self.spent(record).await;
         }
-        let claim = Change::Claim { lease_until: self.lease_until(deadline) };
+        let claim = Change::Claim {
+            lease_until: self.lease_until(deadline),
+        };
         let claimed = match self.commit(record, vec![claim], None, Race::Decide).await? {
             Write::Stored(claimed) => claimed,
             Write::Lost(_) | Write::ThreadMoved => return self.fenced(item).await,
@@ -195,22 +200,51 @@ impl Engine {
         }
         let job = self.job(&record, said).unwrap_or_else(Job::Fail);
         let stop_at = self.stop_at(deadline);
-        Work { record, opening: Vec::new(), force: false, queued: false, job, facts, stop_at, deadline }
+        Work {
+            record,
+            opening: Vec::new(),
+            force: false,
+            queued: false,
+            job,
+            facts,
+            stop_at,
+            deadline,
+        }
     }
 
     /// What the skill of a stored turn is called with.
     fn job(&self, record: &TaskRecord, said: Option<&Message>) -> Result<Job, AgentError> {
-        let id = record.skill.as_ref().ok_or_else(|| AgentError::skill_not_found("none"))?;
-        let skill = self.agent.skill(id).ok_or_else(|| AgentError::skill_not_found(id))?;
+        let id = record
+            .skill
+            .as_ref()
+            .ok_or_else(|| AgentError::skill_not_found("none"))?;
+        let skill = self
+            .agent
+            .skill(id)
+            .ok_or_else(|| AgentError::skill_not_found(id))?;
         let said = said.ok_or_else(|| AgentError::missing_input("the task holds no message"))?;
         let nothing = Metadata::new();
-        let metadata = if record.turn == 1 { &record.metadata } else { &nothing };
-        let asked = RouteRequest { pinned: Some(id), message: said, request_metadata: metadata };
+        let metadata = if record.turn == 1 {
+            &record.metadata
+        } else {
+            &nothing
+        };
+        let asked = RouteRequest {
+            pinned: Some(id),
+            message: said,
+            request_metadata: metadata,
+        };
         let routed = match (&record.saved.slot, record.turn) {
             (None, 2..) => {
                 // The answer to the router's question: the request came first.
-                let first = record.history.iter().find(|message| message.role == Role::User);
-                let free = RouteRequest { pinned: None, ..asked };
+                let first = record
+                    .history
+                    .iter()
+                    .find(|message| message.role == Role::User);
+                let free = RouteRequest {
+                    pinned: None,
+                    ..asked
+                };
                 route::route_answer(&self.agent, first.unwrap_or(said), &free)
             }
             _ => route::route(&self.agent, &asked),
@@ -271,7 +305,9 @@ impl Engine {
             report.failed += usize::from(self.give_up_on(record).await?);
             return Ok(());
         }
-        let written = self.commit(record, vec![Change::Dispatch], None, Race::Decide).await?;
+        let written = self
+            .commit(record, vec![Change::Dispatch], None, Race::Decide)
+            .await?;
         report.redispatched += usize::from(matches!(written, Write::Stored(_)));
         Ok(())
     }
@@ -289,17 +325,17 @@ impl Engine {
         }
     }
 
-    async fn run_received(
-        &self,
-        work: Work,
-        receipt: &dyn Receipt,
-    ) -> Result<Ended, EngineError> {
+    async fn run_received(&self, work: Work, receipt: &dyn Receipt) -> Result<Ended, EngineError> {
         self.run(work, Some(receipt), &mut Sink::none()).await
     }
 }
 
 /// The message that opened the current turn.
 fn said_last(record: &TaskRecord) -> Option<&Message> {
-    let said = record.history.iter().rev().find(|message| message.role == Role::User);
+    let said = record
+        .history
+        .iter()
+        .rev()
+        .find(|message| message.role == Role::User);
     record.secret.as_ref().or(said)
 }

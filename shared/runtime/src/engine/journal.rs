@@ -50,7 +50,11 @@ impl<'e> Journal<'e> {
         opening: Vec<Change>,
         makes_task: bool,
     ) -> Self {
-        let artifact_names = record.artifacts.iter().filter_map(|a| a.name.clone()).collect();
+        let artifact_names = record
+            .artifacts
+            .iter()
+            .filter_map(|a| a.name.clone())
+            .collect();
         Self {
             engine,
             record,
@@ -126,7 +130,10 @@ impl<'e> Journal<'e> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         self.push(Change::HandOver { progress });
         let (base, changes) = self.take();
-        let written = self.engine.commit(base, changes, None, Race::Reapply).await?;
+        let written = self
+            .engine
+            .commit(base, changes, None, Race::Reapply)
+            .await?;
         if self.stored(written, sink).await? {
             Ok(Ended::HandedOver(self.record))
         } else {
@@ -229,7 +236,12 @@ impl<'e> Journal<'e> {
         let id = artifact_id(&self.record, &made.name);
         let artifact = made.into_task_artifact(id);
         let append = append && known;
-        Change::Artifact(ArtifactUpdate { artifact, append, last_chunk, metadata: Metadata::new() })
+        Change::Artifact(ArtifactUpdate {
+            artifact,
+            append,
+            last_chunk,
+            metadata: Metadata::new(),
+        })
     }
 
     /// A message of the agent in this task.

@@ -61,7 +61,9 @@ impl<'e> Pulse<'e> {
         }
         let now = self.engine.reader.clock.now();
         self.next = now.plus(self.every);
-        let Some(beating) = &mut self.beating else { return true };
+        let Some(beating) = &mut self.beating else {
+            return true;
+        };
         let beaten = beating.await;
         self.beating = None;
         beaten.unwrap_or_else(|error| {
@@ -77,9 +79,8 @@ impl<'e> Pulse<'e> {
         if now < self.extend_at {
             return Box::pin(async move {
                 let stored = engine.tasks.load(&owner, &id, now).await?;
-                Ok(stored.is_some_and(|task| {
-                    task.epoch == epoch && task.state() == TaskState::Working
-                }))
+                Ok(stored
+                    .is_some_and(|task| task.epoch == epoch && task.state() == TaskState::Working))
             });
         }
         let lease = engine.reader.policy.lease;

@@ -100,7 +100,9 @@ impl Engine {
                 return journal.settle(outcome, turn.conversation(), sink).await;
             }
             Job::Fail(error) => {
-                return journal.settle(Outcome::Failed(error), turn.conversation(), sink).await;
+                return journal
+                    .settle(Outcome::Failed(error), turn.conversation(), sink)
+                    .await;
             }
         };
         let mut context = TaskContext::new(&turn, &work.facts);
@@ -119,8 +121,7 @@ impl Engine {
         }
         let mut pulse = Pulse::new(self, receipt, work.deadline, sink.is_stream());
         let stop_at = work.stop_at;
-        let attended =
-            attend(&mut running, inbox, &mut journal, &mut pulse, stop_at, sink).await?;
+        let attended = attend(&mut running, inbox, &mut journal, &mut pulse, stop_at, sink).await?;
         // INVARIANT: the skill is gone before the turn is given away, so that it
         // never runs twice at once on our own account.
         drop(running);
@@ -147,7 +148,11 @@ impl Engine {
         sink: &mut Sink,
     ) -> Result<TaskRecord, EngineError> {
         let mut journal = Journal::new(self, work.record, work.opening, true);
-        if journal.open(sink).await? { Ok(journal.record) } else { Err(Refusal::TaskBusy.into()) }
+        if journal.open(sink).await? {
+            Ok(journal.record)
+        } else {
+            Err(Refusal::TaskBusy.into())
+        }
     }
 
     /// When a turn has to stop so that it can be given away before the

@@ -26,9 +26,15 @@ impl Engine {
             Admission::Work(work) => work,
             Admission::Replay(record) => return self.sent(&record, history_length).await,
         };
-        let waits_until = self.reader.clock.now().plus(self.reader.policy.blocking_budget);
+        let waits_until = self
+            .reader
+            .clock
+            .now()
+            .plus(self.reader.policy.blocking_budget);
         if work.queued {
-            return self.queued(caller, *work, mode, history_length, waits_until).await;
+            return self
+                .queued(caller, *work, mode, history_length, waits_until)
+                .await;
         }
         let stop_at = Some(work.stop_at.map_or(waits_until, |at| at.min(waits_until)));
         let work = Work { stop_at, ..*work };

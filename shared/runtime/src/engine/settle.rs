@@ -87,7 +87,7 @@ impl Journal<'_> {
         };
         let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
         let error = AgentError::state_too_large(current, ITEM_MAX);
-        kept.push(self.engine.failure(base_record, &error));
+        kept.push(self.engine.failure(&base, &error));
         self.engine.commit(base, kept, None, Race::Reapply).await
     }
 
@@ -148,8 +148,12 @@ impl Engine {
         );
         let mut message = self.says(record, Content::from_text(error.text()));
         let details = Value::Object(error.details().clone());
-        message.metadata.insert("a2a-lambda/errorCode".to_owned(), json!(code.as_str()));
-        message.metadata.insert("a2a-lambda/errorDetails".to_owned(), details);
+        message
+            .metadata
+            .insert("a2a-lambda/errorCode".to_owned(), json!(code.as_str()));
+        message
+            .metadata
+            .insert("a2a-lambda/errorDetails".to_owned(), details);
         Change::Fail { message }
     }
 

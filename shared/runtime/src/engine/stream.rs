@@ -52,7 +52,9 @@ impl Engine {
             }
             // The turn goes on elsewhere, or another writer decided: show what
             // is stored.
-            Ended::HandedOver(_) | Ended::Lost(Some(_)) => self.reader.tail(caller, &id, sink).await,
+            Ended::HandedOver(_) | Ended::Lost(Some(_)) => {
+                self.reader.tail(caller, &id, sink).await
+            }
             Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
         }
     }

@@ -5,7 +5,7 @@ use super::sink::{Sink, Until, seq_of};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
 use crate::task::{
-    Event, EventId, Frame, Refusal, Status, SubscribeCommand, Task, TaskId, TaskRecord, TaskState, Timestamp,
+    Event, EventId, Frame, Refusal, Status, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
     Timestamp,
 };
 use std::time::Duration;

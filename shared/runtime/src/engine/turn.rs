@@ -58,7 +58,11 @@ impl<'e> Turn<'e> {
     pub(super) fn new(engine: &'e Engine, work: &Work) -> (Self, mpsc::Receiver<Ask>) {
         let (asks, inbox) = mpsc::channel(1);
         let mut saved = work.record.saved.clone();
-        if work.opening.iter().any(|change| matches!(change, Change::Resume { .. })) {
+        if work
+            .opening
+            .iter()
+            .any(|change| matches!(change, Change::Resume { .. }))
+        {
             // Steps are kept for their own turn; the opening, which is not
             // stored yet, takes those of the last one away.
             saved.steps.clear();
