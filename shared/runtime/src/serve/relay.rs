@@ -53,8 +53,7 @@ async fn forward(queue: &dyn WorkQueue, event: &Event) -> DynamoDbEventResponse 
     }
     let mut response = DynamoDbEventResponse::default();
     for record in again {
-        let mut failure =
-            aws_lambda_events::event::streams::DynamoDbBatchItemFailure::default();
+        let mut failure = aws_lambda_events::event::streams::DynamoDbBatchItemFailure::default();
         failure.item_identifier = Some(place(record));
         response.batch_item_failures.push(failure);
     }

@@ -37,12 +37,8 @@ pub async fn worker(agent: Built) -> Result<(), ServeError> {
 /// Who runs a turn: the engine.
 #[async_trait]
 trait Turns: Send + Sync {
-    async fn run(
-        &self,
-        item: &WorkItem,
-        receipt: &dyn Receipt,
-        deadline: Option<Timestamp>,
-    ) -> Ack;
+    async fn run(&self, item: &WorkItem, receipt: &dyn Receipt, deadline: Option<Timestamp>)
+    -> Ack;
 }
 
 #[async_trait]
