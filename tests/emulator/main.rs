@@ -1,4 +1,4 @@
-//! What needs a DynamoDB and an S3, on an emulator of them.
+//! What needs a DynamoDB, an S3 or an SQS, on an emulator of them.
 //!
 //! `harness::emulator` says which. `ministack.sh` in this folder runs the suite
 //! against an emulator of other authors, in a process of its own.
@@ -8,3 +8,4 @@ mod contract;
 mod docker;
 mod embedded;
 mod faults;
+mod queue;
