@@ -7,5 +7,7 @@ mod contract;
 #[cfg(feature = "docker-tests")]
 mod docker;
 mod embedded;
+#[cfg(test)]
 mod faults;
+#[cfg(test)]
 mod queue;
