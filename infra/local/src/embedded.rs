@@ -93,8 +93,9 @@ impl Embedded {
             endpoints: Endpoints {
                 dynamodb: Some(format!("http://{}", addresses.0)),
                 s3: Some(format!("http://{}", addresses.1)),
-                // The queue runs inside the process.
-                sqs: None,
+                // Never called: the queue runs inside the process. An address
+                // keeps the client from asking the network for its region.
+                sqs: Some(format!("http://{}", addresses.0)),
             },
             stop: Some(stop),
             dynamodb: tokio::spawn(serve_dynamodb(listeners.0, database, stopped)),
