@@ -56,6 +56,7 @@ pub fn agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
         .skill(Declines)
         .skill(Login)
         .skill(Slow(gate))
+        .skill(Refers)
         .build()
 }
 
@@ -80,6 +81,25 @@ metadata! {
     Declines => "declines";
     Login => "login";
     Slow => "slow";
+    Refers => "refers";
+}
+
+/// Says which tasks it was shown, and which it was not.
+struct Refers;
+
+impl SkillHandler for Refers {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(&self, cx: &mut TaskContext<'_>, _: Content) -> Done {
+        let shown: Vec<&str> = cx
+            .references()
+            .iter()
+            .map(|task| task.id.as_str())
+            .collect();
+        let others = cx.unresolved_references().join(" ");
+        OnRequestResult::done(format!("shown: {}; not: {others}", shown.join(" ")))
+    }
 }
 
 type Done = AgentResult<OnRequestResult<String>>;

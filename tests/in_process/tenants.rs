@@ -242,3 +242,26 @@ async fn a_deployed_agent_serves_nobody_whom_the_gateway_does_not_name() {
         assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reference_shows_a_skill_each_of_the_callers_tasks_once_and_no_other() {
+    let dialect = Dialect::Rest10;
+    let world = World::new().unwrap();
+    let mut ids = Vec::new();
+    for owner in [OWNER, OTHERS[0], OTHERS[1]] {
+        let open = dialect.send(&Say::to("echo", "hi")).from(owner);
+        let task = dialect.task(&world.call(&open).await);
+        ids.push(task["id"].as_str().unwrap().to_owned());
+    }
+    let [mine, theirs, neighbours] = ids.as_slice() else {
+        panic!("{ids:?}");
+    };
+    let mut params = dialect.say(&Say::to("refers", "look"));
+    let named = [mine, theirs, mine, "no id at all", neighbours, theirs, mine];
+    params["message"]["referenceTaskIds"] = json!(named);
+    let ask = dialect.request(Op::Send, "", &params).from(OWNER);
+    let task = dialect.task(&world.call(&ask).await);
+    let said = &task["artifacts"][0]["parts"][0]["text"];
+    let expected = format!("shown: {mine}; not: {theirs} no id at all {neighbours}");
+    assert_eq!(said, &json!(expected));
+}

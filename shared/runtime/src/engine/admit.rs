@@ -13,9 +13,10 @@ use crate::task::{
     SendMode, SkillId, Task, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// At most this many referenced tasks are loaded.
+/// At most this many referenced tasks are loaded, each once.
 const REFERENCES: usize = 16;
 
 /// What a message leads to.
@@ -297,7 +298,9 @@ impl Engine {
             .clone_from(&command.accepted_output_modes);
         facts.message_id.clone_from(&command.message.id);
         facts.model.clone_from(&self.model);
-        for named in command.message.reference_task_ids.iter().take(REFERENCES) {
+        let mut seen = BTreeSet::new();
+        let named = command.message.reference_task_ids.iter();
+        for named in named.filter(|id| seen.insert(*id)).take(REFERENCES) {
             match self.reference(caller, named).await? {
                 Some(task) => facts.references.push(task),
                 None => facts.unresolved_references.push(named.clone()),
@@ -315,7 +318,8 @@ impl Engine {
         let Some(record) = self.tasks.load(&caller.owner, &id, now).await? else {
             return Ok(None);
         };
-        Ok(Some(self.reader.answer(&record, usize::MAX).await?))
+        // A skill is shown what was delivered, not what was said.
+        Ok(Some(self.reader.answer(&record, 0).await?))
     }
 }
 
