@@ -1,4 +1,4 @@
-//! What needs a DynamoDB and an S3, on an emulator of them.
+//! What needs a DynamoDB, an S3 or an SQS, on an emulator of them.
 //!
 //! `harness::emulator` says which. `ministack.sh` in this folder runs the suite
 //! against an emulator of other authors, in a process of its own.
@@ -11,3 +11,5 @@ mod docker;
 mod embedded;
 #[cfg(test)]
 mod faults;
+#[cfg(test)]
+mod queue;

@@ -102,6 +102,7 @@ impl Emulator {
     pub fn stores(&self) -> Stores<'_> {
         Stores {
             tasks: &self.records,
+            sweep: &self.records,
             threads: &self.records,
             blobs: &self.blobs,
         }

@@ -120,15 +120,20 @@ class TheTemplate(unittest.TestCase):
         constant = re.compile(r'const (\w+): &str = "(\w+)";')
         of_key, of_item = dict(constant.findall(key)), dict(constant.findall(item))
         numbers = re.findall(r"\(key::(\w+), ScalarAttributeType::N\)", table)
-        carried = [of_item[name] for name in re.findall(r"\.non_key_attributes\((\w+)\)", table)]
+        projections = dict(re.findall(r"let (\w+) = Projection::builder\(\)(.*?)\.build\(\)", table, re.DOTALL))
+        used = dict(re.findall(r"\(key::(\w+), key::\w+, key::\w+, (\w+)\)", table))
+
+        def carried(index):
+            names = re.findall(r"\.non_key_attributes\((\w+)\)", projections[used[index]])
+            return [of_item[name] for name in names]
 
         def keys(hash_key, range_key):
             return [(of_key[name], "N" if name in numbers else "S") for name in (hash_key, range_key)]
 
         expected = {
             "": (keys("PK", "SK"), []),
-            of_key["LISTS"]: (keys("LISTS_PK", "LISTS_SK"), carried),
-            of_key["SWEEP"]: (keys("SWEEP_PK", "SWEEP_SK"), []),
+            of_key["LISTS"]: (keys("LISTS_PK", "LISTS_SK"), carried("LISTS")),
+            of_key["SWEEP"]: (keys("SWEEP_PK", "SWEEP_SK"), carried("SWEEP")),
         }
         self.assertEqual(checks.table_shape(STACK.transformed["Resources"]["Table"]["Properties"]), expected)
 

@@ -9,7 +9,9 @@
 mod blobs;
 mod commits;
 mod expiry;
+mod leases;
 mod lists;
+mod open;
 mod owners;
 mod sizes;
 mod threads;
@@ -18,7 +20,9 @@ mod world;
 pub use blobs::*;
 pub use commits::*;
 pub use expiry::*;
+pub use leases::*;
 pub use lists::*;
+pub use open::*;
 pub use owners::*;
 pub use sizes::*;
 pub use threads::*;
@@ -43,6 +47,14 @@ macro_rules! store_contract_cases {
             a_create_takes_the_place_of_an_expired_task_only
             an_open_task_does_not_expire
             a_write_that_was_stored_is_done_even_after_its_expiry
+            a_heartbeat_extends_the_lease_and_nothing_else
+            a_heartbeat_needs_a_running_turn_under_its_epoch
+            a_heartbeat_does_not_make_a_commit_lose
+            nobody_extends_the_lease_of_anothers_task
+            a_sweep_finds_what_is_open_and_nothing_at_rest
+            an_open_task_names_its_owner_and_its_id
+            pages_of_open_tasks_join_oldest_first
+            a_place_that_is_none_of_ours_is_refused
             a_list_is_ordered_by_status_time_and_id
             a_list_shows_what_its_filters_ask_for
             pages_join_to_the_whole_list

@@ -1,5 +1,6 @@
 //! What a case works with: stores, owners, ids, times, records.
 
+use crate::store::queue::SweepTasks;
 use crate::store::{
     Blobs, Committed, Expect, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadState,
     ThreadWrite, WriteTasks, WriteThreads,
@@ -20,6 +21,8 @@ use std::time::Duration;
 pub struct Stores<'a> {
     /// Tasks.
     pub tasks: &'a dyn WriteTasks,
+    /// The same tasks, as a sweep finds them.
+    pub sweep: &'a dyn SweepTasks,
     /// Threads.
     pub threads: &'a dyn WriteThreads,
     /// Bytes.

@@ -8,7 +8,7 @@ macro_rules! run {
         #[tokio::test]
         async fn $case() {
             let store = MemoryStore::new();
-            let stores = Stores { tasks: &store, threads: &store, blobs: &store };
+            let stores = Stores { tasks: &store, sweep: &store, threads: &store, blobs: &store };
             let world = World::new(1, stringify!($case)).unwrap();
             contract::$case(&stores, &world).await.unwrap();
         }
@@ -21,6 +21,7 @@ async fn the_whole_suite_passes_in_one_store_twice() {
     let store = MemoryStore::new();
     let stores = Stores {
         tasks: &store,
+        sweep: &store,
         threads: &store,
         blobs: &store,
     };

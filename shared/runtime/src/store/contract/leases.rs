@@ -1,0 +1,152 @@
+//! Leases: what a heartbeat may change, and when.
+
+use super::{Broken, Stores, World};
+use crate::store::Committed;
+use crate::task::{Change, Message, Part, SavedSlot, TaskId, TaskRecord};
+use std::time::Duration;
+
+/// A stored task whose turn runs.
+async fn running(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    commit(stores, world, &task, world.start()).await
+}
+
+/// The stored record after one more change.
+async fn commit(
+    stores: &Stores<'_>,
+    world: &World,
+    before: &TaskRecord,
+    change: Change,
+) -> Result<TaskRecord, Broken> {
+    let next = world.next(before, [change])?;
+    let answer = stores.tasks.commit(&world.update(&next, before)).await?;
+    assert_eq!(answer, Committed::Done);
+    Ok(next)
+}
+
+/// The lease is what the heartbeat says, longer or shorter; all else stays.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_heartbeat_extends_the_lease_and_nothing_else(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut task = running(stores, world).await?;
+    for millis in [90_000, 80_000, 3_600_000] {
+        let until = world.at(millis);
+        let beat = stores
+            .tasks
+            .heartbeat(task.owner(), task.id(), task.epoch, until);
+        assert!(beat.await?);
+        task.lease_until = Some(until);
+        assert_eq!(world.loaded(stores, &task).await?.as_ref(), Some(&task));
+        let listed = stores
+            .tasks
+            .list(task.owner(), &world.everything())
+            .await?
+            .records;
+        assert_eq!(listed, [task.clone()]);
+    }
+    Ok(())
+}
+
+/// Another epoch has no lease to extend, and neither has a task that waits,
+/// that was handed over, or that is at rest.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_heartbeat_needs_a_running_turn_under_its_epoch(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let until = world.at(3_600_000);
+    let question = Change::AskInput {
+        message: Message::from_agent("q", vec![Part::text("which?")]),
+        slot: SavedSlot {
+            version: 1,
+            value: serde_json::Value::Null,
+        },
+    };
+    let unknown = TaskId::made_of(world.number());
+    let beat = stores.tasks.heartbeat(&world.owner, &unknown, 0, until);
+    assert!(!beat.await?, "an unknown task");
+
+    let waiting = world.task()?;
+    world.stored(stores, &waiting).await?;
+    let claim = Change::Claim {
+        lease_until: world.at(60_000),
+    };
+    let claimed = commit(stores, world, &running(stores, world).await?, claim).await?;
+    let mut refused = vec![
+        (waiting.clone(), waiting.epoch),
+        (claimed.clone(), claimed.epoch - 1),
+        (claimed.clone(), claimed.epoch + 1),
+    ];
+    for change in [
+        Change::HandOver { progress: true },
+        question,
+        Change::Complete { message: None },
+    ] {
+        let task = commit(stores, world, &running(stores, world).await?, change).await?;
+        let epoch = task.epoch;
+        refused.push((task, epoch));
+    }
+    for (task, epoch) in refused {
+        let beat = stores
+            .tasks
+            .heartbeat(task.owner(), task.id(), epoch, until);
+        assert!(!beat.await?, "{:?} under {epoch}", task.state());
+        assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    }
+    Ok(())
+}
+
+/// A commit that was on its way when the heartbeat came is stored, and its
+/// lease is the record's own.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_heartbeat_does_not_make_a_commit_lose(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = running(stores, world).await?;
+    let until = world.at(3_600_000);
+    let beat = stores
+        .tasks
+        .heartbeat(task.owner(), task.id(), task.epoch, until);
+    assert!(beat.await?);
+    let save = Change::Save {
+        key: "k".to_owned(),
+        value: serde_json::json!(1),
+    };
+    let saved = commit(stores, world, &task, save).await?;
+    assert_eq!(world.loaded(stores, &task).await?.as_ref(), Some(&saved));
+
+    let hand_over = Change::HandOver { progress: false };
+    let handed = commit(stores, world, &saved, hand_over).await?;
+    assert_eq!(handed.lease_until, None);
+    assert_eq!(world.loaded(stores, &task).await?, Some(handed));
+    Ok(())
+}
+
+/// A lease belongs to the owner of its task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn nobody_extends_the_lease_of_anothers_task(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = running(stores, world).await?;
+    let until = task.lease_until.map(|at| at.plus(Duration::from_secs(60)));
+    let until = until.unwrap_or(world.now);
+    for other in [&world.colleague, &world.stranger] {
+        let beat = stores.tasks.heartbeat(other, task.id(), task.epoch, until);
+        assert!(!beat.await?);
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    Ok(())
+}
