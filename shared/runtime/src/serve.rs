@@ -144,7 +144,7 @@ fn endpoint(name: &str) -> Option<String> {
 async fn buffered(edge: Edge) -> Result<(), ServeError> {
     let edge = &edge;
     let handler = service_fn(move |request: lambda_http::Request| async move {
-        let response = answer(edge, request).await;
+        let response = Box::pin(answer(edge, request)).await;
         let (parts, body) = response.into_parts();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
@@ -163,7 +163,7 @@ async fn buffered(edge: Edge) -> Result<(), ServeError> {
 async fn streaming(edge: Edge) -> Result<(), ServeError> {
     let handler = service_fn(move |request: lambda_http::Request| {
         let edge = edge.clone();
-        async move { Ok::<_, Infallible>(answer(&edge, request).await) }
+        async move { Ok::<_, Infallible>(Box::pin(answer(&edge, request)).await) }
     });
     Ok(lambda_http::run_with_streaming_response(handler).await?)
 }
