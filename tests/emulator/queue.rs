@@ -127,7 +127,7 @@ async fn emulated(name: &str) -> Option<(Client, SqsQueue, String)> {
         let _ = writeln!(std::io::stderr(), "SKIPPED: {name}: no emulator has an SQS");
         return None;
     };
-    let client = sqs_client(Some(url)).await;
+    let client = sqs_client(Some(&url)).await;
     let made = client
         .create_queue()
         .queue_name(format!("{name}-{:x}", run()))
