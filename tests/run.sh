@@ -52,9 +52,10 @@ step_clippy() { cargo clippy --locked --workspace --all-targets -- -D warnings; 
 step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps; }
 
 step_features() {
-  cargo check --locked -p a2a-lambda --no-default-features
-  cargo check --locked -p a2a-lambda --no-default-features --features lambda
-  cargo check --locked -p a2a-lambda --no-default-features --features aws
+  local features
+  for features in "" lambda aws; do
+    cargo clippy --locked -p a2a-lambda --no-default-features --features "$features" -- -D warnings
+  done
 }
 
 step_tests() {

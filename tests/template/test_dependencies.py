@@ -17,9 +17,12 @@ BANNED = re.compile(
 SDK = re.compile(r"^(aws-sdk-|aws-config )")
 
 
-def tree(package):
-    """The crates a function links, as `name version`."""
-    command = ["cargo", "tree", "--locked", "-e", "normal", "-p", package, "--prefix", "none"]
+PLATFORM = re.compile(r"^(aws-|lambda_)")
+
+
+def tree(package, *flags):
+    """The crates a package links, as `name version`."""
+    command = ["cargo", "tree", "--locked", "-e", "normal", "-p", package, *flags, "--prefix", "none"]
     command += ["--target", "aarch64-unknown-linux-gnu", "--format", "{p}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return sorted({" ".join(line.split()[:2]) for line in done.stdout.splitlines() if line})
@@ -33,6 +36,11 @@ class Functions(unittest.TestCase):
 
     def test_the_card_links_no_sdk(self):
         self.assertEqual([crate for crate in tree("agent-card") if SDK.match(crate)], [])
+
+    def test_the_library_without_its_features_links_nothing_of_the_platform(self):
+        pure = tree("a2a-lambda", "--no-default-features")
+        self.assertEqual([crate for crate in pure if PLATFORM.match(crate)], [])
+        self.assertTrue([crate for crate in tree("a2a-lambda") if PLATFORM.match(crate)])
 
     def test_a_banned_crate_would_be_found(self):
         for crate in ("aws-lc-rs v1.13.0", "rustls v0.21.12", "hyper v0.14.32", "openssl-sys v0.9.1"):

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a body above the limit may still send before the connection is cut:
+/// What a body may send beyond the limit before the connection is cut:
 /// enough for a client to read its refusal.
 const DRAIN: usize = 16 * 1024 * 1024;
 /// How long a client may take for its headers.
@@ -74,15 +74,16 @@ impl Functions {
 /// is read and dropped, in bounds, so that the refusal can be read.
 async fn read(mut body: Incoming, max: usize) -> Bytes {
     let mut kept = BytesMut::new();
-    let mut seen = 0;
+    let mut seen = 0_usize;
+    let enough = max.saturating_add(1);
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        seen += data.len();
-        let room = (max + 1).saturating_sub(kept.len());
+        seen = seen.saturating_add(data.len());
+        let room = enough.saturating_sub(kept.len());
         kept.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
-        if seen > DRAIN {
+        if seen.saturating_sub(max) > DRAIN {
             break;
         }
     }

@@ -50,6 +50,16 @@ impl WriteTasks for Counting {
         self.writes.fetch_add(1, Ordering::Relaxed);
         self.tasks.commit(write).await
     }
+
+    async fn heartbeat(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        epoch: u64,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.tasks.heartbeat(owner, id, epoch, lease_until).await
+    }
 }
 
 /// Settings of one's own machine; everything else has a default.

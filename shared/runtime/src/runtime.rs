@@ -2,7 +2,7 @@
 //! concrete services.
 
 use crate::auth::AuthMode;
-use crate::engine::{Clock, Engine, Ids, RandomIds, Reader, Services, SystemClock};
+use crate::engine::{Clock, Engine, Ids, RandomIds, Services, SystemClock};
 use crate::http::{Backend, Cards, Door, Edge};
 use crate::protocol::{Capabilities, CardError, CardInfo, SecurityScheme, SkillInfo};
 use crate::settings::Settings;
@@ -170,24 +170,6 @@ impl RuntimeBuilder {
 pub fn card_edge(agent: &AgentDefinition, settings: &Settings) -> Result<Edge, RuntimeError> {
     let cards = Arc::new(cards(agent, settings)?);
     Ok(edge(Door::AgentCard, Backend::Cards, &cards, settings))
-}
-
-/// The edge of the reading function, which needs no skill to run.
-///
-/// # Errors
-/// [`RuntimeError::Card`] when the agent gives no valid card.
-pub fn reading_edge(
-    agent: &AgentDefinition,
-    reader: Reader,
-    settings: &Settings,
-) -> Result<Edge, RuntimeError> {
-    let cards = Arc::new(cards(agent, settings)?);
-    Ok(edge(
-        Door::TasksGet,
-        Backend::Reader(reader),
-        &cards,
-        settings,
-    ))
 }
 
 fn edge(door: Door, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -> Edge {

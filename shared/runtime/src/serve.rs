@@ -160,6 +160,7 @@ async fn buffered(edge: Edge) -> Result<(), ServeError> {
 }
 
 /// For integrations that hand on bytes as they come; whole answers too.
+#[cfg(feature = "aws")]
 async fn streaming(edge: Edge) -> Result<(), ServeError> {
     let handler = service_fn(move |request: lambda_http::Request| {
         let edge = edge.clone();

@@ -73,12 +73,13 @@ fn wrong_ids(table: &mut Table) {
         "true",
         "18446744073709551616",
         "1e3",
+        &format!("\"{}\"", "i".repeat(1025)),
     ] {
         let text = envelope(table).to_string();
         let body = text.replacen(&format!("\"id\":{RPC_ID}"), &format!("\"id\":{id}"), 1);
         assert_ne!(text, body);
         let fault = refused(table).id(Value::Null);
-        table.add(format!("id {id}"), table.raw_body(body), fault);
+        table.add(format!("id {id:.25}"), table.raw_body(body), fault);
     }
 }
 

@@ -77,9 +77,6 @@ async function refused(client, wanted, call) {
   assert.fail(`answered instead of refused as ${wanted}: ${JSON.stringify(answer)}`);
 }
 
-// Steps that wait for a capability which is not there yet, and for which one.
-const LATER = { a_subscriber_sees_the_cancel_of_a_running_task: 'background turns' };
-
 const steps = {
   async the_card_is_read({ client, base }) {
     assert.deepEqual(await client.open(base), [], 'faults in the card');
@@ -209,10 +206,6 @@ export async function main(make, bindings) {
   const client = await make(values.binding, values.sdk, exchanges.fetch);
   const walk = { client, base: values.base.replace(/\/+$/, '') };
   for (const [name, step] of Object.entries(steps)) {
-    if (name in LATER) {
-      console.log(`  skipped ${name}: waits for ${LATER[name]}`);
-      continue;
-    }
     try {
       await step(walk);
     } catch (error) {

@@ -23,7 +23,6 @@ UNTYPED = "refused, reason not read by the SDK"
 
 #: Steps that wait for a capability which is not there yet, and for which one.
 LATER = {
-    "a_subscriber_sees_the_cancel_of_a_running_task": "background turns",
     "a_push_configuration_is_kept": "push notifications",
 }
 

@@ -31,6 +31,7 @@ pub(super) struct Journal<'e> {
     pub(super) makes_task: bool,
     /// The record that another writer left, when the turn lost its task.
     pub(super) lost: Option<TaskRecord>,
+    deadline: Option<Timestamp>,
     pending: Vec<Change>,
     bytes: usize,
     emitted: bool,
@@ -49,6 +50,7 @@ impl<'e> Journal<'e> {
         record: TaskRecord,
         opening: Vec<Change>,
         makes_task: bool,
+        deadline: Option<Timestamp>,
     ) -> Self {
         let artifact_names = record
             .artifacts
@@ -60,6 +62,7 @@ impl<'e> Journal<'e> {
             record,
             makes_task,
             lost: None,
+            deadline,
             pending: opening,
             bytes: 0,
             emitted: false,
@@ -157,6 +160,11 @@ impl<'e> Journal<'e> {
     /// The next group.
     pub(super) fn take(&mut self) -> (TaskRecord, Vec<Change>) {
         self.progress |= self.pending.iter().any(is_progress);
+        // A commit is a sign of life too, and must not put back a lease which a
+        // heartbeat has extended since.
+        if self.record.lease_until.is_some() {
+            self.record.lease_until = Some(self.engine.lease_until(self.deadline));
+        }
         self.bytes = 0;
         self.in_flight = std::mem::take(&mut self.waiters);
         (self.record.clone(), std::mem::take(&mut self.pending))

@@ -88,7 +88,7 @@ impl Engine {
             Job::Skill(skill, _) => skill.makes_task(),
             Job::Ask { .. } | Job::Fail(_) => true,
         };
-        let mut journal = Journal::new(self, work.record, work.opening, makes_task);
+        let mut journal = Journal::new(self, work.record, work.opening, makes_task, work.deadline);
         if work.force && !journal.open(sink).await? {
             return Err(Refusal::TaskBusy.into());
         }
@@ -147,7 +147,7 @@ impl Engine {
         work: Work,
         sink: &mut Sink,
     ) -> Result<TaskRecord, EngineError> {
-        let mut journal = Journal::new(self, work.record, work.opening, true);
+        let mut journal = Journal::new(self, work.record, work.opening, true, work.deadline);
         if journal.open(sink).await? {
             Ok(journal.record)
         } else {

@@ -46,6 +46,9 @@ use serde_json::{Map, Value, json};
 const A2A: &str = "a2a-protocol.org";
 /// The domain of our own errors.
 const OURS: &str = "a2a-lambda";
+/// Characters of one text of an error. What is wrong is said first; a client's
+/// own value, which may follow, is not sent back at length.
+const MAX_TEXT: usize = 1000;
 
 /// How a refusal is shown in one generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,7 +177,7 @@ const fn code_in_v01(refusal: &Refusal, code: i32) -> i32 {
 pub(super) fn body(refusal: &Refusal, dialect: Dialect) -> Value {
     let row = ErrorRow::of(refusal, dialect.generation);
     let details = details(refusal, &row);
-    let message = refusal.to_string();
+    let message = short(&refusal.to_string());
     match (dialect.binding, dialect.generation) {
         (Binding::Rest, Generation::V10) => json!({"error": {
             "code": row.status,
@@ -185,6 +188,14 @@ pub(super) fn body(refusal: &Refusal, dialect: Dialect) -> Value {
         (Binding::JsonRpc, _) | (Binding::Rest, Generation::V03 | Generation::V01) => {
             json!({"code": row.code, "message": message, "data": details})
         }
+    }
+}
+
+/// The text, cut after [`MAX_TEXT`] characters.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 
@@ -206,7 +217,7 @@ fn details(refusal: &Refusal, row: &ErrorRow) -> Value {
     if let Refusal::InvalidParams { violations } = refusal {
         let violations: Vec<Value> = violations
             .iter()
-            .map(|v| json!({"field": v.field, "description": v.description}))
+            .map(|v| json!({"field": short(&v.field), "description": short(&v.description)}))
             .collect();
         details.push(json!({
             "@type": "type.googleapis.com/google.rpc.BadRequest",

@@ -7,6 +7,8 @@ use serde_json::{Map, Number, Value, json};
 
 /// Entries a batch may have.
 pub(super) const MAX_BATCH: usize = 16;
+/// Bytes of an id: every event of a stream repeats it.
+const MAX_ID: usize = 1024;
 
 /// The id of a JSON-RPC request, which its answer repeats exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,7 +19,7 @@ pub enum RpcId {
     Null,
     /// An integer, signed or unsigned 64 bits.
     Number(Number),
-    /// A string.
+    /// A string of up to 1024 bytes.
     Text(String),
 }
 
@@ -25,7 +27,7 @@ impl RpcId {
     fn read(value: Option<&Value>) -> Option<Self> {
         match value {
             None | Some(Value::Null) => Some(Self::Null),
-            Some(Value::String(text)) => Some(Self::Text(text.clone())),
+            Some(Value::String(text)) if text.len() <= MAX_ID => Some(Self::Text(text.clone())),
             Some(Value::Number(number)) if number.is_i64() || number.is_u64() => {
                 Some(Self::Number(number.clone()))
             }
@@ -66,8 +68,8 @@ pub(super) fn envelope(
         return Err(refused(RpcId::Null, "a request must be a JSON object"));
     };
     let Some(mut id) = RpcId::read(members.get("id")) else {
-        let why = "`id` must be a string, an integer or null";
-        return Err(refused(RpcId::Null, why));
+        let why = format!("`id` must be a string of up to {MAX_ID} bytes, an integer or null");
+        return Err(refused(RpcId::Null, &why));
     };
     let (inside, outside): (Vec<&Vec<Step>>, Vec<&Vec<Step>>) =
         duplicates.iter().partition(|path| in_params(path));

@@ -144,8 +144,11 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
 }
 
 /// What serde says, without the name of a Rust type: `expected struct Flight`
-/// tells a client nothing.
+/// tells a client nothing, and `expected i64` little.
 fn public(message: &str) -> String {
+    const INTEGERS: [&str; 12] = [
+        "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize",
+    ];
     const KINDS: [&str; 7] = [
         "struct ",
         "enum ",
@@ -159,6 +162,10 @@ fn public(message: &str) -> String {
         Some((before, expected)) if KINDS.iter().any(|kind| expected.starts_with(kind)) => {
             format!("{before}expected the form of the published schema")
         }
+        Some((before, expected)) if INTEGERS.contains(&expected) => {
+            format!("{before}expected a whole number in the range of the published schema")
+        }
+        Some((before, "f32" | "f64")) => format!("{before}expected a number"),
         _ => match message.split_once(" of untagged enum ") {
             Some((before, _)) => before.to_owned(),
             None => message.to_owned(),

@@ -94,6 +94,16 @@ fn all_of(text: &str, max: usize, extra: &[u8]) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || extra.contains(&b))
 }
 
+/// An id that clients send: 1-128 of `A-Za-z0-9._:-`.
+fn on_the_wire(kind: &'static str, text: String) -> Result<String, InvalidId> {
+    if all_of(&text, 128, b"._:-") {
+        Ok(text)
+    } else {
+        let rule = "1-128 of `A-Za-z0-9._:-`";
+        Err(InvalidId { kind, rule })
+    }
+}
+
 impl TenantId {
     /// Parses a tenant name.
     ///
@@ -151,15 +161,7 @@ impl TaskId {
     /// # Errors
     /// When it is not 1-128 of `A-Za-z0-9._:-`.
     pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
-        let text = text.into();
-        if all_of(&text, 128, b"._:-") {
-            Ok(Self(text))
-        } else {
-            Err(InvalidId {
-                kind: "task id",
-                rule: "1-128 of `A-Za-z0-9._:-`",
-            })
-        }
+        on_the_wire("task id", text.into()).map(Self)
     }
 
     /// The server-made id of the random number `id`.
@@ -181,15 +183,7 @@ impl ContextId {
     /// # Errors
     /// When it is not 1-128 of `A-Za-z0-9._:-`.
     pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
-        let text = text.into();
-        if all_of(&text, 128, b"._:-") {
-            Ok(Self(text))
-        } else {
-            Err(InvalidId {
-                kind: "context id",
-                rule: "1-128 of `A-Za-z0-9._:-`",
-            })
-        }
+        on_the_wire("context id", text.into()).map(Self)
     }
 
     /// The context which the server makes for the number of its first task:

@@ -284,3 +284,18 @@ fn a_client_is_told_when_to_come_back_and_how_to_authenticate() {
     );
     assert_eq!(header(&Refusal::Internal), None);
 }
+
+#[test]
+fn a_long_value_of_a_client_is_not_sent_back() {
+    let long = "ö".repeat(100_000);
+    for refusal in [
+        Refusal::invalid(long.as_str(), format!("not `{long}`")),
+        Refusal::ContentTypeNotSupported { detail: long },
+    ] {
+        for dialect in [Dialect::json_rpc(V10), Dialect::rest(V10)] {
+            let text = body(&refusal, dialect).to_string();
+            assert!(text.contains("ööö"), "{text}");
+            assert!(text.len() < 6000, "{} bytes", text.len());
+        }
+    }
+}

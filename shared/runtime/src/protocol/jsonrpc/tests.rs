@@ -38,6 +38,19 @@ fn an_id_is_repeated_exactly() {
 }
 
 #[test]
+fn an_id_has_a_limit_since_every_event_repeats_it() {
+    let id = |length: usize| format!("\"{}\"", "i".repeat(length));
+    assert!(matches!(id_of(&id(MAX_ID)), RpcId::Text(_)));
+    let request = format!(
+        r#"{{"jsonrpc":"2.0","method":"m","id":{}}}"#,
+        id(MAX_ID + 1)
+    );
+    let (answered, why) = why(&request);
+    assert_eq!(answered, RpcId::Null);
+    assert!(why.contains("1024 bytes"), "{why}");
+}
+
+#[test]
 fn a_request_without_an_id_is_no_notification() {
     let request = read(r#"{"jsonrpc":"2.0","method":"m"}"#).unwrap();
     assert_eq!(request.id, RpcId::Null);

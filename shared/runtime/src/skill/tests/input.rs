@@ -164,3 +164,19 @@ fn content_gives_the_first_of_each_kind() {
     let data = Content::from_data(&vec![1, 2]).unwrap();
     assert_eq!(data.first_data(), Some(&json!([1, 2])));
 }
+
+#[test]
+fn an_error_names_no_rust_type() {
+    let text = |error: AgentError| error.text().to_owned();
+    let number = text(refused::<Vec<u8>>(
+        &Content::from_text("x").with(Part::data(json!([-1]))),
+    ));
+    assert!(
+        number.ends_with("expected a whole number in the range of the published schema"),
+        "{number}"
+    );
+    let fraction = text(refused::<f64>(
+        &Content::from_text("x").with(Part::data(json!("x"))),
+    ));
+    assert!(fraction.ends_with("expected a number"), "{fraction}");
+}

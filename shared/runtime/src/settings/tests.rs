@@ -1,0 +1,152 @@
+use super::*;
+use std::collections::BTreeMap;
+
+impl Source for BTreeMap<&str, &str> {
+    fn get(&self, name: &str) -> Option<String> {
+        self.get(name).map(|v| (*v).to_owned())
+    }
+}
+
+#[test]
+fn nothing_set_is_refused_without_a_secret_and_fine_in_development() {
+    let none = BTreeMap::new();
+    assert!(matches!(
+        Settings::read(&none),
+        Err(SettingsError::Missing {
+            name: "A2A_SECRET_KEY",
+            ..
+        })
+    ));
+    let dev = BTreeMap::from([("A2A_AUTH", "dev")]);
+    assert_eq!(Settings::read(&dev).unwrap().auth, AuthMode::Dev);
+    assert!(Settings::read_public(&none).is_ok());
+}
+
+#[test]
+fn a_deployed_function_refuses_made_up_identities() {
+    let env = BTreeMap::from([
+        ("A2A_AUTH", "dev"),
+        ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"),
+    ]);
+    assert_eq!(Settings::read(&env), Err(SettingsError::DevDeployed));
+}
+
+#[test]
+fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
+    for (name, value) in [
+        ("A2A_AUTH", "none"),
+        ("A2A_CARD", "v2"),
+        ("A2A_MAX_BODY", "0"),
+        ("A2A_TASK_TTL", "10"),
+        ("A2A_LEASE", "-1s"),
+        ("A2A_WORK_QUEUE_URL", "work"),
+        ("A2A_SWEEP_INTERVAL", "5"),
+        ("A2A_BLOCKING_BUDGET", "25"),
+        ("A2A_MAX_ATTEMPTS", "0"),
+        ("A2A_PUBLIC_URL", "ftp://x"),
+        ("TCK_STREAMING_TIMEOUT", "soon"),
+    ] {
+        let mut env = BTreeMap::from([("A2A_AUTH", "dev")]);
+        env.insert(name, value);
+        let text = Settings::read(&env).unwrap_err().to_string();
+        assert!(text.contains(name) && text.contains(value), "{text}");
+    }
+}
+
+#[test]
+fn a_secret_is_never_repeated() {
+    let env = BTreeMap::from([("A2A_SECRET_KEY", "hunter2")]);
+    assert!(
+        !Settings::read(&env)
+            .unwrap_err()
+            .to_string()
+            .contains("hunter2")
+    );
+}
+
+#[test]
+fn a_function_of_the_queue_says_that_it_has_none() {
+    let none = Settings::read_public(&BTreeMap::new()).unwrap();
+    let text = none.work_queue().unwrap_err().to_string();
+    assert!(text.contains("A2A_WORK_QUEUE_URL"), "{text}");
+    let env = BTreeMap::from([("A2A_WORK_QUEUE_URL", "https://sqs.example.com/1/work")]);
+    let given = Settings::read_public(&env).unwrap();
+    assert_eq!(given.work_queue(), Ok("https://sqs.example.com/1/work"));
+}
+
+#[test]
+fn durations_carry_their_unit() {
+    assert_eq!(parse_duration("250ms"), Some(Duration::from_millis(250)));
+    assert_eq!(parse_duration("24h"), Some(Duration::from_secs(86_400)));
+    for bad in ["", "5", "s", "1w", "0s", "1.5s", "99999999999999999999d"] {
+        assert_eq!(parse_duration(bad), None, "{bad}");
+    }
+}
+
+/// Gives `given`, and takes note of what it is asked for.
+struct Asked {
+    given: BTreeMap<String, String>,
+    names: std::cell::RefCell<std::collections::BTreeSet<String>>,
+}
+
+impl Source for Asked {
+    fn get(&self, name: &str) -> Option<String> {
+        self.names.borrow_mut().insert(name.to_owned());
+        self.given.get(name).cloned()
+    }
+}
+
+fn asked(given: &[(&str, &str)]) -> (Settings, Vec<String>) {
+    let secret = ("A2A_SECRET_KEY", "0123456789abcdef0123456789abcdef");
+    let given = given.iter().chain([&secret]);
+    let source = Asked {
+        given: given
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
+        names: std::cell::RefCell::default(),
+    };
+    let settings = Settings::read(&source).unwrap();
+    let ours = |name: &String| name.starts_with("A2A_") || name.starts_with("TCK_");
+    let names = source.names.into_inner().into_iter().filter(ours).collect();
+    (settings, names)
+}
+
+/// Name and default of each row of the table of settings.
+fn documented() -> Vec<(&'static str, Option<&'static str>)> {
+    let document = include_str!("../../../../docs/operations.md");
+    let (_, section) = document.split_once("## Settings").unwrap();
+    let (table, _) = section.split_once("Read elsewhere").unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.map(|row| {
+        let (name, rest) = row.split_once("` | ").unwrap();
+        let (default, _) = rest.split_once(" |").unwrap();
+        let default = default.strip_prefix('`').and_then(|d| d.strip_suffix('`'));
+        (name, default)
+    })
+    .collect()
+}
+
+#[test]
+fn every_setting_is_documented_and_no_other() {
+    let (_, mut read) = asked(&[]);
+    let mut written: Vec<_> = documented().iter().map(|(name, _)| *name).collect();
+    written.sort_unstable();
+    read.sort();
+    assert_eq!(written, read);
+}
+
+#[test]
+fn the_documented_defaults_are_those_of_the_code() {
+    let (defaults, _) = asked(&[]);
+    for (name, default) in documented() {
+        if let Some(default) = default {
+            assert_eq!(asked(&[(name, default)]).0, defaults, "{name}");
+        }
+    }
+    let without: Vec<_> = documented()
+        .into_iter()
+        .filter(|(_, default)| default.is_none())
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(without, ["A2A_SECRET_KEY", "A2A_WORK_QUEUE_URL"]);
+}
