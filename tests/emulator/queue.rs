@@ -1,7 +1,7 @@
 //! The queue of turns: what SQS takes, refuses and hands out again.
 
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::aws::{AwsClients, Endpoints};
+use a2a_lambda::store::aws::sqs_client;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::queue::{Receipt as _, WorkItem, WorkQueue as _};
 use a2a_lambda::store::sqs::{self, SqsQueue};
@@ -42,7 +42,7 @@ async fn queue_answering(answers: Vec<(u16, String)>) -> SqsQueue {
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
     });
-    let client = AwsClients::connect(&Endpoints::at(&url)).await.sqs;
+    let client = sqs_client(Some(&url)).await;
     SqsQueue::new(client, format!("{url}/000000000000/work"))
 }
 
@@ -127,7 +127,7 @@ async fn emulated(name: &str) -> Option<(Client, SqsQueue, String)> {
         let _ = writeln!(std::io::stderr(), "SKIPPED: {name}: no emulator has an SQS");
         return None;
     };
-    let client = AwsClients::connect(&Endpoints::at(url)).await.sqs;
+    let client = sqs_client(Some(&url)).await;
     let made = client
         .create_queue()
         .queue_name(format!("{name}-{:x}", run()))

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod agent;
 #[cfg(test)]
+mod background;
+#[cfg(test)]
 mod calls;
 #[cfg(test)]
 mod documented;

@@ -93,9 +93,6 @@ impl Embedded {
             endpoints: Endpoints {
                 dynamodb: Some(format!("http://{}", addresses.0)),
                 s3: Some(format!("http://{}", addresses.1)),
-                // Never called: the queue runs inside the process. An address
-                // keeps the client from asking the network for its region.
-                sqs: Some(format!("http://{}", addresses.0)),
             },
             stop: Some(stop),
             dynamodb: tokio::spawn(serve_dynamodb(listeners.0, database, stopped)),

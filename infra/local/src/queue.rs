@@ -112,11 +112,9 @@ impl LocalQueue {
         let mut messages = self.lock();
         messages.give_up(now);
         let receipt = messages.number();
-        let visible = messages.waiting.iter_mut();
-        let Some((number, message)) = visible
-            .filter(|(_, message)| message.visible_at <= now)
-            .next()
-        else {
+        let mut waiting = messages.waiting.iter_mut();
+        let visible = waiting.find(|(_, message)| message.visible_at <= now);
+        let Some((number, message)) = visible else {
             let next = messages.waiting.values().map(|m| m.visible_at).min();
             return next.map_or(Next::Nothing, Next::At);
         };

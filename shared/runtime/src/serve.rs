@@ -32,7 +32,9 @@ use crate::http::Door;
 #[cfg(feature = "aws")]
 use crate::runtime::Runtime;
 #[cfg(feature = "aws")]
-use crate::store::aws::{AwsClients, Endpoints};
+use crate::store::aws::{AwsClients, Endpoints, sqs_client};
+#[cfg(feature = "aws")]
+use crate::store::sqs::SqsQueue;
 
 /// An agent as its builder gives it: what cannot be published stops the start.
 pub type Built = Result<AgentDefinition, BuildError>;
@@ -116,21 +118,33 @@ async fn runtime(agent: Built) -> Result<Runtime, ServeError> {
 /// Clients of AWS, or of the emulator which the environment names.
 #[cfg(feature = "aws")]
 async fn clients() -> AwsClients {
-    let everywhere = Environment.get("AWS_ENDPOINT_URL");
-    let at = |name: &str| Environment.get(name).or_else(|| everywhere.clone());
     let endpoints = Endpoints {
-        dynamodb: at("AWS_ENDPOINT_URL_DYNAMODB"),
-        s3: at("AWS_ENDPOINT_URL_S3"),
-        sqs: at("AWS_ENDPOINT_URL_SQS"),
+        dynamodb: endpoint("AWS_ENDPOINT_URL_DYNAMODB"),
+        s3: endpoint("AWS_ENDPOINT_URL_S3"),
     };
     AwsClients::connect(&endpoints).await
+}
+
+/// The queue of turns, which the settings have to name.
+#[cfg(feature = "aws")]
+async fn queue(settings: &Settings) -> Result<SqsQueue, ServeError> {
+    let url = settings.work_queue()?;
+    let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
+    Ok(SqsQueue::new(client, url))
+}
+
+/// Where a service answers, unless it is AWS.
+#[cfg(feature = "aws")]
+fn endpoint(name: &str) -> Option<String> {
+    let everywhere = || Environment.get("AWS_ENDPOINT_URL");
+    Environment.get(name).or_else(everywhere)
 }
 
 /// For integrations that hand on whole answers.
 async fn buffered(edge: Edge) -> Result<(), ServeError> {
     let edge = &edge;
     let handler = service_fn(move |request: lambda_http::Request| async move {
-        let response = answer(edge, request).await;
+        let response = Box::pin(answer(edge, request)).await;
         let (parts, body) = response.into_parts();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
@@ -150,7 +164,7 @@ async fn buffered(edge: Edge) -> Result<(), ServeError> {
 async fn streaming(edge: Edge) -> Result<(), ServeError> {
     let handler = service_fn(move |request: lambda_http::Request| {
         let edge = edge.clone();
-        async move { Ok::<_, Infallible>(answer(&edge, request).await) }
+        async move { Ok::<_, Infallible>(Box::pin(answer(&edge, request)).await) }
     });
     Ok(lambda_http::run_with_streaming_response(handler).await?)
 }

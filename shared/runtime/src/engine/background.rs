@@ -326,7 +326,7 @@ impl Engine {
     }
 
     async fn run_received(&self, work: Work, receipt: &dyn Receipt) -> Result<Ended, EngineError> {
-        self.run(work, Some(receipt), &mut Sink::none()).await
+        Box::pin(self.run(work, Some(receipt), &mut Sink::none())).await
     }
 }
 

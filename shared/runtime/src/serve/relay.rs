@@ -1,11 +1,10 @@
 //! The function between the table's stream and the queue.
 
-use super::{ServeError, clients, logging};
+use super::{ServeError, logging, queue};
 use crate::engine;
 use crate::settings::{Environment, Settings};
 use crate::store::dynamodb::task_image_of_event;
 use crate::store::queue::WorkQueue;
-use crate::store::sqs::SqsQueue;
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use lambda_runtime::{LambdaEvent, service_fn};
@@ -18,8 +17,7 @@ use std::convert::Infallible;
 pub async fn relay() -> Result<(), ServeError> {
     logging();
     let settings = Settings::read_public(&Environment)?;
-    let url = settings.work_queue()?;
-    let queue = &SqsQueue::new(clients().await.sqs, url);
+    let queue = &queue(&settings).await?;
     let handler = service_fn(move |event: LambdaEvent<Event>| async move {
         Ok::<_, Infallible>(forward(queue, &event.payload).await)
     });

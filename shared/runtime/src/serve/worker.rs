@@ -1,6 +1,6 @@
 //! The function that runs the turns which wait in the queue.
 
-use super::{Built, ServeError, clients, ends_at, logging};
+use super::{Built, ServeError, clients, ends_at, logging, queue};
 use crate::engine::Engine;
 use crate::runtime::Runtime;
 use crate::settings::{Environment, Settings};
@@ -20,12 +20,12 @@ use std::convert::Infallible;
 pub async fn worker(agent: Built) -> Result<(), ServeError> {
     logging();
     let settings = Settings::read_public(&Environment)?;
-    let url = settings.work_queue()?.to_owned();
+    let queue = queue(&settings).await?;
     let clients = clients().await;
     let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;
     let worker = &Worker {
         turns: runtime.engine().clone(),
-        queue: SqsQueue::new(clients.sqs, url),
+        queue,
     };
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
         let deadline = ends_at(event.context.deadline);

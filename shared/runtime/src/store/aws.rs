@@ -24,19 +24,16 @@ pub struct Endpoints {
     pub dynamodb: Option<String>,
     /// URL of S3.
     pub s3: Option<String>,
-    /// URL of SQS.
-    pub sqs: Option<String>,
 }
 
 impl Endpoints {
-    /// All services at one URL, as most emulators offer them.
+    /// Both services at one URL, as most emulators offer them.
     #[must_use]
     pub fn at(url: impl Into<String>) -> Self {
         let url = url.into();
         Self {
             dynamodb: Some(url.clone()),
-            s3: Some(url.clone()),
-            sqs: Some(url),
+            s3: Some(url),
         }
     }
 }
@@ -48,8 +45,6 @@ pub struct AwsClients {
     pub dynamodb: aws_sdk_dynamodb::Client,
     /// S3.
     pub s3: aws_sdk_s3::Client,
-    /// SQS.
-    pub sqs: aws_sdk_sqs::Client,
 }
 
 impl AwsClients {
@@ -58,24 +53,26 @@ impl AwsClients {
     pub async fn connect(endpoints: &Endpoints) -> Self {
         let first = sdk_config(endpoints.dynamodb.as_deref()).await;
         let dynamodb = aws_sdk_dynamodb::Client::new(&first);
-        let at = async |endpoint: &Option<String>| {
-            if *endpoint == endpoints.dynamodb {
-                first.clone()
-            } else {
-                sdk_config(endpoint.as_deref()).await
-            }
+        let second = if endpoints.s3 == endpoints.dynamodb {
+            first
+        } else {
+            sdk_config(endpoints.s3.as_deref()).await
         };
-        let sqs = aws_sdk_sqs::Client::new(&at(&endpoints.sqs).await);
-        let s3 = aws_sdk_s3::config::Builder::from(&at(&endpoints.s3).await)
+        let s3 = aws_sdk_s3::config::Builder::from(&second)
             // A bucket as a host name below an emulator's does not resolve.
             .force_path_style(endpoints.s3.is_some())
             .build();
         Self {
             dynamodb,
             s3: aws_sdk_s3::Client::from_conf(s3),
-            sqs,
         }
     }
+}
+
+/// A client of SQS, for the two functions that need one: on a machine without
+/// AWS the look for a region takes seconds.
+pub async fn sqs_client(endpoint: Option<&str>) -> aws_sdk_sqs::Client {
+    aws_sdk_sqs::Client::new(&sdk_config(endpoint).await)
 }
 
 /// What every client of ours is made of: TLS, timeouts, and where `endpoint`

@@ -1,5 +1,5 @@
 use super::*;
-use crate::store::aws::{AwsClients, Endpoints};
+use crate::store::aws::sqs_client;
 use std::sync::Mutex;
 
 /// A message as the queue hands it over, recorded from an event of Lambda.
@@ -27,13 +27,13 @@ impl Turns for Says {
 }
 
 async fn worker(ack: Ack) -> Worker<Says> {
-    let clients = AwsClients::connect(&Endpoints::at("http://127.0.0.1:9")).await;
+    let client = sqs_client(Some("http://127.0.0.1:9")).await;
     Worker {
         turns: Says {
             ack,
             asked: Mutex::default(),
         },
-        queue: SqsQueue::new(clients.sqs, "http://127.0.0.1:9/work"),
+        queue: SqsQueue::new(client, "http://127.0.0.1:9/work"),
     }
 }
 

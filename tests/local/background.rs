@@ -1,0 +1,92 @@
+//! Work that goes on behind its call, and after the end of its process.
+
+use crate::agent::{Folder, Running};
+use crate::calls::Call;
+use serde_json::{Value, json};
+
+async fn agent(folder: &Folder) -> Running {
+    Running::agent(folder, &["--agent", "conformance"]).await
+}
+
+/// Sends `text` without waiting for the task; gives its id.
+async fn begun(base: &str, text: &str) -> String {
+    let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
+    let body = json!({"message": message, "configuration": {"returnImmediately": true}});
+    let task = Call::say(base, text).body(&body).json().await["task"].clone();
+    assert_eq!(task["status"]["state"], "TASK_STATE_SUBMITTED", "{task}");
+    task["id"].as_str().unwrap().to_owned()
+}
+
+/// The task, once its state is no longer one of `passing`.
+async fn after(base: &str, id: &str, passing: &[&str]) -> Value {
+    loop {
+        let task = Call::get(&format!("{base}/tasks/{id}")).json().await;
+        if !passing
+            .iter()
+            .any(|state| task["status"]["state"] == *state)
+        {
+            return task;
+        }
+        // The call itself takes time; the test's own limit ends a task that never moves.
+        tokio::task::yield_now().await;
+    }
+}
+
+const OPEN: [&str; 2] = ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"];
+
+#[tokio::test]
+async fn a_call_that_does_not_wait_is_answered_at_once_and_its_task_ends() {
+    let folder = Folder::new();
+    let agent = agent(&folder).await;
+    let id = begun(agent.base(), "wait 2").await;
+    let task = after(agent.base(), &id, &OPEN).await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+}
+
+#[tokio::test]
+async fn a_task_goes_on_after_its_process_was_killed() {
+    let folder = Folder::new();
+    let first = agent(&folder).await;
+    let id = begun(first.base(), "wait 3").await;
+    let working = after(first.base(), &id, &["TASK_STATE_SUBMITTED"]).await;
+    assert_eq!(
+        working["status"]["state"], "TASK_STATE_WORKING",
+        "{working}"
+    );
+    first.kill().await;
+    let second = agent(&folder).await;
+    let task = after(second.base(), &id, &OPEN).await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    assert_eq!(task["contextId"], working["contextId"]);
+}
+
+#[tokio::test]
+async fn a_task_that_no_worker_had_yet_is_not_lost_with_its_process() {
+    let folder = Folder::new();
+    let first = agent(&folder).await;
+    let id = begun(first.base(), "wait 1").await;
+    first.kill().await;
+    let second = agent(&folder).await;
+    let task = after(second.base(), &id, &OPEN).await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+}
+
+#[tokio::test]
+async fn a_task_that_a_caller_waited_for_goes_on_without_the_caller() {
+    let folder = Folder::new();
+    let first = agent(&folder).await;
+    let base = first.base().to_owned();
+    let call = tokio::spawn(async move { Call::say(&base, "wait 3").send().await });
+    let id = loop {
+        let page = Call::get(&format!("{}/tasks", first.base())).json().await;
+        if let Some(id) = page["tasks"][0]["id"].as_str() {
+            break id.to_owned();
+        }
+        tokio::task::yield_now().await;
+    };
+    call.abort();
+    first.kill().await;
+    let second = agent(&folder).await;
+    let task = after(second.base(), &id, &OPEN).await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+}
