@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR=$target
 export CARGO_TERM_COLOR=never
 logs=$target/test-logs
 
-steps=(fmt clippy docs features tests doc-tests docker-tests emulator interop watch template bans)
+steps=(fmt clippy docs features tests simulation doc-tests docker-tests emulator interop watch template bans)
 
 describe() {
   case $1 in
@@ -19,6 +19,7 @@ describe() {
     docs) echo "the documentation builds without a warning" ;;
     features) echo "the library compiles without AWS, and without Lambda" ;;
     tests) echo "unit, in-process and embedded-emulator suites" ;;
+    simulation) echo "random histories of the real engine, deaths and planted faults" ;;
     doc-tests) echo "the examples in the documentation" ;;
     docker-tests) echo "compiles the LocalStack suite; runs it where Docker answers" ;;
     emulator) echo "the store suites against a second emulator" ;;
@@ -64,6 +65,15 @@ step_tests() {
   else
     cargo test --locked --workspace --lib --bins --tests --examples
   fi
+}
+
+step_simulation() {
+  cargo build --locked --profile proof -p a2a-lambda-simulation
+  local words
+  for words in "histories 100000" kills mutants; do
+    # shellcheck disable=SC2086
+    "$target/proof/a2a-lambda-simulation" $words | tee /dev/fd/3
+  done
 }
 
 step_doc_tests() { cargo test --locked --workspace --doc; }

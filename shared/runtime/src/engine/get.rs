@@ -53,6 +53,9 @@ impl Reader {
         };
         let events: Vec<LoggedEvent> = record.events_after(shown).cloned().collect();
         for mut event in events {
+            if sink.is_over() {
+                break;
+            }
             self.fill_event(&mut event.event).await?;
             sink.event(record, event);
         }

@@ -27,6 +27,7 @@ pub(super) struct Sink {
     until: Until,
     history_length: usize,
     shown: Option<u64>,
+    over: bool,
 }
 
 impl Sink {
@@ -37,6 +38,7 @@ impl Sink {
             until: Until::Rest,
             history_length: 0,
             shown: None,
+            over: false,
         }
     }
 
@@ -52,6 +54,7 @@ impl Sink {
             until,
             history_length,
             shown: None,
+            over: false,
         }
     }
 
@@ -75,6 +78,12 @@ impl Sink {
     /// The number of the last event shown; `None` before the first frame.
     pub(super) const fn shown(&self) -> Option<u64> {
         self.shown
+    }
+
+    /// Whether the event that ends the stream was shown. The task may have gone
+    /// on since, which another stream shows.
+    pub(super) const fn is_over(&self) -> bool {
+        self.over
     }
 
     /// Whether the stream ends at this record.
@@ -110,6 +119,7 @@ impl Sink {
     pub(super) fn event(&mut self, record: &TaskRecord, event: LoggedEvent) {
         self.shown = Some(event.seq);
         let last = self.closes(&event);
+        self.over |= last;
         self.send(Frame::Event {
             task_id: record.id().clone(),
             context_id: record.context_id().clone(),

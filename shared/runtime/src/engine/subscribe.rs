@@ -60,7 +60,7 @@ impl Reader {
             let record = self.load(caller, id).await?;
             self.show(&record, sink).await?;
             let now = self.clock.now();
-            if sink.ends_at(&record) || now >= ends {
+            if sink.is_over() || sink.ends_at(&record) || now >= ends {
                 break;
             }
             if sink.shown() == before {

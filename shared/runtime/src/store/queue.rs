@@ -4,7 +4,7 @@
 //! what they are worth.
 
 use super::{ReadTasks, StoreError};
-use crate::task::{Owner, TaskId};
+use crate::task::{Owner, TaskId, TaskRecord};
 use async_trait::async_trait;
 use std::time::Duration;
 
@@ -65,6 +65,20 @@ pub struct TaskImage {
     pub version: u64,
     /// The version that asked for a worker, if one is asked for.
     pub dispatch: Option<u64>,
+}
+
+impl TaskImage {
+    /// The image of a stored record, as a stream would show it.
+    #[must_use]
+    pub fn of(record: &TaskRecord) -> Self {
+        Self {
+            owner: record.owner.clone(),
+            task: record.id.clone(),
+            turn: record.turn,
+            version: record.version,
+            dispatch: record.dispatch,
+        }
+    }
 }
 
 /// A task which a sweep may have to look at. It is a hint from an index that

@@ -1,0 +1,328 @@
+//! Runs the processes of a history, one poll at a time, on one thread and
+//! without a runtime: the seed is the whole schedule.
+
+use crate::clients::{Site, after};
+use crate::hub::{Hub, World};
+use a2a_lambda::task::{TaskId, Timestamp};
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
+
+type Running = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Longest quiet wait while things heal: a backlog of attempts, each with its
+/// lease and its patience, fits in.
+const ROUNDS: usize = 600;
+/// Time between two sweeps.
+const SWEEP: i64 = 300_000;
+
+/// Notices whether a process asked to be polled again.
+#[derive(Default)]
+struct Bell(AtomicBool);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Process {
+    name: &'static str,
+    number: u64,
+    future: Running,
+    /// It waits for the clock.
+    idle: bool,
+    /// The platform ends it here.
+    deadline: Option<i64>,
+}
+
+/// The processes that live.
+pub(crate) struct Driver {
+    pub(crate) site: Site,
+    hub: Arc<Hub>,
+    live: Vec<Process>,
+    bell: Arc<Bell>,
+    waker: Waker,
+    started: u64,
+    pub(crate) steps: u64,
+    pub(crate) kills: u64,
+}
+
+impl Driver {
+    pub(crate) fn new(site: Site) -> Self {
+        let bell = Arc::new(Bell::default());
+        Self {
+            hub: Arc::clone(&site.hub),
+            site,
+            live: Vec::new(),
+            waker: Waker::from(Arc::clone(&bell)),
+            bell,
+            started: 0,
+            steps: 0,
+            kills: 0,
+        }
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        name: &'static str,
+        deadline: Option<Timestamp>,
+        future: impl Future<Output = ()> + 'static,
+    ) {
+        self.started += 1;
+        let number = self.started;
+        self.note(|| format!("start {name} {number}"));
+        self.live.push(Process {
+            name,
+            number,
+            future: Box::pin(future),
+            idle: false,
+            deadline: deadline.map(Timestamp::as_millis),
+        });
+    }
+
+    fn note(&self, text: impl FnOnce() -> String) {
+        self.hub.world().oracle.note(text);
+    }
+
+    pub(crate) fn is_running(&self, name: &str) -> bool {
+        self.live.iter().any(|process| process.name == name)
+    }
+
+    pub(crate) const fn living(&self) -> usize {
+        self.live.len()
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        !self.hub.world().oracle.violations.is_empty()
+    }
+
+    /// Polls one process of chance; false if all wait for the clock.
+    pub(crate) fn poll_one(&mut self) -> bool {
+        let ready: Vec<usize> = (0..self.live.len())
+            .filter(|n| self.live.get(*n).is_some_and(|process| !process.idle))
+            .collect();
+        let Some(chosen) = self.hub.world().chance.pick(&ready).copied() else {
+            return false;
+        };
+        self.poll(chosen);
+        true
+    }
+
+    fn poll(&mut self, place: usize) {
+        self.steps += 1;
+        self.hub.world().moved = false;
+        self.bell.0.store(false, Ordering::Relaxed);
+        let Some(process) = self.live.get_mut(place) else {
+            return;
+        };
+        let mut context = Context::from_waker(&self.waker);
+        let done = process.future.as_mut().poll(&mut context).is_ready();
+        let (moved, kill) = {
+            let mut world = self.hub.world();
+            (world.moved, std::mem::take(&mut world.kill))
+        };
+        process.idle = !moved && !self.bell.0.load(Ordering::Relaxed);
+        if kill && !done {
+            self.kill(place);
+        } else if done {
+            self.live.swap_remove(place);
+        }
+    }
+
+    fn kill(&mut self, place: usize) {
+        if place < self.live.len() {
+            self.kills += 1;
+            let dead = self.live.swap_remove(place);
+            self.note(|| format!("kill {} {}", dead.name, dead.number));
+        }
+    }
+
+    pub(crate) fn kill_one(&mut self) {
+        let chosen = self.hub.world().chance.below(self.live.len() as u64);
+        self.kill(usize::try_from(chosen).unwrap_or(0));
+    }
+
+    /// Nobody lives on.
+    pub(crate) fn kill_all(&mut self) {
+        while !self.live.is_empty() {
+            self.kill(0);
+        }
+    }
+
+    /// Moves time; whoever is past its deadline is ended by the platform.
+    pub(crate) fn advance_to(&mut self, at: i64) {
+        {
+            let mut world = self.hub.world();
+            world.now = world.now.max(at);
+            world.next_wake = None;
+        }
+        let now = self.hub.world().now;
+        self.note(|| format!("clock {now}"));
+        for process in &mut self.live {
+            process.idle = false;
+        }
+        while let Some(place) = self
+            .live
+            .iter()
+            .position(|process| process.deadline.is_some_and(|at| at < now))
+        {
+            self.kill(place);
+        }
+    }
+
+    /// Moves time to the next thing that somebody waits for.
+    pub(crate) fn advance(&mut self) {
+        let (now, wake) = {
+            let world = self.hub.world();
+            (world.now, world.next_wake)
+        };
+        self.advance_to(wake.map_or(now + 1000, |at| at.max(now + 1)));
+    }
+
+    /// Runs everybody to the end.
+    pub(crate) fn finish(&mut self) {
+        let mut rounds = 0;
+        while !self.live.is_empty() {
+            if self.is_broken() {
+                return;
+            }
+            if !self.poll_one() {
+                rounds += 1;
+                if rounds > 20_000 {
+                    let names: Vec<_> = self.live.iter().map(|process| process.name).collect();
+                    self.broken(format!("G15: {names:?} never end"));
+                    return;
+                }
+                self.advance();
+            }
+        }
+    }
+
+    fn broken(&self, text: String) {
+        self.hub.world().oracle.broken(text);
+    }
+
+    pub(crate) fn work(&mut self, number: u64, seconds: u64) {
+        let deadline = Some(after(&self.hub, seconds));
+        self.start("worker", deadline, self.site.clone().work(number, deadline));
+    }
+
+    /// Faults stop: relay, workers and sweep bring everything to rest.
+    pub(crate) fn heal(&mut self) {
+        {
+            let mut world = self.hub.world();
+            world.faulty = false;
+            world.kill_at.clear();
+        }
+        self.site.store.memory.catch_up_index();
+        // Work that was ever queued needs no sweep.
+        self.drain(false);
+        let stuck = self.open(|seen| seen.dispatched);
+        if let Some(id) = stuck.first() {
+            self.broken(format!("G1: task {id} was queued, and no message is left"));
+        }
+        self.drain(true);
+        if let Some(id) = self.open(|_| true).first() {
+            self.broken(format!("G1: task {id} never comes to rest"));
+        }
+    }
+
+    /// The tasks that are not at rest.
+    fn open(&self, which: impl Fn(&crate::oracle::Seen) -> bool) -> Vec<TaskId> {
+        let world = self.hub.world();
+        let open = world
+            .oracle
+            .tasks
+            .iter()
+            .filter(|(_, seen)| !seen.record.state().is_at_rest() && which(seen));
+        open.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Relay and workers, and the sweep if asked, until nothing is left to do.
+    fn drain(&mut self, sweeping: bool) {
+        for _ in 0..ROUNDS {
+            if self.is_broken() {
+                return;
+            }
+            if self.hub.world().messages.has_images() {
+                self.start("relay", None, self.site.clone().relay());
+                self.finish();
+                continue;
+            }
+            if sweeping && self.open(|_| true).is_empty() {
+                return;
+            }
+            let (now, visible, next) = {
+                let world = self.hub.world();
+                let messages = &world.messages;
+                (
+                    world.now,
+                    messages.visible(world.now),
+                    messages.next_visible(),
+                )
+            };
+            if !visible.is_empty() {
+                for number in visible {
+                    self.work(number, 900);
+                }
+                self.finish();
+                continue;
+            }
+            match next {
+                Some(at) => self.advance_to(at),
+                None if sweeping => {
+                    self.advance_to(now + SWEEP);
+                    self.start("sweep", None, self.site.clone().sweep());
+                    self.finish();
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// After everything has come to rest: late messages change nothing, every
+    /// reader gets what it missed, every byte is there.
+    pub(crate) fn check(&mut self) {
+        let again: BTreeSet<_> = self.hub.world().messages.sent.iter().cloned().collect();
+        for item in again {
+            let now = self.hub.world().now;
+            self.hub.world().messages.add(item, now);
+        }
+        self.drain(true);
+        let positions = self.hub.world().oracle.positions.clone();
+        for (place, position) in positions.iter().enumerate() {
+            if position.last.is_some() {
+                let site = self.site.clone();
+                let task = position.task.clone();
+                self.start("reader", None, site.subscribe(task, Some(place), u64::MAX));
+            }
+        }
+        let tasks: Vec<TaskId> = self.hub.world().oracle.tasks.keys().cloned().collect();
+        for id in tasks {
+            self.start("get", None, self.site.clone().get(id));
+        }
+        self.finish();
+        let mut world = self.hub.world();
+        check_readers(&mut world, positions.len());
+        world.oracle.check_said();
+    }
+}
+
+/// The readers that came back from the place `from` on have seen everything.
+fn check_readers(world: &mut World, from: usize) {
+    let positions = world.oracle.positions.clone();
+    for position in positions.iter().skip(from).filter(|it| it.last.is_some()) {
+        let last = world.oracle.last_seq(&position.task);
+        if last > position.seq {
+            let text = format!(
+                "G7: a reader of task {} has {} of {last} events",
+                position.task, position.seq
+            );
+            world.oracle.broken(text);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! One random history: processes start, run a little, fail and die; then
+//! everything heals and is checked.
+
+use crate::clients::{Letter, Site, after};
+use crate::driver::Driver;
+use crate::hub::Hub;
+use crate::mutant::Mutant;
+use a2a_lambda::auth::Caller;
+use a2a_lambda::skill::AgentDefinition;
+use a2a_lambda::task::{SendMode, TaskId, TaskState};
+use std::sync::Arc;
+
+/// Steps before it heals.
+const STEPS: u64 = 400;
+/// At most this many processes die by chance.
+const KILLS: u64 = 5;
+/// At most this many processes live at once.
+const LIVING: usize = 8;
+
+/// What a history gave.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Report {
+    pub(crate) histories: u64,
+    pub(crate) steps: u64,
+    pub(crate) kills: u64,
+    pub(crate) points: u64,
+    pub(crate) tasks: u64,
+    pub(crate) commits: u64,
+    pub(crate) violations: Vec<(String, String)>,
+    pub(crate) trace: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.histories += other.histories;
+        self.steps += other.steps;
+        self.kills += other.kills;
+        self.points += other.points;
+        self.tasks += other.tasks;
+        self.commits += other.commits;
+        self.violations.extend(other.violations);
+    }
+}
+
+/// What histories are run with.
+#[derive(Clone)]
+pub(crate) struct Lab {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) agent: Arc<AgentDefinition>,
+    pub(crate) caller: Caller,
+    pub(crate) traced: bool,
+}
+
+impl Lab {
+    pub(crate) fn driver(&self, seed: u64, mutant: Option<Mutant>) -> Driver {
+        self.hub.begin(seed, mutant);
+        if self.traced {
+            self.hub.world().oracle.trace = Some(Vec::new());
+        }
+        Driver::new(Site::new(&self.hub, &self.agent, &self.caller))
+    }
+
+    /// The end of a history: what it gave.
+    pub(crate) fn report(&self, driver: &Driver, replay: &str) -> Report {
+        let mut world = self.hub.world();
+        let oracle = &mut world.oracle;
+        let commits = oracle.tasks.values().map(|seen| seen.record.version());
+        let mut report = Report {
+            histories: 1,
+            steps: driver.steps,
+            kills: driver.kills,
+            tasks: oracle.tasks.len() as u64,
+            commits: commits.sum(),
+            ..Report::default()
+        };
+        let first = oracle.violations.first().cloned();
+        report
+            .violations
+            .extend(first.map(|it| (replay.to_owned(), it)));
+        report.trace = oracle.trace.take().unwrap_or_default();
+        report.points = world.points;
+        report
+    }
+
+    /// One history.
+    pub(crate) fn history(&self, seed: u64, mutant: Option<Mutant>) -> Report {
+        let mut driver = self.driver(seed, mutant);
+        let mut kills = 0;
+        start(&mut driver);
+        for _ in 0..STEPS {
+            if driver.is_broken() {
+                break;
+            }
+            let chance = self.hub.world().chance.below(1000);
+            match chance {
+                0..80 if driver.living() < LIVING => start(&mut driver),
+                80..95 => jump(&mut driver),
+                95..115 if kills < KILLS => {
+                    kills += 1;
+                    driver.kill_one();
+                }
+                115..125 => glitch(&mut driver),
+                _ => {
+                    if !driver.poll_one() {
+                        driver.advance();
+                        if driver.living() < 2 {
+                            start(&mut driver);
+                        }
+                    }
+                }
+            }
+        }
+        driver.kills = kills;
+        driver.kill_all();
+        if !driver.is_broken() {
+            driver.heal();
+        }
+        if !driver.is_broken() {
+            driver.check();
+        }
+        self.report(&driver, &format!("history {seed}"))
+    }
+}
+
+/// Time jumps: a lease may end under a live turn.
+fn jump(driver: &mut Driver) {
+    let (now, far) = {
+        let mut world = driver.site.hub.world();
+        let far = match world.chance.below(4) {
+            0 => 90_000,
+            1 => 400,
+            _ => 9_000,
+        };
+        (world.now, world.chance.below(far))
+    };
+    driver.advance_to(now + i64::try_from(far).unwrap_or(0));
+}
+
+/// A message comes again early, or the index stands still or catches up.
+fn glitch(driver: &mut Driver) {
+    let memory = &driver.site.store.memory;
+    let mut world = driver.site.hub.world();
+    match world.chance.below(3) {
+        0 => memory.lag_index(),
+        1 => memory.catch_up_index(),
+        _ => {
+            let numbers: Vec<u64> = world.messages.queued.keys().copied().collect();
+            let now = world.now;
+            let chosen = world.chance.pick(&numbers).copied();
+            if let Some(queued) = chosen.and_then(|n| world.messages.queued.get_mut(&n)) {
+                queued.visible_at = now;
+            }
+        }
+    }
+}
+
+/// A task of chance that clients know of, in one of these conditions.
+fn known(driver: &Driver, interrupted: bool) -> Option<TaskId> {
+    let mut world = driver.site.hub.world();
+    let fits = |state: TaskState| !interrupted || state.is_interrupted();
+    let ids: Vec<TaskId> = world
+        .oracle
+        .tasks
+        .iter()
+        .filter(|(_, seen)| seen.acknowledged && fits(seen.record.state()))
+        .map(|(id, _)| id.clone())
+        .collect();
+    world.chance.pick(&ids).cloned()
+}
+
+/// Starts a process of chance.
+fn start(driver: &mut Driver) {
+    let site = driver.site.clone();
+    let hub = Arc::clone(&site.hub);
+    let (kind, short, until) = {
+        let mut world = hub.world();
+        let kind = world.chance.below(100);
+        let until = if world.chance.below(3) == 0 {
+            world.chance.below(6) + 1
+        } else {
+            u64::MAX
+        };
+        (kind, world.chance.below(2) == 0, until)
+    };
+    let deadline = short.then(|| after(&hub, 29));
+    match kind {
+        0..17 => {
+            let letter = site.letter();
+            driver.start("send", deadline, site.send(letter, deadline));
+        }
+        17..32 => {
+            let letter = site.letter();
+            driver.start("stream", deadline, site.stream(letter, deadline, until));
+        }
+        32..44 => {
+            if let Some(id) = known(driver, true) {
+                for _ in 0..2 {
+                    answer(driver, &id, until);
+                }
+            }
+        }
+        44..48 => {
+            if let Some(id) = known(driver, false) {
+                answer(driver, &id, until);
+            }
+        }
+        48..55 => {
+            if let Some(id) = known(driver, false) {
+                driver.start("cancel", None, site.cancel(id));
+            }
+        }
+        55..63 => {
+            let readers = hub.world().oracle.positions.len() as u64;
+            let place = usize::try_from(hub.world().chance.below(readers + 1)).ok();
+            if let Some(id) = known(driver, false) {
+                driver.start("subscribe", None, site.subscribe(id, place, until));
+            }
+        }
+        63..78 if !driver.is_running("relay") => driver.start("relay", None, site.relay()),
+        63..97 => {
+            let now = hub.world().now;
+            let visible = hub.world().messages.visible(now);
+            let chosen = hub.world().chance.pick(&visible).copied();
+            if let Some(number) = chosen {
+                driver.work(number, if short { 30 } else { 900 });
+            }
+        }
+        _ => driver.start("sweep", None, site.sweep()),
+    }
+}
+
+/// Somebody answers the question of a task.
+fn answer(driver: &mut Driver, id: &TaskId, until: u64) {
+    let site = driver.site.clone();
+    let way = site.hub.world().chance.below(3);
+    let letter = Letter {
+        task: Some(id.clone()),
+        mode: if way == 0 {
+            SendMode::Immediate
+        } else {
+            SendMode::Blocking
+        },
+        ..Letter::new("", "go")
+    };
+    if way == 2 {
+        driver.start("continue", None, site.stream(letter, None, until));
+    } else {
+        driver.start("continue", None, site.send(letter, None));
+    }
+}

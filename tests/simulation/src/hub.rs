@@ -1,0 +1,192 @@
+//! What every process of a history shares: chance, time, ids, faults, and the
+//! points at which a process can be stopped.
+
+use crate::mutant::Mutant;
+use crate::oracle::Oracle;
+use crate::queue::Messages;
+use a2a_lambda::engine::{Clock, Ids};
+use a2a_lambda::task::Timestamp;
+use futures::future::BoxFuture;
+use std::future::{Future, poll_fn};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+/// 2026-05-28T10:00:00Z.
+const START: i64 = 1_779_962_400_000;
+
+/// A seeded xorshift: the whole chance of a history.
+#[derive(Debug)]
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) const fn new(seed: u64) -> Self {
+        // The odd constant spreads small seeds; zero would stay zero.
+        Self((seed ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(0xD134_2543_DE82_EF95) | 1)
+    }
+
+    pub(crate) const fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11
+    }
+
+    /// A number below `end`; 0 if there is none.
+    pub(crate) const fn below(&mut self, end: u64) -> u64 {
+        if end == 0 { 0 } else { self.next() % end }
+    }
+
+    /// True `n` times in a thousand.
+    pub(crate) const fn in_thousand(&mut self, n: u64) -> bool {
+        self.below(1000) < n
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        let place = usize::try_from(self.below(of.len() as u64)).ok()?;
+        of.get(place)
+    }
+}
+
+/// What goes wrong at one call of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Nothing.
+    Fine,
+    /// It is refused, and nothing has happened.
+    Refused,
+    /// It happens, and nobody hears of it.
+    Unheard,
+    /// It happens twice.
+    Twice,
+}
+
+/// The state of a history.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) chance: Chance,
+    pub(crate) now: i64,
+    /// The earliest time somebody waits for.
+    pub(crate) next_wake: Option<i64>,
+    /// Whether the process that was polled has passed or met a point.
+    pub(crate) moved: bool,
+    /// Points passed so far.
+    pub(crate) points: u64,
+    /// The points at which the process there is stopped.
+    pub(crate) kill_at: Vec<u64>,
+    /// Whether the process that was polled has to die.
+    pub(crate) kill: bool,
+    /// Whether services fail.
+    pub(crate) faulty: bool,
+    pub(crate) ids: u128,
+    pub(crate) mutant: Option<Mutant>,
+    pub(crate) oracle: Oracle,
+    pub(crate) messages: Messages,
+}
+
+impl World {
+    fn new(seed: u64, mutant: Option<Mutant>) -> Self {
+        Self {
+            chance: Chance::new(seed),
+            now: START,
+            next_wake: None,
+            moved: false,
+            points: 0,
+            kill_at: Vec::new(),
+            kill: false,
+            faulty: true,
+            ids: 0,
+            mutant,
+            oracle: Oracle::default(),
+            messages: Messages::default(),
+        }
+    }
+
+    pub(crate) fn is(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    pub(crate) const fn fate(&mut self) -> Fate {
+        if !self.faulty {
+            return Fate::Fine;
+        }
+        match self.chance.below(100) {
+            0..2 => Fate::Refused,
+            2..5 => Fate::Unheard,
+            5 => Fate::Twice,
+            _ => Fate::Fine,
+        }
+    }
+}
+
+/// The world behind a lock. Everything of a history runs on one thread; the
+/// lock is for the compiler.
+#[derive(Debug)]
+pub(crate) struct Hub(Mutex<World>);
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self(Mutex::new(World::new(0, None)))
+    }
+}
+
+impl Hub {
+    pub(crate) fn begin(&self, seed: u64, mutant: Option<Mutant>) {
+        *self.world() = World::new(seed, mutant);
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A point: the process can be stopped here, or others run before it.
+    pub(crate) fn pause(&self) -> impl Future<Output = ()> + Send + '_ {
+        let mut first = true;
+        poll_fn(move |_| {
+            let mut world = self.world();
+            world.moved = true;
+            if std::mem::take(&mut first) {
+                world.points += 1;
+                let points = world.points;
+                world.kill |= world.kill_at.contains(&points);
+                return Poll::Pending;
+            }
+            // What one process waits for at once need not come back at once.
+            if world.chance.below(5) == 0 {
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+    }
+
+    /// The process dies here.
+    pub(crate) async fn die(&self) {
+        self.world().kill = true;
+        std::future::pending::<()>().await;
+    }
+}
+
+impl Clock for Hub {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.world().now)
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(poll_fn(move |_| {
+            let mut world = self.world();
+            if at.as_millis() <= world.now {
+                return Poll::Ready(());
+            }
+            let at = at.as_millis();
+            world.next_wake = Some(world.next_wake.map_or(at, |next| next.min(at)));
+            Poll::Pending
+        }))
+    }
+}
+
+impl Ids for Hub {
+    fn next(&self) -> u128 {
+        let mut world = self.world();
+        world.ids += 1;
+        world.ids
+    }
+}

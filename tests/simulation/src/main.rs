@@ -1,0 +1,229 @@
+//! Random histories of the real engine: every call of a service is a point at
+//! which others run, and at which the process can die.
+
+mod clients;
+mod driver;
+mod history;
+mod hub;
+mod mutant;
+mod oracle;
+mod queue;
+mod scenarios;
+mod skills;
+mod store;
+
+use crate::history::{Lab, Report};
+use crate::hub::Hub;
+use crate::mutant::Mutant;
+use std::error::Error;
+use std::io::{Write, stdout};
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const USAGE: &str = "usage: a2a-lambda-simulation [histories N [SEED]] | history SEED | kills | scenario N FRAMES [POINT]... | mutants";
+
+fn lab(traced: bool) -> Result<Lab, Box<dyn Error + Send + Sync>> {
+    let hub = Arc::new(Hub::default());
+    let agent = Arc::new(skills::agent(&hub)?);
+    let caller = clients::caller().ok_or("the caller is none")?;
+    Ok(Lab {
+        hub,
+        agent,
+        caller,
+        traced,
+    })
+}
+
+/// One history; a panic outside a skill is a violation too.
+fn caught(lab: &Lab, seed: u64, mutant: Option<Mutant>) -> Report {
+    let run = AssertUnwindSafe(|| lab.history(seed, mutant));
+    std::panic::catch_unwind(run).unwrap_or_else(|_| Report {
+        histories: 1,
+        violations: vec![(format!("history {seed}"), "the engine panicked".to_owned())],
+        ..Report::default()
+    })
+}
+
+/// Histories with these seeds, on two threads, until one is broken.
+fn histories(
+    first: u64,
+    count: u64,
+    mutant: Option<Mutant>,
+) -> Result<Report, Box<dyn Error + Send + Sync>> {
+    let half = move |offset: u64| {
+        std::thread::spawn(move || {
+            let lab = lab(false)?;
+            let mut all = Report::default();
+            for seed in (first + offset..first + count).step_by(2) {
+                all.add(caught(&lab, seed, mutant));
+                if !all.violations.is_empty() {
+                    break;
+                }
+            }
+            Ok::<_, Box<dyn Error + Send + Sync>>(all)
+        })
+    };
+    let mut all = Report::default();
+    for thread in [half(0), half(1)] {
+        let done = thread.join().map_err(|_| "a history panicked")?;
+        all.add(done?);
+    }
+    Ok(all)
+}
+
+fn show(out: &mut impl Write, name: &str, report: &Report, time: Duration) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{name}: {} histories, {} steps, {} kills, {} tasks, {} commits, {:.1} s, {} violations",
+        report.histories,
+        report.steps,
+        report.kills,
+        report.tasks,
+        report.commits,
+        time.as_secs_f64(),
+        report.violations.len(),
+    )?;
+    for (replay, violation) in &report.violations {
+        writeln!(out, "  {violation}")?;
+        writeln!(
+            out,
+            "  replay: cargo run --profile proof -p a2a-lambda-simulation -- {replay}"
+        )?;
+    }
+    Ok(())
+}
+
+fn many(
+    out: &mut impl Write,
+    first: u64,
+    count: u64,
+) -> Result<Report, Box<dyn Error + Send + Sync>> {
+    writeln!(out, "seeds from {first}, {count} of them")?;
+    histories(first, count, None)
+}
+
+fn run(arguments: &[String]) -> Result<bool, Box<dyn Error + Send + Sync>> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut out = stdout().lock();
+    let began = Instant::now();
+    let report = match *words.as_slice() {
+        ["histories", count] => many(&mut out, 1, count.parse()?)?,
+        ["histories", count, seed] => many(&mut out, seed.parse()?, count.parse()?)?,
+        ["history", seed] => {
+            let report = lab(true)?.history(seed.parse()?, None);
+            for line in &report.trace {
+                writeln!(out, "{line}")?;
+            }
+            report
+        }
+        ["scenario", number, frames, ref kills @ ..] => {
+            let kills: Result<Vec<u64>, _> = kills.iter().map(|at| at.parse()).collect();
+            let report = lab(true)?.scenario(number.parse()?, &kills?, frames.parse()?);
+            for line in &report.trace {
+                writeln!(out, "{line}")?;
+            }
+            report
+        }
+        ["kills"] => return kills(&mut out),
+        ["mutants"] => return mutants(&mut out),
+        _ => return Err(USAGE.into()),
+    };
+    show(&mut out, "simulation", &report, began.elapsed())?;
+    Ok(report.violations.is_empty())
+}
+
+/// A death at each point of the scenarios, and a cut after each frame.
+fn kills(out: &mut impl Write) -> Result<bool, Box<dyn Error + Send + Sync>> {
+    let began = Instant::now();
+    let lab = lab(false)?;
+    let mut violations = 0;
+    for (name, report) in lab.kill_sweep() {
+        writeln!(out, "{name}: {} points", report.points)?;
+        show(out, "  killed at each", &report, began.elapsed())?;
+        violations += report.violations.len();
+    }
+    let report = lab.cut_sweep();
+    show(out, "stream cut after each frame", &report, began.elapsed())?;
+    Ok(violations + report.violations.len() == 0)
+}
+
+/// Every planted fault has to be seen.
+fn mutants(out: &mut impl Write) -> Result<bool, Box<dyn Error + Send + Sync>> {
+    let mut missed = 0;
+    for mutant in Mutant::ALL {
+        let report = histories(1, 20_000, Some(mutant))?;
+        let seen = report.violations.first();
+        missed += u32::from(seen.is_none());
+        let what = seen.map_or("NOT SEEN", |(_, what)| what);
+        writeln!(
+            out,
+            "{mutant:?}: after {} histories: {what}",
+            report.histories
+        )?;
+    }
+    writeln!(
+        out,
+        "mutants: {} planted, {missed} missed",
+        Mutant::ALL.len()
+    )?;
+    Ok(missed == 0)
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // Nobody is left to tell if the terminal is gone.
+            let _gone = writeln!(std::io::stderr(), "{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{histories, kills, lab, run};
+    use crate::mutant::Mutant;
+
+    #[test]
+    fn random_histories_keep_every_promise() {
+        let report = histories(1, 60, None).unwrap();
+        assert_eq!(report.violations, []);
+        assert!(report.histories == 60 && report.kills > 60 && report.commits > 600);
+    }
+
+    #[test]
+    fn a_death_at_any_point_of_a_scenario_loses_nothing() {
+        let mut out = Vec::new();
+        assert!(
+            kills(&mut out).unwrap(),
+            "{}",
+            String::from_utf8_lossy(&out)
+        );
+    }
+
+    #[test]
+    fn a_planted_fault_is_seen() {
+        for mutant in [Mutant::BlindCommit, Mutant::EarlyDelete, Mutant::LostBlob] {
+            let report = histories(1, 200, Some(mutant)).unwrap();
+            assert_ne!(report.violations, [], "{mutant:?}");
+        }
+    }
+
+    #[test]
+    fn a_seed_is_the_whole_history() {
+        let lab = lab(true).unwrap();
+        let (first, again) = (lab.history(7, None), lab.history(7, None));
+        assert_eq!(first.trace, again.trace);
+        assert!(first.trace.len() > 20);
+    }
+
+    #[test]
+    fn an_unknown_word_is_answered_with_the_usage() {
+        assert!(run(&["nonsense".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,48 @@
+//! Planted faults: what the simulation has to see, or it proves nothing. They
+//! live between the engine and its services, never in the product.
+
+/// One planted fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mutant {
+    /// A commit stands whatever is stored.
+    BlindCommit,
+    /// A commit asks for the version, not for the epoch.
+    EpochIgnored,
+    /// A thread is written whatever is stored.
+    BlindThread,
+    /// The store does not know its own write when the answer was lost.
+    WriteIdIgnored,
+    /// The store acknowledges a commit that it then loses.
+    LostCommit,
+    /// The blob store acknowledges bytes that it then loses.
+    LostBlob,
+    /// One blob key for every attempt.
+    OneBlobKey,
+    /// The message is deleted when it is received.
+    EarlyDelete,
+    /// A message is deleted although its turn is another's.
+    KeepDeletes,
+    /// A deletion takes every message of the task.
+    DeleteByTask,
+    /// The relay takes what the queue refused for sent.
+    RelayForgets,
+    /// The relay sends one message a turn.
+    RelayOncePerTurn,
+}
+
+impl Mutant {
+    pub(crate) const ALL: [Self; 12] = [
+        Self::BlindCommit,
+        Self::EpochIgnored,
+        Self::BlindThread,
+        Self::WriteIdIgnored,
+        Self::LostCommit,
+        Self::LostBlob,
+        Self::OneBlobKey,
+        Self::EarlyDelete,
+        Self::KeepDeletes,
+        Self::DeleteByTask,
+        Self::RelayForgets,
+        Self::RelayOncePerTurn,
+    ];
+}

@@ -1,0 +1,239 @@
+//! Seven short histories without chance in what is asked: each is run once, its
+//! points are counted, and then it is run again with a death at each of them.
+
+use crate::clients::{Letter, after};
+use crate::driver::Driver;
+use crate::history::{Lab, Report};
+use crate::skills::{SCRIPT, SLOW};
+use a2a_lambda::task::{ContextId, SendMode, TaskId, TaskState};
+
+/// Names of the scenarios, for the reader of the figures.
+pub(crate) const SCENARIOS: [&str; 7] = [
+    "deferred send",
+    "send under a client's id",
+    "background with a hand-over",
+    "stream with group commits",
+    "question, answer and session",
+    "cancel in mid-work with a blob",
+    "answer behind a stream that sleeps",
+];
+
+/// More rounds than any scenario needs.
+const ROUNDS: usize = 20_000;
+
+impl Lab {
+    /// One scenario, with deaths at these points; its stream is cut after
+    /// `frames` frames.
+    pub(crate) fn scenario(&self, number: usize, kills: &[u64], frames: u64) -> Report {
+        let mut driver = self.driver(number as u64, None);
+        {
+            let mut world = self.hub.world();
+            world.faulty = false;
+            world.kill_at = kills.to_vec();
+        }
+        act(&mut driver, number, frames);
+        driver.kill_all();
+        let points = self.hub.world().points;
+        driver.heal();
+        read_singly(&mut driver);
+        if !driver.is_broken() {
+            driver.check();
+        }
+        let kills: Vec<String> = kills.iter().map(u64::to_string).collect();
+        let replay = format!("scenario {number} {frames} {}", kills.join(" "));
+        let mut report = self.report(&driver, &replay);
+        report.points = points;
+        report
+    }
+
+    /// Every scenario with a death at each of its points; pairs of deaths for
+    /// the shortest two.
+    pub(crate) fn kill_sweep(&self) -> Vec<(&'static str, Report)> {
+        let mut all = Vec::new();
+        for (number, name) in SCENARIOS.into_iter().enumerate() {
+            let mut report = self.scenario(number, &[], u64::MAX);
+            let points = report.points;
+            for first in 1..=points {
+                report.add(self.scenario(number, &[first], u64::MAX));
+                if number < 2 {
+                    // After a death others go on, so there are more points.
+                    for second in first + 1..=points + 20 {
+                        report.add(self.scenario(number, &[first, second], u64::MAX));
+                    }
+                }
+            }
+            report.points = points;
+            all.push((name, report));
+        }
+        all
+    }
+
+    /// The stream, cut after each of its frames, and read on from there one
+    /// event a connection.
+    pub(crate) fn cut_sweep(&self) -> Report {
+        let mut report = Report::default();
+        for frames in 1..=FRAMES {
+            report.add(self.scenario(3, &[], frames));
+        }
+        report
+    }
+}
+
+/// More frames than the stream of the scenario has.
+const FRAMES: u64 = 20;
+
+fn act(driver: &mut Driver, number: usize, frames: u64) {
+    let site = driver.site.clone();
+    let deadline = Some(after(&site.hub, 900));
+    match number {
+        0 => {
+            let letter = Letter::new(SCRIPT, "C");
+            driver.start("send", deadline, site.send(letter, deadline));
+        }
+        1 => {
+            let letter = Letter {
+                client_id: TaskId::parse("client-1").ok(),
+                ..Letter::new(SCRIPT, "SU")
+            };
+            driver.start(
+                "send",
+                deadline,
+                site.clone().send(letter.clone(), deadline),
+            );
+            driver.start("send", deadline, site.send(letter, deadline));
+        }
+        2 => {
+            let deadline = Some(after(&site.hub, 29));
+            let letter = Letter {
+                mode: SendMode::Immediate,
+                ..Letter::new(SLOW, "SWCLSD")
+            };
+            driver.start("send", deadline, site.send(letter, deadline));
+        }
+        3 => {
+            let letter = Letter::new(SCRIPT, "UCGUSCUB");
+            driver.start("stream", deadline, site.stream(letter, deadline, frames));
+        }
+        4 => answered_twice(driver),
+        5 => canceled(driver, frames),
+        _ => gone_on(driver, frames),
+    }
+    pump(driver);
+}
+
+/// A question in a conversation, answered by two at once.
+fn answered_twice(driver: &mut Driver) {
+    let site = driver.site.clone();
+    let deadline = Some(after(&site.hub, 900));
+    let letter = Letter {
+        context: ContextId::parse("ctx-1").ok(),
+        ..Letter::new(SCRIPT, "CTQCT")
+    };
+    driver.start("send", deadline, site.send(letter, deadline));
+    pump(driver);
+    if let Some(task) = found(driver, TaskState::is_interrupted) {
+        for _ in 0..2 {
+            let letter = Letter {
+                task: Some(task.clone()),
+                ..Letter::new("", "go")
+            };
+            let answer = driver.site.clone().send(letter, deadline);
+            driver.start("continue", deadline, answer);
+        }
+    }
+}
+
+/// A cancel that comes while a stream makes artifacts.
+fn canceled(driver: &mut Driver, frames: u64) {
+    let site = driver.site.clone();
+    let deadline = Some(after(&site.hub, 900));
+    let letter = Letter::new(SCRIPT, "BCUCBU");
+    driver.start("stream", deadline, site.stream(letter, deadline, frames));
+    for _ in 0..40 {
+        driver.poll_one();
+    }
+    if let Some(task) = found(driver, |state| !state.is_at_rest()) {
+        let cancel = driver.site.clone().cancel(task);
+        driver.start("cancel", deadline, cancel);
+    }
+}
+
+/// A stream that looks at its task when the next turn is open already.
+fn gone_on(driver: &mut Driver, frames: u64) {
+    let site = driver.site.clone();
+    let deadline = Some(after(&site.hub, 900));
+    let letter = Letter::new(SLOW, "Q");
+    driver.start(
+        "stream",
+        deadline,
+        site.clone().stream(letter, deadline, frames),
+    );
+    while driver.poll_one() {}
+    driver.start("relay", None, site.clone().relay());
+    while driver.poll_one() {}
+    let visible = site.hub.world().messages.visible(i64::MAX);
+    for number in visible {
+        driver.work(number, 900);
+    }
+    while driver.poll_one() {}
+    if let Some(task) = found(driver, TaskState::is_interrupted) {
+        let letter = Letter {
+            task: Some(task),
+            mode: SendMode::Immediate,
+            ..Letter::new("", "go")
+        };
+        driver.start("continue", deadline, site.send(letter, deadline));
+    }
+    while driver.poll_one() {}
+}
+
+fn found(driver: &Driver, which: impl Fn(TaskState) -> bool) -> Option<TaskId> {
+    let world = driver.site.hub.world();
+    let mut tasks = world.oracle.tasks.iter();
+    let found = tasks.find(|(_, seen)| which(seen.record.state()));
+    found.map(|(id, _)| id.clone())
+}
+
+/// Lets everybody run, with relay and workers, until nothing happens by itself.
+fn pump(driver: &mut Driver) {
+    for _ in 0..ROUNDS {
+        if driver.is_broken() {
+            return;
+        }
+        if driver.poll_one() {
+            continue;
+        }
+        let (images, visible) = {
+            let world = driver.site.hub.world();
+            let messages = &world.messages;
+            (messages.has_images(), messages.visible(world.now))
+        };
+        if images && !driver.is_running("relay") {
+            let relay = driver.site.clone().relay();
+            driver.start("relay", None, relay);
+        } else if let Some(number) = visible.first() {
+            driver.work(*number, 40);
+        } else if driver.living() > 0 {
+            driver.advance();
+        } else {
+            return;
+        }
+    }
+}
+
+/// The first reader comes back for one event at a time.
+fn read_singly(driver: &mut Driver) {
+    for _ in 0..FRAMES * 2 {
+        let world = driver.site.hub.world();
+        let place = world.oracle.positions.len().checked_sub(1);
+        let position = place.and_then(|n| world.oracle.positions.get(n)).cloned();
+        drop(world);
+        let Some(position) = position.filter(|it| it.last.is_some() && !it.ended) else {
+            return;
+        };
+        // The frame that says where it stands, and one event.
+        let reader = driver.site.clone().subscribe(position.task, place, 2);
+        driver.start("reader", None, reader);
+        driver.finish();
+    }
+}

@@ -1,0 +1,194 @@
+//! The agent of the simulation: skills that do what their message says, letter
+//! by letter, and mark what they make with the number of their run.
+
+use crate::hub::Hub;
+use a2a_lambda::engine::Clock as _;
+use a2a_lambda::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The letters of a program, by how often they are drawn.
+pub(crate) const LETTERS: &[u8] = b"UUCCCSSSDGGTTWBQQPXLRU";
+
+/// The id of the skill whose turns run where they were asked for.
+pub(crate) const SCRIPT: &str = "script";
+/// The id of the skill whose turns a worker runs.
+pub(crate) const SLOW: &str = "slow";
+/// The id of the skill without tasks.
+pub(crate) const ECHO: &str = "echo";
+
+/// The agent.
+pub(crate) fn agent(hub: &Arc<Hub>) -> Result<AgentDefinition, BuildError> {
+    Agent::builder("simulated")
+        .skill(Script::<false>(Arc::clone(hub)))
+        .skill(Script::<true>(Arc::clone(hub)))
+        .skill(Echo(Arc::clone(hub)))
+        .build()
+}
+
+struct Echo(Arc<Hub>);
+
+impl Skill for Echo {
+    const METADATA: SkillMetadata = SkillMetadata::new(ECHO, "Says it again.", &["simulation"]);
+}
+
+impl SkillHandler for Echo {
+    type Input = Content;
+    type Output = NoOutput;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        input: Content,
+    ) -> AgentResult<OnRequestResult<NoOutput>> {
+        self.0.pause().await;
+        Ok(OnRequestResult::Message { message: input })
+    }
+}
+
+/// A skill that follows a program; in the background, or at once.
+struct Script<const BACKGROUND: bool>(Arc<Hub>);
+
+impl<const BACKGROUND: bool> Skill for Script<BACKGROUND> {
+    const METADATA: SkillMetadata = SkillMetadata {
+        background: BACKGROUND,
+        ..SkillMetadata::new(
+            if BACKGROUND { SLOW } else { SCRIPT },
+            "Follows a program.",
+            &["simulation"],
+        )
+    };
+}
+
+/// What the program still has to do.
+#[derive(Debug, Serialize, Deserialize)]
+struct Rest(String);
+
+impl SkillSlot for Rest {}
+
+/// The result: which run made it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Done {
+    run: u64,
+}
+
+impl<const BACKGROUND: bool> SkillHandler<Rest> for Script<BACKGROUND> {
+    type Input = Content;
+    type Output = Done;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: Content,
+    ) -> AgentResult<OnRequestResult<Done, Rest>> {
+        let program = input.text()?.to_owned();
+        self.follow(cx, &program).await.map(Into::into)
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        slot: Rest,
+        _: Content,
+    ) -> AgentResult<OnInputResult<Done, Rest>> {
+        self.follow(cx, &slot.0).await
+    }
+}
+
+impl<const BACKGROUND: bool> Script<BACKGROUND> {
+    async fn follow(
+        &self,
+        cx: &mut TaskContext<'_>,
+        program: &str,
+    ) -> AgentResult<OnInputResult<Done, Rest>> {
+        let hub = &self.0;
+        let (task, turn) = (cx.task_id().clone(), cx.turn());
+        let run = hub.world().oracle.run_begins(&task, turn, program);
+        let mut steps = 0;
+        let mut letters = program.chars();
+        while let Some(letter) = letters.next() {
+            hub.pause().await;
+            match letter {
+                'U' => cx.send_intermediate_update(format!("run {run}")).await?,
+                'C' => self.chunks(cx, run).await?,
+                'B' => {
+                    let artifact = Artifact::from_file("blob", "image/png", bytes_of(run));
+                    hub.world().oracle.run_makes(run, "blob");
+                    cx.send_partial_artifact(artifact).await?;
+                }
+                'S' => {
+                    steps += 1;
+                    let work = async {
+                        hub.pause().await;
+                        Ok(hub.world().oracle.effect())
+                    };
+                    let result: u64 = cx.step("s", work).await?;
+                    hub.world().oracle.step_returned(&task, turn, steps, result);
+                }
+                'D' => cx.save_data("k", &run).await?,
+                'G' => self.guarded(cx, run).await?,
+                'T' => {
+                    let key = format!("{task}-{turn}");
+                    let _before: Option<u64> = cx.load_session(&key).await?;
+                    cx.save_session(&key, &run)?;
+                    hub.world().oracle.run_keeps(run, key);
+                }
+                'W' => self.wait(Duration::from_secs(run % 9)).await,
+                'L' => self.wait(Duration::from_secs(70)).await,
+                'Q' => {
+                    let rest = Rest(letters.as_str().to_owned());
+                    return OnInputResult::ask("Go on?", rest);
+                }
+                'P' => std::panic::resume_unwind(Box::new("simulated")),
+                'X' => hub.die().await,
+                'R' => return Err(AgentError::domain("SIMULATED", "the program says so")),
+                _ => {}
+            }
+        }
+        Ok(OnInputResult::Completed {
+            message: None,
+            output: Done { run },
+            artifacts: Vec::new(),
+        })
+    }
+
+    async fn chunks(&self, cx: &mut TaskContext<'_>, run: u64) -> AgentResult<()> {
+        self.0.world().oracle.run_makes(run, "report");
+        let mut report = cx.artifact_chunks("report");
+        for n in 0..2 {
+            report.push(format!("{run}:{n}")).await?;
+            self.0.pause().await;
+        }
+        report.finish_with(format!("{run}:end")).await
+    }
+
+    /// What is made once a task: a run that finds it done leaves it alone.
+    async fn guarded(&self, cx: &mut TaskContext<'_>, run: u64) -> AgentResult<()> {
+        if cx.load_data::<u64>("kept")?.is_none() {
+            let mut kept = cx.artifact_chunks("kept");
+            kept.push(format!("{run}:0")).await?;
+            kept.finish_with(format!("{run}:end")).await?;
+            cx.save_data("kept", &run).await?;
+        }
+        Ok(())
+    }
+
+    async fn wait(&self, time: Duration) {
+        let at = self.0.now().plus(time);
+        self.0.sleep_until(at).await;
+    }
+}
+
+/// Bytes that only one run makes, above the limit of what stays in a record.
+pub(crate) fn bytes_of(run: u64) -> Vec<u8> {
+    run.to_be_bytes().repeat(16)
+}
+
+/// Their SHA-256 in hex, as a pointer names it.
+pub(crate) fn digest_of(run: u64) -> String {
+    let digest = Sha256::digest(bytes_of(run));
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,231 @@
+//! The memory store behind points and faults.
+
+use crate::hub::{Fate, Hub};
+use crate::mutant::Mutant;
+use a2a_lambda::store::memory::MemoryStore;
+use a2a_lambda::store::queue::{OpenTask, SweepTasks};
+use a2a_lambda::store::{
+    Blobs, Committed, Expect, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, WriteTasks, stored,
+};
+use a2a_lambda::task::{ContextId, Owner, TaskId, TaskRecord, Timestamp};
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::future::Future;
+use std::sync::Arc;
+
+/// The store of one history.
+#[derive(Debug)]
+pub(crate) struct SimStore {
+    pub(crate) memory: MemoryStore,
+    hub: Arc<Hub>,
+}
+
+fn away() -> StoreError {
+    StoreError::Unavailable("simulated".to_owned())
+}
+
+impl SimStore {
+    pub(crate) fn new(hub: Arc<Hub>) -> Self {
+        let memory = MemoryStore::new();
+        Self { memory, hub }
+    }
+
+    /// One call: it can be stopped before and after, fail before, and lose its
+    /// answer.
+    async fn call<T, F>(&self, mut call: impl FnMut() -> F + Send) -> Result<T, StoreError>
+    where
+        T: Send,
+        F: Future<Output = Result<T, StoreError>> + Send,
+    {
+        self.hub.pause().await;
+        let fate = self.hub.world().fate();
+        let done = match fate {
+            Fate::Refused => Err(away()),
+            Fate::Fine => call().await,
+            Fate::Unheard => {
+                call().await?;
+                Err(away())
+            }
+            Fate::Twice => {
+                call().await?;
+                call().await
+            }
+        };
+        self.hub.pause().await;
+        done
+    }
+
+    /// Stores a commit, and tells the oracle and the stream if it is new.
+    async fn store(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        let mutant = self.hub.world().mutant;
+        if mutant == Some(Mutant::LostCommit) && self.hub.world().chance.in_thousand(20) {
+            return Ok(Committed::Done);
+        }
+        let planted = match mutant {
+            Some(Mutant::BlindCommit) => Some(self.blind(write).await?),
+            Some(Mutant::EpochIgnored) => Some(self.any_epoch(write).await?),
+            Some(Mutant::BlindThread) => Some(self.blind_thread(write).await?),
+            _ => None,
+        };
+        let write = planted.as_ref().unwrap_or(write);
+        let committed = self.memory.commit(write).await?;
+        match committed {
+            Committed::Done => {
+                if self.is_new(write) || mutant != Some(Mutant::WriteIdIgnored) {
+                    return Ok(Committed::Done);
+                }
+                let record = &write.record;
+                let found = self.memory.load(record.owner(), record.id(), write.now);
+                Ok(Committed::Conflict(found.await?.map(Box::new)))
+            }
+            Committed::Conflict(Some(current)) if mutant == Some(Mutant::EpochIgnored) => Ok(
+                Committed::Conflict(Some(Box::new(epoch_of(&current, &write.record)?))),
+            ),
+            other => Ok(other),
+        }
+    }
+
+    /// Tells the oracle and the stream of a commit, once.
+    fn is_new(&self, write: &TaskWrite) -> bool {
+        let mut world = self.hub.world();
+        let new = !world.oracle.knows(write);
+        if new {
+            world.oracle.committed(write);
+            world.messages.streamed(&write.record);
+        }
+        new
+    }
+
+    async fn blind(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
+        let record = &write.record;
+        let found = self.memory.load(record.owner(), record.id(), write.now);
+        let expect = found
+            .await?
+            .map_or(Expect::Absent, |stored| Expect::Version {
+                version: stored.version(),
+                epoch: stored.epoch(),
+            });
+        Ok(TaskWrite {
+            expect,
+            ..write.clone()
+        })
+    }
+
+    async fn any_epoch(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
+        let blind = self.blind(write).await?;
+        let same = match (&write.expect, &blind.expect) {
+            (Expect::Version { version: a, .. }, Expect::Version { version: b, .. }) => a == b,
+            _ => false,
+        };
+        Ok(if same { blind } else { write.clone() })
+    }
+
+    async fn blind_thread(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
+        let mut write = write.clone();
+        if let Some(thread) = &mut write.thread {
+            let (owner, id) = (&thread.record.owner, &thread.record.context_id);
+            let found = self.memory.load_thread(owner, id).await?;
+            thread.expect = found.map_or(0, |stored| stored.version);
+        }
+        Ok(write)
+    }
+
+    fn blob_key(&self, key: &str) -> String {
+        if self.hub.world().is(Mutant::OneBlobKey) {
+            let cut = key.rfind('/').unwrap_or(key.len());
+            return key.chars().take(cut).collect();
+        }
+        key.to_owned()
+    }
+}
+
+/// `current`, as if its epoch were that of `mine`.
+fn epoch_of(current: &TaskRecord, mine: &TaskRecord) -> Result<TaskRecord, StoreError> {
+    let mut form = stored::encode(current);
+    if let Some(epoch) = form.get_mut("e") {
+        *epoch = mine.epoch().into();
+    }
+    stored::decode(form)
+}
+
+#[async_trait]
+impl ReadTasks for SimStore {
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.call(|| self.memory.load(owner, id, now)).await
+    }
+
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        self.call(|| self.memory.list(owner, query)).await
+    }
+}
+
+#[async_trait]
+impl WriteTasks for SimStore {
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        self.call(|| self.store(write)).await
+    }
+
+    async fn heartbeat(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        epoch: u64,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.call(|| self.memory.heartbeat(owner, id, epoch, lease_until))
+            .await
+    }
+}
+
+#[async_trait]
+impl SweepTasks for SimStore {
+    async fn open_tasks(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+        self.call(|| self.memory.open_tasks(after.clone(), limit))
+            .await
+    }
+}
+
+#[async_trait]
+impl ReadThreads for SimStore {
+    async fn load_thread(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+    ) -> Result<Option<ThreadRecord>, StoreError> {
+        self.call(|| self.memory.load_thread(owner, id)).await
+    }
+}
+
+#[async_trait]
+impl Blobs for SimStore {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let key = self.blob_key(key);
+        self.call(|| async {
+            let mutant = self.hub.world().mutant;
+            if mutant == Some(Mutant::LostBlob) {
+                return Ok(());
+            }
+            let put = self.memory.put(&key, bytes.clone()).await;
+            if mutant == Some(Mutant::OneBlobKey) {
+                return Ok(());
+            }
+            put
+        })
+        .await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let key = self.blob_key(key);
+        self.call(|| self.memory.get(&key)).await
+    }
+}
