@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR=$target
 export CARGO_TERM_COLOR=never
 logs=$target/test-logs
 
-steps=(fmt clippy docs features tests simulation doc-tests docker-tests emulator interop watch template bans)
+steps=(fmt clippy docs features tests model simulation doc-tests docker-tests emulator interop watch template bans)
 
 describe() {
   case $1 in
@@ -20,6 +20,7 @@ describe() {
     features) echo "the library compiles without AWS, and without Lambda" ;;
     tests) echo "unit, in-process and embedded-emulator suites" ;;
     simulation) echo "random histories of the real engine, deaths and planted faults" ;;
+    model) echo "every interleaving of the task protocol, with crashes and glitches, and its mutants" ;;
     doc-tests) echo "the examples in the documentation" ;;
     docker-tests) echo "compiles the LocalStack suite; runs it where Docker answers" ;;
     emulator) echo "the store suites against a second emulator" ;;
@@ -74,6 +75,12 @@ step_simulation() {
     # shellcheck disable=SC2086
     "$target/proof/a2a-lambda-simulation" $words | tee /dev/fd/3
   done
+}
+
+# Prints the states explored and the mutants caught, for the reader of this run too.
+step_model() {
+  cargo test --locked --profile proof -p protocol-model -- --nocapture --test-threads=1 | tee "$logs/model.figures"
+  grep -oE '(caught |[a-z, ]+ [0-9]+ states).*' "$logs/model.figures" >&3
 }
 
 step_doc_tests() { cargo test --locked --workspace --doc; }

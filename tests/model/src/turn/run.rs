@@ -1,0 +1,316 @@
+//! A process that runs a turn: a worker with its message, or a call.
+
+use super::{Action, At, Broken, Do, Lease, Mutant, Reply, Run, State, Turn, Who, World};
+
+/// The write id of a run's commit; an epoch has one run.
+fn wid(epoch: u8, kind: u8) -> u8 {
+    16 + epoch * 4 + kind
+}
+const CLAIM: u8 = 0;
+const HAND: u8 = 1;
+const END: u8 = 2;
+const GIVE_UP: u8 = 3;
+
+impl Turn {
+    pub(super) fn run_actions(run: &Run, who: Who, actions: &mut Vec<Action>) {
+        use Reply::{Heard, Lost};
+        let steps: &[Do] = match run.at {
+            At::Idle => &[],
+            At::Got => &[Do::Claim(Heard), Do::Claim(Lost)],
+            At::Running | At::HandedRunning => &[
+                Do::Beat,
+                Do::Store,
+                Do::Drop,
+                Do::HandOver(Heard),
+                Do::HandOver(Lost),
+                Do::End(Heard),
+                Do::End(Lost),
+                Do::Delete(false),
+            ],
+            At::Stored => &[Do::Beat, Do::End(Heard), Do::End(Lost)],
+            At::Dropped => &[Do::HandOver(Heard), Do::HandOver(Lost)],
+            At::UnsureClaim | At::UnsureEnd | At::UnsureHand => &[Do::Resolve],
+            At::Fenced => &[Do::Look],
+            At::Done => &[Do::Delete(false), Do::Delete(true)],
+        };
+        actions.extend(steps.iter().map(|&step| Action::Run(who, step)));
+    }
+
+    pub(super) fn run(&self, world: &mut World, who: Who, step: Do) -> Option<()> {
+        let mut run = match who {
+            Who::Worker(i) => world.workers[i],
+            Who::Call(i) => world.calls[i].run,
+        };
+        match step {
+            Do::Claim(reply) => return self.claim(world, who, run, reply),
+            Do::Look => return self.look(world, who, run),
+            Do::Delete(works) => return self.delete(world, who, run, works),
+            Do::Beat => self.beat(world, &mut run)?,
+            Do::Store => self.store(world, &mut run)?,
+            Do::End(reply) => self.end(world, &mut run, reply)?,
+            Do::Drop => self.drop_skill(world, &mut run)?,
+            Do::HandOver(reply) => self.hand_over(world, &mut run, reply)?,
+            Do::Resolve => self.resolve_run(world, &mut run)?,
+        }
+        Self::put_back(world, who, run);
+        Some(())
+    }
+
+    fn put_back(world: &mut World, who: Who, run: Run) {
+        match who {
+            Who::Worker(i) => world.workers[i] = run,
+            Who::Call(i) => {
+                world.calls[i].run = run;
+                Self::inline_answer(world, i);
+            }
+        }
+    }
+
+    /// Reads the task and claims it, or learns what to do with the message.
+    fn claim(&self, world: &mut World, who: Who, mut run: Run, reply: Reply) -> Option<()> {
+        let Who::Worker(worker) = who else {
+            return None;
+        };
+        let task = usize::from(run.task);
+        let meta = world.tasks[task];
+        let live = meta.state == State::Working && meta.lease == Lease::Live;
+        let claimable = !meta.state.at_rest() && !live && meta.attempt < self.scenario.attempts;
+        if reply == Reply::Lost && (!claimable || world.lost == 0) {
+            return None;
+        }
+        if meta.state.at_rest() {
+            run.at = At::Done;
+        } else if live && !self.is(Mutant::MessageDroppedOnLiveLease) {
+            world.leave(worker);
+            return Some(());
+        } else if live {
+            run.at = At::Done;
+        } else if !claimable {
+            self.give_up(world, task);
+            run.at = At::Done;
+        } else {
+            let takeover = meta.state == State::Working;
+            let counted = !(takeover && self.is(Mutant::AttemptNotCounted));
+            self.commit(world, task, wid(meta.epoch + 1, CLAIM), |meta| {
+                meta.state = State::Working;
+                meta.epoch += 1;
+                meta.attempt += u8::from(counted);
+                meta.runs += 1;
+                meta.lease = Lease::Live;
+                meta.dispatch = 0;
+            });
+            run.epoch = meta.epoch + 1;
+            run.at = At::Running;
+            if reply == Reply::Lost {
+                world.lost -= 1;
+                run.at = At::UnsureClaim;
+            }
+        }
+        world.workers[worker] = run;
+        Some(())
+    }
+
+    /// The attempts are spent: failed, with a reason.
+    pub(super) fn give_up(&self, world: &mut World, task: usize) {
+        let meta = world.tasks[task];
+        if meta.runs < self.scenario.attempts {
+            world.breaks(Broken::FailedEarly);
+        }
+        self.commit(world, task, wid(meta.epoch, GIVE_UP), |meta| {
+            meta.state = State::Failed;
+            meta.lease = Lease::None;
+            meta.dispatch = 0;
+        });
+    }
+
+    /// Whether the run still holds the task: its epoch, and working.
+    fn holds(world: &World, run: &Run) -> bool {
+        let meta = &world.tasks[usize::from(run.task)];
+        meta.epoch == run.epoch && meta.state == State::Working
+    }
+
+    /// The heartbeat: renews the lease, or learns that it is over.
+    fn beat(&self, world: &mut World, run: &mut Run) -> Option<()> {
+        let task = usize::from(run.task);
+        let lease = world.tasks[task].lease;
+        if self.is(Mutant::HeartbeatWithoutCondition) {
+            if lease == Lease::Live {
+                return None;
+            }
+            world.tasks[task].lease = Lease::Live;
+            if world.tasks[task].state.terminal() {
+                world.breaks(Broken::TerminalChanged);
+            }
+        } else if !Self::holds(world, run) {
+            run.at = At::Fenced;
+        } else if lease == Lease::Live {
+            return None;
+        } else {
+            world.tasks[task].lease = Lease::Live;
+        }
+        Some(())
+    }
+
+    fn asks(&self, world: &World, run: &Run) -> bool {
+        self.scenario.asks && world.tasks[usize::from(run.task)].turn == 1
+    }
+
+    /// The artifact's bytes under a key of this epoch.
+    fn store(&self, world: &mut World, run: &mut Run) -> Option<()> {
+        if !matches!(run.at, At::Running | At::HandedRunning) || self.asks(world, run) {
+            return None;
+        }
+        let key = self.object_key(run.epoch);
+        world.objects[usize::from(run.task)][key] = run.epoch;
+        run.at = At::Stored;
+        Some(())
+    }
+
+    pub(super) fn object_key(&self, epoch: u8) -> usize {
+        if self.is(Mutant::OneObjectKey) {
+            0
+        } else {
+            usize::from(epoch)
+        }
+    }
+
+    /// The final commit: completed with its artifact, or a question.
+    fn end(&self, world: &mut World, run: &mut Run, reply: Reply) -> Option<()> {
+        let asks = self.asks(world, run);
+        let early = asks || self.is(Mutant::MetaBeforeObject);
+        if run.at == At::HandedRunning || (run.at == At::Running) != early {
+            return None;
+        }
+        let task = usize::from(run.task);
+        let working = world.tasks[task].state == State::Working;
+        let allowed = Self::holds(world, run)
+            || self.is(Mutant::FinalWriteWithoutCondition)
+            || (self.is(Mutant::FinalWriteWithoutEpoch) && working);
+        if reply == Reply::Lost && (!allowed || world.lost == 0) {
+            return None;
+        }
+        if !allowed {
+            run.at = At::Fenced;
+            return Some(());
+        }
+        if !Self::holds(world, run) {
+            world.breaks(Broken::FencedWrote);
+        }
+        self.commit(world, task, wid(run.epoch, END), |meta| {
+            meta.state = if asks { State::Input } else { State::Completed };
+            meta.artifact = if asks { 0 } else { run.epoch };
+            meta.lease = Lease::None;
+            meta.dispatch = 0;
+        });
+        run.at = At::Done;
+        if reply == Reply::Lost {
+            world.lost -= 1;
+            run.at = At::UnsureEnd;
+        }
+        Some(())
+    }
+
+    fn drop_skill(&self, world: &mut World, run: &mut Run) -> Option<()> {
+        if run.at == At::HandedRunning {
+            run.at = At::Done;
+            return Some(());
+        }
+        let early = self.is(Mutant::HandOverBeforeDrop);
+        if run.at != At::Running || world.handovers == 0 || early {
+            return None;
+        }
+        world.handovers -= 1;
+        run.at = At::Dropped;
+        Some(())
+    }
+
+    /// Checkpoint and dispatch with the lease removed.
+    fn hand_over(&self, world: &mut World, run: &mut Run, reply: Reply) -> Option<()> {
+        let early = self.is(Mutant::HandOverBeforeDrop);
+        if run.at != (if early { At::Running } else { At::Dropped }) {
+            return None;
+        }
+        if early {
+            world.handovers = world.handovers.checked_sub(1)?;
+        }
+        let held = Self::holds(world, run);
+        if reply == Reply::Lost && (!held || world.lost == 0) {
+            return None;
+        }
+        if !held {
+            run.at = At::Fenced;
+            return Some(());
+        }
+        let dispatched = !self.is(Mutant::HandOverWithoutDispatch);
+        self.commit(world, usize::from(run.task), wid(run.epoch, HAND), |meta| {
+            meta.lease = Lease::None;
+            meta.attempt = 0;
+            meta.runs = 0;
+            meta.queued = true;
+            meta.dispatch = if dispatched { meta.version } else { 0 };
+        });
+        run.at = if early { At::HandedRunning } else { At::Done };
+        if reply == Reply::Lost {
+            world.lost -= 1;
+            run.at = At::UnsureHand;
+        }
+        Some(())
+    }
+
+    fn resolve_run(&self, world: &World, run: &mut Run) -> Option<()> {
+        let (kind, known, unknown) = match run.at {
+            At::UnsureClaim => (CLAIM, At::Running, At::Fenced),
+            At::UnsureEnd => (END, At::Done, At::Fenced),
+            At::UnsureHand => (HAND, At::Done, At::Fenced),
+            _ => return None,
+        };
+        let ours = self.knows(&world.tasks[usize::from(run.task)], wid(run.epoch, kind));
+        run.at = if ours { known } else { unknown };
+        Some(())
+    }
+
+    /// A fresh read after a lost commit: at rest → delete, else keep.
+    fn look(&self, world: &mut World, who: Who, mut run: Run) -> Option<()> {
+        let rests = world.tasks[usize::from(run.task)].state.at_rest();
+        let done = rests || self.is(Mutant::FencedWorkerDeletes);
+        match who {
+            Who::Worker(i) if !done => world.leave(i),
+            _ => {
+                run.at = At::Done;
+                Self::put_back(world, who, run);
+            }
+        }
+        Some(())
+    }
+
+    /// Deletes the message by its receipt. Whether a superseded receipt still
+    /// works is the queue's choice.
+    fn delete(&self, world: &mut World, who: Who, run: Run, works: bool) -> Option<()> {
+        let Who::Worker(i) = who else { return None };
+        let slot = usize::from(run.slot).checked_sub(1);
+        if run.at == At::Done {
+            if works && !run.stale {
+                return None;
+            }
+            if self.is(Mutant::DeleteByTask) {
+                let own = (run.task + 1) * 2;
+                world
+                    .slots
+                    .iter_mut()
+                    .filter(|s| **s & !1 == own)
+                    .for_each(|s| *s = 0);
+            } else if let Some(slot) = slot
+                && (!run.stale || works)
+            {
+                world.slots[slot] = 0;
+            }
+            world.workers[i] = Run::default();
+            return Some(());
+        }
+        let early = run.at == At::Running && self.is(Mutant::MessageDeletedBeforeFinalWrite);
+        let slot = slot.filter(|_| early && !works)?;
+        world.slots[slot] = 0;
+        world.workers[i].slot = 0;
+        Some(())
+    }
+}
