@@ -93,6 +93,8 @@ impl Embedded {
             endpoints: Endpoints {
                 dynamodb: Some(format!("http://{}", addresses.0)),
                 s3: Some(format!("http://{}", addresses.1)),
+                // The queue runs inside the process.
+                sqs: None,
             },
             stop: Some(stop),
             dynamodb: tokio::spawn(serve_dynamodb(listeners.0, database, stopped)),

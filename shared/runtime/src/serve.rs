@@ -101,6 +101,7 @@ async fn runtime(agent: Built) -> Result<Runtime, ServeError> {
     let endpoints = Endpoints {
         dynamodb: at("AWS_ENDPOINT_URL_DYNAMODB"),
         s3: at("AWS_ENDPOINT_URL_S3"),
+        sqs: at("AWS_ENDPOINT_URL_SQS"),
     };
     let clients = AwsClients::connect(&endpoints).await;
     Ok(Runtime::builder(agent, settings).aws(&clients).build()?)

@@ -1,4 +1,4 @@
-//! Clients of DynamoDB and S3, for AWS itself or for an emulator.
+//! Clients of DynamoDB, S3 and SQS, for AWS itself or for an emulator.
 //!
 //! TLS is rustls with ring, given explicitly: the SDKs' own defaults would link
 //! a second stack. An `http://` endpoint gets a connector without TLS.
@@ -24,16 +24,19 @@ pub struct Endpoints {
     pub dynamodb: Option<String>,
     /// URL of S3.
     pub s3: Option<String>,
+    /// URL of SQS.
+    pub sqs: Option<String>,
 }
 
 impl Endpoints {
-    /// Both services at one URL, as most emulators offer them.
+    /// All services at one URL, as most emulators offer them.
     #[must_use]
     pub fn at(url: impl Into<String>) -> Self {
         let url = url.into();
         Self {
             dynamodb: Some(url.clone()),
-            s3: Some(url),
+            s3: Some(url.clone()),
+            sqs: Some(url),
         }
     }
 }
@@ -45,26 +48,32 @@ pub struct AwsClients {
     pub dynamodb: aws_sdk_dynamodb::Client,
     /// S3.
     pub s3: aws_sdk_s3::Client,
+    /// SQS.
+    pub sqs: aws_sdk_sqs::Client,
 }
 
 impl AwsClients {
     /// Clients for `endpoints`. Region and credentials come from the usual
     /// places; a loopback endpoint is given credentials that no one checks.
     pub async fn connect(endpoints: &Endpoints) -> Self {
-        let config = config(endpoints.dynamodb.as_deref()).await;
-        let dynamodb = aws_sdk_dynamodb::Client::new(&config);
-        let config = if endpoints.s3 == endpoints.dynamodb {
-            config
-        } else {
-            self::config(endpoints.s3.as_deref()).await
+        let first = config(endpoints.dynamodb.as_deref()).await;
+        let dynamodb = aws_sdk_dynamodb::Client::new(&first);
+        let at = async |endpoint: &Option<String>| {
+            if *endpoint == endpoints.dynamodb {
+                first.clone()
+            } else {
+                config(endpoint.as_deref()).await
+            }
         };
-        let s3 = aws_sdk_s3::config::Builder::from(&config)
+        let sqs = aws_sdk_sqs::Client::new(&at(&endpoints.sqs).await);
+        let s3 = aws_sdk_s3::config::Builder::from(&at(&endpoints.s3).await)
             // A bucket as a host name below an emulator's does not resolve.
             .force_path_style(endpoints.s3.is_some())
             .build();
         Self {
             dynamodb,
             s3: aws_sdk_s3::Client::from_conf(s3),
+            sqs,
         }
     }
 }

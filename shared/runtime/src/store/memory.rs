@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::queue::{OpenTask, SweepTasks};
 use super::{
     Blobs, Committed, Expect, ListPosition, ReadTasks, ReadThreads, RecordPage, RecordQuery,
     StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
@@ -170,6 +171,46 @@ impl ReadTasks for MemoryStore {
             matching,
         })
     }
+}
+
+#[async_trait]
+impl SweepTasks for MemoryStore {
+    async fn open_tasks(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+        let after = after.as_deref().map(open_place).transpose()?;
+        let shelf = self.shelf();
+        let index = shelf.lagging.as_ref().unwrap_or(&shelf.tasks);
+        let mut found: Vec<_> = index
+            .iter()
+            .filter(|(_, record)| !record.state().is_at_rest())
+            .map(|(key, record)| {
+                let at = record.created_at.as_millis();
+                ((at, key.tenant().as_str(), key.local()), record)
+            })
+            .filter(|(place, _)| after.is_none_or(|after| *place > after))
+            .collect();
+        found.sort_by_key(|(place, _)| *place);
+        let more = found.len() > limit.max(1);
+        found.truncate(limit.max(1));
+        let next = found.last().filter(|_| more);
+        let next = next.map(|((at, tenant, local), _)| format!("{at}#{tenant}#{local}"));
+        let tasks = found.into_iter().map(|(_, record)| OpenTask {
+            owner: record.owner().clone(),
+            task: record.id().clone(),
+        });
+        Ok((tasks.collect(), next))
+    }
+}
+
+/// A place among the open tasks: creation time, tenant, name in it.
+fn open_place(text: &str) -> Result<(i64, &str, &str), StoreError> {
+    text.split_once('#')
+        .and_then(|(at, key)| Some((at.parse().ok()?, key.split_once('#')?)))
+        .map(|(at, (tenant, local))| (at, tenant, local))
+        .ok_or_else(|| StoreError::Refused("no place among the open tasks".to_owned()))
 }
 
 #[async_trait]

@@ -15,6 +15,8 @@ pub mod memory;
 pub mod queue;
 #[cfg(feature = "aws")]
 pub mod s3;
+#[cfg(feature = "aws")]
+pub mod sqs;
 pub mod stored;
 
 use crate::task::{ContextId, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId};

@@ -20,8 +20,8 @@ use serde_json::Value;
 pub const SCHEMA: u32 = 1;
 
 /// The largest record in its stored form, in bytes: what fits into a DynamoDB
-/// item (400 KB with keys, index and attribute names).
-pub const MAX_BYTES: usize = 399 * 1024;
+/// item (400 KB) beside the longest keys and attributes.
+pub const MAX_BYTES: usize = 399 * 1024 - 512;
 
 /// The deepest nesting of a record in its stored form. A JSON reader gives up
 /// at 128, and what cannot be read back must not be written.

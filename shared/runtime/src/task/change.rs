@@ -299,7 +299,8 @@ impl TaskRecord {
         Ok(())
     }
 
-    fn set_base(&mut self) {
+    /// All of the present output stays, if the turn runs again.
+    pub(crate) fn set_base(&mut self) {
         let parts = |artifact: &Artifact| (artifact.id.clone(), artifact.parts.len());
         let history = self.history.len() + usize::from(self.status.message.is_some());
         self.base = Base {

@@ -27,7 +27,10 @@ pub(super) const SUBJECT: &str = "subject";
 pub(super) const EXPIRES_AT: &str = "expires_at";
 pub(super) const TTL: &str = "ttl";
 pub(super) const LEASE_UNTIL: &str = "lease_until";
-const DISPATCH: &str = "dispatch";
+pub(super) const DISPATCH: &str = "dispatch";
+/// The subject itself, for what has only an item and no caller.
+pub(super) const OWNER_SUBJECT: &str = "owner_subject";
+pub(super) const TURN: &str = "turn";
 const INCARNATION: &str = "incarnation";
 const SCHEMA: &str = "schema";
 const BODY: &str = "body";
@@ -37,7 +40,14 @@ const STATE_VERSION: &str = "state_version";
 pub(super) const WRITES: [&str; 4] = ["w0", "w1", "w2", "w3"];
 
 /// Attributes of a task that a commit without them takes away.
-pub(super) const OPTIONAL: [&str; 4] = [LEASE_UNTIL, DISPATCH, EXPIRES_AT, TTL];
+pub(super) const OPTIONAL: [&str; 6] = [
+    LEASE_UNTIL,
+    DISPATCH,
+    EXPIRES_AT,
+    TTL,
+    key::SWEEP_PK,
+    key::SWEEP_SK,
+];
 
 pub(super) fn text(value: impl Into<String>) -> AttributeValue {
     AttributeValue::S(value.into())
@@ -73,6 +83,8 @@ pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
         (STATE, text(record.state().as_str())),
         (CONTEXT, text(record.context_id().as_str())),
         (SUBJECT, subject(record.owner())),
+        (OWNER_SUBJECT, text(record.owner().subject.as_str())),
+        (TURN, number(record.turn)),
         (INCARNATION, text(record.incarnation.as_str())),
         (key::LISTS_PK, text(key::list(record.owner()))),
         (
@@ -90,6 +102,9 @@ pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
     if record.state().is_at_rest() {
         item.insert(EXPIRES_AT, number(record.expires_at.as_millis()));
         item.insert(TTL, number(record.expires_at.ttl_seconds()));
+    } else {
+        item.insert(key::SWEEP_PK, text(key::open()));
+        item.insert(key::SWEEP_SK, number(record.created_at.as_millis()));
     }
     Ok(item)
 }
@@ -218,7 +233,8 @@ pub(super) fn string<'a>(item: &'a Item, name: &str) -> Result<&'a str, StoreErr
         .ok_or_else(|| corrupt(format_args!("no text in `{name}`")))
 }
 
-fn integer<N: FromStr>(item: &Item, name: &str) -> Result<N, StoreError> {
+/// A number attribute.
+pub(super) fn integer<N: FromStr>(item: &Item, name: &str) -> Result<N, StoreError> {
     item.get(name)
         .and_then(|value| value.as_n().ok())
         .and_then(|digits| digits.parse().ok())
@@ -231,4 +247,51 @@ fn body(item: &Item) -> Result<&str, StoreError> {
 
 fn corrupt(error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::stored::MAX_BYTES;
+    use crate::task::{
+        Change, ContextId, Generation, Metadata, NewTask, Subject, TaskId, TenantId,
+    };
+
+    /// Bytes as the service counts them, or a little more.
+    fn size(item: &Attributes) -> usize {
+        let value = |value: &AttributeValue| match value {
+            AttributeValue::S(text) => text.len(),
+            AttributeValue::N(_) => 21,
+            other => panic!("{other:?}"),
+        };
+        item.iter().map(|(name, it)| name.len() + value(it)).sum()
+    }
+
+    #[test]
+    fn the_longest_names_fit_beside_the_largest_content() {
+        let at = Timestamp::from_millis(4_102_444_800_000);
+        let task = TaskRecord::create(NewTask {
+            id: TaskId::parse("x".repeat(128)).unwrap(),
+            owner: Owner {
+                tenant: TenantId::parse("t".repeat(64)).unwrap(),
+                subject: Subject::parse("s".repeat(256)).unwrap(),
+            },
+            context_id: ContextId::parse("c".repeat(128)).unwrap(),
+            generation: Generation::V10,
+            incarnation: WriteId::made_of(1),
+            metadata: Metadata::new(),
+            created_at: at,
+        });
+        let start = Change::Start { lease_until: at };
+        let mut working = task.next([start], WriteId::made_of(2), at, at).unwrap();
+        working.dispatch = Some(u64::MAX);
+        let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
+        for record in [working, canceled.unwrap()] {
+            let mut item = super::task(&record).unwrap();
+            let partition = key::task(&record.key());
+            item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
+            item.insert(BODY, text("x".repeat(MAX_BYTES)));
+            assert!(size(&item) <= 400 * 1024, "{}", size(&item));
+        }
+    }
 }

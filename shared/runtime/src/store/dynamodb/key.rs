@@ -4,7 +4,7 @@
 //! `#`, so two owners, or two kinds of item, never share a partition.
 
 use crate::store::ListPosition;
-use crate::task::{ContextId, Owner, TaskId, TaskKey, Timestamp};
+use crate::task::{ContextId, Owner, TaskId, TaskKey, TenantId, Timestamp};
 
 /// Partition key of the table.
 pub(super) const PK: &str = "PK";
@@ -27,7 +27,7 @@ pub(super) const SWEEP_PK: &str = "open";
 /// Its sort key.
 pub(super) const SWEEP_SK: &str = "open_at";
 
-/// The only shard of the lists so far. It stands in the key, so that their
+/// The only shard of the indexes so far. It stands in the key, so that their
 /// number can grow.
 const SHARD: u32 = 0;
 
@@ -37,6 +37,19 @@ const LAST: i64 = 9_999_999_999_999;
 /// The partition of a task.
 pub(super) fn task(key: &TaskKey) -> String {
     format!("T#{}#K#{}", key.tenant(), key.local())
+}
+
+/// The tenant and the id in the partition of a task; `None` if it is another's.
+pub(super) fn task_of(partition: &str) -> Option<(TenantId, TaskId)> {
+    let (tenant, local) = partition.strip_prefix("T#")?.split_once("#K#")?;
+    // A client-made id stands behind its subject, and holds no `~` itself.
+    let id = local.split_once('~').map_or(local, |(_, id)| id);
+    Some((TenantId::parse(tenant).ok()?, TaskId::parse(id).ok()?))
+}
+
+/// The partition of the tasks, over all tenants, which a sweep looks at.
+pub(super) fn open() -> String {
+    format!("open#{SHARD}")
 }
 
 /// The partition of a thread.
@@ -80,7 +93,7 @@ fn millis(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{Subject, TenantId};
+    use crate::task::Subject;
 
     fn owner(tenant: &str, subject: &str) -> Owner {
         Owner {
@@ -103,6 +116,24 @@ mod tests {
                 }
                 assert!(seen.insert(list(&owner)));
             }
+        }
+    }
+
+    #[test]
+    fn a_task_is_found_again_in_its_partition_and_nothing_else_is() {
+        for tenant in ["a", "K", "T", "a.K"] {
+            let owner = owner(tenant, "x#K#y~z");
+            for id in ["x", "K", ".", &TaskId::made_of(7).to_string()] {
+                let id = TaskId::parse(id).unwrap();
+                let found = task_of(&task(&TaskKey::new(&owner, &id)));
+                assert_eq!(found, Some((owner.tenant.clone(), id)));
+            }
+            let context = ContextId::parse("K").unwrap();
+            assert_eq!(task_of(&thread(&owner, &context)), None);
+            assert_eq!(task_of(&list(&owner)), None);
+        }
+        for text in ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"] {
+            assert_eq!(task_of(text), None, "{text}");
         }
     }
 

@@ -5,23 +5,31 @@
 //! - `statement`: a conditional write as data
 //! - `calls`: what a call came to; ambiguous answers
 //! - `list`: a page from the list index
+//! - `open`: what the sweep index shows
+//! - `image`: what the table's stream says
 //! - `table`: the table itself, for emulators
 //!
 //! Expiry is part of every condition and checked after every read; native TTL
 //! only cleans. A write whose answer is lost is known again by its write id.
 
 mod calls;
+mod image;
 mod item;
 mod key;
 mod list;
+mod open;
 mod statement;
 mod table;
 
+pub use image::task_image;
+#[cfg(feature = "lambda")]
+pub use image::task_image_of_event;
 pub use table::create_table;
 
 use self::calls::{Check, Outcome, TRIES};
 use self::item::{Item, Joined};
 use self::statement::Statement;
+use super::queue::{OpenTask, SweepTasks};
 use super::{
     Committed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
     ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
@@ -168,6 +176,17 @@ impl ReadTasks for DynamoStore {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         list::page(&self.client, &self.table, owner, query).await
+    }
+}
+
+#[async_trait]
+impl SweepTasks for DynamoStore {
+    async fn open_tasks(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+        open::page(&self.client, &self.table, after.as_deref(), limit).await
     }
 }
 

@@ -2,7 +2,7 @@
 //! table for an emulator.
 
 use super::calls;
-use super::item::{CONTEXT, EXPIRES_AT, STATE, TTL};
+use super::item::{CONTEXT, EXPIRES_AT, OWNER_SUBJECT, STATE, TTL};
 use super::key;
 use crate::store::StoreError;
 use aws_sdk_dynamodb::Client;
@@ -114,12 +114,15 @@ fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
         .non_key_attributes(CONTEXT)
         .non_key_attributes(EXPIRES_AT)
         .build();
-    let keys_only = Projection::builder()
-        .projection_type(ProjectionType::KeysOnly)
+    // What names the owner beside the key; it never changes, so that a commit
+    // which leaves the task open does not write to the index.
+    let named = Projection::builder()
+        .projection_type(ProjectionType::Include)
+        .non_key_attributes(OWNER_SUBJECT)
         .build();
     [
         (key::LISTS, key::LISTS_PK, key::LISTS_SK, filtered),
-        (key::SWEEP, key::SWEEP_PK, key::SWEEP_SK, keys_only),
+        (key::SWEEP, key::SWEEP_PK, key::SWEEP_SK, named),
     ]
     .into_iter()
     .map(|(name, hash, range, projection)| {

@@ -3,8 +3,8 @@
 use super::content::{self, Artifact, Logged, Message, Status, all};
 use super::{SCHEMA, StoreError, corrupt, known};
 use crate::task::{
-    ContextId, Generation, Metadata, NewTask, Owner, Saved as SavedValues, SavedSlot, SkillId,
-    Subject, TaskId, TaskRecord, TenantId, Timestamp, Transition, WriteId,
+    Base, ContextId, Generation, Metadata, NewTask, Owner, Saved as SavedValues, SavedSlot,
+    SkillId, Subject, TaskId, TaskRecord, TenantId, Timestamp, Transition, WriteId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,8 +48,45 @@ pub(super) struct Stored {
     tr: Vec<(String, i64)>,
     #[serde(default, skip_serializing_if = "Kept::is_empty")]
     sv: Kept,
+    /// Left out where a turn cannot run again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    b: Option<Output>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rp: Vec<Artifact>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sec: Option<Message>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dat: Option<i64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    rd: u32,
     up: i64,
     exp: i64,
+}
+
+/// What a turn that runs again starts from.
+#[derive(Serialize, Deserialize)]
+struct Output {
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    a: BTreeMap<String, usize>,
+    h: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that `skip_serializing_if` calls"
+)]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Output {
+    fn of(record: &TaskRecord) -> Option<Self> {
+        let none = record.state().is_terminal() && record.base == Base::default();
+        (!none).then(|| Self {
+            a: record.base.artifacts.clone(),
+            h: record.base.history,
+        })
+    }
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -148,6 +185,11 @@ impl From<&TaskRecord> for Stored {
                 .map(|step| (step.state.as_str().to_owned(), step.at.as_millis()))
                 .collect(),
             sv: Kept::from(&record.saved),
+            b: Output::of(record),
+            rp: record.replaced.iter().map(Artifact::from).collect(),
+            sec: record.secret.as_ref().map(Message::from),
+            dat: record.dispatched_at.map(Timestamp::as_millis),
+            rd: record.redispatches,
             up: record.updated_at.as_millis(),
             exp: record.expires_at.as_millis(),
         }
@@ -187,6 +229,21 @@ impl Stored {
         record.last_event = self.ev.as_deref().map(content::event_id).transpose()?;
         record.transitions = all(self.tr, transition)?;
         record.saved = self.sv.into();
+        match self.b {
+            Some(output) => {
+                record.base = Base {
+                    artifacts: output.a,
+                    history: output.h,
+                };
+            }
+            None if record.state().is_terminal() => {}
+            // Written before there was a base: nothing of it is taken back.
+            None => record.set_base(),
+        }
+        record.replaced = all(self.rp, Artifact::into_artifact)?;
+        record.secret = self.sec.map(Message::into_message).transpose()?;
+        record.dispatched_at = self.dat.map(Timestamp::from_millis);
+        record.redispatches = self.rd;
         record.updated_at = Timestamp::from_millis(self.up);
         record.expires_at = Timestamp::from_millis(self.exp);
         Ok(record)

@@ -1,7 +1,8 @@
 use super::*;
 use crate::task::{
-    Artifact, ArtifactUpdate, Blob, Change, ContextId, Generation, Message, Metadata, NewTask,
-    Owner, Part, PartContent, SavedSlot, SkillId, Subject, TaskId, TenantId, Timestamp, WriteId,
+    Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Generation, Message, Metadata,
+    NewTask, Owner, Part, PartContent, SavedSlot, SkillId, Subject, TaskId, TenantId, Timestamp,
+    WriteId,
 };
 use serde_json::json;
 
@@ -71,6 +72,11 @@ fn full() -> TaskRecord {
     .unwrap();
     record.lease_until = Some(Timestamp::from_millis(-1));
     record.dispatch = Some(7);
+    record.dispatched_at = Some(Timestamp::from_millis(6));
+    record.redispatches = 2;
+    record.secret = Some(said(vec![Part::text("key")]));
+    record.replaced.clone_from(&record.artifacts);
+    record.base.history = 1;
     record.epoch = 4;
     record
 }
@@ -129,6 +135,48 @@ fn a_record_reads_back_as_it_was_written() {
         serde_json::from_str::<Value>(&text).unwrap(),
         encode(&record)
     );
+}
+
+#[test]
+fn a_record_at_its_start_or_end_reads_back_as_it_was_written() {
+    let mut record = full();
+    record.base = Base::default();
+    assert_eq!(decode(encode(&record)).unwrap(), record);
+    let (write, at) = (WriteId::made_of(3), Timestamp::from_millis(9));
+    let ended = record.next([Change::Cancel], write, at, at).unwrap();
+    assert!(encode(&ended).get("b").is_none());
+    assert_eq!(decode(encode(&ended)).unwrap(), ended);
+}
+
+/// The form of a record before turns could be dispatched and run again.
+fn before_dispatch(record: &TaskRecord) -> Value {
+    let mut value = encode(record);
+    for name in ["b", "rp", "sec", "dat", "rd"] {
+        value.as_object_mut().unwrap().remove(name);
+    }
+    value
+}
+
+#[test]
+fn a_record_from_before_dispatch_reads_and_keeps_its_output_when_claimed() {
+    let mut record = full();
+    let claim = Change::Claim {
+        lease_until: Timestamp::from_millis(90),
+    };
+    let (write, at) = (WriteId::made_of(3), Timestamp::from_millis(9));
+    let resume = Change::Resume {
+        message: said(vec![Part::text("yes")]),
+        secret: false,
+        lease_until: at,
+    };
+    record = record.next([resume], write.clone(), at, at).unwrap();
+    let read = decode(before_dispatch(&record)).unwrap();
+    assert_eq!(read.dispatched_at, None);
+    assert_eq!((read.redispatches, &read.secret), (0, &None));
+    assert!(read.replaced.is_empty());
+    let claimed = read.next([claim], write, at, at).unwrap();
+    assert_eq!(claimed.history, record.history);
+    assert_eq!(claimed.artifacts, record.artifacts);
 }
 
 #[test]

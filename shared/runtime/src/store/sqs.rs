@@ -1,0 +1,217 @@
+//! The queue of turns in Amazon SQS.
+//!
+//! A message carries ids only. Its group is the tenant, so that a standard
+//! queue shares its receivers fairly between tenants.
+
+use super::StoreError;
+use super::queue::{Receipt, WorkItem, WorkQueue};
+use crate::task::{Owner, Subject, TaskId, TenantId};
+use async_trait::async_trait;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_sqs::types::{BatchResultErrorEntry, SendMessageBatchRequestEntry};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Messages of one request at most.
+const BATCH: usize = 10;
+/// The longest time for which a message can be hidden.
+const HIDE_MAX: Duration = Duration::from_secs(12 * 3600);
+/// The version of the message body.
+const BODY: u32 = 1;
+
+/// The queue under one URL.
+#[derive(Debug, Clone)]
+pub struct SqsQueue {
+    client: Client,
+    url: String,
+}
+
+impl SqsQueue {
+    /// The queue at `url`.
+    #[must_use]
+    pub fn new(client: Client, url: impl Into<String>) -> Self {
+        Self {
+            client,
+            url: url.into(),
+        }
+    }
+
+    /// The received message with this receipt handle.
+    #[must_use]
+    pub fn receipt(&self, handle: impl Into<String>) -> SqsReceipt {
+        SqsReceipt {
+            queue: self.clone(),
+            handle: handle.into(),
+        }
+    }
+
+    /// Sends at most [`BATCH`] items; one flag an item.
+    async fn send_batch(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+        let entries: Result<Vec<_>, _> = items
+            .iter()
+            .enumerate()
+            .map(|(place, item)| {
+                SendMessageBatchRequestEntry::builder()
+                    .id(place.to_string())
+                    .message_body(encode(item))
+                    .message_group_id(item.owner.tenant.as_str())
+                    .build()
+            })
+            .collect();
+        let entries = entries.map_err(|error| StoreError::Refused(error.to_string()))?;
+        let sent = self
+            .client
+            .send_message_batch()
+            .queue_url(&self.url)
+            .set_entries(Some(entries))
+            .send()
+            .await
+            .map_err(|error| failed(&error))?;
+        // A request that succeeds can still have messages that did not.
+        for entry in sent.failed() {
+            report(entry);
+        }
+        let taken = |place: usize| {
+            let id = place.to_string();
+            sent.successful().iter().any(|entry| entry.id() == id)
+        };
+        Ok((0..items.len()).map(taken).collect())
+    }
+}
+
+fn report(entry: &BatchResultErrorEntry) {
+    tracing::warn!(
+        queue.code = entry.code(),
+        "the queue does not take a message: {}",
+        entry.code()
+    );
+}
+
+#[async_trait]
+impl WorkQueue for SqsQueue {
+    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+        let mut flags = Vec::with_capacity(items.len());
+        let mut error = None;
+        for batch in items.chunks(BATCH) {
+            match self.send_batch(batch).await {
+                Ok(taken) => flags.extend(taken),
+                Err(failed) => {
+                    flags.extend(batch.iter().map(|_| false));
+                    error = Some(failed);
+                }
+            }
+        }
+        match error {
+            Some(error) if !flags.contains(&true) => Err(error),
+            _ => Ok(flags),
+        }
+    }
+}
+
+/// One received message of a queue.
+#[derive(Debug, Clone)]
+pub struct SqsReceipt {
+    queue: SqsQueue,
+    handle: String,
+}
+
+#[async_trait]
+impl Receipt for SqsReceipt {
+    async fn hide(&self, time: Duration) -> Result<(), StoreError> {
+        let sent = self
+            .queue
+            .client
+            .change_message_visibility()
+            .queue_url(&self.queue.url)
+            .receipt_handle(&self.handle)
+            .visibility_timeout(whole_seconds(time))
+            .send()
+            .await;
+        sent.map(|_| ()).map_err(|error| failed(&error))
+    }
+}
+
+/// A begun second counts, so that a short time never shows the message at once.
+fn whole_seconds(time: Duration) -> i32 {
+    let time = time.min(HIDE_MAX);
+    let begun = u64::from(time.subsec_nanos() > 0);
+    i32::try_from(time.as_secs() + begun).unwrap_or(i32::MAX)
+}
+
+/// The body of a message.
+#[derive(Serialize, Deserialize)]
+struct Body {
+    v: u32,
+    tenant: String,
+    subject: String,
+    task: String,
+    turn: u32,
+    dispatch: u64,
+}
+
+/// The body of the message for `item`.
+#[must_use]
+pub fn encode(item: &WorkItem) -> String {
+    let body = Body {
+        v: BODY,
+        tenant: item.owner.tenant.to_string(),
+        subject: item.owner.subject.to_string(),
+        task: item.task.to_string(),
+        turn: item.turn,
+        dispatch: item.dispatch,
+    };
+    // Plain values under fixed names always are JSON.
+    serde_json::to_string(&body).unwrap_or_default()
+}
+
+/// The item of a message's body. Members of a later program are ignored.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it is no body of a known version.
+pub fn decode(body: &str) -> Result<WorkItem, StoreError> {
+    let body: Body = serde_json::from_str(body).map_err(corrupt)?;
+    if body.v != BODY {
+        return Err(corrupt(format_args!("unknown message version {}", body.v)));
+    }
+    Ok(WorkItem {
+        owner: Owner {
+            tenant: TenantId::parse(body.tenant).map_err(corrupt)?,
+            subject: Subject::parse(body.subject).map_err(corrupt)?,
+        },
+        task: TaskId::parse(body.task).map_err(corrupt)?,
+        turn: body.turn,
+        dispatch: body.dispatch,
+    })
+}
+
+fn corrupt(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(error.to_string())
+}
+
+/// The error of a call that SQS did not carry out.
+fn failed<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
+    let status = error
+        .raw_response()
+        .map(|response| response.status().as_u16());
+    let code = error.code().unwrap_or("no code");
+    match (error, status) {
+        (SdkError::ConstructionFailure(_), _) => {
+            StoreError::Refused("the call of SQS cannot be made".to_owned())
+        }
+        (SdkError::ServiceError(_), Some(status @ 400..=499))
+            if !matches!(status, 408 | 429) && !is_throttle(code) =>
+        {
+            StoreError::Refused(format!("SQS answered {status}: {code}"))
+        }
+        (_, Some(status)) => StoreError::Unavailable(format!("SQS answered {status}: {code}")),
+        (_, None) => StoreError::Unavailable("SQS did not answer".to_owned()),
+    }
+}
+
+fn is_throttle(code: &str) -> bool {
+    code.contains("Throttl") || code.contains("OverLimit")
+}
+
+#[cfg(test)]
+mod tests;

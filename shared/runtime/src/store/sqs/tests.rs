@@ -1,0 +1,85 @@
+use super::*;
+use serde_json::json;
+
+fn item() -> WorkItem {
+    WorkItem {
+        owner: Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("a#\"\u{1F600}\u{0}").unwrap(),
+        },
+        task: TaskId::parse("order:1").unwrap(),
+        turn: u32::MAX,
+        dispatch: u64::MAX,
+    }
+}
+
+#[test]
+fn a_message_reads_back_as_it_was_sent() {
+    assert_eq!(decode(&encode(&item())).unwrap(), item());
+}
+
+#[test]
+fn a_message_holds_ids_and_nothing_else() {
+    let mut simple = item();
+    simple.owner.subject = Subject::parse("ann").unwrap();
+    (simple.turn, simple.dispatch) = (2, 7);
+    let body: serde_json::Value = serde_json::from_str(&encode(&simple)).unwrap();
+    let expected = json!({
+        "v": 1, "tenant": "acme", "subject": "ann", "task": "order:1", "turn": 2, "dispatch": 7,
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn members_of_a_later_program_are_ignored() {
+    let mut body: serde_json::Value = serde_json::from_str(&encode(&item())).unwrap();
+    body["new"] = json!({});
+    assert_eq!(decode(&body.to_string()).unwrap(), item());
+}
+
+#[test]
+fn a_poison_message_is_corrupt_and_never_a_panic() {
+    let whole: serde_json::Value = serde_json::from_str(&encode(&item())).unwrap();
+    let mut bad: Vec<String> = ["", "{", "null", "[]", "\"x\"", "{}", "1e999", "\u{0}"]
+        .map(str::to_owned)
+        .into();
+    for name in ["v", "tenant", "subject", "task", "turn", "dispatch"] {
+        for value in [
+            json!(null),
+            json!(-1),
+            json!("#/"),
+            json!(1.5),
+            json!([]),
+            json!(""),
+        ] {
+            let mut broken = whole.clone();
+            broken[name] = value.clone();
+            // A subject is any text.
+            if (name, &value) != ("subject", &json!("#/")) {
+                bad.push(broken.to_string());
+            }
+        }
+    }
+    let mut later = whole;
+    later["v"] = json!(2);
+    bad.push(later.to_string());
+    for body in bad {
+        assert!(
+            matches!(decode(&body), Err(StoreError::Corrupt(_))),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn a_message_is_hidden_for_whole_seconds_and_at_most_twelve_hours() {
+    for (time, seconds) in [
+        (Duration::ZERO, 0),
+        (Duration::from_nanos(1), 1),
+        (Duration::from_millis(60_000), 60),
+        (Duration::from_millis(60_001), 61),
+        (Duration::MAX, 43_200),
+    ] {
+        assert_eq!(whole_seconds(time), seconds);
+    }
+}
