@@ -87,6 +87,17 @@ step_watch() {
 step_template() {
   venv template tests/template/requirements.txt
   (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_template test_sources test_docs)
+  venv sam tests/template/sam.txt
+  sam_validate
+  sam_validate --lint
+}
+
+# Asks nobody: the region is any, the credentials are none. Without --lint the
+# transform is what checks, with it cfn-lint; neither does both.
+sam_validate() {
+  __SAM_CLI_APP_DIR=$target/venv/sam/app SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 \
+    AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none \
+    "$target/venv/sam/bin/sam" validate --template template.yaml "$@"
 }
 
 step_bans() {

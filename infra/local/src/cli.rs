@@ -7,7 +7,7 @@ use a2a_lambda::runtime::{Runtime, RuntimeError};
 use a2a_lambda::settings::{Environment, Settings, Source as _};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::aws::{AwsClients, Endpoints};
+use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb::create_table;
 use a2a_lambda::store::s3::create_bucket;
 use a2a_lambda::telemetry::{self, LogFormat};
@@ -107,12 +107,12 @@ async fn store(
     options: &Serve,
     settings: &Settings,
 ) -> Result<(Option<Embedded>, AwsClients), RunError> {
-    let Some(url) = &options.endpoint else {
+    let Some(endpoints) = options.endpoints() else {
         let embedded = Embedded::start(options.folder()).await?;
         let clients = AwsClients::connect(embedded.endpoints()).await;
         return Ok((Some(embedded), clients));
     };
-    let clients = AwsClients::connect(&Endpoints::at(url)).await;
+    let clients = AwsClients::connect(&endpoints).await;
     create_table(&clients.dynamodb, &settings.table).await?;
     create_bucket(&clients.s3, &settings.bucket).await?;
     Ok((None, clients))

@@ -2,6 +2,7 @@
 
 use crate::embedded::{BUCKET, TABLE};
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
+use a2a_lambda::store::aws::Endpoints;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,6 +67,9 @@ pub struct Serve {
     /// Use this AWS emulator instead of the embedded one.
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
+    /// Where S3 answers, if that is elsewhere than at --endpoint.
+    #[arg(long, value_name = "URL", requires = "endpoint")]
+    pub s3_endpoint: Option<String>,
     /// Allow development identities beyond loopback.
     #[arg(long)]
     pub insecure_dev: bool,
@@ -168,6 +172,16 @@ impl Serve {
             local.insert("A2A_SECRET_KEY", secret(data)?);
         }
         Ok(Settings::read(&Local(local))?)
+    }
+
+    /// The services outside this process, if they are to be used.
+    #[must_use]
+    pub fn endpoints(&self) -> Option<Endpoints> {
+        let mut endpoints = Endpoints::at(self.endpoint.as_deref()?);
+        if self.s3_endpoint.is_some() {
+            endpoints.s3.clone_from(&self.s3_endpoint);
+        }
+        Some(endpoints)
     }
 
     /// The data folder, unless nothing is kept.

@@ -33,7 +33,7 @@ const BACKLOG: u32 = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
     /// The data folder cannot be used.
-    #[error("failed to use the data folder `{}`", .path.display())]
+    #[error("failed to use the data folder `{}`: {source}", .path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -41,16 +41,16 @@ pub enum EmbeddedError {
         source: std::io::Error,
     },
     /// No loopback port can be listened on.
-    #[error("failed to listen on a loopback port")]
+    #[error("failed to listen on a loopback port: {0}")]
     Listen(#[from] std::io::Error),
     /// The database does not open.
-    #[error("failed to open the database")]
+    #[error("failed to open the database: {0}")]
     Database(#[from] dynoxide::DynoxideError),
     /// The object store does not open.
     #[error("failed to open the object store: {0}")]
     Objects(String),
     /// The table cannot be made.
-    #[error("failed to make the table")]
+    #[error("failed to make the table: {0}")]
     Table(#[from] StoreError),
 }
 

@@ -1,0 +1,143 @@
+//! The program as a process, and what it prints.
+
+use a2a_lambda_tests::emulator::run;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// Built once a test process; cargo has nothing to do when it is there.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let output = std::process::Command::new(env!("CARGO"))
+            .args(["build", "--locked", "-p", "a2a-local"])
+            .arg("--message-format=json-render-diagnostics")
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "a2a-local does not build");
+        let lines = output.stdout.split(|byte| *byte == b'\n');
+        let built = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+        let mut executables = built.filter_map(|message| {
+            let executable = message["executable"].as_str().map(PathBuf::from);
+            executable.filter(|_| message["target"]["name"] == "a2a-local")
+        });
+        executables.next().expect("cargo names the program")
+    })
+}
+
+/// A folder that goes with the test.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("a2a-local-test-{:x}-{n}", run()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The program in `folder`, with no setting but those given.
+fn command(folder: &Folder, arguments: &[&str], settings: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(program());
+    command
+        .args(arguments)
+        .current_dir(folder.path())
+        .env_clear()
+        .envs(settings.iter().copied())
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) async fn ended(arguments: &[&str], settings: &[(&str, &str)]) -> Output {
+    let folder = Folder::new();
+    let output = command(&folder, arguments, settings).output().await;
+    output.unwrap()
+}
+
+/// What the program says when it does not start.
+pub(crate) async fn refusal(arguments: &[&str], settings: &[(&str, &str)]) -> String {
+    let output = ended(arguments, settings).await;
+    assert!(!output.status.success(), "{arguments:?} {settings:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// The program while it runs.
+pub(crate) struct Running {
+    child: Child,
+    /// What it printed until it was ready.
+    pub(crate) said: String,
+    /// Keeps its standard output open.
+    _rest: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    /// Starts it and reads until a line begins with `ready`.
+    pub(crate) async fn start(
+        folder: &Folder,
+        arguments: &[&str],
+        settings: &[(&str, &str)],
+        ready: &str,
+    ) -> Self {
+        let mut command = command(folder, arguments, settings);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut said = String::new();
+        loop {
+            let line = lines.next_line().await.unwrap();
+            let line = line.unwrap_or_else(|| panic!("{arguments:?} ended after:\n{said}"));
+            said.push_str(&line);
+            said.push('\n');
+            if line.starts_with(ready) {
+                break;
+            }
+        }
+        let _rest = lines;
+        Self { child, said, _rest }
+    }
+
+    /// The agent on a free port.
+    pub(crate) async fn agent(folder: &Folder, arguments: &[&str]) -> Self {
+        let arguments = [&["--port", "0"], arguments].concat();
+        Self::start(folder, &arguments, &[], "listening on ").await
+    }
+
+    /// The base URL it names.
+    pub(crate) fn base(&self) -> &str {
+        let (_, base) = self.said.rsplit_once("listening on ").unwrap();
+        base.trim_end()
+    }
+
+    /// Ends it as Ctrl-C does in a shell, and waits until it is gone.
+    pub(crate) async fn interrupt(mut self) {
+        let kill = format!("kill -INT {}", self.child.id().unwrap());
+        let sent = Command::new("sh").args(["-c", &kill]).status().await;
+        assert!(sent.unwrap().success());
+        assert!(self.child.wait().await.unwrap().success());
+    }
+
+    /// Ends it without a chance to do anything more (SIGKILL).
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+}

@@ -1,0 +1,133 @@
+//! Calls over HTTP, and those that a paper or a banner shows for `curl`.
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+/// A call before it is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    url: String,
+    headers: Vec<(String, String)>,
+    body: Option<String>,
+}
+
+impl Call {
+    /// A GET of 1.0.
+    pub(crate) fn get(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            headers: vec![("A2A-Version".to_owned(), "1.0".to_owned())],
+            body: None,
+        }
+    }
+
+    /// A message of 1.0 that says `text`.
+    pub(crate) fn say(base: &str, text: &str) -> Self {
+        let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
+        let body = json!({"message": message}).to_string();
+        Self {
+            body: Some(body),
+            ..Self::get(&format!("{base}/message:send")).header("Content-Type", "application/json")
+        }
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same call with another body.
+    pub(crate) fn body(mut self, body: &Value) -> Self {
+        self.body = Some(body.to_string());
+        self
+    }
+
+    /// A line for a shell, as `curl` would take it.
+    pub(crate) fn pasted(line: &str) -> Self {
+        let mut call = Self {
+            url: String::new(),
+            headers: Vec::new(),
+            body: None,
+        };
+        let words = words(line);
+        let mut words = words.iter().map(String::as_str);
+        assert_eq!(words.next(), Some("curl"));
+        while let Some(word) = words.next() {
+            match word {
+                // Whether curl shows a stream as it comes.
+                "-N" => {}
+                "-H" => {
+                    let (name, value) = words.next().unwrap().split_once(": ").unwrap();
+                    call = call.header(name, value);
+                }
+                "-d" => call.body = words.next().map(str::to_owned),
+                url => {
+                    assert!(call.url.is_empty() && url.starts_with("http://"), "{url}");
+                    url.clone_into(&mut call.url);
+                }
+            }
+        }
+        call
+    }
+
+    /// The same call to another server.
+    pub(crate) fn at(mut self, base: &str) -> Self {
+        let uri: Uri = self.url.parse().unwrap();
+        self.url = format!("{base}{}", uri.path_and_query().unwrap());
+        self
+    }
+
+    /// The whole answer.
+    pub(crate) async fn send(self) -> (StatusCode, String) {
+        let uri: Uri = self.url.parse().unwrap();
+        let socket = TcpStream::connect(uri.authority().unwrap().as_str()).await;
+        let socket = TokioIo::new(socket.unwrap());
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(socket).await.unwrap();
+        tokio::spawn(connection);
+        let method = match self.body {
+            Some(_) => Method::POST,
+            None => Method::GET,
+        };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(uri.path_and_query().unwrap().as_str())
+            .header("Host", uri.authority().unwrap().as_str());
+        for (name, value) in self.headers {
+            request = request.header(name, value);
+        }
+        let body = Full::new(Bytes::from(self.body.unwrap_or_default()));
+        let answer = sender.send_request(request.body(body).unwrap()).await;
+        let (head, body) = answer.unwrap().into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (head.status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    /// The JSON of an answer that is no error.
+    pub(crate) async fn json(self) -> Value {
+        let shown = format!("{self:?}");
+        let (status, text) = self.send().await;
+        assert_eq!(status, StatusCode::OK, "{shown}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+/// The words of a shell's line: quotes of the simple kind, and line ends that a
+/// backslash hides.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let line = line.replace("\\\n", " ");
+    // Every second piece stands in quotes.
+    for (n, piece) in line.split('\'').enumerate() {
+        if n % 2 == 1 {
+            words.push(piece.to_owned());
+        } else {
+            assert!(!piece.contains(['"', '\\', '$', '`', '&', ';']), "{piece}");
+            words.extend(piece.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}

@@ -1,0 +1,88 @@
+//! The calls which the banner and the README show, sent as they stand there.
+
+use crate::agent::{Folder, Running};
+use crate::calls::Call;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// The events of a stream.
+fn events(text: &str) -> Vec<Value> {
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.map(|json| serde_json::from_str(json).unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_calls_of_the_banner_work_when_pasted() {
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &[]).await;
+    let lines = agent.said.lines().map(str::trim);
+    let calls: Vec<Call> = lines
+        .filter(|line| line.starts_with("curl "))
+        .map(Call::pasted)
+        .collect();
+    let [card, say, stream] = calls.as_slice() else {
+        panic!("other calls than three:\n{}", agent.said);
+    };
+
+    let card = card.clone().json().await;
+    let shown = format!("{} {}:", card["name"], card["version"]).replace('"', "");
+    assert!(agent.said.contains(&shown), "{shown}");
+    for skill in card["skills"].as_array().unwrap() {
+        let id = skill["id"].as_str().unwrap();
+        assert!(agent.said.contains(id), "{id}");
+    }
+
+    let said = say.clone().json().await;
+    assert!(said["result"].to_string().contains("hello"), "{said}");
+
+    // The client makes the id of this task: a second paste shows it as it is.
+    for _ in 0..2 {
+        let (status, text) = stream.clone().send().await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+        let events = events(&text);
+        assert!(events.iter().all(|e| e["id"] == "my-task-1"), "{text}");
+        assert_eq!(events.last().unwrap()["final"], true, "{text}");
+    }
+}
+
+/// The code blocks of the README in `language`.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let readme = include_str!("../../README.md");
+    let opening = format!("```{language}\n");
+    let blocks = readme.split(&*opening).skip(1);
+    blocks
+        .map(|rest| rest.split_once("```").unwrap().0)
+        .collect()
+}
+
+#[tokio::test]
+async fn the_exchange_of_the_readme_is_a_real_one() {
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--memory"]).await;
+    let mut calls = blocks("sh").into_iter().filter(|b| b.starts_with("curl "));
+    let call = Call::pasted(calls.next().unwrap()).at(agent.base());
+    let answer = call.json().await;
+    let shown: Value = serde_json::from_str(blocks("json")[0]).unwrap();
+    assert_eq!(blank(&answer), blank(&shown));
+    assert_eq!(
+        answer["task"]["artifacts"][0]["parts"],
+        json!([{"data": {"sum": 42}}])
+    );
+}
+
+/// The value without what differs from run to run.
+fn blank(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| {
+                let differs = name == "timestamp" || name.to_lowercase().ends_with("id");
+                let value = if differs { json!("") } else { blank(value) };
+                (name.clone(), value)
+            })
+            .collect(),
+        Value::Array(items) => items.iter().map(blank).collect(),
+        other => other.clone(),
+    }
+}

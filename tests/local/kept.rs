@@ -1,0 +1,118 @@
+//! What is there after a restart, and for whom.
+
+use crate::agent::{Folder, Running};
+use crate::calls::Call;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use serde_json::Value;
+
+/// Larger than what is stored inside a task: these bytes lie in the bucket.
+const BYTES: usize = 100_000;
+
+/// The conformance agent, keeping what it does in `folder`.
+async fn agent(folder: &Folder) -> Running {
+    Running::agent(folder, &["--agent", "conformance"]).await
+}
+
+/// A finished task with a file, as the send answered it.
+async fn file(base: &str) -> Value {
+    let answer = Call::say(base, &format!("file {BYTES}")).json().await;
+    answer["task"].clone()
+}
+
+fn get(base: &str, task: &Value) -> Call {
+    let id = task["id"].as_str().unwrap();
+    Call::get(&format!("{base}/tasks/{id}"))
+}
+
+/// Asserts that the agent at `base` has `task` with all its bytes.
+async fn has(base: &str, task: &Value) {
+    let found = get(base, task).json().await;
+    assert_eq!(found["status"], task["status"]);
+    assert_eq!(found["artifacts"], task["artifacts"]);
+    let part = &found["artifacts"][0]["parts"][0];
+    let bytes = STANDARD.decode(part["raw"].as_str().unwrap()).unwrap();
+    let expected: Vec<u8> = (0..=250).cycle().take(BYTES).collect();
+    assert!(bytes == expected, "{} other bytes", bytes.len());
+}
+
+#[tokio::test]
+async fn tasks_and_files_are_there_after_a_restart() {
+    let folder = Folder::new();
+    let first = agent(&folder).await;
+    let task = file(first.base()).await;
+    first.interrupt().await;
+    let second = agent(&folder).await;
+    has(second.base(), &task).await;
+}
+
+#[tokio::test]
+async fn tasks_and_files_are_there_after_a_kill() {
+    let folder = Folder::new();
+    let first = agent(&folder).await;
+    let task = file(first.base()).await;
+    first.kill().await;
+    let second = agent(&folder).await;
+    has(second.base(), &task).await;
+}
+
+#[tokio::test]
+async fn a_question_is_answered_after_a_kill() {
+    let folder = Folder::new();
+    let first = agent(&folder).await;
+    let asked = Call::say(first.base(), "anything").json().await;
+    let task = &asked["task"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    first.kill().await;
+    let second = agent(&folder).await;
+    let answer = serde_json::json!({"message": {
+        "messageId": "m2", "role": "ROLE_USER", "taskId": task["id"],
+        "parts": [{"text": "echo it went on"}],
+    }});
+    let answered = Call::say(second.base(), "").body(&answer).json().await;
+    let done = &answered["task"];
+    assert_eq!(done["id"], task["id"]);
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[tokio::test]
+async fn nobody_else_reads_a_task() {
+    let folder = Folder::new();
+    let agent = agent(&folder).await;
+    let base = agent.base();
+    let who = |name: &str| format!("Bearer dev:{name}");
+    let said = Call::say(base, "echo mine").header("Authorization", &who("acme:alice"));
+    let task = said.json().await["task"].clone();
+    let mine = get(base, &task).header("Authorization", &who("acme:alice"));
+    assert_eq!(mine.json().await["id"], task["id"]);
+    let absent = Call::get(&format!("{base}/tasks/task-{:032x}", 1));
+    let absent = absent.header("Authorization", &who("acme:bob"));
+    let (_, nothing) = absent.send().await;
+    for other in ["acme:bob", "umbrella:alice"] {
+        let theirs = get(base, &task).header("Authorization", &who(other));
+        let (status, text) = theirs.send().await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{other}");
+        // Word for word what a task that never was gives.
+        assert_eq!(text, nothing, "{other}");
+        let list = Call::get(&format!("{base}/tasks")).header("Authorization", &who(other));
+        assert_eq!(list.json().await["tasks"], serde_json::json!([]), "{other}");
+    }
+    let (status, _) = get(base, &task).send().await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "without credentials");
+}
+
+#[tokio::test]
+async fn memory_keeps_nothing() {
+    let folder = Folder::new();
+    let arguments = ["--agent", "conformance", "--memory"];
+    let first = Running::agent(&folder, &arguments).await;
+    let task = file(first.base()).await;
+    has(first.base(), &task).await;
+    first.interrupt().await;
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 0, "files in the folder");
+    let second = Running::agent(&folder, &arguments).await;
+    let (status, _) = get(second.base(), &task).send().await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}

@@ -1,0 +1,13 @@
+//! The program `a2a-local`, as a user starts it: another process, spoken to
+//! over HTTP.
+
+#[cfg(test)]
+mod agent;
+#[cfg(test)]
+mod calls;
+#[cfg(test)]
+mod documented;
+#[cfg(test)]
+mod kept;
+#[cfg(test)]
+mod options;

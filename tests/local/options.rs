@@ -1,0 +1,152 @@
+//! Flags and settings, those that are refused among them.
+
+use crate::agent::{Folder, Running, ended, refusal};
+use crate::calls::Call;
+use serde_json::Value;
+use std::net::TcpListener;
+
+#[tokio::test]
+async fn help_names_every_flag_of_the_papers() {
+    let output = ended(&["--help"], &[]).await;
+    assert!(output.status.success());
+    let help = String::from_utf8(output.stdout).unwrap();
+    let paper = include_str!("../../docs/operations.md");
+    let (_, section) = paper.split_once("## The local agent").unwrap();
+    let (table, _) = section.split_once("\n## ").unwrap();
+    let documented = table.lines().filter_map(|row| row.strip_prefix("| `--"));
+    let documented: Vec<&str> = documented
+        .filter_map(|row| row.split([' ', '`']).next())
+        .collect();
+    let offered: Vec<&str> = help
+        .lines()
+        .filter_map(|line| line.trim_start().split_once("--")?.1.split(' ').next())
+        .filter(|flag| !["help", "version"].contains(flag))
+        .collect();
+    for flag in &documented {
+        assert!(offered.contains(flag), "--{flag} is not in\n{help}");
+    }
+    assert_eq!(documented.len(), 9, "{documented:?}");
+}
+
+#[tokio::test]
+async fn an_address_beyond_this_machine_is_refused_without_consent() {
+    for arguments in [&["--bind", "0.0.0.0"][..], &["--bind", "::"]] {
+        let said = refusal(arguments, &[]).await;
+        assert!(said.contains("--insecure-dev"), "{said}");
+    }
+    let said = refusal(&[], &[("A2A_BIND", "0.0.0.0")]).await;
+    assert!(said.contains("--insecure-dev"), "{said}");
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let said = refusal(&["--memory", "--port", &port], &[]).await;
+    assert!(said.contains(&address), "{said}");
+    assert!(said.contains("--port N"), "{said}");
+}
+
+#[tokio::test]
+async fn a_bad_setting_stops_the_start_and_is_explained() {
+    for (name, value, allowed) in [
+        ("A2A_TASK_TTL", "bad", "`ms`, `s`, `m`, `h` or `d`"),
+        ("A2A_CARD", "v2", "`union` or `v1`"),
+        ("A2A_MAX_BODY", "1 MiB", "a whole number"),
+        ("A2A_BIND", "here", "an IP address"),
+    ] {
+        let said = refusal(&["--memory", "--port", "0"], &[(name, value)]).await;
+        assert!(said.contains(&format!("`{name}` is `{value}`")), "{said}");
+        assert!(said.contains(allowed), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_data_folder_that_cannot_be_is_named_with_the_reason() {
+    let said = refusal(&["--port", "0", "--data", "/dev/null/here"], &[]).await;
+    assert!(said.contains("`/dev/null/here`: "), "{said}");
+    let said = refusal(&["aws", "--data", "/dev/null/here"], &[]).await;
+    assert!(said.contains("`/dev/null/here"), "{said}");
+    assert!(said.contains("directory"), "{said}");
+}
+
+async fn card(arguments: &[&str]) -> Value {
+    let folder = Folder::new();
+    let arguments = [&["--memory"], arguments].concat();
+    let agent = Running::agent(&folder, &arguments).await;
+    let url = format!("{}/.well-known/agent-card.json", agent.base());
+    Call::get(&url).json().await
+}
+
+/// The versions of the interfaces of a card.
+fn versions(card: &Value) -> Vec<&str> {
+    let interfaces = card["supportedInterfaces"].as_array().unwrap();
+    let versions = interfaces.iter().map(|one| &one["protocolVersion"]);
+    versions.filter_map(Value::as_str).collect()
+}
+
+#[tokio::test]
+async fn a_v1_card_has_the_members_of_1_0_alone() {
+    let (union, v1) = (
+        card(&["--card", "union"]).await,
+        card(&["--card", "v1"]).await,
+    );
+    let old = [
+        "url",
+        "protocolVersion",
+        "preferredTransport",
+        "additionalInterfaces",
+    ];
+    for member in old {
+        assert!(union.get(member).is_some(), "{member}");
+        assert!(v1.get(member).is_none(), "{member}");
+    }
+    assert_eq!(versions(&union), ["1.0", "1.0", "0.3", "0.3"]);
+    assert_eq!(versions(&v1), ["1.0", "1.0"]);
+    for (member, value) in v1.as_object().unwrap() {
+        // The address is of the run, and the union says more of these two.
+        if !["supportedInterfaces", "capabilities"].contains(&member.as_str()) {
+            assert_eq!(union.get(member), Some(value), "{member}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_card_is_for_every_generation_unless_told_otherwise() {
+    assert_eq!(versions(&card(&[]).await).len(), 4);
+}
+
+#[tokio::test]
+async fn an_agent_uses_the_services_it_is_given() {
+    let folder = Folder::new();
+    let services = Running::start(&folder, &["aws", "--memory"], &[], "ready").await;
+    let setting = |name: &str| {
+        let lines = services.said.lines();
+        let mut values = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        values.next().unwrap()
+    };
+    let (dynamodb, s3) = (
+        setting("AWS_ENDPOINT_URL_DYNAMODB"),
+        setting("AWS_ENDPOINT_URL_S3"),
+    );
+    let arguments = [
+        "--agent",
+        "conformance",
+        "--endpoint",
+        dynamodb,
+        "--s3-endpoint",
+        s3,
+    ];
+    let first = Running::agent(&folder, &arguments).await;
+    assert!(first.said.contains(dynamodb), "{}", first.said);
+    let answer = Call::say(first.base(), "file 100000").json().await;
+    first.kill().await;
+    // Another agent finds the task and its bytes where the first has put them.
+    let second = Running::agent(&folder, &arguments).await;
+    let id = answer["task"]["id"].as_str().unwrap();
+    let found = Call::get(&format!("{}/tasks/{id}", second.base()));
+    let found = found.json().await;
+    assert_eq!(found["artifacts"], answer["task"]["artifacts"]);
+}
