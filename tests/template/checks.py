@@ -4,28 +4,83 @@ Linters accept most of these mistakes, so every check is also run on a copy that
 has the mistake (test_template.py).
 """
 
+import json
+
 STREAMING = {"rpc", "tasks-get", "tasks-stream"}
 PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json"}
 
-_READ = {"dynamodb:GetItem", "dynamodb:Query"}
-_WRITE = _READ | {"dynamodb:PutItem", "dynamodb:UpdateItem"}
+_WRITE = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"}
 _LIST = {"dynamodb:BatchGetItem"}
 _OBJECTS = {"s3:GetObject", "s3:PutObject"}
+# A turn writes its task and may read the other tasks of its context.
+_TURNS = {"Table": _WRITE | _LIST, "Table/index/GSI1": {"dynamodb:Query"}, "Bucket/v1/*": _OBJECTS}
+# What only the mapping of a queue or a stream calls, in the name of the function.
+POLLING = {
+    "dynamodb:DescribeStream",
+    "dynamodb:GetRecords",
+    "dynamodb:GetShardIterator",
+    "dynamodb:ListStreams",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
+}
 # What each role may do, and on what. Nothing else may be granted.
 RIGHTS = {
     "agent-card": {},
-    "tasks-send": {"Table": _WRITE, "Bucket/v1/*": _OBJECTS},
+    "tasks-send": _TURNS,
     "tasks-get": {
-        "Table": _READ | _LIST,
+        "Table": {"dynamodb:GetItem", "dynamodb:Query"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
         "Bucket/v1/*": {"s3:GetObject"},
     },
-    "tasks-stream": {"Table": _WRITE, "Bucket/v1/*": _OBJECTS},
-    "rpc": {
-        "Table": _WRITE | _LIST,
-        "Table/index/GSI1": {"dynamodb:Query"},
-        "Bucket/v1/*": _OBJECTS,
+    "tasks-stream": _TURNS,
+    "rpc": _TURNS,
+    "relay": {
+        "Table.StreamArn": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
+        "Table/stream/*": {"dynamodb:ListStreams"},
+        "WorkQueue": {"sqs:SendMessage"},
+        "RelayFailures": {"sqs:SendMessage"},
     },
+    "worker": _TURNS
+    | {
+        "WorkQueue": {
+            "sqs:ChangeMessageVisibility",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:ReceiveMessage",
+        }
+    },
+    "sweep": {
+        "Table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "Table/index/GSI2": {"dynamodb:Query"},
+    },
+}
+# The images which the relay is started for: of tasks, when they ask for a worker.
+DISPATCHED = {
+    "dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {"dispatch": {"N": [{"exists": True}]}}}
+}
+# The settings that name what a function may touch. The others are for all.
+_CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY"}
+NAMED = {
+    "agent-card": set(),
+    "tasks-send": _CALLED,
+    "tasks-get": _CALLED,
+    "tasks-stream": _CALLED,
+    "rpc": _CALLED,
+    "relay": {"A2A_WORK_QUEUE_URL"},
+    "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
+    "sweep": {"A2A_TABLE"},
+}
+# Seconds. The gateway waits 29 for a buffered answer; a stream and a turn may take all there is.
+TIMEOUTS = {
+    "agent-card": 10,
+    "tasks-send": 29,
+    "tasks-get": 900,
+    "tasks-stream": 900,
+    "rpc": 900,
+    "relay": 60,
+    "worker": 900,
+    "sweep": 300,
 }
 
 
@@ -134,17 +189,16 @@ def settings(stack):
             wrong.append(f"{directory}: A2A_AUTH is {variables.get('A2A_AUTH')}")
         if "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH" not in variables:
             wrong.append(f"{directory}: the stage would stand in its paths")
-        stored = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY"} & variables.keys()
-        if len(stored) != (3 if RIGHTS.get(directory) else 0):
-            wrong.append(f"{directory}: has {sorted(stored)}")
+        named = set().union(*NAMED.values()) & variables.keys()
+        if named != NAMED.get(directory):
+            wrong.append(f"{directory}: has {sorted(named)}")
         if properties["Architectures"] != ["arm64"] or properties["Runtime"] != "provided.al2023":
             wrong.append(f"{directory}: {properties['Architectures']} {properties['Runtime']}")
         if properties["Handler"] != "bootstrap":
             wrong.append(f"{directory}: handler {properties['Handler']}")
         if properties["LoggingConfig"]["LogFormat"] != "JSON":
             wrong.append(f"{directory}: logs are not JSON")
-        buffered_too_long = directory not in STREAMING and properties["Timeout"] > 29
-        if buffered_too_long or (directory in STREAMING and properties["Timeout"] != 900):
+        if properties["Timeout"] != TIMEOUTS.get(directory):
             wrong.append(f"{directory}: timeout {properties['Timeout']}")
         written = stack.source["Resources"][name]["Properties"]
         # Without it a change of a setting alone publishes no version, and so does nothing.
@@ -153,6 +207,88 @@ def settings(stack):
         uri = written["CodeUri"]
         if uri != f"target/lambda/{directory}/":
             wrong.append(f"{directory}: CodeUri {uri}")
+    return wrong
+
+
+def queues(stack):
+    """A queue somebody waits behind has dead letters, every queue an alarm, and none hides a message too short."""
+    wrong = []
+    found = stack.of_type("AWS::SQS::Queue")
+    watched = {}
+    for alarm in stack.of_type("AWS::CloudWatch::Alarm").values():
+        properties = alarm["Properties"]
+        for dimension in properties["Dimensions"]:
+            if properties["Namespace"] == "AWS/SQS" and dimension["Name"] == "QueueName":
+                watched[dimension["Value"]["Fn::GetAtt"][0]] = properties
+    for name, queue in found.items():
+        properties = queue["Properties"]
+        alarm = watched.get(name)
+        if alarm is None:
+            wrong.append(f"{name}: no alarm")
+            continue
+        takers = [m for m in _mappings(stack) if m["EventSourceArn"] == {"Fn::GetAtt": [name, "Arn"]}]
+        if not takers:
+            # Nobody empties it, so what lies there is for the operator.
+            if alarm["MetricName"] != "ApproximateNumberOfMessagesVisible" or alarm["Threshold"] != 0:
+                wrong.append(f"{name}: its alarm waits for more than one message")
+            continue
+        letters = properties.get("RedrivePolicy", {})
+        target = letters.get("deadLetterTargetArn", {}).get("Fn::GetAtt", [None])[0]
+        if target not in found or target == name:
+            wrong.append(f"{name}: no queue for dead letters")
+        # The age of a message goes on counting there.
+        elif found[target]["Properties"]["MessageRetentionPeriod"] <= properties["MessageRetentionPeriod"]:
+            wrong.append(f"{target}: forgets letters as soon as they are dead")
+        if letters.get("maxReceiveCount", 0) < 100:
+            wrong.append(f"{name}: a message that bounces off a lease counts as poison")
+        for taker in takers:
+            timeout = stack.transformed["Resources"][_function(taker)]["Properties"]["Timeout"]
+            if properties["VisibilityTimeout"] < timeout:
+                wrong.append(f"{name}: a message is shown again while its worker runs")
+    return wrong
+
+
+def mappings(stack):
+    """Which function the stream, the queue and the clock start, and how."""
+    wrong = []
+    wanted = {
+        "relay": {
+            "EventSourceArn": {"Fn::GetAtt": ["Table", "StreamArn"]},
+            "StartingPosition": "TRIM_HORIZON",
+            "FunctionResponseTypes": ["ReportBatchItemFailures"],
+            "BisectBatchOnFunctionError": True,
+            "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": ["RelayFailures", "Arn"]}}},
+        },
+        "worker": {
+            "EventSourceArn": {"Fn::GetAtt": ["WorkQueue", "Arn"]},
+            "BatchSize": 1,
+            "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        },
+    }
+    found = {}
+    for mapping in _mappings(stack):
+        # The alias, so that a deployment moves the work as it moves the calls.
+        if not mapping["FunctionName"].get("Ref", "").endswith("Aliaslive"):
+            wrong.append(f"{mapping['FunctionName']}: starts what is not published")
+            continue
+        found[stack.functions[_function(mapping)]] = mapping
+    for directory, properties in wanted.items():
+        for key, value in properties.items():
+            if found.get(directory, {}).get(key) != value:
+                wrong.append(f"{directory}: {key} is {found.get(directory, {}).get(key)}")
+    wrong += [f"{directory}: nothing was to start it" for directory in found.keys() - wanted.keys()]
+    relay, worker = found.get("relay", {}), found.get("worker", {})
+    if not 0 < relay.get("MaximumRetryAttempts", -1) <= 100:
+        wrong.append("relay: a record that fails holds its shard for a day")
+    patterns = [json.loads(f["Pattern"]) for f in relay.get("FilterCriteria", {}).get("Filters", [])]
+    if patterns != [DISPATCHED]:
+        wrong.append(f"relay: is started for {patterns}")
+    if "MaximumConcurrency" not in worker.get("ScalingConfig", {}):
+        wrong.append("worker: no end to how many run at once")
+    rules = [r["Properties"] for r in stack.of_type("AWS::Events::Rule").values()]
+    started = [(r["ScheduleExpression"], [t["Arn"]["Ref"] for t in r["Targets"]]) for r in rules]
+    if started != [({"Ref": "SweepInterval"}, ["SweepFunctionAliaslive"])]:
+        wrong.append(f"sweep: started by {started}")
     return wrong
 
 
@@ -195,6 +331,15 @@ def table_shape(table):
         carried = owner.get("Projection", {}).get("NonKeyAttributes", [])
         shape[name] = ([(keys[k], types[keys[k]]) for k in ("HASH", "RANGE")], carried)
     return shape
+
+
+def _mappings(stack):
+    return [m["Properties"] for m in stack.of_type("AWS::Lambda::EventSourceMapping").values()]
+
+
+def _function(mapping):
+    """The logical name of the function which a mapping starts."""
+    return mapping["FunctionName"]["Ref"].removesuffix("Aliaslive")
 
 
 def _list(value):

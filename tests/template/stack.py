@@ -47,9 +47,10 @@ class Stack:
     def events(self):
         """Every route as written: (directory, method, path, properties)."""
         for name, directory in self.functions.items():
-            for event in self.source["Resources"][name]["Properties"]["Events"].values():
+            for event in self.source["Resources"][name]["Properties"].get("Events", {}).values():
                 properties = event["Properties"]
-                yield directory, properties["Method"].upper(), properties["Path"], properties
+                if event["Type"] == "Api":
+                    yield directory, properties["Method"].upper(), properties["Path"], properties
 
     def operations(self):
         """Every route as transformed: (method, path, operation)."""

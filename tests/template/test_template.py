@@ -49,13 +49,17 @@ ACTIONS = {
     r"\.put_object\(\)|\.copy_object\(\)": "s3:PutObject",
     r"\.delete_objects?\(\)": "s3:DeleteObject",
     r"\.list_objects_v2\(\)": "s3:ListBucket",
+    r"\.send_message(_batch)?\(\)": "sqs:SendMessage",
+    r"\.change_message_visibility(_batch)?\(\)": "sqs:ChangeMessageVisibility",
+    r"\.receive_message\(\)": "sqs:ReceiveMessage",
+    r"\.delete_message(_batch)?\(\)": "sqs:DeleteMessage",
 }
 
 
 def store_sources():
     """The stores on AWS, without their tests."""
     store = ROOT / "shared/runtime/src/store"
-    files = [*(store / "dynamodb").rglob("*.rs"), store / "dynamodb.rs", store / "s3.rs"]
+    files = [*(store / "dynamodb").rglob("*.rs"), *store.glob("*.rs")]
     return [file for file in files if file.exists() and "tests" not in file.stem]
 
 
@@ -88,6 +92,12 @@ class TheTemplate(unittest.TestCase):
     def test_configures_every_function(self):
         self.assertEqual(checks.settings(STACK), [])
 
+    def test_loses_no_message_in_silence(self):
+        self.assertEqual(checks.queues(STACK), [])
+
+    def test_starts_the_functions_behind_the_calls(self):
+        self.assertEqual(checks.mappings(STACK), [])
+
     def test_keeps_its_data(self):
         self.assertEqual(checks.state(STACK), [])
 
@@ -101,8 +111,8 @@ class TheTemplate(unittest.TestCase):
 
     def test_grants_writers_the_calls_the_stores_make_and_no_others(self):
         made = set().union(*(calls(file.read_text()) for file in store_sources()))
-        granted = set().union(*checks.RIGHTS["rpc"].values())
-        self.assertEqual(granted, made)
+        granted = set().union(*(actions for row in checks.RIGHTS.values() for actions in row.values()))
+        self.assertEqual(granted - checks.POLLING, made)
 
     def test_has_the_table_which_the_store_makes_on_an_emulator(self):
         store = ROOT / "shared/runtime/src/store/dynamodb"
@@ -207,6 +217,73 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         copy = self.broken("provided.al2023", "provided.al1999")
         self.assertTrue(checks.settings(copy))
         self.assertIn("provided.al1999", lint(copy.transformed))
+
+    def test_a_queue_that_shows_a_message_while_its_worker_runs(self):
+        self.assertTrue(checks.queues(self.broken("VisibilityTimeout: 900", "VisibilityTimeout: 60")))
+
+    def test_a_queue_without_dead_letters(self):
+        line = "      RedrivePolicy: {deadLetterTargetArn: !GetAtt WorkDeadLetters.Arn, maxReceiveCount: 100}\n"
+        self.assertTrue(checks.queues(self.broken(line, "")))
+
+    def test_a_bounce_that_counts_as_poison(self):
+        self.assertTrue(checks.queues(self.broken("maxReceiveCount: 100", "maxReceiveCount: 3")))
+
+    def test_dead_letters_that_are_gone_before_anybody_looks(self):
+        self.assertTrue(checks.queues(self.broken("MessageRetentionPeriod: 1209600", "MessageRetentionPeriod: 345600")))
+
+    def test_dead_letters_nobody_hears_of(self):
+        copy = self.broken("Value: !GetAtt WorkDeadLetters.QueueName", "Value: !GetAtt WorkQueue.QueueName")
+        self.assertTrue(checks.queues(copy))
+
+    def test_a_relay_that_gives_up_unheard(self):
+        copy = self.broken("Value: !GetAtt RelayFailures.QueueName", "Value: !GetAtt WorkQueue.QueueName")
+        self.assertTrue(checks.queues(copy))
+
+    def test_several_turns_in_one_invocation(self):
+        self.assertTrue(checks.mappings(self.broken("BatchSize: 1\n", "BatchSize: 10\n")))
+
+    def test_a_relay_that_misses_the_first_records(self):
+        self.assertTrue(checks.mappings(self.broken("TRIM_HORIZON", "LATEST")))
+
+    def test_a_failed_record_that_fails_its_whole_batch(self):
+        line = "      FunctionResponseTypes: [ReportBatchItemFailures]\n"
+        self.assertTrue(checks.mappings(self.broken(line, "")))
+        self.assertTrue(checks.mappings(self.broken("      BisectBatchOnFunctionError: true\n", "")))
+
+    def test_a_relay_that_tries_for_ever_or_in_silence(self):
+        self.assertTrue(checks.mappings(self.broken("      MaximumRetryAttempts: 20\n", "")))
+        destination = "OnFailure: {Destination: !GetAtt RelayFailures.Arn}"
+        self.assertTrue(checks.mappings(self.broken(destination, "OnFailure: {Destination: !GetAtt WorkQueue.Arn}")))
+
+    def test_a_relay_that_every_write_starts(self):
+        self.assertTrue(checks.mappings(self.broken('"dispatch":{"N":[{"exists":true}]}', '"version":{"N":[{"exists":true}]}')))
+
+    def test_workers_without_number(self):
+        line = "      ScalingConfig: {MaximumConcurrency: !Ref WorkerConcurrency}\n"
+        self.assertTrue(checks.mappings(self.broken(line, "")))
+
+    def test_work_that_enters_past_the_alias(self):
+        self.assertTrue(checks.mappings(self.broken("!Ref WorkerFunction.Alias", "!Ref WorkerFunction")))
+
+    def test_a_sweep_nothing_starts(self):
+        line = "      Events:\n        Interval: {Type: Schedule, Properties: {Schedule: !Ref SweepInterval}}\n"
+        self.assertTrue(checks.mappings(self.broken(line, "")))
+
+    def test_a_turn_that_cannot_read_its_conversation(self):
+        statement = """            # The conversation of a context is put together of its tasks.
+            - Effect: Allow
+              Action: [dynamodb:Query]
+              Resource: !Sub ${Table.Arn}/index/GSI1
+"""
+        self.assertTrue(checks.rights(self.broken(statement, "")))
+
+    def test_a_relay_that_could_read_the_table(self):
+        copy = self.broken("dynamodb:GetShardIterator]", "dynamodb:GetShardIterator, dynamodb:GetItem]")
+        self.assertTrue(checks.rights(copy))
+
+    def test_a_secret_where_none_is_needed(self):
+        variable = "          A2A_WORK_QUEUE_URL: !Ref WorkQueue\n"
+        self.assertTrue(checks.settings(self.broken(variable, variable + "          A2A_SECRET_KEY: none\n")))
 
     def test_a_table_that_goes_with_the_stack(self):
         copy = self.broken("    DeletionPolicy: RetainExceptOnCreate\n", "")

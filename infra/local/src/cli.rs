@@ -2,13 +2,14 @@
 
 use crate::config::{AgentName, Cli, Command, ConfigError, Serve};
 use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
+use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
 use a2a_lambda::runtime::{Runtime, RuntimeError};
 use a2a_lambda::settings::{Environment, Settings, Source as _};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::aws::AwsClients;
-use a2a_lambda::store::dynamodb::create_table;
+use a2a_lambda::store::aws::{AwsClients, Endpoints};
+use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
 use a2a_lambda::store::s3::create_bucket;
 use a2a_lambda::telemetry::{self, LogFormat};
 use std::io::{self, Write as _};
@@ -40,6 +41,9 @@ pub enum RunError {
     /// Table or bucket cannot be made at `--endpoint`.
     #[error("failed to set up table and bucket: {0}")]
     SetUp(#[from] StoreError),
+    /// The work of the last run cannot be taken up.
+    #[error(transparent)]
+    Pumps(#[from] PumpsError),
     /// The port cannot be used.
     #[error("failed to listen on {address}: {source}; choose another with --port N")]
     Listen {
@@ -83,19 +87,28 @@ async fn agent(options: Serve) -> Result<(), RunError> {
         .map_err(|source| RunError::Listen { address, source })?;
     let address = listener.local_addr()?;
     let settings = options.settings(&format!("http://{address}"))?;
-    let (embedded, clients) = store(&options, &settings).await?;
+    let (embedded, endpoints, clients) = store(&options, &settings).await?;
     let agent = definition(options.agent, &settings)?;
     let banner = banner(&agent, &options, &settings, address);
-    let max_body = settings.max_body;
-    let runtime = Runtime::builder(agent, settings).aws(&clients).build()?;
+    let runtime = Runtime::builder(agent, settings.clone())
+        .aws(&clients)
+        .build()?;
+    let pumps = Pumps::start(
+        runtime.engine(),
+        DynamoStore::new(clients.dynamodb, &settings.table),
+        endpoints.dynamodb.as_deref(),
+        &settings,
+    )
+    .await?;
     io::stdout().write_all(banner.as_bytes())?;
     io::stdout().flush()?;
     serve(
         listener,
-        Arc::new(Functions::new(&runtime, max_body)),
+        Arc::new(Functions::new(&runtime, settings.max_body)),
         interrupted(),
     )
     .await;
+    pumps.stop().await;
     if let Some(embedded) = embedded {
         embedded.stop().await;
     }
@@ -106,16 +119,17 @@ async fn agent(options: Serve) -> Result<(), RunError> {
 async fn store(
     options: &Serve,
     settings: &Settings,
-) -> Result<(Option<Embedded>, AwsClients), RunError> {
+) -> Result<(Option<Embedded>, Endpoints, AwsClients), RunError> {
     let Some(endpoints) = options.endpoints() else {
         let embedded = Embedded::start(options.folder()).await?;
-        let clients = AwsClients::connect(embedded.endpoints()).await;
-        return Ok((Some(embedded), clients));
+        let endpoints = embedded.endpoints().clone();
+        let clients = AwsClients::connect(&endpoints).await;
+        return Ok((Some(embedded), endpoints, clients));
     };
     let clients = AwsClients::connect(&endpoints).await;
     create_table(&clients.dynamodb, &settings.table).await?;
     create_bucket(&clients.s3, &settings.bucket).await?;
-    Ok((None, clients))
+    Ok((None, endpoints, clients))
 }
 
 fn definition(name: AgentName, settings: &Settings) -> Result<AgentDefinition, BuildError> {

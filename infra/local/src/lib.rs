@@ -7,4 +7,7 @@
 pub mod cli;
 pub mod config;
 pub mod embedded;
+pub mod pumps;
+pub mod queue;
 pub mod server;
+mod stream;

@@ -1,4 +1,17 @@
 //! One entry point a function: the whole of its `main`.
+//!
+//! - here: the functions that answer calls
+//! - `relay`, `worker`, `sweep`: the functions behind them
+
+#[cfg(feature = "aws")]
+mod relay;
+#[cfg(feature = "aws")]
+mod sweep;
+#[cfg(feature = "aws")]
+mod worker;
+
+#[cfg(feature = "aws")]
+pub use self::{relay::relay, sweep::sweep, worker::worker};
 
 use crate::auth::Identity;
 use crate::http::{Body, Edge};
@@ -96,6 +109,13 @@ async fn runtime(agent: Built) -> Result<Runtime, ServeError> {
     logging();
     let settings = Settings::read(&Environment)?;
     let agent = agent?;
+    let clients = clients().await;
+    Ok(Runtime::builder(agent, settings).aws(&clients).build()?)
+}
+
+/// Clients of AWS, or of the emulator which the environment names.
+#[cfg(feature = "aws")]
+async fn clients() -> AwsClients {
     let everywhere = Environment.get("AWS_ENDPOINT_URL");
     let at = |name: &str| Environment.get(name).or_else(|| everywhere.clone());
     let endpoints = Endpoints {
@@ -103,8 +123,7 @@ async fn runtime(agent: Built) -> Result<Runtime, ServeError> {
         s3: at("AWS_ENDPOINT_URL_S3"),
         sqs: at("AWS_ENDPOINT_URL_SQS"),
     };
-    let clients = AwsClients::connect(&endpoints).await;
-    Ok(Runtime::builder(agent, settings).aws(&clients).build()?)
+    AwsClients::connect(&endpoints).await
 }
 
 /// For integrations that hand on whole answers.
@@ -164,7 +183,11 @@ fn plain(request: lambda_http::Request) -> Request<Bytes> {
 
 /// When the invocation ends.
 fn deadline(request: &lambda_http::Request) -> Option<Timestamp> {
-    let millis = request.lambda_context_ref()?.deadline;
+    ends_at(request.lambda_context_ref()?.deadline)
+}
+
+/// A deadline as the platform gives it, in milliseconds; 0 is none.
+fn ends_at(millis: u64) -> Option<Timestamp> {
     i64::try_from(millis)
         .ok()
         .filter(|m| *m > 0)

@@ -8,6 +8,12 @@ use crate::engine::Policy;
 use crate::protocol::CardShape;
 use std::time::Duration;
 
+/// How often turns that died are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(300);
+
+/// What is allowed as a URL.
+const URL: &str = "an http or https URL";
+
 /// The settings of a function or of the local agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -23,6 +29,10 @@ pub struct Settings {
     pub card: CardShape,
     /// `A2A_MAX_BODY`: bytes of a request body.
     pub max_body: usize,
+    /// `A2A_WORK_QUEUE_URL`: the queue of turns that wait for a worker.
+    pub work_queue_url: Option<String>,
+    /// `A2A_SWEEP_INTERVAL`: how often the local agent looks for turns that died.
+    pub sweep_interval: Duration,
     /// Durations and sizes of the engine, and `A2A_SECRET_KEY`.
     pub policy: Policy,
     /// `TCK_STREAMING_TIMEOUT`: the conformance kit's, in seconds.
@@ -86,8 +96,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Reads the settings of a function that serves public documents only and
-    /// is given no secret.
+    /// Reads the settings of a function that is given no secret: no caller of
+    /// it ever holds a page token.
     ///
     /// # Errors
     /// [`SettingsError`] for the first setting that cannot be used.
@@ -115,9 +125,13 @@ impl Settings {
                 CardShape::Union,
             )?,
             max_body: read.size("A2A_MAX_BODY", 1024 * 1024)?,
+            work_queue_url: read.optional_url("A2A_WORK_QUEUE_URL")?,
+            sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             policy: Policy {
                 task_ttl: read.duration("A2A_TASK_TTL", defaults.task_ttl)?,
                 lease: read.duration("A2A_LEASE", defaults.lease)?,
+                blocking_budget: read.duration("A2A_BLOCKING_BUDGET", defaults.blocking_budget)?,
+                max_attempts: read.count("A2A_MAX_ATTEMPTS", defaults.max_attempts)?,
                 flush_interval: read.duration("A2A_FLUSH_INTERVAL", defaults.flush_interval)?,
                 stream_max_age: read.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
                 inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
@@ -126,6 +140,19 @@ impl Settings {
             },
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
         })
+    }
+
+    /// The queue of turns, for a function that is nothing without it.
+    ///
+    /// # Errors
+    /// [`SettingsError::Missing`].
+    pub fn work_queue(&self) -> Result<&str, SettingsError> {
+        self.work_queue_url
+            .as_deref()
+            .ok_or(SettingsError::Missing {
+                name: "A2A_WORK_QUEUE_URL",
+                allowed: URL,
+            })
     }
 }
 
@@ -148,6 +175,13 @@ impl Read<'_> {
             .unwrap_or_else(|| default.to_owned())
     }
 
+    fn optional_url(&self, name: &'static str) -> Result<Option<String>, SettingsError> {
+        match self.text(name, "") {
+            unset if unset.is_empty() => Ok(None),
+            _ => self.url(name, "").map(Some),
+        }
+    }
+
     fn url(&self, name: &'static str, default: &str) -> Result<String, SettingsError> {
         let value = self.text(name, default);
         let trimmed = value.trim_end_matches('/');
@@ -160,7 +194,7 @@ impl Read<'_> {
             Err(SettingsError::Bad {
                 name,
                 value,
-                allowed: "an http or https URL",
+                allowed: URL,
             })
         }
     }
@@ -187,11 +221,22 @@ impl Read<'_> {
     }
 
     fn size(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {
+        self.above_zero(name, default)
+    }
+
+    fn count(&self, name: &'static str, default: u32) -> Result<u32, SettingsError> {
+        self.above_zero(name, default)
+    }
+
+    fn above_zero<N>(&self, name: &'static str, default: N) -> Result<N, SettingsError>
+    where
+        N: std::str::FromStr + PartialOrd + Default,
+    {
         let Some(value) = self.0.get(name) else {
             return Ok(default);
         };
         match value.parse() {
-            Ok(size) if size > 0 => Ok(size),
+            Ok(number) if number > N::default() => Ok(number),
             _ => Err(SettingsError::Bad {
                 name,
                 value,
@@ -310,6 +355,10 @@ mod tests {
             ("A2A_TASK_TTL", "10"),
             ("A2A_LEASE", "-1s"),
             ("A2A_PUBLIC_URL", "ftp://x"),
+            ("A2A_WORK_QUEUE_URL", "work"),
+            ("A2A_SWEEP_INTERVAL", "5"),
+            ("A2A_BLOCKING_BUDGET", "25"),
+            ("A2A_MAX_ATTEMPTS", "0"),
             ("TCK_STREAMING_TIMEOUT", "soon"),
         ] {
             let mut env = BTreeMap::from([("A2A_AUTH", "dev")]);
@@ -317,6 +366,16 @@ mod tests {
             let text = Settings::read(&env).unwrap_err().to_string();
             assert!(text.contains(name) && text.contains(value), "{text}");
         }
+    }
+
+    #[test]
+    fn a_function_of_the_queue_says_that_it_has_none() {
+        let none = Settings::read_public(&BTreeMap::new()).unwrap();
+        let text = none.work_queue().unwrap_err().to_string();
+        assert!(text.contains("A2A_WORK_QUEUE_URL"), "{text}");
+        let env = BTreeMap::from([("A2A_WORK_QUEUE_URL", "https://sqs.example.com/1/work")]);
+        let given = Settings::read_public(&env).unwrap();
+        assert_eq!(given.work_queue(), Ok("https://sqs.example.com/1/work"));
     }
 
     #[test]
@@ -404,6 +463,6 @@ mod tests {
             .filter(|(_, default)| default.is_none())
             .map(|(name, _)| name)
             .collect();
-        assert_eq!(without, ["A2A_SECRET_KEY"]);
+        assert_eq!(without, ["A2A_SECRET_KEY", "A2A_WORK_QUEUE_URL"]);
     }
 }

@@ -339,3 +339,6 @@ fn said_last(record: &TaskRecord) -> Option<&Message> {
         .find(|message| message.role == Role::User);
     record.secret.as_ref().or(said)
 }
+
+#[cfg(test)]
+mod tests;

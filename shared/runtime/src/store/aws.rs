@@ -56,13 +56,13 @@ impl AwsClients {
     /// Clients for `endpoints`. Region and credentials come from the usual
     /// places; a loopback endpoint is given credentials that no one checks.
     pub async fn connect(endpoints: &Endpoints) -> Self {
-        let first = config(endpoints.dynamodb.as_deref()).await;
+        let first = sdk_config(endpoints.dynamodb.as_deref()).await;
         let dynamodb = aws_sdk_dynamodb::Client::new(&first);
         let at = async |endpoint: &Option<String>| {
             if *endpoint == endpoints.dynamodb {
                 first.clone()
             } else {
-                config(endpoint.as_deref()).await
+                sdk_config(endpoint.as_deref()).await
             }
         };
         let sqs = aws_sdk_sqs::Client::new(&at(&endpoints.sqs).await);
@@ -78,7 +78,9 @@ impl AwsClients {
     }
 }
 
-async fn config(endpoint: Option<&str>) -> SdkConfig {
+/// What every client of ours is made of: TLS, timeouts, and where `endpoint`
+/// is; `None` is AWS.
+pub async fn sdk_config(endpoint: Option<&str>) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT)
         .operation_attempt_timeout(ATTEMPT)

@@ -1,0 +1,6 @@
+//! The Lambda function `worker`: runs the turns that wait in the queue.
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    Ok(a2a_lambda::serve::worker(reference_agent::agent()).await?)
+}

@@ -1,0 +1,155 @@
+//! What moves work behind the calls, in this process: the stream, the queue,
+//! the workers and the schedule that a deployment has as functions. The steps
+//! are those of the functions; only what starts them is ours.
+
+use crate::queue::{Delivery, LocalQueue};
+use crate::stream::Stream;
+use a2a_lambda::engine::{Engine, EngineError, Leases, SystemClock, relay};
+use a2a_lambda::settings::Settings;
+use a2a_lambda::store::aws::sdk_config;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::queue::Ack;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval_at, sleep};
+
+/// Turns that run at once, beside those which calls run themselves.
+const WORKERS: usize = 16;
+/// How often the stream is asked for more.
+const POLL: Duration = Duration::from_millis(100);
+/// How long a pump rests after a failure.
+const REST: Duration = Duration::from_secs(1);
+/// New shards are looked for once in so many looks at the stream.
+const DISCOVER: u32 = 100;
+
+/// Why there are no pumps.
+#[derive(Debug, thiserror::Error)]
+pub enum PumpsError {
+    /// The turns of the last run cannot be taken over.
+    #[error("failed to look for unfinished tasks: {0}")]
+    TakeOver(#[from] EngineError),
+}
+
+/// The running pumps. Dropping them ends them; a turn that is cut is taken up
+/// by the next start.
+#[derive(Debug)]
+pub struct Pumps {
+    pumps: JoinSet<()>,
+}
+
+impl Pumps {
+    /// Takes over the turns which the last run left behind, then starts. It has
+    /// to be called before any call is served: every lease that is stored now
+    /// counts as one of a process that is gone.
+    ///
+    /// `dynamodb` is where the table and its stream answer; `None` is AWS.
+    ///
+    /// # Errors
+    /// [`PumpsError`] when the table cannot be read.
+    pub async fn start(
+        engine: &Engine,
+        tasks: DynamoStore,
+        dynamodb: Option<&str>,
+        settings: &Settings,
+    ) -> Result<Self, PumpsError> {
+        let taken = Box::pin(engine.sweep(&tasks, Leases::CountAsExpired)).await?;
+        if taken.redispatched + taken.failed > 0 {
+            tracing::info!(
+                "took over {} unfinished tasks, gave up {}",
+                taken.redispatched,
+                taken.failed
+            );
+        }
+        let client = aws_sdk_dynamodbstreams::Client::new(&sdk_config(dynamodb).await);
+        let stream = Stream::new(client, &settings.table);
+        let queue = LocalQueue::new(Arc::new(SystemClock), settings.policy.lease);
+        let mut pumps = JoinSet::new();
+        pumps.spawn(forward(stream, queue.clone()));
+        pumps.spawn(work(engine.clone(), queue));
+        pumps.spawn(sweep(engine.clone(), tasks, settings.sweep_interval));
+        Ok(Self { pumps })
+    }
+
+    /// Ends the pumps and waits until nothing of them runs.
+    pub async fn stop(mut self) {
+        self.pumps.shutdown().await;
+    }
+}
+
+/// From the stream to the queue.
+async fn forward(mut stream: Stream, queue: LocalQueue) {
+    let mut looks: u32 = 0;
+    loop {
+        if looks.is_multiple_of(DISCOVER)
+            && let Err(error) = stream.discover().await
+        {
+            tracing::warn!("{error}");
+            sleep(REST).await;
+            continue;
+        }
+        looks = looks.wrapping_add(1);
+        let mut idle = true;
+        for shard in stream.open() {
+            match stream.read(&shard).await {
+                Ok(Some(batch)) => {
+                    idle &= batch.is_empty();
+                    if relay(&queue, &batch.images).await.is_empty() {
+                        stream.done(batch);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!("{error}");
+                    sleep(REST).await;
+                }
+            }
+        }
+        if idle {
+            sleep(POLL).await;
+        }
+    }
+}
+
+/// From the queue to the skills.
+async fn work(engine: Engine, queue: LocalQueue) {
+    let mut turns = JoinSet::new();
+    loop {
+        tokio::select! {
+            delivery = queue.receive(), if turns.len() < WORKERS => {
+                turns.spawn(turn(engine.clone(), delivery));
+            }
+            Some(ended) = turns.join_next() => {
+                // Its message comes again when the lease is over.
+                if let Err(error) = ended {
+                    tracing::error!("a worker died: {error}");
+                }
+            }
+        }
+    }
+}
+
+async fn turn(engine: Engine, delivery: Delivery) {
+    let Delivery { item, receipt } = delivery;
+    match Box::pin(engine.work(&item, &receipt, None)).await {
+        Ack::Delete => {
+            if !receipt.delete() {
+                tracing::debug!(task.id = %item.task, "a message has come again meanwhile");
+            }
+        }
+        // Shown again when the time is over for which it is hidden.
+        Ack::Keep => {}
+    }
+}
+
+/// The schedule.
+async fn sweep(engine: Engine, tasks: DynamoStore, every: Duration) {
+    let mut ticks = interval_at(Instant::now() + every, every);
+    loop {
+        ticks.tick().await;
+        match Box::pin(engine.sweep(&tasks, Leases::Respect)).await {
+            Ok(report) => tracing::debug!(?report, "swept"),
+            Err(error) => tracing::warn!("failed to sweep: {error}"),
+        }
+    }
+}

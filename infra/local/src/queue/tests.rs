@@ -1,0 +1,151 @@
+use super::*;
+use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+const LEASE: Duration = Duration::from_secs(60);
+
+/// Time that a test moves. A sleep never ends by itself: who sleeps is asked
+/// again.
+#[derive(Default)]
+struct Time(AtomicI64);
+
+impl Time {
+    fn pass(&self, time: Duration) {
+        let millis = i64::try_from(time.as_millis()).unwrap();
+        self.0.fetch_add(millis, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Time {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if at > self.now() {
+                futures::future::pending::<()>().await;
+            }
+        })
+    }
+}
+
+fn queue() -> (Arc<Time>, LocalQueue) {
+    let time = Arc::new(Time::default());
+    (time.clone(), LocalQueue::new(time, LEASE))
+}
+
+fn item(turn: u32) -> WorkItem {
+    WorkItem {
+        owner: Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("someone").unwrap(),
+        },
+        task: TaskId::parse("mine").unwrap(),
+        turn,
+        dispatch: 1,
+    }
+}
+
+/// The next message, if there is one now.
+fn now(queue: &LocalQueue) -> Option<Delivery> {
+    queue.receive().now_or_never()
+}
+
+async fn filled(turns: &[u32]) -> (Arc<Time>, LocalQueue) {
+    let (time, queue) = queue();
+    let items: Vec<_> = turns.iter().map(|turn| item(*turn)).collect();
+    assert_eq!(queue.send(&items).await.unwrap(), vec![true; turns.len()]);
+    (time, queue)
+}
+
+#[tokio::test]
+async fn messages_come_in_the_order_they_were_sent() {
+    let (_, queue) = filled(&[1, 2, 3]).await;
+    for turn in [1, 2, 3] {
+        assert_eq!(now(&queue).unwrap().item, item(turn));
+    }
+    assert!(now(&queue).is_none());
+}
+
+#[tokio::test]
+async fn a_received_message_is_hidden_and_comes_again_unless_it_is_deleted() {
+    let (time, queue) = filled(&[1]).await;
+    let first = now(&queue).unwrap();
+    time.pass(LEASE - Duration::from_millis(1));
+    assert!(now(&queue).is_none());
+    time.pass(Duration::from_millis(1));
+    let second = now(&queue).unwrap();
+    assert_eq!(second.item, first.item);
+    assert!(second.receipt.delete());
+    time.pass(LEASE);
+    assert!(now(&queue).is_none() && queue.is_empty());
+}
+
+#[tokio::test]
+async fn a_receipt_hides_its_message_for_longer_or_shows_it_at_once() {
+    let (time, queue) = filled(&[1]).await;
+    let delivery = now(&queue).unwrap();
+    time.pass(LEASE / 2);
+    delivery.receipt.hide(LEASE).await.unwrap();
+    time.pass(LEASE / 2);
+    assert!(now(&queue).is_none());
+    delivery.receipt.hide(Duration::ZERO).await.unwrap();
+    assert!(now(&queue).is_some());
+}
+
+#[tokio::test]
+async fn a_worker_that_was_overtaken_can_neither_delete_nor_hide() {
+    let (time, queue) = filled(&[1]).await;
+    let overtaken = now(&queue).unwrap();
+    time.pass(LEASE);
+    let current = now(&queue).unwrap();
+    assert!(!overtaken.receipt.delete());
+    assert!(overtaken.receipt.hide(LEASE * 9).await.is_err());
+    assert_eq!(queue.len(), 1);
+    time.pass(LEASE);
+    assert!(now(&queue).is_some());
+    assert!(!current.receipt.delete());
+}
+
+#[tokio::test]
+async fn a_receipt_deletes_its_message_and_no_other_of_the_same_turn() {
+    let (_, queue) = filled(&[1, 1]).await;
+    let delivery = now(&queue).unwrap();
+    assert!(delivery.receipt.delete());
+    assert!(!delivery.receipt.delete());
+    assert_eq!(now(&queue).unwrap().item, item(1));
+}
+
+#[tokio::test]
+async fn a_message_that_nobody_finishes_is_given_up_in_the_end() {
+    let (time, queue) = filled(&[1]).await;
+    for _ in 0..RECEIVES {
+        assert!(now(&queue).is_some());
+        time.pass(LEASE);
+    }
+    assert!(now(&queue).is_none() && queue.is_empty());
+}
+
+#[tokio::test]
+async fn who_waits_is_told_of_a_new_message() {
+    let (_, queue) = queue();
+    let waiting = queue.receive();
+    tokio::pin!(waiting);
+    assert!(waiting.as_mut().now_or_never().is_none());
+    queue.send(&[item(7)]).await.unwrap();
+    assert_eq!(waiting.await.item, item(7));
+}
+
+#[tokio::test]
+async fn who_waits_is_told_of_a_message_that_is_shown_again() {
+    let (_, queue) = filled(&[1]).await;
+    let delivery = now(&queue).unwrap();
+    let waiting = queue.receive();
+    tokio::pin!(waiting);
+    assert!(waiting.as_mut().now_or_never().is_none());
+    delivery.receipt.hide(Duration::ZERO).await.unwrap();
+    assert_eq!(waiting.await.item, item(1));
+}

@@ -1,0 +1,510 @@
+//! Turns that run behind the calls, over the memory store and tokio's paused
+//! clock. A crash is a dropped future.
+
+use super::{Leases, relay};
+use crate::auth::Caller;
+use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
+use crate::prelude::*;
+use crate::store::memory::MemoryStore;
+use crate::store::queue::{Ack, OpenTask, Receipt, SweepTasks, TaskImage, WorkItem, WorkQueue};
+use crate::store::{ReadTasks, RecordPage, RecordQuery, StoreError};
+use crate::task::{
+    CancelCommand, Event, Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject,
+    Task, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
+};
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Tokio's clock, which the test runtime pauses.
+struct Paused(Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_000_000).plus(self.0.elapsed())
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(at.since(self.now())))
+    }
+}
+
+/// Counts what it did; each word is a way to work.
+#[derive(Default)]
+struct Counter {
+    runs: AtomicU32,
+    effects: AtomicU32,
+}
+
+/// Works as it is told.
+#[skill(id = "work", tags = ["test"], input_modes = ["text/plain"])]
+struct Worker(Arc<Counter>);
+
+impl SkillHandler for Worker {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: String,
+    ) -> AgentResult<OnRequestResult<String>> {
+        self.0.runs.fetch_add(1, Ordering::SeqCst);
+        match input.as_str() {
+            "steps" => {
+                for n in 0..3 {
+                    cx.step(&format!("step-{n}"), async {
+                        tokio::time::sleep(Duration::from_secs(20)).await;
+                        self.0.effects.fetch_add(1, Ordering::SeqCst);
+                        Ok(n)
+                    })
+                    .await?;
+                }
+            }
+            "chunks" => {
+                let mut chunks = cx.artifact_chunks("log");
+                chunks.push("one ").await?;
+                chunks.push("two ").await?;
+                tokio::time::sleep(10 * MINUTE).await;
+                chunks.finish().await?;
+            }
+            "quick" => {}
+            _ => tokio::time::sleep(10 * MINUTE).await,
+        }
+        OnRequestResult::done("done".to_owned())
+    }
+}
+
+/// What the queue holds, and for how long its messages were hidden.
+#[derive(Default)]
+struct Line {
+    items: Mutex<Vec<WorkItem>>,
+    hidden: Mutex<Vec<Duration>>,
+}
+
+#[async_trait]
+impl WorkQueue for Line {
+    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+        self.items.lock().unwrap().extend_from_slice(items);
+        Ok(vec![true; items.len()])
+    }
+}
+
+#[async_trait]
+impl Receipt for Line {
+    async fn hide(&self, time: Duration) -> Result<(), StoreError> {
+        self.hidden.lock().unwrap().push(time);
+        Ok(())
+    }
+}
+
+/// The index of the sweep: one task.
+struct Index(Arc<MemoryStore>, OpenTask);
+
+#[async_trait]
+impl ReadTasks for Index {
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.0.load(owner, id, now).await
+    }
+
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        self.0.list(owner, query).await
+    }
+}
+
+#[async_trait]
+impl SweepTasks for Index {
+    async fn open_tasks(
+        &self,
+        _: Option<String>,
+        _: usize,
+    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+        Ok((vec![self.1.clone()], None))
+    }
+}
+
+struct World {
+    engine: Engine,
+    store: Arc<MemoryStore>,
+    line: Line,
+    counter: Arc<Counter>,
+}
+
+impl World {
+    fn new() -> Self {
+        let counter = Arc::new(Counter::default());
+        let agent = Agent::builder("test")
+            .skill(Worker(counter.clone()))
+            .build()
+            .unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let services = Services {
+            tasks: store.clone(),
+            threads: store.clone(),
+            blobs: store.clone(),
+            clock: Arc::new(Paused(Instant::now())),
+            ids: Arc::new(RandomIds),
+            model: None,
+        };
+        let engine = Engine::new(Arc::new(agent), services, Policy::default());
+        Self {
+            engine,
+            store,
+            line: Line::default(),
+            counter,
+        }
+    }
+
+    fn caller() -> Caller {
+        Caller::owner_of(&Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        })
+    }
+
+    async fn send(&self, text: &str, mode: SendMode) -> Task {
+        let command = SendCommand {
+            message: Message::from_user("m-1", vec![Part::text(text)]),
+            client_task_id: None,
+            mode,
+            history_length: 10,
+            accepted_output_modes: Vec::new(),
+            push: None,
+            metadata: serde_json::Map::new(),
+            generation: Generation::V10,
+        };
+        match self
+            .engine
+            .send(&Self::caller(), command, None)
+            .await
+            .unwrap()
+        {
+            Sent::Task(task) => *task,
+            Sent::Message(message) => panic!("{message:?}"),
+        }
+    }
+
+    async fn record(&self, id: &TaskId) -> TaskRecord {
+        let now = self.engine.reader.clock.now();
+        self.store
+            .load(&Self::caller().owner, id, now)
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    async fn item(&self, id: &TaskId) -> WorkItem {
+        let record = self.record(id).await;
+        WorkItem {
+            owner: record.owner.clone(),
+            task: record.id.clone(),
+            turn: record.turn,
+            dispatch: record.dispatch.unwrap_or_default(),
+        }
+    }
+
+    async fn work(&self, id: &TaskId) -> Ack {
+        let item = self.item(id).await;
+        self.engine.work(&item, &self.line, None).await
+    }
+
+    /// A worker that dies after `time`.
+    async fn crash_after(&self, id: &TaskId, time: Duration) {
+        let item = self.item(id).await;
+        let dying = self.engine.work(&item, &self.line, None);
+        assert!(tokio::time::timeout(time, dying).await.is_err(), "it lived");
+    }
+
+    async fn sweep(&self, id: &TaskId, leases: Leases) -> super::SweepReport {
+        let owner = Self::caller().owner;
+        let index = Index(
+            self.store.clone(),
+            OpenTask {
+                owner,
+                task: id.clone(),
+            },
+        );
+        self.engine.sweep(&index, leases).await.unwrap()
+    }
+}
+
+fn image(record: &TaskRecord) -> TaskImage {
+    TaskImage {
+        owner: record.owner.clone(),
+        task: record.id.clone(),
+        turn: record.turn,
+        version: record.version,
+        dispatch: record.dispatch,
+    }
+}
+
+fn text_of(record: &TaskRecord, artifact: &str) -> String {
+    let found = record
+        .artifacts
+        .iter()
+        .find(|a| a.name.as_deref() == Some(artifact))
+        .unwrap();
+    Artifact::from(found.clone()).text().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_that_does_not_wait_is_answered_before_its_turn_runs() {
+    let world = World::new();
+    let task = world.send("quick", SendMode::Immediate).await;
+    assert_eq!(task.status.state, TaskState::Submitted);
+    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 0);
+    assert_eq!(world.work(&task.id).await, Ack::Delete);
+    assert_eq!(world.record(&task.id).await.state(), TaskState::Completed);
+    assert_eq!(
+        world.work(&task.id).await,
+        Ack::Delete,
+        "a repeat finds it at rest"
+    );
+    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_intent_is_forwarded_by_the_image_that_set_it_and_by_no_later_one() {
+    let world = World::new();
+    let task = world.send("quick", SendMode::Immediate).await;
+    let asking = image(&world.record(&task.id).await);
+    let later = TaskImage {
+        version: asking.version + 1,
+        ..asking.clone()
+    };
+    let quiet = TaskImage {
+        dispatch: None,
+        ..asking.clone()
+    };
+    assert_eq!(
+        relay(&world.line, &[later, quiet, asking]).await,
+        Vec::<usize>::new()
+    );
+    assert_eq!(world.line.items.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_queue_does_not_take_is_named() {
+    struct Full;
+    #[async_trait]
+    impl WorkQueue for Full {
+        async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+            Ok((0..items.len()).map(|place| place == 0).collect())
+        }
+    }
+    let world = World::new();
+    let task = world.send("quick", SendMode::Immediate).await;
+    let asking = image(&world.record(&task.id).await);
+    let quiet = TaskImage {
+        dispatch: None,
+        ..asking.clone()
+    };
+    let images = [quiet, asking.clone(), asking];
+    assert_eq!(relay(&Full, &images).await, [2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_is_answered_within_its_budget_and_the_work_goes_on() {
+    let world = World::new();
+    let begun = Instant::now();
+    let task = world.send("steps", SendMode::Blocking).await;
+    assert!(
+        begun.elapsed() <= Duration::from_secs(28),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(task.status.state, TaskState::Working);
+    assert_eq!(world.work(&task.id).await, Ack::Delete);
+    assert_eq!(world.record(&task.id).await.state(), TaskState::Completed);
+    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 2);
+    // One step had completed, the second was cut off in the first run.
+    assert_eq!(world.counter.effects.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_completed_is_not_run_again_after_a_crash() {
+    let world = World::new();
+    let task = world.send("steps", SendMode::Immediate).await;
+    world.crash_after(&task.id, Duration::from_secs(50)).await;
+    assert_eq!(world.counter.effects.load(Ordering::SeqCst), 2);
+    tokio::time::sleep(3 * MINUTE).await;
+    assert_eq!(world.work(&task.id).await, Ack::Delete);
+    assert_eq!(world.record(&task.id).await.state(), TaskState::Completed);
+    assert_eq!(world.counter.effects.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_runs_again_says_so_and_doubles_nothing() {
+    let world = World::new();
+    let task = world.send("chunks", SendMode::Immediate).await;
+    world.crash_after(&task.id, Duration::from_secs(30)).await;
+    assert_eq!(text_of(&world.record(&task.id).await, "log"), "one two ");
+    tokio::time::sleep(3 * MINUTE).await;
+    assert_eq!(world.work(&task.id).await, Ack::Delete);
+    let record = world.record(&task.id).await;
+    assert_eq!(text_of(&record, "log"), "one two ");
+    let restarts = record.log.iter().filter(|logged| match &logged.event {
+        Event::Status(update) => update.metadata.contains_key("a2a-lambda/restarted"),
+        Event::Artifact(_) => false,
+    });
+    assert_eq!(restarts.count(), 1);
+    let ids: Vec<&str> = (record.log.iter())
+        .filter_map(|logged| match &logged.event {
+            Event::Artifact(update) => Some((update, update.artifact.name.as_deref()?)),
+            Event::Status(_) => None,
+        })
+        .filter(|(_, name)| *name == "log")
+        .map(|(update, _)| update.artifact.id.as_str())
+        .collect();
+    assert!(
+        ids.windows(2).all(|pair| pair[0] == pair[1]),
+        "one id in every attempt"
+    );
+    let numbers: Vec<u64> = record.log.iter().map(|logged| logged.seq).collect();
+    assert_eq!(numbers, (1..=record.last_seq).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_lease_is_respected_and_its_message_comes_again() {
+    let world = World::new();
+    let task = world.send("long", SendMode::Immediate).await;
+    let item = world.item(&task.id).await;
+    let first = world.engine.work(&item, &world.line, None);
+    let second = async {
+        tokio::time::sleep(2 * MINUTE).await;
+        world.line.hidden.lock().unwrap().clear();
+        let ack = world.engine.work(&item, &world.line, None).await;
+        (ack, world.line.hidden.lock().unwrap().clone())
+    };
+    let (first, (second, hidden)) = tokio::join!(first, second);
+    assert_eq!((first, second), (Ack::Delete, Ack::Keep));
+    assert!(hidden.last().unwrap() <= &MINUTE, "{hidden:?}");
+    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_was_taken_over_changes_nothing_and_keeps_the_message() {
+    let world = World::new();
+    let task = world.send("long", SendMode::Immediate).await;
+    let item = world.item(&task.id).await;
+    let first = world.engine.work(&item, &world.line, None);
+    let thief = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        // The sweep believes the first worker dead; a second one takes over.
+        world.sweep(&task.id, Leases::CountAsExpired).await;
+        let item = world.item(&task.id).await;
+        world.engine.work(&item, &world.line, None).await
+    };
+    let (first, second) = tokio::join!(first, thief);
+    assert_eq!((first, second), (Ack::Keep, Ack::Delete));
+    let record = world.record(&task.id).await;
+    assert_eq!((record.state(), record.epoch), (TaskState::Completed, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_reaches_the_worker_at_its_next_sign_of_life() {
+    let world = World::new();
+    let task = world.send("long", SendMode::Immediate).await;
+    let item = world.item(&task.id).await;
+    let begun = Instant::now();
+    let working = world.engine.work(&item, &world.line, None);
+    let canceling = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let command = CancelCommand {
+            id: task.id.clone(),
+            metadata: serde_json::Map::new(),
+        };
+        world
+            .engine
+            .cancel(&World::caller(), &command)
+            .await
+            .unwrap()
+    };
+    let (ack, canceled) = tokio::join!(working, canceling);
+    assert_eq!(ack, Ack::Delete);
+    assert!(begun.elapsed() < MINUTE);
+    let record = world.record(&task.id).await;
+    assert_eq!(record.state(), TaskState::Canceled);
+    assert_eq!(
+        Some(record.version),
+        canceled.last_event.map(|event| event.version)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_kills_its_workers_ends_failed_after_the_attempts() {
+    let world = World::new();
+    let task = world.send("long", SendMode::Immediate).await;
+    for _ in 0..5 {
+        world.crash_after(&task.id, Duration::from_secs(30)).await;
+        tokio::time::sleep(3 * MINUTE).await;
+    }
+    assert_eq!(world.work(&task.id).await, Ack::Delete);
+    let record = world.record(&task.id).await;
+    assert_eq!(record.state(), TaskState::Failed);
+    let message = record.status().message.clone().unwrap();
+    assert_eq!(
+        message.metadata["a2a-lambda/errorCode"],
+        "ATTEMPTS_EXHAUSTED"
+    );
+    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sweep_asks_again_for_a_turn_that_died_without_a_message() {
+    let world = World::new();
+    let dying = world.send("chunks", SendMode::Blocking);
+    assert!(
+        tokio::time::timeout(Duration::from_secs(5), dying)
+            .await
+            .is_err()
+    );
+    let page = RecordQuery {
+        context_id: None,
+        state: None,
+        status_after: None,
+        after: None,
+        limit: 1,
+        count_limit: 0,
+        now: world.engine.reader.clock.now(),
+    };
+    let found = world
+        .store
+        .list(&World::caller().owner, &page)
+        .await
+        .unwrap();
+    let id = found.records[0].id.clone();
+    assert_eq!(
+        world.sweep(&id, Leases::Respect).await.redispatched,
+        0,
+        "its lease runs"
+    );
+    tokio::time::sleep(2 * MINUTE).await;
+    assert_eq!(world.sweep(&id, Leases::Respect).await.redispatched, 1);
+    assert_eq!(world.work(&id).await, Ack::Delete);
+    assert_eq!(world.record(&id).await.state(), TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn age_alone_fails_nothing_and_asks_ever_more_rarely() {
+    let world = World::new();
+    let task = world.send("quick", SendMode::Immediate).await;
+    let mut asked = 0;
+    for _ in 0..24 {
+        asked += world.sweep(&task.id, Leases::Respect).await.redispatched;
+        tokio::time::sleep(5 * MINUTE).await;
+    }
+    assert_eq!(asked, 4, "after 5, 10, 20 and 40 minutes");
+    let record = world.record(&task.id).await;
+    assert_eq!((record.state(), record.attempt), (TaskState::Submitted, 0));
+}

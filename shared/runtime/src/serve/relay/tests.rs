@@ -1,0 +1,88 @@
+use super::*;
+use crate::store::StoreError;
+use crate::store::queue::WorkItem;
+use async_trait::async_trait;
+use std::sync::Mutex;
+
+/// A batch of the stream: a new task that asks for a worker, a later commit
+/// that still carries an older intent, an item that is no task, a task whose
+/// turn cannot be read, a removal, and a task that asks again.
+const EVENT: &str = include_str!("event.json");
+
+/// Numbers of the records that matter.
+const FIRST: &str = "4421584500000000017450439091";
+const UNREADABLE: &str = "4421584500000000017450439094";
+const LAST: &str = "4421584500000000017450439096";
+
+/// A queue that takes what it is told to.
+#[derive(Default)]
+struct Takes {
+    /// The versions that are refused.
+    refused: Vec<u64>,
+    /// Whether it answers at all.
+    away: bool,
+    sent: Mutex<Vec<u64>>,
+}
+
+#[async_trait]
+impl WorkQueue for Takes {
+    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+        if self.away {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        let taken = |item: &WorkItem| !self.refused.contains(&item.dispatch);
+        let versions = items.iter().map(|item| item.dispatch);
+        self.sent.lock().unwrap().extend(versions);
+        Ok(items.iter().map(taken).collect())
+    }
+}
+
+/// The records that are reported, in order.
+async fn again(queue: &Takes, event: &str) -> Vec<String> {
+    let event = serde_json::from_str(event).unwrap();
+    let response = serde_json::to_value(forward(queue, &event).await).unwrap();
+    let failures = response["batchItemFailures"].as_array().unwrap();
+    let mut places: Vec<_> = failures
+        .iter()
+        .map(|failure| failure["itemIdentifier"].as_str().unwrap().to_owned())
+        .collect();
+    places.sort();
+    places
+}
+
+#[tokio::test]
+async fn only_a_commit_that_asks_for_a_worker_itself_is_forwarded() {
+    let queue = Takes::default();
+    assert_eq!(again(&queue, EVENT).await, [UNREADABLE]);
+    assert_eq!(queue.sent.into_inner().unwrap(), [1, 3]);
+}
+
+#[tokio::test]
+async fn what_the_queue_does_not_take_is_reported_and_nothing_else() {
+    let queue = Takes {
+        refused: vec![3],
+        ..Takes::default()
+    };
+    assert_eq!(again(&queue, EVENT).await, [UNREADABLE, LAST]);
+}
+
+#[tokio::test]
+async fn with_the_queue_away_every_turn_comes_again() {
+    let queue = Takes {
+        away: true,
+        ..Takes::default()
+    };
+    assert_eq!(again(&queue, EVENT).await, [FIRST, UNREADABLE, LAST]);
+}
+
+#[tokio::test]
+async fn a_record_without_a_place_fails_its_batch() {
+    let queue = Takes {
+        away: true,
+        ..Takes::default()
+    };
+    let event = EVENT
+        .replace(FIRST, "")
+        .replace("\"SequenceNumber\": \"\",", "");
+    assert!(again(&queue, &event).await.contains(&String::new()));
+}

@@ -1,0 +1,71 @@
+//! The function that looks for turns which died.
+
+use super::{Built, ServeError, clients, logging};
+use crate::engine::{EngineError, Leases};
+use crate::runtime::Runtime;
+use crate::settings::{Environment, Settings};
+use crate::store::dynamodb::DynamoStore;
+use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use serde::de::IgnoredAny;
+
+/// Looks over the open tasks once each time the schedule says so.
+///
+/// # Errors
+/// [`ServeError`] when the function cannot start.
+pub async fn sweep(agent: Built) -> Result<(), ServeError> {
+    logging();
+    let settings = Settings::read_public(&Environment)?;
+    let clients = clients().await;
+    let tasks = &DynamoStore::new(clients.dynamodb.clone(), &settings.table);
+    let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;
+    let engine = runtime.engine();
+    let handler = service_fn(move |_tick: LambdaEvent<IgnoredAny>| async move {
+        let report = engine.sweep(tasks, Leases::Respect).await?;
+        tracing::info!(
+            sweep.looked_at = report.looked_at,
+            sweep.redispatched = report.redispatched,
+            sweep.failed = report.failed,
+            "swept"
+        );
+        Ok::<_, SweepError>(())
+    });
+    Ok(lambda_runtime::run(handler).await?)
+}
+
+/// Why a sweep ended early. The next one begins anew.
+#[derive(Debug, thiserror::Error)]
+enum SweepError {
+    /// The store does not answer.
+    #[error("failed to sweep: {0}")]
+    Engine(#[from] EngineError),
+}
+
+impl From<SweepError> for Diagnostic {
+    fn from(error: SweepError) -> Self {
+        Self {
+            error_type: "SweepError".to_owned(),
+            error_message: error.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreError;
+
+    #[test]
+    fn a_sweep_that_fails_has_a_name_and_tells_no_secrets() {
+        let cause = StoreError::Unavailable("table-of-a-customer".to_owned());
+        let diagnostic = Diagnostic::from(SweepError::from(EngineError::from(cause)));
+        assert_eq!(diagnostic.error_type, "SweepError");
+        assert!(diagnostic.error_message.starts_with("failed to sweep"));
+        assert!(!diagnostic.error_message.contains("customer"));
+    }
+
+    #[test]
+    fn any_event_of_the_schedule_will_do() {
+        let tick = include_str!("sweep/schedule.json");
+        assert!(serde_json::from_str::<IgnoredAny>(tick).is_ok());
+    }
+}

@@ -1,0 +1,93 @@
+//! The function that runs the turns which wait in the queue.
+
+use super::{Built, ServeError, clients, ends_at, logging};
+use crate::engine::Engine;
+use crate::runtime::Runtime;
+use crate::settings::{Environment, Settings};
+use crate::store::queue::{Ack, Receipt, WorkItem};
+use crate::store::sqs::{self, SqsQueue};
+use crate::task::Timestamp;
+use async_trait::async_trait;
+use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
+use aws_lambda_events::event::streams::{SqsBatchItemFailure, SqsEventResponse};
+use lambda_runtime::{LambdaEvent, service_fn};
+use std::convert::Infallible;
+
+/// Runs the turns that wait in the queue, one an invocation.
+///
+/// # Errors
+/// [`ServeError`] when the function cannot start.
+pub async fn worker(agent: Built) -> Result<(), ServeError> {
+    logging();
+    let settings = Settings::read_public(&Environment)?;
+    let url = settings.work_queue()?.to_owned();
+    let clients = clients().await;
+    let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;
+    let worker = &Worker {
+        turns: runtime.engine().clone(),
+        queue: SqsQueue::new(clients.sqs, url),
+    };
+    let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
+        let deadline = ends_at(event.context.deadline);
+        Ok::<_, Infallible>(worker.run(event.payload, deadline).await)
+    });
+    Ok(lambda_runtime::run(handler).await?)
+}
+
+/// Who runs a turn: the engine.
+#[async_trait]
+trait Turns: Send + Sync {
+    async fn run(&self, item: &WorkItem, receipt: &dyn Receipt, deadline: Option<Timestamp>)
+    -> Ack;
+}
+
+#[async_trait]
+impl Turns for Engine {
+    async fn run(
+        &self,
+        item: &WorkItem,
+        receipt: &dyn Receipt,
+        deadline: Option<Timestamp>,
+    ) -> Ack {
+        self.work(item, receipt, deadline).await
+    }
+}
+
+struct Worker<T> {
+    turns: T,
+    queue: SqsQueue,
+}
+
+impl<T: Turns> Worker<T> {
+    /// Runs the turns of a batch; names the messages that have to come again.
+    async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
+        let mut response = SqsEventResponse::default();
+        for message in event.records {
+            if self.message(&message, deadline).await == Ack::Keep {
+                let mut failure = SqsBatchItemFailure::default();
+                // An empty id fails the whole batch, which is this message.
+                failure.item_identifier = Some(message.message_id.unwrap_or_default());
+                response.batch_item_failures.push(failure);
+            }
+        }
+        response
+    }
+
+    async fn message(&self, message: &SqsMessage, deadline: Option<Timestamp>) -> Ack {
+        let item = match sqs::decode(message.body.as_deref().unwrap_or_default()) {
+            Ok(item) => item,
+            // It ends among the dead letters, unless a later program reads it.
+            Err(error) => {
+                tracing::error!("failed to read a message of the queue: {error}");
+                return Ack::Keep;
+            }
+        };
+        let receipt = self
+            .queue
+            .receipt(message.receipt_handle.clone().unwrap_or_default());
+        self.turns.run(&item, &receipt, deadline).await
+    }
+}
+
+#[cfg(test)]
+mod tests;
