@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR=$target
 export CARGO_TERM_COLOR=never
 logs=$target/test-logs
 
-steps=(fmt clippy docs features tests model simulation doc-tests docker-tests emulator interop watch template bans)
+steps=(fmt clippy docs features tests model simulation doc-tests docker-tests emulator faults kill interop watch template bans)
 
 describe() {
   case $1 in
@@ -24,6 +24,8 @@ describe() {
     doc-tests) echo "the examples in the documentation" ;;
     docker-tests) echo "compiles the LocalStack suite; runs it where Docker answers" ;;
     emulator) echo "the store suites against a second emulator" ;;
+    faults) echo "faults below the AWS SDK at every store call of six scenarios" ;;
+    kill) echo "the program killed at every store call, streams cut after every frame" ;;
     interop) echo "real A2A clients against the local agent" ;;
     watch) echo "the functions under cargo lambda watch" ;;
     template) echo "template.yaml, manifests, sources and papers keep their rules" ;;
@@ -62,7 +64,8 @@ step_features() {
 
 step_tests() {
   if cargo nextest --version >/dev/null 2>&1; then
-    cargo nextest run --locked --workspace
+    # The proofs below have steps of their own.
+    cargo nextest run --locked --workspace -E 'not binary(faults) and not binary(kill)'
   else
     cargo test --locked --workspace --lib --bins --tests --examples
   fi
@@ -95,6 +98,13 @@ step_docker_tests() {
 }
 
 step_emulator() { bash tests/emulator/ministack.sh; }
+# Each prints its figures, and what replays a failure.
+proof() {
+  cargo test --locked -p a2a-lambda-tests --test "$1" -- --nocapture | tee "$logs/$1.figures"
+  grep -E ' violations$' "$logs/$1.figures" >&3
+}
+step_faults() { proof faults; }
+step_kill() { proof kill; }
 step_interop() { bash tests/interop/run.sh; }
 
 step_watch() {

@@ -116,6 +116,11 @@ impl Running {
         Self { child, said, _rest }
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
     /// The agent on a free port.
     pub(crate) async fn agent(folder: &Folder, arguments: &[&str]) -> Self {
         let arguments = [&["--port", "0"], arguments].concat();
@@ -130,7 +135,7 @@ impl Running {
 
     /// Ends it as Ctrl-C does in a shell, and waits until it is gone.
     pub(crate) async fn interrupt(mut self) {
-        let kill = format!("kill -INT {}", self.child.id().unwrap());
+        let kill = format!("kill -INT {}", self.id());
         let sent = Command::new("sh").args(["-c", &kill]).status().await;
         assert!(sent.unwrap().success());
         assert!(self.child.wait().await.unwrap().success());

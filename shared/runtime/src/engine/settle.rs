@@ -34,6 +34,12 @@ impl Journal<'_> {
         conversation: &Conversation<'_>,
         sink: &mut Sink,
     ) -> Result<Ended, EngineError> {
+        // INVARIANT: a store that was away fails no task. The turn runs again.
+        if matches!(outcome, Outcome::Failed(_))
+            && let Some(away) = conversation.unread()
+        {
+            return Err(away.into());
+        }
         let outcome = match outcome {
             Outcome::Message(content) if self.untouched() => {
                 let mut message = self.says(content);

@@ -4,7 +4,7 @@
 use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult};
-use crate::store::{RecordQuery, ThreadRecord, ThreadState, ThreadWrite};
+use crate::store::{RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite};
 use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, WriteId};
 use crate::thread::Thread;
 use serde_json::Value;
@@ -36,6 +36,8 @@ pub(super) struct Conversation<'e> {
     /// The messages of the turn's own task.
     own: Vec<Message>,
     changes: Mutex<Vec<SetKey>>,
+    /// Why the conversation could not be read, while the store was away.
+    unread: Mutex<Option<StoreError>>,
 }
 
 impl<'e> Conversation<'e> {
@@ -49,7 +51,22 @@ impl<'e> Conversation<'e> {
             task: record.id.clone(),
             own,
             changes: Mutex::default(),
+            unread: Mutex::default(),
         }
+    }
+
+    /// Why the skill was not given its conversation, if the store was away: a
+    /// failure that follows from it says nothing about the task.
+    pub(super) fn unread(&self) -> Option<StoreError> {
+        lock(&self.unread).take()
+    }
+
+    /// The error a skill is told of a read that failed.
+    fn failed(&self, error: StoreError) -> AgentError {
+        if let StoreError::Unavailable(why) = &error {
+            *lock(&self.unread) = Some(StoreError::Unavailable(why.clone()));
+        }
+        AgentError::from(EngineError::from(error))
     }
 
     /// What was said in the context so far: the stored conversation, else the
@@ -57,7 +74,7 @@ impl<'e> Conversation<'e> {
     pub(super) async fn thread(&self) -> AgentResult<Thread> {
         let messages = match self.stored().await? {
             Some(record) if !record.state.events.is_empty() => record.state.events,
-            _ => self.rebuilt().await.map_err(internal)?,
+            _ => self.rebuilt().await.map_err(|e| self.failed(e))?,
         };
         let own = self.own.iter().cloned();
         Ok(messages
@@ -67,7 +84,7 @@ impl<'e> Conversation<'e> {
     }
 
     /// The messages of the other tasks of the context.
-    async fn rebuilt(&self) -> Result<Vec<Message>, EngineError> {
+    async fn rebuilt(&self) -> Result<Vec<Message>, StoreError> {
         let query = RecordQuery {
             context_id: Some(self.context.clone()),
             state: None,
@@ -92,7 +109,7 @@ impl<'e> Conversation<'e> {
             .threads
             .load_thread(&self.owner, &self.context)
             .await;
-        let found = found.map_err(EngineError::from).map_err(internal)?;
+        let found = found.map_err(|error| self.failed(error))?;
         Ok(found.filter(|record| record.state_expires_at > now))
     }
 
@@ -182,8 +199,4 @@ const fn said(change: &Change) -> Option<&Message> {
         } => Some(message),
         _ => None,
     }
-}
-
-fn internal(error: EngineError) -> AgentError {
-    AgentError::from(error)
 }

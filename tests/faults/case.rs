@@ -1,0 +1,331 @@
+//! One run of one scenario: its clients on a line of their own, and a clean
+//! look at what is stored.
+
+use crate::agent::{Signals, agent};
+use crate::line::{Faulty, Line, Plan};
+use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::{
+    Clock, Engine, EngineError, Leases, Policy, RandomIds, Services, SystemClock, relay,
+};
+use a2a_lambda::store::dynamodb::{DynamoStore, task_image};
+use a2a_lambda::store::queue::{Ack, OpenTask, Receipt, SweepTasks, WorkItem, WorkQueue};
+use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::{ReadTasks, RecordPage, RecordQuery, StoreError};
+use a2a_lambda::task::{
+    Generation, GetQuery, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject, Task,
+    TaskId, TaskRecord, TenantId, Timestamp,
+};
+use a2a_lambda_tests::emulator::Emulator;
+use a2a_local::embedded::{BUCKET, TABLE};
+use async_trait::async_trait;
+use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::future::BoxFuture;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How much faster the engine's time goes than the machine's.
+const SPEED: u32 = 20;
+
+/// The engine's time: faster than the machine's, and able to leap.
+#[derive(Debug)]
+pub(crate) struct FastClock {
+    began: Timestamp,
+    started: Instant,
+    leapt: AtomicU64,
+}
+
+impl FastClock {
+    fn new() -> Self {
+        Self {
+            began: SystemClock.now(),
+            started: Instant::now(),
+            leapt: AtomicU64::new(0),
+        }
+    }
+
+    /// Moves on at once.
+    pub(crate) fn leap(&self, time: Duration) {
+        self.leapt.fetch_add(time.as_secs(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for FastClock {
+    fn now(&self) -> Timestamp {
+        let leapt = Duration::from_secs(self.leapt.load(Ordering::SeqCst));
+        self.began.plus(self.started.elapsed() * SPEED + leapt)
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(at.since(self.now()) / SPEED))
+    }
+}
+
+/// The queue of one case: at least once, in memory.
+#[derive(Debug, Default)]
+struct Queue(Mutex<Vec<WorkItem>>);
+
+#[async_trait]
+impl WorkQueue for Queue {
+    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+        self.0.lock().unwrap().extend(items.iter().cloned());
+        Ok(vec![true; items.len()])
+    }
+}
+
+struct Hidden;
+
+#[async_trait]
+impl Receipt for Hidden {
+    async fn hide(&self, _: Duration) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// The open tasks of one tenant: cases share the table, and no case may touch
+/// another's tasks.
+struct Own<'a>(&'a DynamoStore, &'a Owner);
+
+#[async_trait]
+impl ReadTasks for Own<'_> {
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.0.load(owner, id, now).await
+    }
+
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        self.0.list(owner, query).await
+    }
+}
+
+#[async_trait]
+impl SweepTasks for Own<'_> {
+    async fn open_tasks(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+        let (mut found, next) = self.0.open_tasks(after, limit).await?;
+        found.retain(|task| task.owner == *self.1);
+        Ok((found, next))
+    }
+}
+
+/// One run of one scenario.
+pub(crate) struct Case {
+    pub(crate) engine: Engine,
+    /// The same agent on clients that never fail.
+    pub(crate) clean: Engine,
+    pub(crate) line: Arc<Line>,
+    pub(crate) caller: Caller,
+    pub(crate) signals: Arc<Signals>,
+    pub(crate) store: DynamoStore,
+    pub(crate) clock: Arc<FastClock>,
+    emulator: Arc<Emulator>,
+    queue: Queue,
+    /// What the run got wrong.
+    pub(crate) wrong: Mutex<Vec<String>>,
+}
+
+impl Case {
+    pub(crate) fn new(emulator: &Arc<Emulator>, name: &str, plan: Option<Plan>) -> Self {
+        let line = Line::new(plan);
+        let signals = Arc::<Signals>::default();
+        let clock = Arc::new(FastClock::new());
+        let (near_store, near_blobs) = on(emulator, &line, name);
+        let engine = |store: &DynamoStore, blobs: S3Blobs| {
+            let store = Arc::new(store.clone());
+            let services = Services {
+                tasks: store.clone(),
+                threads: store,
+                blobs: Arc::new(blobs),
+                clock: clock.clone(),
+                ids: Arc::new(RandomIds),
+                model: None,
+            };
+            let agent = Arc::new(agent(&signals));
+            Engine::new(agent, services, Policy::default())
+        };
+        let clean = engine(&emulator.records, emulator.blobs.clone());
+        let owner = Owner {
+            tenant: TenantId::parse(name).unwrap(),
+            subject: Subject::parse("tester").unwrap(),
+        };
+        Self {
+            engine: engine(&near_store, near_blobs),
+            clean,
+            line,
+            caller: Caller {
+                owner,
+                tier: "default".to_owned(),
+                scopes: Default::default(),
+            },
+            store: emulator.records.clone(),
+            signals,
+            clock,
+            emulator: Arc::clone(emulator),
+            queue: Queue::default(),
+            wrong: Mutex::default(),
+        }
+    }
+
+    /// Takes note of a violation.
+    pub(crate) fn wrong(&self, what: impl Into<String>) {
+        self.wrong.lock().unwrap().push(what.into());
+    }
+
+    /// Notes a violation unless `holds`.
+    pub(crate) fn check(&self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.wrong(what());
+        }
+    }
+
+    /// A message for `skill`.
+    pub(crate) fn says(&self, skill: &str, task: Option<&TaskId>) -> SendCommand {
+        let id = if task.is_some() { "m2" } else { "m1" };
+        let mut message = Message::from_user(id, vec![Part::text("go on")]);
+        message.task_id = task.cloned();
+        if task.is_none() {
+            let skill = serde_json::Value::from(skill);
+            message.metadata.insert("skill".to_owned(), skill);
+        }
+        SendCommand {
+            message,
+            client_task_id: None,
+            mode: SendMode::Blocking,
+            history_length: 100,
+            accepted_output_modes: Vec::new(),
+            push: None,
+            metadata: Metadata::new(),
+            generation: Generation::V10,
+        }
+    }
+
+    /// The tasks of this case, as stored.
+    pub(crate) async fn stored(&self) -> Vec<TaskRecord> {
+        let query = RecordQuery {
+            context_id: None,
+            state: None,
+            status_after: None,
+            after: None,
+            limit: 100,
+            count_limit: 100,
+            now: self.clock.now(),
+        };
+        let page = self.store.list(&self.caller.owner, &query).await;
+        page.unwrap().records
+    }
+
+    /// A task as stored.
+    pub(crate) async fn load(&self, id: &TaskId) -> Option<TaskRecord> {
+        let owner = &self.caller.owner;
+        self.store.load(owner, id, self.clock.now()).await.unwrap()
+    }
+
+    /// A task as its client is shown it, bytes included.
+    pub(crate) async fn shown(&self, id: &TaskId) -> Result<Task, EngineError> {
+        let query = GetQuery {
+            id: id.clone(),
+            history_length: 100,
+        };
+        self.clean.reader().get(&self.caller, &query).await
+    }
+
+    /// What the table's stream says of the tasks, on its way to the queue.
+    pub(crate) async fn relays(&self) {
+        for record in self.stored().await {
+            let key = record.key();
+            let partition = format!("T#{}#K#{}", key.tenant(), key.local());
+            let get = self.emulator.clients.dynamodb.get_item();
+            let get = get.table_name(TABLE).consistent_read(true);
+            let get = get.key("PK", AttributeValue::S(partition));
+            let found = get.key("SK", AttributeValue::S("META".to_owned()));
+            let item = found.send().await.unwrap().item.unwrap();
+            let image = task_image(&|name| match item.get(name)? {
+                AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
+                _ => None,
+            });
+            relay(&self.queue, &[image.unwrap().unwrap()]).await;
+        }
+    }
+
+    /// Works once on every message of the queue.
+    pub(crate) async fn works(&self, engine: &Engine, time: Option<Duration>) {
+        let items = std::mem::take(&mut *self.queue.0.lock().unwrap());
+        for item in items {
+            let deadline = time.map(|time| self.clock.now().plus(time));
+            match engine.work(&item, &Hidden, deadline).await {
+                Ack::Keep => self.queue.0.lock().unwrap().push(item),
+                Ack::Delete => self.may_delete(&item).await,
+            }
+        }
+    }
+
+    /// A deleted message must not have been the last hope of its task.
+    async fn may_delete(&self, item: &WorkItem) {
+        let Some(record) = self.load(&item.task).await else {
+            return;
+        };
+        // Handed over: no lease, and the relay finds the new intent.
+        self.check(
+            record.state().is_at_rest() || record.version() > item.dispatch,
+            || format!("the message of an open task was deleted: {record:?}"),
+        );
+    }
+
+    /// No faults any more: sweeps, relays and works until everything rests.
+    pub(crate) async fn recovers(&self) {
+        self.line.mend();
+        self.signals.free.send_replace(true);
+        for _ in 0..8 {
+            self.relays().await;
+            self.works(&self.clean, None).await;
+            let open = self.stored().await;
+            if open.iter().all(|record| record.state().is_at_rest()) {
+                return;
+            }
+            self.clock.leap(Duration::from_secs(400));
+            let own = Own(&self.store, &self.caller.owner);
+            let swept = self.clean.sweep(&own, Leases::Respect).await;
+            self.check(swept.is_ok(), || format!("the sweep failed: {swept:?}"));
+        }
+        self.wrong("open work did not come to rest");
+    }
+}
+
+/// Stores whose clients pass over `line`.
+fn on(emulator: &Emulator, line: &Arc<Line>, name: &str) -> (DynamoStore, S3Blobs) {
+    // The SDK's own three attempts, without its seconds between them, and not
+    // on the budget of retries which a process shares.
+    let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
+    let budget = |service: &str| {
+        let partition = RetryPartition::custom(format!("{name}-{service}"));
+        partition.token_bucket(TokenBucket::unlimited()).build()
+    };
+    let config = emulator.clients.dynamodb.config();
+    let inner = config.http_client().unwrap();
+    let config = config.to_builder().http_client(Faulty {
+        inner,
+        line: Arc::clone(line),
+    });
+    let config = config
+        .retry_config(retries.clone())
+        .retry_partition(budget("dynamodb"));
+    let dynamodb = aws_sdk_dynamodb::Client::from_conf(config.build());
+    let config = emulator.clients.s3.config();
+    let inner = config.http_client().unwrap();
+    let config = config.to_builder().http_client(Faulty {
+        inner,
+        line: Arc::clone(line),
+    });
+    let config = config.retry_config(retries).retry_partition(budget("s3"));
+    let s3 = aws_sdk_s3::Client::from_conf(config.force_path_style(true).build());
+    (DynamoStore::new(dynamodb, TABLE), S3Blobs::new(s3, BUCKET))
+}

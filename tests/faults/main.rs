@@ -1,0 +1,141 @@
+//! Faults below the real AWS SDK, at every store call of six scenarios of the
+//! real engine: what it answers is what is stored, acknowledged work comes to
+//! rest once the faults stop, and nothing is done twice.
+//!
+//! A failure names its case; `A2A_FAULT_CASE='<case>'` runs that one again.
+#![cfg(test)]
+
+mod agent;
+mod case;
+mod line;
+mod scenario;
+
+use a2a_lambda_tests::emulator::{Emulator, run};
+use case::Case;
+use line::{Answer, Fault, Plan};
+use scenario::Scenario;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// Cases at a time.
+const AT_ONCE: usize = 8;
+
+/// No case takes this long.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// What may happen to one attempt.
+const FAULTS: [Fault; 10] = [
+    Fault::Refuse,
+    Fault::DropAfter,
+    Fault::TimeoutAfter,
+    Fault::Reply(Answer::Throttled),
+    Fault::Reply(Answer::Internal),
+    Fault::Reply(Answer::Conflict),
+    Fault::Reply(Answer::InProgress),
+    Fault::Reply(Answer::TooLarge),
+    Fault::Truncate,
+    Fault::Twice,
+];
+
+/// What may happen from one attempt on, until the service is back.
+const OUTAGES: [Fault; 2] = [Fault::Refuse, Fault::DropAfter];
+
+/// One run.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    scenario: Scenario,
+    plan: Plan,
+}
+
+impl Point {
+    fn name(self) -> String {
+        let Plan { at, count, fault } = self.plan;
+        let extent = if count == 1 { "at" } else { "from" };
+        format!("{:?} {fault:?} {extent} {at}", self.scenario)
+    }
+}
+
+/// The violations of one run.
+async fn judge(emulator: Arc<Emulator>, point: Point, tenant: String) -> (Point, Vec<String>) {
+    let case = Case::new(&emulator, &tenant, Some(point.plan));
+    let ends = tokio::time::timeout(LONGEST, point.scenario.run(&case)).await;
+    case.check(ends.is_ok(), || "does not end".to_owned());
+    let permanent = point.plan.fault == Fault::Reply(Answer::TooLarge);
+    let mut wrong = std::mem::take(&mut *case.wrong.lock().unwrap());
+    // What can never be stored may end its task, with the reason in it.
+    wrong.retain(|what| !(permanent && what.starts_with("failed: ")));
+    let seen = case.line.seen();
+    for what in &mut wrong {
+        let call = seen.get(point.plan.at).map(String::as_str);
+        what.push_str(&format!(" (at {})", call.unwrap_or("no call")));
+    }
+    (point, wrong)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the settings of the product do not name a case to replay"
+)]
+fn chosen() -> Option<String> {
+    std::env::var("A2A_FAULT_CASE").ok()
+}
+
+async fn points(emulator: &Arc<Emulator>, run: u128) -> Vec<Point> {
+    let mut points = Vec::new();
+    for scenario in Scenario::ALL {
+        let tenant = format!("f{run:x}-{scenario:?}").to_lowercase();
+        let case = Case::new(emulator, &tenant, None);
+        scenario.run(&case).await;
+        let wrong = case.wrong.lock().unwrap().clone();
+        assert!(wrong.is_empty(), "{scenario:?} without a fault: {wrong:#?}");
+        let calls = case.line.seen();
+        println!("{scenario:?}: {} calls: {}", calls.len(), calls.join(" "));
+        for at in 0..calls.len() {
+            let once = FAULTS.iter().map(|fault| (1, *fault));
+            let ever = OUTAGES.iter().map(|fault| (usize::MAX, *fault));
+            points.extend(once.chain(ever).map(|(count, fault)| Point {
+                scenario,
+                plan: Plan { at, count, fault },
+            }));
+        }
+    }
+    points
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whatever_happens_to_a_store_call_the_answer_is_what_is_stored() {
+    let emulator = Arc::new(Emulator::start().await.unwrap());
+    let run = run();
+    let mut left = points(&emulator, run).await;
+    if let Some(name) = chosen() {
+        left.retain(|point| point.name() == name);
+    }
+    let total = left.len();
+    let mut cases = JoinSet::new();
+    let mut violations = Vec::new();
+    let mut number = 0;
+    loop {
+        while cases.len() < AT_ONCE
+            && let Some(point) = left.pop()
+        {
+            number += 1;
+            let tenant = format!("f{run:x}-{number}");
+            cases.spawn(judge(Arc::clone(&emulator), point, tenant));
+        }
+        let Some(judged) = cases.join_next().await else {
+            break;
+        };
+        let (point, wrong) = judged.unwrap();
+        if !wrong.is_empty() {
+            println!("A2A_FAULT_CASE='{}'", point.name());
+            for what in &wrong {
+                println!("  {what}");
+            }
+            violations.push(point.name());
+        }
+    }
+    println!("{total} fault points, {} violations", violations.len());
+    assert!(total > 0, "no such case");
+    assert!(violations.is_empty(), "replay: {violations:#?}");
+}

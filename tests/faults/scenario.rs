@@ -1,0 +1,363 @@
+//! The six scenarios, each with what must be true of it whatever the line did.
+
+use crate::agent::{BIG, CHUNKS};
+use crate::case::Case;
+use a2a_lambda::engine::EngineError;
+use a2a_lambda::store::ReadThreads as _;
+use a2a_lambda::task::{
+    CancelCommand, Event, Frame, Generation, Message, PartContent, Refusal, Role, SendMode, Sent,
+    Task, TaskId, TaskRecord, TaskState,
+};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What is done to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scenario {
+    /// A short blocking send, whose first write waits for the skill.
+    Deferred,
+    /// 0.1: a send under the client's own task id, repeated.
+    ClientId,
+    /// A queued send whose worker runs out of time.
+    Queued,
+    /// A stream whose chunks are committed in groups.
+    Stream,
+    /// A question and its answer, with values of the conversation.
+    Continued,
+    /// A cancel in the middle of work, with an artifact in the bucket.
+    Cancel,
+}
+
+impl Scenario {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Deferred,
+        Self::ClientId,
+        Self::Queued,
+        Self::Stream,
+        Self::Continued,
+        Self::Cancel,
+    ];
+
+    /// Runs it while the line is bad, then lets it recover, then judges.
+    pub(crate) async fn run(self, case: &Case) {
+        match self {
+            Self::Deferred => deferred(case).await,
+            Self::ClientId => client_id(case).await,
+            Self::Queued => queued(case).await,
+            Self::Stream => stream(case).await,
+            Self::Continued => continued(case).await,
+            Self::Cancel => cancel(case).await,
+        }
+    }
+}
+
+/// The task a send was answered with. A refusal has to be one that tells the
+/// client the truth: nobody knows, or it was our fault.
+fn task(case: &Case, answer: Result<Sent, EngineError>) -> Option<Task> {
+    match answer {
+        Ok(Sent::Task(task)) => Some(*task),
+        Ok(Sent::Message(message)) => {
+            case.wrong(format!("a message instead of a task: {message:?}"));
+            None
+        }
+        Err(error) => {
+            blames_us(case, &error);
+            None
+        }
+    }
+}
+
+fn blames_us(case: &Case, error: &EngineError) {
+    let ours = matches!(
+        error.refusal,
+        Refusal::Unavailable { .. } | Refusal::Internal
+    );
+    case.check(ours, || format!("refused as if by a rule: {error:?}"));
+}
+
+/// What was said is what is stored.
+async fn is_stored(case: &Case, said: &Task) {
+    let Some(record) = case.load(&said.id).await else {
+        return case.wrong(format!("acknowledged and not stored: {said:?}"));
+    };
+    if said.status.state.is_at_rest() {
+        let shown = case.shown(record.id()).await.unwrap();
+        case.check(shown == *said, || {
+            format!("answered {said:?}, stored {shown:?}")
+        });
+    }
+}
+
+/// Everything rests, once: at most one task, complete in every part.
+async fn rests(case: &Case, acknowledged: bool, said: usize, artifact: &str) -> Option<TaskRecord> {
+    case.recovers().await;
+    let mut tasks = case.stored().await;
+    case.check(tasks.len() <= 1, || format!("doubled: {tasks:#?}"));
+    case.check(!acknowledged || !tasks.is_empty(), || "lost".to_owned());
+    let record = tasks.pop()?;
+    let shown = case.shown(record.id()).await.unwrap();
+    let history = shown.history.iter().flatten();
+    let users = history.filter(|message| message.role == Role::User).count();
+    // A message that can never be stored is not kept in its failed task.
+    let kept = users > 0 || record.state() == TaskState::Failed;
+    case.check(users <= said && kept, || {
+        format!("{users} messages of {said}: {shown:?}")
+    });
+    let mut seq = None;
+    for event in record.events_after(0) {
+        let expected = seq.map_or(event.seq, |last: u64| last + 1);
+        case.check(event.seq == expected, || {
+            format!("a gap in the log before {event:?}")
+        });
+        seq = Some(event.seq);
+    }
+    match record.state() {
+        TaskState::Completed => {
+            let texts: Vec<String> = shown.artifacts.iter().flatten().map(text).collect();
+            let results = texts.iter().filter(|text| *text == artifact).count();
+            case.check(results == 1, || format!("not once {artifact:?}: {texts:?}"));
+        }
+        TaskState::InputRequired => {}
+        TaskState::Failed => {
+            let why = shown.status.message.as_ref().map(words);
+            case.wrong(format!("failed: {why:?} {:?}", record.status()));
+        }
+        other => case.wrong(format!("rests {other:?}")),
+    }
+    Some(record)
+}
+
+fn words(message: &Message) -> String {
+    let parts = message.parts.iter();
+    parts.filter_map(|part| string(&part.content)).collect()
+}
+
+fn string(content: &PartContent) -> Option<&str> {
+    match content {
+        PartContent::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn text(artifact: &a2a_lambda::task::Artifact) -> String {
+    let parts = artifact.parts.iter();
+    parts
+        .map(|part| match &part.content {
+            PartContent::Text(text) => text.clone(),
+            PartContent::Raw(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            other => format!("{other:?}"),
+        })
+        .collect()
+}
+
+async fn deferred(case: &Case) {
+    let command = case.says("short", None);
+    let answer = case.engine.send(&case.caller, command, None).await;
+    let said = task(case, answer);
+    if let Some(said) = &said {
+        is_stored(case, said).await;
+    }
+    rests(case, said.is_some(), 1, "short").await;
+}
+
+async fn client_id(case: &Case) {
+    let mut command = case.says("short", None);
+    let id = TaskId::parse("mine-1").unwrap();
+    command.client_task_id = Some(id.clone());
+    command.generation = Generation::V01;
+    for _ in 0..2 {
+        let answer = case.engine.send(&case.caller, command.clone(), None).await;
+        if let Some(said) = task(case, answer) {
+            is_stored(case, &said).await;
+        }
+    }
+    case.line.mend();
+    let answer = case.engine.send(&case.caller, command.clone(), None).await;
+    let Some(said) = task(case, answer) else {
+        return case.wrong("refused on a good line");
+    };
+    case.check(said.id == id, || format!("another task: {:?}", said.id));
+    rests(case, true, 1, "short").await;
+}
+
+async fn queued(case: &Case) {
+    let mut command = case.says("steps", None);
+    command.mode = SendMode::Immediate;
+    let answer = case.engine.send(&case.caller, command, None).await;
+    let said = task(case, answer);
+    if let Some(said) = &said {
+        is_stored(case, said).await;
+    }
+    for time in [Some(Duration::from_secs(5)), None] {
+        case.relays().await;
+        // The second worker may find what the first has not brought so far.
+        if time.is_none() {
+            case.signals.free.send_replace(true);
+        }
+        case.works(&case.engine, time).await;
+    }
+    let record = rests(case, said.is_some(), 1, "one two").await;
+    // A worker that heard its step stored never does it again.
+    let steps = case.signals.steps.lock().unwrap().clone();
+    case.check(record.is_none() || steps.len() <= 4, || {
+        format!("steps again and again: {steps:?}")
+    });
+}
+
+async fn stream(case: &Case) {
+    let (frames, mut shown) = mpsc::unbounded_channel();
+    let command = case.says("chunks", None);
+    let done = case
+        .engine
+        .stream(&case.caller, command, None, frames)
+        .await;
+    let mut seen = Vec::new();
+    while let Some(frame) = shown.recv().await {
+        seen.push(frame);
+    }
+    match &done {
+        Ok(()) => case.check(ends(seen.last()), || {
+            format!("a silent end after {:?}", seen.last())
+        }),
+        Err(error) => {
+            blames_us(case, error);
+            case.check(seen.is_empty(), || "frames and an error".to_owned());
+        }
+    }
+    let expected: String = (0..CHUNKS).map(|n| format!("{n} ")).collect();
+    let letters = format!("{expected}end");
+    let record = rests(case, !seen.is_empty(), 1, &letters).await;
+    let mut last = None;
+    for frame in &seen {
+        let Frame::Event { event, .. } = frame else {
+            continue;
+        };
+        let stored = record.as_ref().and_then(|record| {
+            let mut log = record.events_after(event.seq.saturating_sub(1));
+            log.next().cloned()
+        });
+        case.check(stored.as_ref() == Some(event), || {
+            format!("shown {event:?}, stored {stored:?}")
+        });
+        case.check(last.is_none_or(|last| event.seq == last + 1), || {
+            format!("out of order: {event:?}")
+        });
+        last = Some(event.seq);
+    }
+}
+
+/// Whether a stream may end here: at rest, or with an error.
+fn ends(frame: Option<&Frame>) -> bool {
+    match frame {
+        Some(Frame::Refused(_)) => true,
+        Some(Frame::Event { event, .. }) => match &event.event {
+            Event::Status(update) => update.status.state.is_at_rest(),
+            Event::Artifact(_) => false,
+        },
+        _ => false,
+    }
+}
+
+async fn continued(case: &Case) {
+    let command = case.says("ask", None);
+    let answer = case.engine.send(&case.caller, command, None).await;
+    let asked = task(case, answer);
+    let Some(asked) = asked else {
+        rests(case, false, 1, "2 turns").await;
+        return;
+    };
+    is_stored(case, &asked).await;
+    if asked.status.state != TaskState::InputRequired {
+        case.wrong(format!("failed: does not ask: {:?}", asked.status));
+        return;
+    }
+    let command = case.says("ask", Some(&asked.id));
+    let answer = case.engine.send(&case.caller, command, None).await;
+    let said = task(case, answer);
+    if let Some(said) = &said {
+        is_stored(case, said).await;
+    }
+    let Some(record) = rests(case, true, 2, "2 turns").await else {
+        return;
+    };
+    let finished = record.state() == TaskState::Completed;
+    case.check(finished || said.is_none(), || {
+        format!("failed: acknowledged and not done: {:?}", record.status())
+    });
+    let owner = &case.caller.owner;
+    let thread = case.store.load_thread(owner, record.context_id()).await;
+    let turns = thread
+        .unwrap()
+        .map(|thread| thread.state.session["turns"].clone());
+    let expected = if finished { 2 } else { 1 };
+    case.check(turns == Some(expected.into()), || {
+        format!("{turns:?} turns in the conversation, {expected} stored")
+    });
+}
+
+async fn cancel(case: &Case) {
+    let command = case.says("big", None);
+    let mut waiting = case.signals.waiting.subscribe();
+    let work = case.engine.send(&case.caller, command, None);
+    let client = async {
+        let id = waiting.wait_for(Option::is_some).await.unwrap().clone();
+        let command = CancelCommand {
+            id: id.unwrap(),
+            metadata: Default::default(),
+        };
+        let answer = case.engine.cancel(&case.caller, &command).await;
+        let stored = case.load(&command.id).await;
+        case.signals.free.send_replace(true);
+        (answer, stored)
+    };
+    tokio::pin!(work);
+    tokio::pin!(client);
+    let mut canceled = None;
+    let ended = tokio::select! {
+        biased;
+        done = &mut client => {
+            canceled = Some(done);
+            work.await
+        }
+        ended = &mut work => ended,
+    };
+    // A cancel that is on its way is heard to its end.
+    if canceled.is_none() && case.signals.waiting.borrow().is_some() {
+        canceled = Some(client.await);
+    }
+    let Some((answer, stored)) = canceled else {
+        let said = task(case, ended);
+        rests(case, said.is_some(), 1, "big").await;
+        return;
+    };
+    let _answered = task(case, ended);
+    match answer {
+        Ok(answer) => {
+            case.recovers().await;
+            let (before, after) = (stored.unwrap(), case.load(&answer.id).await);
+            case.check(answer.status.state == TaskState::Canceled, || {
+                format!("{:?}", answer.status)
+            });
+            case.check(after.as_ref() == Some(&before), || {
+                format!("changed after its cancel: {before:?} {after:?}")
+            });
+            let shown = case.shown(&answer.id).await.unwrap();
+            let texts: Vec<String> = shown.artifacts.iter().flatten().map(text).collect();
+            case.check(texts == ["b".repeat(BIG)], || {
+                format!("{} artifacts of a canceled task", texts.len())
+            });
+        }
+        Err(error) => {
+            blames_us(case, &error);
+            // Nobody knows: it may be canceled, or it goes on.
+            case.recovers().await;
+            let record = stored.unwrap();
+            let after = case.load(record.id()).await.unwrap();
+            let state = after.state();
+            case.check(
+                state == TaskState::Canceled || state == TaskState::Completed,
+                || format!("{:?}", after.status()),
+            );
+        }
+    }
+}
