@@ -59,7 +59,7 @@ impl Point {
 /// The violations of one run.
 async fn judge(emulator: Arc<Emulator>, point: Point, tenant: String) -> (Point, Vec<String>) {
     let case = Case::new(&emulator, &tenant, Some(point.plan));
-    let ends = tokio::time::timeout(LONGEST, point.scenario.run(&case)).await;
+    let ends = Box::pin(tokio::time::timeout(LONGEST, point.scenario.run(&case))).await;
     case.check(ends.is_ok(), || "does not end".to_owned());
     let permanent = point.plan.fault == Fault::Reply(Answer::TooLarge);
     let mut wrong = std::mem::take(&mut *case.wrong.lock().unwrap());
@@ -86,7 +86,7 @@ async fn points(emulator: &Arc<Emulator>, run: u128) -> Vec<Point> {
     for scenario in Scenario::ALL {
         let tenant = format!("f{run:x}-{scenario:?}").to_lowercase();
         let case = Case::new(emulator, &tenant, None);
-        scenario.run(&case).await;
+        Box::pin(scenario.run(&case)).await;
         let wrong = case.wrong.lock().unwrap().clone();
         assert!(wrong.is_empty(), "{scenario:?} without a fault: {wrong:#?}");
         let calls = case.line.seen();
@@ -107,7 +107,7 @@ async fn points(emulator: &Arc<Emulator>, run: u128) -> Vec<Point> {
 async fn whatever_happens_to_a_store_call_the_answer_is_what_is_stored() {
     let emulator = Arc::new(Emulator::start().await.unwrap());
     let run = run();
-    let mut left = points(&emulator, run).await;
+    let mut left = Box::pin(points(&emulator, run)).await;
     if let Some(name) = chosen() {
         left.retain(|point| point.name() == name);
     }

@@ -46,7 +46,7 @@ impl Scenario {
             Self::Queued => queued(case).await,
             Self::Stream => stream(case).await,
             Self::Continued => continued(case).await,
-            Self::Cancel => cancel(case).await,
+            Self::Cancel => Box::pin(cancel(case)).await,
         }
     }
 }
@@ -332,21 +332,7 @@ async fn cancel(case: &Case) {
     };
     let _answered = task(case, ended);
     match answer {
-        Ok(answer) => {
-            case.recovers().await;
-            let (before, after) = (stored.unwrap(), case.load(&answer.id).await);
-            case.check(answer.status.state == TaskState::Canceled, || {
-                format!("{:?}", answer.status)
-            });
-            case.check(after.as_ref() == Some(&before), || {
-                format!("changed after its cancel: {before:?} {after:?}")
-            });
-            let shown = case.shown(&answer.id).await.unwrap();
-            let texts: Vec<String> = shown.artifacts.iter().flatten().map(text).collect();
-            case.check(texts == ["b".repeat(BIG)], || {
-                format!("{} artifacts of a canceled task", texts.len())
-            });
-        }
+        Ok(answer) => stays_canceled(case, &answer, &stored.unwrap()).await,
         Err(error) => {
             blames_us(case, &error);
             // Nobody knows: it may be canceled, or it goes on.
@@ -360,4 +346,21 @@ async fn cancel(case: &Case) {
             );
         }
     }
+}
+
+/// A canceled task keeps what it had shown, and gets nothing more.
+async fn stays_canceled(case: &Case, answer: &Task, before: &TaskRecord) {
+    case.recovers().await;
+    let after = case.load(&answer.id).await;
+    case.check(answer.status.state == TaskState::Canceled, || {
+        format!("{:?}", answer.status)
+    });
+    case.check(after.as_ref() == Some(before), || {
+        format!("changed after its cancel: {before:?} {after:?}")
+    });
+    let shown = case.shown(&answer.id).await.unwrap();
+    let texts: Vec<String> = shown.artifacts.iter().flatten().map(text).collect();
+    case.check(texts == ["b".repeat(BIG)], || {
+        format!("{} artifacts of a canceled task", texts.len())
+    });
 }
