@@ -6,7 +6,7 @@ use super::run::Ended;
 use super::sink::{Sink, Until};
 use super::{Engine, EngineError};
 use crate::auth::Caller;
-use crate::task::{Frame, Refusal, SendCommand, TaskId, Timestamp};
+use crate::task::{Frame, Refusal, SendCommand, SendMode, TaskId, Timestamp};
 use tokio::sync::mpsc::UnboundedSender;
 
 impl Engine {
@@ -19,11 +19,13 @@ impl Engine {
     pub async fn stream(
         &self,
         caller: &Caller,
-        command: SendCommand,
+        mut command: SendCommand,
         deadline: Option<Timestamp>,
         frames: UnboundedSender<Frame>,
     ) -> Result<(), EngineError> {
         let mut sink = Sink::stream(frames, Until::Rest, command.history_length);
+        // A stream waits by its nature; the option belongs to unary calls.
+        command.mode = SendMode::Blocking;
         let admission = self.admit(caller, command, deadline).await?;
         let done = Box::pin(self.show_turn(caller, admission, &mut sink)).await;
         sink.close(done)

@@ -27,7 +27,7 @@ pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
     read::read(params, Spelling::Json, |params| {
         let configuration = params.object("configuration");
         let options = configuration.map_or_else(Options::unset, |it| {
-            Options::read(&it, "pushNotificationConfig")
+            Options::read(&it, "pushNotificationConfig", SendMode::Blocking)
         });
         let message = params.required_object("message");
         let message = message.and_then(|message| {
@@ -140,12 +140,13 @@ impl Options {
     }
 
     /// Reads the options of a send; `push` is the member that may hold a push
-    /// configuration.
-    fn read(configuration: &Object<'_>, push: &str) -> Self {
+    /// configuration, `unsaid` the mode where `blocking` is absent.
+    fn read(configuration: &Object<'_>, push: &str, unsaid: SendMode) -> Self {
         Self {
             mode: match configuration.boolean("blocking") {
                 Some(false) => SendMode::Immediate,
-                Some(true) | None => SendMode::Blocking,
+                Some(true) => SendMode::Blocking,
+                None => unsaid,
             },
             history_length: configuration.history_length("historyLength", MAX_HISTORY),
             accepted_output_modes: configuration.strings("acceptedOutputModes"),

@@ -10,7 +10,8 @@ use crate::protocol::read::{self, MAX_HISTORY, Object, Spelling};
 use crate::protocol::write::Members;
 use crate::task::{
     Artifact, CancelCommand, Event, EventId, Frame, GetQuery, ListQuery, Message, Page, Part,
-    PartContent, Refusal, Role, SendCommand, Sent, Status, SubscribeCommand, Task, TaskState,
+    PartContent, Refusal, Role, SendCommand, SendMode, Sent, Status, SubscribeCommand, Task,
+    TaskState,
 };
 use serde_json::Value;
 
@@ -50,7 +51,9 @@ pub(crate) fn decode_send(body: &Value) -> Result<SendCommand, Refusal> {
     read::read(body, Spelling::ProtoJson, |body| {
         let configuration = body.object("configuration");
         let options = configuration.map_or_else(Options::unset, |it| {
-            Options::read(&it, it.either("pushNotification", "pushNotificationConfig"))
+            let push = it.either("pushNotification", "pushNotificationConfig");
+            // ProtoJSON leaves a false member out, and the SDKs do.
+            Options::read(&it, push, SendMode::Immediate)
         });
         let message = body.required_object(body.either("message", "request"));
         let message = message.and_then(|message| {

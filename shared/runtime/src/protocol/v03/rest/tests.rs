@@ -96,6 +96,18 @@ fn the_configuration_is_read_under_its_proto_names() {
 }
 
 #[test]
+fn a_configuration_without_blocking_does_not_wait_and_no_configuration_does() {
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]});
+    let mode = |body: Value| decode_send(&body).unwrap().mode;
+    let with =
+        |configuration: Value| mode(json!({"message": message, "configuration": configuration}));
+    assert_eq!(with(json!({})), SendMode::Immediate);
+    assert_eq!(with(json!({"blocking": false})), SendMode::Immediate);
+    assert_eq!(with(json!({"blocking": true})), SendMode::Blocking);
+    assert_eq!(mode(json!({"message": message})), SendMode::Blocking);
+}
+
+#[test]
 fn a_faulty_body_is_refused_by_field() {
     let part =
         |part: Value| json!({"message": {"messageId": "m", "role": "user", "content": [part]}});
