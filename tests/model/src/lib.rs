@@ -24,4 +24,8 @@
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod push;
+#[cfg(test)]
+mod reader;
+#[cfg(test)]
 mod turn;
