@@ -12,7 +12,7 @@ const READER: Reader = Reader {
 };
 const TAKEN_OVER: Reader = Reader {
     glitches: 2,
-    chunks: 2,
+    chunks: 1,
     ..READER
 };
 
