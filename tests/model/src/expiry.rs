@@ -5,7 +5,9 @@
 //! work the renewals are assumed to come within `LAG` ticks, as sweep and
 //! heartbeat are far more frequent than removals are quick.
 
-use crate::check;
+mod props;
+mod tests;
+
 use stateright::{Model, Property};
 
 const TTL: u8 = 2;
@@ -162,7 +164,8 @@ impl Expiry {
 
     fn create(&self, w: &mut World) -> Option<()> {
         let free = w.meta.state == State::Absent || w.meta.expired(w.now);
-        if !free && !(self.is(Mutant::CreateOverLiving) && w.meta.at_rest()) {
+        let over = self.is(Mutant::CreateOverLiving) && w.meta.at_rest();
+        if !free && !over {
             return None;
         }
         w.creates = w.creates.checked_sub(1)?;
@@ -365,81 +368,6 @@ impl Model for Expiry {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut all = vec![
-            Property::always("G10 nothing expired is shown", |_, w: &World| {
-                !w.expired_shown
-            }),
-            Property::always(
-                "G10 nothing expired is revived, nothing living replaced",
-                |_, w: &World| !w.revived,
-            ),
-            Property::always("G10 no child of an older task appears", |_, w: &World| {
-                !w.old_child_shown
-            }),
-            Property::always("G1 running work does not expire", |_, w: &World| {
-                !w.work_lost
-            }),
-            Property::always("G1 a task at rest lives its time", |_, w: &World| {
-                !w.meta.at_rest() || w.meta.expires_at >= w.meta.rested + TTL
-            }),
-        ];
-        if self.mutant.is_none() {
-            all.extend([
-                Property::sometimes("work ends after its expiry had passed", |_, w: &World| {
-                    w.meta.open() && w.meta.expires_at < w.now
-                }),
-                Property::sometimes("a continuation races expiry and loses", |_, w: &World| {
-                    matches!(w.continuation, Call::Checked(..)) && w.meta.expired(w.now)
-                }),
-                Property::sometimes(
-                    "an id is used again while old children are stored",
-                    |_, w: &World| {
-                        w.meta.incarnation == 2 && w.meta.at_rest() && w.children == 0b110
-                    },
-                ),
-                Property::sometimes(
-                    "all faults are spent and the task completes",
-                    |_, w: &World| w.crashes + w.glitches == 0 && w.meta.state == State::Completed,
-                ),
-            ]);
-        }
-        all
-    }
-}
-
-const EXPIRY: Expiry = Expiry {
-    crashes: 2,
-    glitches: 2,
-    mutant: None,
-};
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
-fn what_rests_expires_and_what_runs_does_not() {
-    check::holds("expiry", EXPIRY);
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
-fn every_broken_rule_of_expiry_is_noticed() {
-    for (mutant, by) in [
-        (Mutant::ReadUnchecked, "G10 nothing expired is shown"),
-        (Mutant::ContinueUnchecked, "G10 nothing expired is revived"),
-        (Mutant::CancelUnchecked, "G10 nothing expired is revived"),
-        (Mutant::CreateOverLiving, "G10 nothing expired is revived"),
-        (Mutant::AppliedToRunningWork, "G1 running work"),
-        (Mutant::NoRenewal, "G1 running work"),
-        (Mutant::FinalKeepsExpiry, "G1 a task at rest"),
-        (Mutant::OtherIncarnationRead, "G10 no child"),
-        (Mutant::SameIncarnation, "G10 no child"),
-    ] {
-        check::caught(
-            &format!("{mutant:?}"),
-            Expiry {
-                mutant: Some(mutant),
-                ..EXPIRY
-            },
-            by,
-        );
+        props::properties(self)
     }
 }

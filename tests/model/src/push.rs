@@ -5,6 +5,8 @@
 //! the relay queues a delivery; the function delivers in order, moves the cursor
 //! and confirms the end; until then the sweep finds the task.
 
+mod props;
+
 use crate::check;
 use stateright::{Model, Property};
 
@@ -352,44 +354,7 @@ impl Model for Push {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut all = vec![
-            Property::always(
-                "G8 a registered webhook gets every event, without the sweep",
-                |_, w: &World| !w.quiet() || w.lost || w.served(),
-            ),
-            Property::always(
-                "G8 the sweep can still help, or all was delivered",
-                |_, w: &World| !w.quiet() || w.open || w.served(),
-            ),
-            Property::always("G8 events are delivered in order", |_, w: &World| {
-                !w.out_of_order
-            }),
-            Property::always("G2 a terminal task never changes", |_, w: &World| {
-                !w.terminal_changed
-            }),
-        ];
-        if self.mutant.is_none() {
-            all.extend([
-                Property::sometimes("registered before the end and served", |_, w: &World| {
-                    w.config == (true, EVENTS, 1) && w.quiet() && !w.open
-                }),
-                Property::sometimes("registered after the end", |_, w: &World| {
-                    w.config.2 == EVENTS
-                }),
-                Property::sometimes(
-                    "all faults spent, a record lost, and still served",
-                    |_, w: &World| {
-                        w.lost
-                            && w.crashes + w.glitches + w.failures == 0
-                            && w.config.2 == 0
-                            && w.quiet()
-                            && !w.open
-                            && w.registrar == Registrar::Acknowledged
-                    },
-                ),
-            ]);
-        }
-        all
+        props::properties(self)
     }
 }
 

@@ -5,6 +5,8 @@
 //! to the fresh state again and never runs the skill again. The state is an
 //! object: bytes first, under a new key, then the pointer.
 
+mod props;
+
 use crate::check;
 use stateright::{Model, Property};
 
@@ -327,62 +329,7 @@ impl Model for Threads {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut all = vec![
-            Property::always(
-                "the thread has the changes of completed turns, and no others",
-                |_, w: &World| {
-                    let Some(ops) = w.ops() else { return true };
-                    w.tasks
-                        .iter()
-                        .enumerate()
-                        .all(|(t, task)| (ops >> t & 1 == 1) == (task.state == State::Completed))
-                },
-            ),
-            Property::always("G6 the thread's object exists", |_, w: &World| {
-                w.ops().is_some()
-            }),
-            Property::always("G16 an answer agrees with the store", |_, w: &World| {
-                !w.doubled
-            }),
-            Property::always("a skill starts once a claim", |_, w: &World| {
-                w.tasks.iter().zip(&w.starts).all(|(task, starts)| {
-                    let cancel = u8::from(task.state == State::Canceled);
-                    *starts <= task.epoch - cancel
-                })
-            }),
-            Property::always("a fenced worker changes nothing", |_, w: &World| {
-                w.tasks
-                    .iter()
-                    .all(|task| task.wid == 0 || task.wid == task.epoch)
-            }),
-        ];
-        if self.mutant.is_none() {
-            all.extend([
-                Property::sometimes("both turns end and both changes are in", |_, w: &World| {
-                    w.ops() == Some(3) && w.tasks.iter().all(|task| task.epoch == 1)
-                }),
-                Property::sometimes(
-                    "changes are applied again to a fresh state",
-                    |_, w: &World| {
-                        w.workers
-                            .iter()
-                            .flatten()
-                            .any(|worker| worker.tries > 0 && worker.at == At::Stored)
-                    },
-                ),
-                Property::sometimes(
-                    "a cancelled turn leaves the thread alone",
-                    |_, w: &World| {
-                        w.cancels == 0 && w.ops() == Some(1) && w.tasks[1].state == State::Canceled
-                    },
-                ),
-                Property::sometimes(
-                    "all faults are spent and both changes are in",
-                    |_, w: &World| w.crashes + w.glitches + w.lost == 0 && w.ops() == Some(3),
-                ),
-            ]);
-        }
-        all
+        props::properties(self)
     }
 }
 

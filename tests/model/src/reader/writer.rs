@@ -67,7 +67,8 @@ impl Reader {
         }
         let held = writer.epoch == world.epoch && !world.ended();
         let room = usize::from(world.meta.events) + 2 < super::LOG;
-        if !held && !(self.is(Mutant::FencedCommits) && room) {
+        let commits = held || (self.is(Mutant::FencedCommits) && room);
+        if !commits {
             // Fenced out: its stream becomes a tail and shows the stored end.
             if moves || group == 2 {
                 return None;
