@@ -386,7 +386,7 @@ fn every_broken_rule_of_push_is_noticed() {
     ] {
         check::caught(
             &format!("{mutant:?}"),
-            Push {
+            &Push {
                 mutant: Some(mutant),
                 ..PUSH
             },

@@ -362,7 +362,7 @@ fn every_broken_rule_of_a_thread_is_noticed() {
     ] {
         check::caught(
             &format!("{mutant:?}"),
-            Threads {
+            &Threads {
                 mutant: Some(mutant),
                 ..THREADS
             },

@@ -31,7 +31,7 @@ fn every_broken_rule_of_expiry_is_noticed() {
     ] {
         check::caught(
             &format!("{mutant:?}"),
-            Expiry {
+            &Expiry {
                 mutant: Some(mutant),
                 ..EXPIRY
             },

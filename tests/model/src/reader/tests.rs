@@ -43,7 +43,7 @@ fn every_broken_rule_of_a_stream_is_noticed() {
     for &(mutant, by) in PLANTED {
         check::caught(
             &format!("{mutant:?}"),
-            Reader {
+            &Reader {
                 mutant: Some(mutant),
                 ..READER
             },

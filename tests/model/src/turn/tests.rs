@@ -182,7 +182,7 @@ fn every_broken_rule_is_noticed() {
     for &(mutant, scenario, by) in PLANTED {
         check::caught(
             &format!("{mutant:?}"),
-            Turn {
+            &Turn {
                 scenario,
                 mutant: Some(mutant),
             },
