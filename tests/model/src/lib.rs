@@ -24,4 +24,12 @@
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod expiry;
+#[cfg(test)]
+mod push;
+#[cfg(test)]
+mod reader;
+#[cfg(test)]
+mod thread;
+#[cfg(test)]
 mod turn;

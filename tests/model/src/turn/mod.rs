@@ -43,6 +43,8 @@ pub(crate) struct Scenario {
     /// call answered and a message of that turn still in the queue.
     pub(crate) asked: bool,
     pub(crate) sweep: bool,
+    /// Stream records may be lost, and queued tasks look old to the sweep.
+    pub(crate) aging: bool,
 }
 
 /// One rule broken.

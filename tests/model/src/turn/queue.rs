@@ -87,7 +87,7 @@ impl Turn {
 
     /// A stream record is lost (24 h without a relay).
     pub(super) fn lose_record(&self, world: &mut World, task: usize) -> Option<()> {
-        if !self.scenario.sweep || world.stream[task] == 0 || world.relay > 0 {
+        if !self.scenario.aging || world.stream[task] == 0 || world.relay > 0 {
             return None;
         }
         world.glitches = world.glitches.checked_sub(1)?;
@@ -109,6 +109,9 @@ impl Turn {
             return None;
         }
         let by_age = self.is(Mutant::SweepByAge) || self.is(Mutant::SweepFailsByAge);
+        if waits && !by_age && !self.scenario.aging {
+            return None;
+        }
         if waits && !(by_age && world.messages(task) < 2) && !Self::forgotten(world, task) {
             // `dispatched_at` is old only where something held the message up.
             world.glitches = world.glitches.checked_sub(1)?;

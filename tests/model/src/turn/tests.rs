@@ -13,6 +13,7 @@ const QUEUED: Scenario = Scenario {
     asks: false,
     asked: false,
     sweep: false,
+    aging: false,
 };
 const KEYED: Scenario = Scenario {
     calls: &[Kind::Queued { keyed: true }, Kind::Queued { keyed: true }],
@@ -35,6 +36,7 @@ const CONTINUED_TWICE: Scenario = Scenario {
         Kind::Continue { inline: false },
         Kind::Continue { inline: true },
     ],
+    attempts: 2,
     handovers: 0,
     asks: true,
     asked: true,
@@ -62,6 +64,7 @@ const CONTINUED_CANCELLED: Scenario = Scenario {
 const INLINE: Scenario = Scenario {
     calls: &[Kind::Blocking { keyed: false }],
     sweep: true,
+    aging: true,
     ..QUEUED
 };
 const INLINE_CANCELLED: Scenario = Scenario {
@@ -179,7 +182,7 @@ fn every_broken_rule_is_noticed() {
     for &(mutant, scenario, by) in PLANTED {
         check::caught(
             &format!("{mutant:?}"),
-            Turn {
+            &Turn {
                 scenario,
                 mutant: Some(mutant),
             },

@@ -1,0 +1,51 @@
+//! The promises about expiry.
+
+use super::*;
+use stateright::Property;
+
+pub(super) fn properties(model: &Expiry) -> Vec<Property<Expiry>> {
+    type P = Property<Expiry>;
+    let mut all = vec![
+        P::always("G10 nothing expired is shown", |_, w: &World| {
+            !w.expired_shown
+        }),
+        P::always(
+            "G10 nothing expired is revived, nothing living replaced",
+            |_, w: &World| !w.revived,
+        ),
+        P::always("G10 no child of an older task appears", |_, w: &World| {
+            !w.old_child_shown
+        }),
+        P::always("G1 running work does not expire", |_, w: &World| {
+            !w.work_lost
+        }),
+        P::always("G1 a task at rest lives its time", |_, w: &World| {
+            !w.meta.at_rest() || w.meta.expires_at >= w.meta.rested + TTL
+        }),
+    ];
+    if model.mutant.is_none() {
+        all.extend(seen());
+    }
+    all
+}
+
+/// What must be reachable, or the properties above say nothing.
+fn seen() -> Vec<Property<Expiry>> {
+    type P = Property<Expiry>;
+    vec![
+        P::sometimes("work ends after its expiry had passed", |_, w: &World| {
+            w.meta.open() && w.meta.expires_at < w.now
+        }),
+        P::sometimes("a continuation races expiry and loses", |_, w: &World| {
+            matches!(w.continuation, Call::Checked(..)) && w.meta.expired(w.now)
+        }),
+        P::sometimes(
+            "an id is used again while old children are stored",
+            |_, w: &World| w.meta.incarnation == 2 && w.meta.at_rest() && w.children == 0b110,
+        ),
+        P::sometimes(
+            "all faults are spent and the task completes",
+            |_, w: &World| w.crashes + w.glitches == 0 && w.meta.state == State::Completed,
+        ),
+    ]
+}

@@ -1,0 +1,41 @@
+//! The world of one id, and the faults planted in its rules.
+
+use super::{Expiry, Mutant};
+use crate::check;
+
+const EXPIRY: Expiry = Expiry {
+    crashes: 2,
+    glitches: 2,
+    mutant: None,
+};
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
+fn what_rests_expires_and_what_runs_does_not() {
+    check::holds("expiry", EXPIRY);
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
+fn every_broken_rule_of_expiry_is_noticed() {
+    for (mutant, by) in [
+        (Mutant::ReadUnchecked, "G10 nothing expired is shown"),
+        (Mutant::ContinueUnchecked, "G10 nothing expired is revived"),
+        (Mutant::CancelUnchecked, "G10 nothing expired is revived"),
+        (Mutant::CreateOverLiving, "G10 nothing expired is revived"),
+        (Mutant::AppliedToRunningWork, "G1 running work"),
+        (Mutant::NoRenewal, "G1 running work"),
+        (Mutant::FinalKeepsExpiry, "G1 a task at rest"),
+        (Mutant::OtherIncarnationRead, "G10 no child"),
+        (Mutant::SameIncarnation, "G10 no child"),
+    ] {
+        check::caught(
+            &format!("{mutant:?}"),
+            &Expiry {
+                mutant: Some(mutant),
+                ..EXPIRY
+            },
+            by,
+        );
+    }
+}

@@ -1,0 +1,396 @@
+//! A webhook registered while the turn ends.
+//!
+//! The first config on an open task bumps META's version in its transaction, so
+//! that a running turn sees it; a commit with listeners names its last event;
+//! the relay queues a delivery; the function delivers in order, moves the cursor
+//! and confirms the end; until then the sweep finds the task.
+
+mod props;
+
+use crate::check;
+use stateright::{Model, Property};
+
+/// Events of the task: one on the way, then the end.
+const EVENTS: u8 = 2;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Registrar {
+    #[default]
+    Start,
+    /// It read META, open, of this version.
+    Checked(u8),
+    Written,
+    Acknowledged,
+    Dead,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct World {
+    version: u8,
+    /// Events committed; all of them: the task is terminal.
+    events: u8,
+    listeners: bool,
+    /// The last event to push; 0 = none.
+    notify: u8,
+    /// The sweep can find the task: its end is not confirmed.
+    open: bool,
+    /// The version and listeners the worker knows.
+    worker: (bool, u8, bool),
+    registrar: Registrar,
+    /// The PUSH# item: stored, its delivery cursor, the event it began after.
+    config: (bool, u8, u8),
+    /// Images with `notify` which the relay has not passed, and one it has sent.
+    stream: u8,
+    relay_sent: bool,
+    /// Delivery messages that are visible, and whether one is in flight.
+    queue: u8,
+    /// The push function: 0 idle, 1 has a message, 2 posted, 3 cursor moved.
+    push: (u8, u8),
+    /// The events the webhook got, a bit each.
+    got: u8,
+    out_of_order: bool,
+    terminal_changed: bool,
+    /// A stream record was lost: only the sweep can help.
+    lost: bool,
+    crashes: u8,
+    glitches: u8,
+    failures: u8,
+}
+
+impl World {
+    fn terminal(&self) -> bool {
+        self.events == EVENTS
+    }
+
+    fn quiet(&self) -> bool {
+        let registering = matches!(self.registrar, Registrar::Checked(_) | Registrar::Written);
+        self.terminal()
+            && self.stream + self.queue + self.push.0 == 0
+            && !self.relay_sent
+            && !registering
+    }
+
+    /// The webhook got every event since the config was acknowledged.
+    fn served(&self) -> bool {
+        let wanted = (self.config.2..EVENTS).fold(0, |bits, event| bits | 1 << event);
+        self.registrar != Registrar::Acknowledged || self.got & wanted == wanted
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mutant {
+    RegisteredWithoutMeta,
+    NotifyForgotten,
+    RelayIgnoresFailed,
+    DeletedBeforePost,
+    CursorBeforePost,
+    ConfirmedBeforePost,
+    TerminalBumped,
+    LatestOnly,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Push {
+    crashes: u8,
+    glitches: u8,
+    failures: u8,
+    mutant: Option<Mutant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    /// The worker reads META, or commits its next event on what it read.
+    WorkerReads,
+    WorkerCommits,
+    RegistrarReads,
+    RegistrarWrites,
+    RegistrarAnswers,
+    /// The relay sends; the queue may report the entry as failed.
+    RelaySends(bool),
+    RelayCheckpoints,
+    PushReceives,
+    /// The webhook answers, or fails.
+    PushPosts(bool),
+    PushMovesCursor,
+    PushConfirmsAndDeletes,
+    /// The message is shown again while its function still works.
+    Redeliver,
+    LoseRecord,
+    Sweep,
+    CrashWorker,
+    CrashRegistrar,
+    CrashRelay,
+    CrashPush,
+}
+
+const ACTIONS: [Action; 20] = [
+    Action::WorkerReads,
+    Action::WorkerCommits,
+    Action::RegistrarReads,
+    Action::RegistrarWrites,
+    Action::RegistrarAnswers,
+    Action::RelaySends(false),
+    Action::RelaySends(true),
+    Action::RelayCheckpoints,
+    Action::PushReceives,
+    Action::PushPosts(true),
+    Action::PushPosts(false),
+    Action::PushMovesCursor,
+    Action::PushConfirmsAndDeletes,
+    Action::Redeliver,
+    Action::LoseRecord,
+    Action::Sweep,
+    Action::CrashWorker,
+    Action::CrashRegistrar,
+    Action::CrashRelay,
+    Action::CrashPush,
+];
+
+impl Push {
+    fn is(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    fn worker(&self, w: &mut World, action: Action) -> Option<()> {
+        let (read, version, listeners) = w.worker;
+        match action {
+            Action::WorkerReads if !w.terminal() && (!read || version != w.version) => {
+                w.worker = (true, w.version, w.listeners);
+            }
+            // On a lost condition it reads again; nothing is decided.
+            Action::WorkerCommits if read && version == w.version && !w.terminal() => {
+                w.version += 1;
+                w.events += 1;
+                w.worker = (!w.terminal(), w.version, listeners);
+                if listeners && !self.is(Mutant::NotifyForgotten) {
+                    w.notify = w.events;
+                    w.stream += 1;
+                }
+                w.open = !w.terminal() || listeners;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn registrar(&self, w: &mut World, action: Action) -> Option<()> {
+        match (action, w.registrar) {
+            (Action::RegistrarReads, Registrar::Start) => {
+                w.registrar = Registrar::Checked(w.version)
+            }
+            (Action::RegistrarWrites, Registrar::Checked(seen)) => {
+                let late = w.terminal() && seen == w.version;
+                let blind = self.is(Mutant::RegisteredWithoutMeta) && !late;
+                if !blind && seen != w.version {
+                    w.registrar = Registrar::Start; // Reads again and decides again.
+                    return Some(());
+                }
+                w.config = (true, w.events, w.events);
+                w.registrar = Registrar::Written;
+                if !late && !blind {
+                    w.version += 1;
+                    w.listeners = true;
+                } else if late && self.is(Mutant::TerminalBumped) {
+                    w.version += 1;
+                    w.notify = 0;
+                    w.terminal_changed = true;
+                }
+            }
+            (Action::RegistrarAnswers, Registrar::Written) => w.registrar = Registrar::Acknowledged,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn relay(&self, w: &mut World, action: Action) -> Option<()> {
+        match action {
+            Action::RelaySends(failed) if w.stream > 0 && !w.relay_sent => {
+                if failed {
+                    if !self.is(Mutant::RelayIgnoresFailed) {
+                        return None; // Reported and tried again: no step.
+                    }
+                    w.glitches = w.glitches.checked_sub(1)?;
+                } else {
+                    w.queue += 1;
+                }
+                w.relay_sent = true;
+            }
+            Action::RelayCheckpoints if w.relay_sent => {
+                w.relay_sent = false;
+                w.stream -= 1;
+            }
+            Action::LoseRecord if w.stream > 0 && !w.relay_sent => {
+                w.glitches = w.glitches.checked_sub(1)?;
+                w.stream -= 1;
+                w.lost = true;
+            }
+            // It finds an end that nobody confirmed and that nothing stands for.
+            Action::Sweep if w.terminal() && w.open && w.quiet() => w.queue += 1,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// One message at a time per config: the queue is FIFO in its group.
+    fn deliver(&self, w: &mut World, action: Action) -> Option<()> {
+        let (at, event) = w.push;
+        match action {
+            Action::PushReceives if at == 0 && w.queue > 0 => {
+                w.queue -= 1;
+                let early = self.is(Mutant::CursorBeforePost) && w.config.1 < w.notify;
+                w.push = (1, w.config.1);
+                if early {
+                    w.config.1 = w.notify;
+                }
+                if self.is(Mutant::DeletedBeforePost) {
+                    w.push.0 = 4;
+                }
+                if self.is(Mutant::ConfirmedBeforePost) && w.terminal() {
+                    w.open = false;
+                    w.push.0 = 4;
+                }
+            }
+            Action::PushPosts(true)
+                if self.is(Mutant::LatestOnly) && at == 1 && event < w.notify =>
+            {
+                w.out_of_order |= event + 1 < w.notify;
+                w.got |= 1 << (w.notify - 1);
+                w.push = (2, w.notify);
+            }
+            Action::PushPosts(answers)
+                if (at == 1 || at == 4) && event < w.notify && w.config.0 =>
+            {
+                if !answers {
+                    // Kept: shown again after the back-off.
+                    w.failures = w.failures.checked_sub(1)?;
+                    w.queue += u8::from(at == 1);
+                    w.push = (0, 0);
+                    return Some(());
+                }
+                let before = (w.config.2..event).fold(0, |bits, event| bits | 1 << event);
+                w.out_of_order |= w.got & before != before;
+                w.got |= 1 << event;
+                w.push = (if at == 4 { 5 } else { 2 }, event + 1);
+            }
+            Action::PushMovesCursor if at == 2 || at == 5 => {
+                w.config.1 = w.config.1.max(event);
+                w.push = (if at == 5 { 4 } else { 1 }, event);
+            }
+            Action::PushConfirmsAndDeletes
+                if (at == 1 || at == 4) && (event >= w.notify || !w.config.0) =>
+            {
+                if w.terminal() && w.notify == w.events {
+                    w.open = false;
+                }
+                w.push = (0, 0);
+            }
+            Action::Redeliver if at > 0 && at < 4 => {
+                w.glitches = w.glitches.checked_sub(1)?;
+                w.queue += 1;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn crash(&self, w: &mut World, action: Action) -> Option<()> {
+        let _ = self;
+        w.crashes = w.crashes.checked_sub(1)?;
+        match action {
+            Action::CrashWorker if w.worker.0 => w.worker = (false, 0, false),
+            Action::CrashRegistrar
+                if matches!(w.registrar, Registrar::Checked(_) | Registrar::Written) =>
+            {
+                w.registrar = Registrar::Dead;
+            }
+            Action::CrashRelay if w.relay_sent => w.relay_sent = false,
+            Action::CrashPush if w.push.0 > 0 => {
+                w.queue += u8::from(w.push.0 < 4);
+                w.push = (0, 0);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+impl Model for Push {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        let (crashes, glitches, failures) = (self.crashes, self.glitches, self.failures);
+        vec![World {
+            version: 1,
+            open: true,
+            crashes,
+            glitches,
+            failures,
+            ..World::default()
+        }]
+    }
+
+    fn actions(&self, _: &World, actions: &mut Vec<Action>) {
+        actions.extend(ACTIONS);
+    }
+
+    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+        use Action as A;
+        let mut w = *last;
+        match action {
+            A::WorkerReads | A::WorkerCommits => self.worker(&mut w, action),
+            A::RegistrarReads | A::RegistrarWrites | A::RegistrarAnswers => {
+                self.registrar(&mut w, action)
+            }
+            A::RelaySends(_) | A::RelayCheckpoints | A::LoseRecord | A::Sweep => {
+                self.relay(&mut w, action)
+            }
+            A::CrashWorker | A::CrashRegistrar | A::CrashRelay | A::CrashPush => {
+                self.crash(&mut w, action)
+            }
+            _ => self.deliver(&mut w, action),
+        }?;
+        Some(w)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        props::properties(self)
+    }
+}
+
+const PUSH: Push = Push {
+    crashes: 2,
+    glitches: 2,
+    failures: 2,
+    mutant: None,
+};
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
+fn a_webhook_registered_while_the_turn_ends_is_served() {
+    check::holds("webhook, registered late", PUSH);
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
+fn every_broken_rule_of_push_is_noticed() {
+    for (mutant, by) in [
+        (Mutant::RegisteredWithoutMeta, "G8 a registered webhook"),
+        (Mutant::NotifyForgotten, "G8 a registered webhook"),
+        (Mutant::RelayIgnoresFailed, "G8 a registered webhook"),
+        (Mutant::DeletedBeforePost, "G8 a registered webhook"),
+        (Mutant::CursorBeforePost, "G8"),
+        (Mutant::ConfirmedBeforePost, "G8"),
+        (Mutant::TerminalBumped, "G2"),
+        (Mutant::LatestOnly, "G8"),
+    ] {
+        check::caught(
+            &format!("{mutant:?}"),
+            &Push {
+                mutant: Some(mutant),
+                ..PUSH
+            },
+            by,
+        );
+    }
+}

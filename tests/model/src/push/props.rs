@@ -1,0 +1,52 @@
+//! The promises about webhooks.
+
+use super::*;
+use stateright::Property;
+
+pub(super) fn properties(model: &Push) -> Vec<Property<Push>> {
+    type P = Property<Push>;
+    let mut all = vec![
+        P::always(
+            "G8 a registered webhook gets every event, without the sweep",
+            |_, w: &World| !w.quiet() || w.lost || w.served(),
+        ),
+        P::always(
+            "G8 the sweep can still help, or all was delivered",
+            |_, w: &World| !w.quiet() || w.open || w.served(),
+        ),
+        P::always("G8 events are delivered in order", |_, w: &World| {
+            !w.out_of_order
+        }),
+        P::always("G2 a terminal task never changes", |_, w: &World| {
+            !w.terminal_changed
+        }),
+    ];
+    if model.mutant.is_none() {
+        all.extend(seen());
+    }
+    all
+}
+
+/// What must be reachable, or the properties above say nothing.
+fn seen() -> Vec<Property<Push>> {
+    type P = Property<Push>;
+    vec![
+        P::sometimes("registered before the end and served", |_, w: &World| {
+            w.config == (true, EVENTS, 1) && w.quiet() && !w.open
+        }),
+        P::sometimes("registered after the end", |_, w: &World| {
+            w.config.2 == EVENTS
+        }),
+        P::sometimes(
+            "all faults spent, a record lost, and still served",
+            |_, w: &World| {
+                w.lost
+                    && w.crashes + w.glitches + w.failures == 0
+                    && w.config.2 == 0
+                    && w.quiet()
+                    && !w.open
+                    && w.registrar == Registrar::Acknowledged
+            },
+        ),
+    ]
+}

@@ -1,0 +1,70 @@
+//! The promises about conversation state.
+
+use super::*;
+use stateright::Property;
+
+pub(super) fn properties(model: &Threads) -> Vec<Property<Threads>> {
+    type P = Property<Threads>;
+    let mut all = vec![
+        P::always(
+            "the thread has the changes of completed turns, and no others",
+            |_, w: &World| {
+                let Some(ops) = w.ops() else { return true };
+                w.tasks
+                    .iter()
+                    .enumerate()
+                    .all(|(t, task)| (ops >> t & 1 == 1) == (task.state == State::Completed))
+            },
+        ),
+        P::always("G6 the thread's object exists", |_, w: &World| {
+            w.ops().is_some()
+        }),
+        P::always("G16 an answer agrees with the store", |_, w: &World| {
+            !w.doubled
+        }),
+        P::always("a skill starts once a claim", |_, w: &World| {
+            w.tasks.iter().zip(&w.starts).all(|(task, starts)| {
+                let cancel = u8::from(task.state == State::Canceled);
+                *starts <= task.epoch - cancel
+            })
+        }),
+        P::always("a fenced worker changes nothing", |_, w: &World| {
+            w.tasks
+                .iter()
+                .all(|task| task.wid == 0 || task.wid == task.epoch)
+        }),
+    ];
+    if model.mutant.is_none() {
+        all.extend(seen());
+    }
+    all
+}
+
+/// What must be reachable, or the properties above say nothing.
+fn seen() -> Vec<Property<Threads>> {
+    type P = Property<Threads>;
+    vec![
+        P::sometimes("both turns end and both changes are in", |_, w: &World| {
+            w.ops() == Some(3) && w.tasks.iter().all(|task| task.epoch == 1)
+        }),
+        P::sometimes(
+            "changes are applied again to a fresh state",
+            |_, w: &World| {
+                w.workers
+                    .iter()
+                    .flatten()
+                    .any(|worker| worker.tries > 0 && worker.at == At::Stored)
+            },
+        ),
+        P::sometimes(
+            "a cancelled turn leaves the thread alone",
+            |_, w: &World| {
+                w.cancels == 0 && w.ops() == Some(1) && w.tasks[1].state == State::Canceled
+            },
+        ),
+        P::sometimes(
+            "all faults are spent and both changes are in",
+            |_, w: &World| w.crashes + w.glitches + w.lost == 0 && w.ops() == Some(3),
+        ),
+    ]
+}
