@@ -57,7 +57,7 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     };
     Ok(quote! {
         #(#docs)*
-        #[allow(non_camel_case_types)]
+        #[allow(non_camel_case_types, reason = "it has the name of the function")]
         #[derive(Debug, Clone, Copy)]
         #visibility struct #name;
 
