@@ -207,6 +207,7 @@ impl World {
         change(&mut settings);
         let runtime = Runtime::builder(tester::agent(gate.clone())?, settings)
             .tasks(store.clone())
+            .pushes(store.clone())
             .threads(store.clone())
             .blobs(store.clone())
             .clock(Arc::new(VirtualClock::default()))

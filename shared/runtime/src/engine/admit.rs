@@ -41,7 +41,7 @@ impl Engine {
         mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Admission, EngineError> {
-        if command.push.is_some() {
+        if command.push.is_some() && self.pushes.is_none() {
             return Err(Refusal::PushNotSupported.into());
         }
         if command.message.id.is_empty() {
@@ -165,9 +165,12 @@ impl Engine {
         let routed = route::route(&self.agent, &asked(None, &command))?;
         let facts = self.facts(caller, &record, &command).await?;
         let mode = command.mode;
+        let listen = self.listens(&record, &command).await?;
         let message = placed(command.message, &record);
         let mut opening = vec![Change::Accept { message }];
         let job = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
+        // A skill that makes no task has nothing to tell a webhook.
+        opening.extend(listen.filter(|_| job.makes_task()));
         let queued = is_queued(&job, mode);
         opening.push(if queued {
             Change::Dispatch
@@ -222,6 +225,7 @@ impl Engine {
             }
         }];
         opening.append(&mut pin);
+        opening.extend(self.listens(&record, &command).await?);
         let stop_at = self.stop_at(deadline);
         Ok(Work {
             record,
@@ -233,6 +237,18 @@ impl Engine {
             stop_at,
             deadline,
         })
+    }
+
+    /// The webhook that came with a message.
+    async fn listens(
+        &self,
+        record: &TaskRecord,
+        command: &SendCommand,
+    ) -> Result<Option<Change>, EngineError> {
+        match &command.push {
+            Some(offer) => Ok(Some(self.listen(record, offer).await?)),
+            None => Ok(None),
+        }
     }
 
     /// The skill that asked, with the answer.

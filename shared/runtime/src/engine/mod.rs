@@ -1,7 +1,9 @@
 //! What happens to a task: load, apply, commit, run, settle.
 //!
-//! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`
-//! - `background`: relay, work and sweep, the steps behind the calls
+//! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`;
+//!   `push` for those about webhooks
+//! - `background`: relay, work and sweep, the steps behind the calls;
+//!   `deliver` brings events to webhooks
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
 //!   differ only in where committed events go
@@ -17,13 +19,16 @@ mod blob;
 mod cancel;
 mod clock;
 mod commit;
+mod deliver;
 mod error;
 mod get;
 mod journal;
 mod list;
 mod page;
 mod pulse;
+mod push;
 mod run;
+mod seal;
 mod send;
 mod settle;
 mod sink;
@@ -34,11 +39,15 @@ mod turn;
 
 pub use background::{Leases, SweepReport, relay};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use deliver::{Courier, Notice, NoticeError, Webhooks, relay_pushes};
 pub use error::EngineError;
 pub use sink::Frames;
 
+use crate::outbound::Reach;
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
+use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
+use crate::store::queue::PushQueue;
 use crate::store::{Blobs, ReadTasks, ReadThreads, WriteTasks};
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +73,9 @@ pub struct Policy {
     pub inline_max: usize,
     /// At most this many tasks are counted for a list's total.
     pub list_count_max: usize,
-    /// Authenticates page tokens.
+    /// How far requests to addresses of clients may reach.
+    pub reach: Reach,
+    /// Authenticates page tokens, and seals the secrets of webhooks.
     pub secret: Vec<u8>,
 }
 
@@ -80,6 +91,7 @@ impl Default for Policy {
             stream_max_age: Duration::from_secs(300),
             inline_max: 32 * 1024,
             list_count_max: 1000,
+            reach: Reach::Public,
             secret: Vec::new(),
         }
     }
@@ -92,6 +104,8 @@ pub struct Reader {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policy: Arc<Policy>,
+    /// Absent where push is off.
+    pub(crate) pushes: Option<Arc<dyn ReadPushes>>,
 }
 
 /// All methods.
@@ -103,6 +117,10 @@ pub struct Engine {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// Absent where push is off.
+    pub(crate) pushes: Option<Arc<dyn WritePushes>>,
+    /// What a sweep asks for deliveries again with.
+    pub(crate) push_queue: Option<(Arc<dyn DeliverPushes>, Arc<dyn PushQueue>)>,
 }
 
 /// The services an [`Engine`] stands on.
@@ -136,6 +154,7 @@ impl Reader {
             blobs,
             clock,
             policy: Arc::new(policy),
+            pushes: None,
         }
     }
 }
@@ -152,7 +171,30 @@ impl Engine {
             ids: services.ids,
             agent,
             model: services.model,
+            pushes: None,
+            push_queue: None,
         }
+    }
+
+    /// The same engine with push notifications: webhooks are kept in `pushes`,
+    /// which has to be the store of the tasks.
+    #[must_use]
+    pub fn with_pushes(mut self, pushes: Arc<dyn WritePushes>) -> Self {
+        self.reader.pushes = Some(pushes.clone());
+        self.pushes = Some(pushes);
+        self
+    }
+
+    /// The same engine, whose sweep asks `queue` again for the deliveries that
+    /// nobody has confirmed.
+    #[must_use]
+    pub fn with_push_queue(
+        mut self,
+        pushes: Arc<dyn DeliverPushes>,
+        queue: Arc<dyn PushQueue>,
+    ) -> Self {
+        self.push_queue = Some((pushes, queue));
+        self
     }
 
     /// The methods which only read.

@@ -59,6 +59,7 @@ pub struct Edge {
     cards: Arc<Cards>,
     auth: AuthMode,
     max_body: usize,
+    push: bool,
 }
 
 impl Edge {
@@ -77,7 +78,15 @@ impl Edge {
             cards,
             auth,
             max_body,
+            push: false,
         }
+    }
+
+    /// The same edge, with push notifications on or off.
+    #[must_use]
+    pub const fn with_push(mut self, on: bool) -> Self {
+        self.push = on;
+        self
     }
 
     /// Answers one request. `deadline` is the end of the invocation, if any.
@@ -199,6 +208,19 @@ impl Visit<'_> {
             Ask::Cancel(command) => Reply::Task(Box::new(
                 self.edge.engine()?.cancel(&caller, &command).await?,
             )),
+            Ask::CreatePush(command) => {
+                Reply::Push(self.edge.engine()?.create_push(&caller, &command).await?)
+            }
+            Ask::GetPush(query) => {
+                Reply::Push(self.edge.reader()?.get_push(&caller, &query).await?)
+            }
+            Ask::ListPushes(query) => {
+                Reply::Pushes(self.edge.reader()?.list_pushes(&caller, &query).await?)
+            }
+            Ask::DeletePush(query) => {
+                self.edge.engine()?.delete_push(&caller, &query).await?;
+                Reply::PushDeleted
+            }
             Ask::Unsupported(refusal) => return Err(refusal.into()),
             // The card says that there is none (A2A 1.0 §3.1.11).
             Ask::ExtendedCard => {
@@ -231,6 +253,9 @@ impl Visit<'_> {
             .is_some_and(|t| t != caller.owner.tenant.as_str());
         if elsewhere {
             return Err(Refusal::TaskNotFound);
+        }
+        if call.operation.is_push() && !self.edge.push {
+            return Err(Refusal::PushNotSupported);
         }
         let ask = call.decode()?;
         Ok((caller, ask))

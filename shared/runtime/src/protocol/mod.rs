@@ -19,6 +19,7 @@ mod jsonrpc;
 mod legacy;
 mod media;
 mod method;
+mod notice;
 mod read;
 mod rest;
 mod sse;
@@ -39,6 +40,7 @@ pub use card::{
 pub use error::ErrorRow;
 pub use jsonrpc::RpcId;
 pub use method::Operation;
+pub use notice::notice;
 pub use rest::{Site, site};
 pub use stream::StreamEncoder;
 

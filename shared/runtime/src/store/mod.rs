@@ -12,6 +12,7 @@ pub mod contract;
 #[cfg(feature = "aws")]
 pub mod dynamodb;
 pub mod memory;
+pub mod push;
 pub mod queue;
 #[cfg(feature = "aws")]
 pub mod s3;
@@ -19,7 +20,9 @@ pub mod s3;
 pub mod sqs;
 pub mod stored;
 
-use crate::task::{ContextId, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId};
+use crate::task::{
+    ContextId, Message, Owner, PushRecord, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -65,6 +68,8 @@ pub struct TaskWrite {
     pub expect: Expect,
     /// Thread state to write in the same transaction.
     pub thread: Option<ThreadWrite>,
+    /// Webhooks to store in the same transaction, over those of the same id.
+    pub pushes: Vec<PushRecord>,
     /// The time by which expiry is judged.
     pub now: Timestamp,
 }

@@ -4,9 +4,9 @@
 //! changes can be applied again to a fresh record after a lost race.
 
 use super::{
-    Artifact, ArtifactUpdate, Base, Event, EventId, InvalidTransition, LoggedEvent, Message,
-    Metadata, Saved, SavedSlot, SkillId, Status, StatusUpdate, TaskEvent, TaskRecord, TaskState,
-    Timestamp, Transition,
+    Artifact, ArtifactUpdate, Base, Event, EventId, InvalidTransition, Listener, LoggedEvent,
+    Message, Metadata, PushId, Saved, SavedSlot, SkillId, Status, StatusUpdate, TaskEvent,
+    TaskRecord, TaskState, Timestamp, Transition,
 };
 use serde_json::Value;
 
@@ -112,6 +112,8 @@ pub enum Change {
     },
     /// The client gave up.
     Cancel,
+    /// A webhook is registered, in the same commit.
+    Listen(Box<Listener>),
 }
 
 impl TaskRecord {
@@ -149,6 +151,10 @@ impl TaskRecord {
                 self.saved.steps.insert(key, value);
                 return Ok(None);
             }
+            Change::Listen(listener) => {
+                self.listen(&listener.id);
+                return Ok(None);
+            }
             Change::Artifact(update) => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.grow(&update);
@@ -179,6 +185,12 @@ impl TaskRecord {
             }
         };
         Ok(Some(Event::Status(status)))
+    }
+
+    fn listen(&mut self, id: &PushId) {
+        if !self.listeners.contains(id) {
+            self.listeners.push(id.clone());
+        }
     }
 
     /// Puts an event into the log, as number `n` of this commit.

@@ -6,6 +6,7 @@
 //! - `calls`: what a call came to; ambiguous answers
 //! - `list`: a page from the list index
 //! - `open`: what the sweep index shows
+//! - `push`: webhooks
 //! - `image`: what the table's stream says
 //! - `table`: the table itself, for emulators
 //!
@@ -18,6 +19,7 @@ mod item;
 mod key;
 mod list;
 mod open;
+mod push;
 mod statement;
 mod table;
 
@@ -197,6 +199,9 @@ impl WriteTasks for DynamoStore {
         let mut statements = vec![Statement::task(write)?];
         if let Some(thread) = &write.thread {
             statements.extend(self.thread_statements(thread)?);
+        }
+        for push in &write.pushes {
+            statements.push(Statement::push(push)?);
         }
         let mut tries = 0;
         loop {
