@@ -6,7 +6,7 @@
 use super::{
     Artifact, ArtifactUpdate, Base, Event, EventId, InvalidTransition, LoggedEvent, Message,
     Metadata, Saved, SavedSlot, SkillId, Status, StatusUpdate, TaskEvent, TaskRecord, TaskState,
-    Timestamp, Transition,
+    Timestamp, Transition, TurnRequest,
 };
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ pub enum Change {
     },
     /// The task belongs to this skill from now on.
     Pin(SkillId),
+    /// The turn keeps what it needs of its request, as long as it runs.
+    Request(TurnRequest),
     /// A worker is asked for: the version of this commit is the intent.
     Dispatch,
     /// A worker takes the turn, or takes it over: what an earlier attempt put
@@ -129,6 +131,10 @@ impl TaskRecord {
             }
             Change::Pin(skill) => {
                 self.pin(skill);
+                return Ok(None);
+            }
+            Change::Request(request) => {
+                self.request = Some(request);
                 return Ok(None);
             }
             Change::Dispatch => {
@@ -386,6 +392,7 @@ impl TaskRecord {
         self.dispatch = None;
         self.dispatched_at = None;
         self.secret = None;
+        self.request = None;
         if state.is_terminal() {
             self.saved = Saved::default();
             self.base = Base::default();
