@@ -9,6 +9,7 @@ use super::{
     Timestamp, Transition, TurnRequest,
 };
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// State changes kept readable on the task.
 const TRANSITIONS: usize = 32;
@@ -145,16 +146,8 @@ impl TaskRecord {
                 self.hand_over(progress, at)?;
                 return Ok(None);
             }
-            Change::Save { key, value } => {
-                self.checkpoint()?;
-                self.saved.data.insert(key, value);
-                return Ok(None);
-            }
-            Change::Step { key, value } => {
-                self.checkpoint()?;
-                self.saved.steps.insert(key, value);
-                return Ok(None);
-            }
+            Change::Save { key, value } => return self.checkpoint(key, value, |s| &mut s.data),
+            Change::Step { key, value } => return self.checkpoint(key, value, |s| &mut s.steps),
             Change::Artifact(update) => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.grow(&update);
@@ -298,11 +291,17 @@ impl TaskRecord {
         Ok(update.map(Event::Status))
     }
 
-    /// What is shown so far stays, if the turn runs again.
-    fn checkpoint(&mut self) -> Result<(), InvalidTransition> {
+    /// Keeps a value, and with it what is shown so far, if the turn runs again.
+    fn checkpoint(
+        &mut self,
+        key: String,
+        value: Value,
+        place: impl FnOnce(&mut Saved) -> &mut BTreeMap<String, Value>,
+    ) -> Result<Option<Event>, InvalidTransition> {
         self.status.state.apply(TaskEvent::Progress)?;
         self.set_base();
-        Ok(())
+        place(&mut self.saved).insert(key, value);
+        Ok(None)
     }
 
     /// All of the present output stays, if the turn runs again.
