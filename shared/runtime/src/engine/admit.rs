@@ -171,6 +171,8 @@ impl Engine {
         let job = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
         // A skill that makes no task has nothing to tell a webhook.
         opening.extend(listen.filter(|_| job.makes_task()));
+        let request = caller.request(&command.accepted_output_modes);
+        opening.extend(request.map(Change::Request));
         let queued = is_queued(&job, mode);
         opening.push(if queued {
             Change::Dispatch
@@ -226,6 +228,8 @@ impl Engine {
         }];
         opening.append(&mut pin);
         opening.extend(self.listens(&record, &command).await?);
+        let request = caller.request(&command.accepted_output_modes);
+        opening.extend(request.map(Change::Request));
         let stop_at = self.stop_at(deadline);
         Ok(Work {
             record,

@@ -43,7 +43,7 @@ pub use push::{
     MAX_PUSH_URL, PushConfig, PushListQuery, PushOffer, PushPage, PushQuery, PushRecord, Sealed,
     Secret,
 };
-pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition};
+pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
 pub use refusal::{FieldViolation, Refusal};
 pub use state::{InvalidTransition, TaskEvent, TaskState};
 pub use timestamp::Timestamp;

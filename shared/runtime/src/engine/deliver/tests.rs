@@ -158,10 +158,13 @@ impl World {
     }
 
     fn caller() -> Caller {
-        Caller::owner_of(&Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        })
+        Caller::behind(
+            &Owner {
+                tenant: TenantId::parse("acme").unwrap(),
+                subject: Subject::parse("ann").unwrap(),
+            },
+            None,
+        )
     }
 
     async fn say(&self, task: Option<&TaskId>, text: &str, push: Option<PushOffer>) -> Task {
@@ -564,10 +567,13 @@ async fn a_continuation_and_a_cancel_do_not_lose_to_a_registration() {
 async fn anothers_task_has_no_webhooks_to_see() {
     let world = World::new();
     let task = world.say(None, "ask", Some(hook("a"))).await;
-    let other = Caller::owner_of(&Owner {
-        tenant: TenantId::parse("acme").unwrap(),
-        subject: Subject::parse("bob").unwrap(),
-    });
+    let other = Caller::behind(
+        &Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("bob").unwrap(),
+        },
+        None,
+    );
     let query = PushQuery {
         task: task.id.clone(),
         id: None,
