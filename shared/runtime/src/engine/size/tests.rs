@@ -63,10 +63,11 @@ impl SkillHandler<Kept> for Keep {
 }
 
 fn caller() -> Caller {
-    Caller::owner_of(&Owner {
+    let owner = Owner {
         tenant: TenantId::parse("acme").unwrap(),
         subject: Subject::parse("ann").unwrap(),
-    })
+    };
+    Caller::behind(&owner, None)
 }
 
 /// The task that came of `text`, as shown and as stored.
