@@ -191,8 +191,7 @@ impl Courier {
             self.settle(&record).await?;
             return Ok(Ack::Delete);
         };
-        let cursor = push.cursor;
-        for event in record.events_after(cursor) {
+        for event in &self.events_after(&record, push.cursor).await? {
             if self.is_late(deadline) {
                 receipt.hide(Duration::ZERO).await?;
                 return Ok(Ack::Keep);
@@ -210,6 +209,24 @@ impl Courier {
         }
         self.settle(&record).await?;
         Ok(Ack::Delete)
+    }
+
+    /// The events of this very task after number `cursor`.
+    async fn events_after(
+        &self,
+        record: &TaskRecord,
+        cursor: u64,
+    ) -> Result<Vec<LoggedEvent>, EngineError> {
+        if record.last_seq <= cursor {
+            return Ok(Vec::new());
+        }
+        let now = self.clock.now();
+        let (owner, id) = (&record.owner, &record.id);
+        let found = self.tasks.tail(owner, id, cursor, now).await?;
+        Ok(found
+            .filter(|tail| tail.incarnation == record.incarnation)
+            .map(|tail| tail.events)
+            .unwrap_or_default())
     }
 
     fn is_late(&self, deadline: Option<Timestamp>) -> bool {

@@ -14,7 +14,7 @@ mod thread;
 mod tests;
 
 use super::{StoreError, ThreadRecord, ThreadState};
-use crate::task::{PushRecord, TaskRecord};
+use crate::task::{PushRecord, Saved, TaskRecord};
 use serde_json::Value;
 
 /// The version of the stored form.
@@ -123,6 +123,38 @@ pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
     serde_json::from_str::<push::Stored>(text)
         .map_err(corrupt)?
         .into_record()
+}
+
+/// Bytes of what a task keeps (slot, data and steps) in stored form.
+#[must_use]
+pub fn saved_size(saved: &Saved) -> usize {
+    length(&task::Kept::from(saved))
+}
+
+/// Bytes of a conversation's state in stored form.
+#[must_use]
+pub fn state_size(state: &ThreadState) -> usize {
+    length(&thread::State::from(state))
+}
+
+/// The length of a JSON text, without the text.
+fn length(form: &impl serde::Serialize) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A form of plain values with text keys always is JSON.
+    if serde_json::to_writer(&mut count, form).is_err() {
+        return usize::MAX;
+    }
+    count.0
 }
 
 fn checked(text: String) -> Result<String, StoreError> {
