@@ -21,7 +21,8 @@ pub mod sqs;
 pub mod stored;
 
 use crate::task::{
-    ContextId, LoggedEvent, Message, Owner, PushRecord, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+    ContextId, LoggedEvent, Message, Owner, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
+    WriteId,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
