@@ -197,7 +197,7 @@ async fn plan(fault: &Planted) -> Option<Plan> {
         .into_iter()
         .filter(|point| point.operation == fault.operation);
     let point = if fault.last {
-        found.last()
+        found.next_back()
     } else {
         found.next()
     };
