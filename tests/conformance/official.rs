@@ -51,7 +51,7 @@ fn again<T: DeserializeOwned + Serialize>(value: &Value) -> Result<Value, String
     serde_json::to_value(read).map_err(|error| error.to_string())
 }
 
-/// Compares as ProtoJSON means it: an absent member is its default, and a time may
+/// Compares as `ProtoJSON` means it: an absent member is its default, and a time may
 /// have as many digits as it needs.
 fn same(place: &str, ours: &Value, theirs: &Value) -> Result<(), String> {
     let differ = || Err(format!("{place}: {ours} is read as {theirs}"));

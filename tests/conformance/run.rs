@@ -267,7 +267,8 @@ impl Run<'_> {
         let payloads: Vec<Value> = seen.iter().map(|frame| self.payload(frame)).collect();
         if self.dialect.is_v10() {
             let events = payloads.iter().filter(|it| it.get("code").is_none());
-            self.answers.extend(events.map(|it| (Kind::Event, it.clone())));
+            self.answers
+                .extend(events.map(|it| (Kind::Event, it.clone())));
         }
         for payload in &payloads {
             let task = payload.get("task").or_else(|| payload.get("statusUpdate"));
