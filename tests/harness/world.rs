@@ -7,6 +7,7 @@ use a2a_lambda::auth::{AuthMode, Identity};
 use a2a_lambda::http::{Body, Door, Edge};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::skill::{AgentDefinition, BuildError};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
@@ -201,11 +202,22 @@ impl World {
     /// # Errors
     /// Never, unless settings or the agent have changed their rules.
     pub fn with(change: impl FnOnce(&mut Settings)) -> Result<Self, Box<dyn Error>> {
+        Self::serving(tester::agent, change)
+    }
+
+    /// Another agent, with other settings.
+    ///
+    /// # Errors
+    /// When the agent cannot be published.
+    pub fn serving(
+        agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
+        change: impl FnOnce(&mut Settings),
+    ) -> Result<Self, Box<dyn Error>> {
         let gate = Gate::default();
         let store = Arc::new(WatchedStore::default());
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
-        let runtime = Runtime::builder(tester::agent(gate.clone())?, settings)
+        let runtime = Runtime::builder(agent(gate.clone())?, settings)
             .tasks(store.clone())
             .threads(store.clone())
             .blobs(store.clone())
