@@ -1,6 +1,6 @@
 //! JSON in its one canonical form (RFC 8785): what a signature is made over.
 
-use serde_json::{Number, Value};
+use serde_json::{Number, Value, json};
 
 /// The canonical text of a value.
 pub(super) fn canonical(value: &Value) -> String {
@@ -57,16 +57,21 @@ fn ecmascript(number: &Number) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    // `-1.25e-7`: the digits are the fewest already.
-    let scientific = format!("{value:e}");
-    let (sign, unsigned) = match scientific.strip_prefix('-') {
+    // The serializer's digits are the fewest, and the even ones of two that are
+    // equally near, as ECMAScript wants them and `format!` does not.
+    let text = json!(value).to_string();
+    let (sign, unsigned) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
-        None => ("", scientific.as_str()),
+        None => ("", text.as_str()),
     };
     let (mantissa, exponent) = unsigned.split_once('e').unwrap_or((unsigned, "0"));
-    let digits = mantissa.replace('.', "");
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    format!("{sign}{}", placed(&digits, exponent))
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let digits = all.trim_start_matches('0');
+    let before_point = i32::try_from(whole.len()).unwrap_or(i32::MAX);
+    let skipped = i32::try_from(all.len() - digits.len()).unwrap_or(i32::MAX);
+    let exponent = exponent.parse::<i32>().unwrap_or_default() + before_point - 1 - skipped;
+    format!("{sign}{}", placed(digits.trim_end_matches('0'), exponent))
 }
 
 /// `digits` with their point, the first of them standing for 10^`exponent`.
