@@ -59,6 +59,9 @@ pub(super) struct Stored {
     dat: Option<i64>,
     #[serde(default, skip_serializing_if = "is_zero")]
     rd: u32,
+    /// The task only keeps a reply.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    hid: bool,
     up: i64,
     exp: i64,
 }
@@ -190,6 +193,7 @@ impl From<&TaskRecord> for Stored {
             sec: record.secret.as_ref().map(Message::from),
             dat: record.dispatched_at.map(Timestamp::as_millis),
             rd: record.redispatches,
+            hid: record.hidden,
             up: record.updated_at.as_millis(),
             exp: record.expires_at.as_millis(),
         }
@@ -244,6 +248,7 @@ impl Stored {
         record.secret = self.sec.map(Message::into_message).transpose()?;
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
         record.redispatches = self.rd;
+        record.hidden = self.hid;
         record.updated_at = Timestamp::from_millis(self.up);
         record.expires_at = Timestamp::from_millis(self.exp);
         Ok(record)
