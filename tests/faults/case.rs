@@ -12,8 +12,8 @@ use a2a_lambda::store::queue::{Ack, OpenTask, Receipt, SweepTasks, WorkItem, Wor
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{Keyed, ReadTasks, RecordPage, RecordQuery, StoreError};
 use a2a_lambda::task::{
-    Generation, GetQuery, Message, Metadata, KeyHash, Owner, Part, SendCommand, SendMode, Subject, Task,
-    TaskId, TaskRecord, TenantId, Timestamp,
+    Generation, GetQuery, KeyHash, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject,
+    Task, TaskId, TaskRecord, TenantId, Timestamp,
 };
 use a2a_lambda_tests::emulator::Emulator;
 use a2a_local::embedded::{BUCKET, TABLE};

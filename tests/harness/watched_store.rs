@@ -2,8 +2,8 @@
 
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::{
-    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
-    ThreadRecord, WriteTasks,
+    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, WriteTasks,
 };
 use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, TaskState, Timestamp};
 use async_trait::async_trait;

@@ -136,6 +136,7 @@ impl Settings {
                 stream_max_age: read.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
                 inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
                 list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
+                idempotent_message_id: read.switch("A2A_IDEMPOTENT_MESSAGE_ID", false)?,
                 ..defaults
             },
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
@@ -218,6 +219,15 @@ impl Read<'_> {
             value,
             allowed,
         })
+    }
+
+    fn switch(&self, name: &'static str, default: bool) -> Result<bool, SettingsError> {
+        self.choice(
+            name,
+            "`on` or `off`",
+            &[("on", true), ("off", false)],
+            default,
+        )
     }
 
     fn size(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {

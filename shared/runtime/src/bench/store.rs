@@ -3,8 +3,8 @@
 
 use crate::store::memory::MemoryStore;
 use crate::store::{
-    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
-    ThreadRecord, WriteTasks, stored,
+    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, WriteTasks, stored,
 };
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
 use async_trait::async_trait;

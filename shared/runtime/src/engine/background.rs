@@ -134,12 +134,14 @@ impl Engine {
         };
         let claimed = match self.commit(record, vec![claim], None, Race::Decide).await? {
             Write::Stored(claimed) => claimed,
-            Write::Lost(_) | Write::ThreadMoved => return self.fenced(item).await,
+            Write::Lost(_) | Write::ThreadMoved | Write::KeyTaken(_) => {
+                return self.fenced(item).await;
+            }
         };
         let work = self.take_up(claimed, deadline);
         match Box::pin(self.run_received(work, receipt)).await? {
             Ended::Rested(_) | Ended::HandedOver(_) | Ended::Message(_) => Ok(Ack::Delete),
-            Ended::Lost(_) => self.fenced(item).await,
+            Ended::Lost(_) | Ended::Repeated(_) => self.fenced(item).await,
         }
     }
 
@@ -191,8 +193,12 @@ impl Engine {
     /// The claimed turn, ready to run: its skill, and its input from the
     /// stored messages.
     fn take_up(&self, record: TaskRecord, deadline: Option<Timestamp>) -> Work {
-        let caller = Caller::owner_of(&record.owner);
+        let caller = Caller::behind(&record.owner, record.request.as_ref());
         let mut facts = TurnFacts::of(&record, &caller);
+        if let Some(request) = &record.request {
+            let modes = &request.accepted_output_modes;
+            facts.accepted_output_modes.clone_from(modes);
+        }
         facts.model.clone_from(&self.model);
         let said = said_last(&record);
         if let Some(said) = said {
@@ -203,6 +209,7 @@ impl Engine {
         Work {
             record,
             opening: Vec::new(),
+            key: None,
             force: false,
             queued: false,
             job,

@@ -90,7 +90,7 @@ impl Reader {
             }
             self.clock.sleep_until(now.plus(wait).min(until)).await;
             wait = LONG.min(wait * 2);
-            record = self.load(caller, record.id()).await?;
+            record = self.load_any(caller, record.id()).await?;
         }
         Ok(record)
     }

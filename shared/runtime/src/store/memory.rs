@@ -8,8 +8,9 @@ mod tests;
 
 use super::queue::{OpenTask, SweepTasks};
 use super::{
-    Blobs, Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, ReadThreads, RecordPage, RecordQuery,
-    StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
+    Blobs, Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, ReadThreads, RecordPage,
+    RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+    stored,
 };
 use crate::task::{
     ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, TaskState, TenantId, Timestamp, WriteId,

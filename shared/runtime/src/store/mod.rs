@@ -22,7 +22,9 @@ pub mod stored;
 
 pub use key::{KeyWrite, Keyed};
 
-use crate::task::{ContextId, KeyHash, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId};
+use crate::task::{
+    ContextId, KeyHash, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;

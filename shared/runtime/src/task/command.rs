@@ -1,8 +1,8 @@
 //! What a caller can ask of tasks, in no generation's spelling.
 
 use super::{
-    ContextId, EventId, Generation, IdempotencyKey, LoggedEvent, Message, Metadata, Task, TaskId, TaskState,
-    Timestamp,
+    ContextId, EventId, Generation, IdempotencyKey, LoggedEvent, Message, Metadata, Task, TaskId,
+    TaskState, Timestamp,
 };
 
 /// Whether the answer waits for the turn.

@@ -23,6 +23,9 @@ enum Kind {
 }
 
 impl IdempotencyKey {
+    /// The metadata in which a client may give it.
+    pub const METADATA: &'static str = "a2a-lambda/idempotencyKey";
+
     /// Parses a key that a client gave as such.
     ///
     /// # Errors

@@ -273,10 +273,7 @@ pub async fn a_key_does_not_pass_to_a_later_task_of_the_same_id(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn nobody_finds_anothers_key(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn nobody_finds_anothers_key(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
     let owners = [&world.owner, &world.colleague, &world.stranger];
     for owner in owners {
         let task = world.new_task(owner, TaskId::made_of(world.number()))?;

@@ -121,9 +121,7 @@ impl DynamoStore {
         let content = item::string(item, CONTENT)?.to_owned();
         let task = self.stored_task(&TaskKey::new(owner, &id)).await?;
         let live = task.filter(|task| {
-            task.owner() == owner
-                && task.incarnation.as_str() == incarnation
-                && !task.expired(now)
+            task.owner() == owner && task.incarnation.as_str() == incarnation && !task.expired(now)
         });
         Ok(live.map(|record| Keyed { content, record }))
     }
