@@ -184,6 +184,7 @@ impl Engine {
     async fn give_up_on(&self, record: TaskRecord) -> Result<bool, EngineError> {
         let attempts = record.attempt;
         let text = format!("the task could not be finished in {attempts} attempts");
+        tracing::error!(task.id = %record.id, "task `{}` has no attempts left", record.id);
         let error = AgentError::domain("ATTEMPTS_EXHAUSTED", text);
         let fail = self.failure(&record, &error);
         let written = self.commit(record, vec![fail], None, Race::Decide).await?;

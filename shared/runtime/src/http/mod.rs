@@ -94,14 +94,15 @@ impl Edge {
             batch_waits_until: None,
         };
         match decode::open(self, &request) {
-            Ok(Opened::One(call)) => visit.one(&call, &request).await,
+            // A turn is in it: boxed, so that no caller carries its size.
+            Ok(Opened::One(call)) => Box::pin(visit.one(&call, &request)).await,
             Ok(Opened::Batch(entries)) => {
                 let batch_waits_until = self.engine().ok().map(Engine::waits_until);
                 let visit = Visit {
                     batch_waits_until,
                     ..visit
                 };
-                visit.batch(entries).await
+                Box::pin(visit.batch(entries)).await
             }
             Err(rejected) => encode::answer(rejected.answer()),
         }
