@@ -14,6 +14,8 @@ mod errors;
 #[cfg(test)]
 mod get;
 #[cfg(test)]
+mod idempotency;
+#[cfg(test)]
 mod list;
 #[cfg(test)]
 mod send;
