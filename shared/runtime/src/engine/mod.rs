@@ -29,6 +29,7 @@ mod run;
 mod send;
 mod settle;
 mod sink;
+mod size;
 mod stream;
 mod subscribe;
 mod thread;
@@ -64,6 +65,9 @@ pub struct Policy {
     pub stream_max_age: Duration,
     /// Parts above this many bytes are kept in the blob store.
     pub inline_max: usize,
+    /// Bytes that a task may keep in slot, steps and saved data together, and
+    /// bytes of conversation state that a context may keep.
+    pub state_max_bytes: usize,
     /// At most this many tasks are counted for a list's total.
     pub list_count_max: usize,
     /// Whether the id of a message stands for an idempotency key, where its
@@ -84,6 +88,7 @@ impl Default for Policy {
             flush_interval: Duration::from_millis(250),
             stream_max_age: Duration::from_secs(300),
             inline_max: 32 * 1024,
+            state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
             idempotent_message_id: false,
             secret: Vec::new(),
