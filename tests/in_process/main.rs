@@ -18,6 +18,8 @@ mod extended;
 #[cfg(test)]
 mod get;
 #[cfg(test)]
+mod idempotency;
+#[cfg(test)]
 mod list;
 #[cfg(test)]
 mod send;

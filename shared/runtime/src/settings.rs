@@ -166,6 +166,7 @@ impl Settings {
                 inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
                 state_max_bytes: read.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
                 list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
+                idempotent_message_id: read.switch("A2A_IDEMPOTENT_MESSAGE_ID", false)?,
                 ..defaults
             },
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
@@ -272,6 +273,15 @@ impl Read<'_> {
             value,
             allowed,
         })
+    }
+
+    fn switch(&self, name: &'static str, default: bool) -> Result<bool, SettingsError> {
+        self.choice(
+            name,
+            "`on` or `off`",
+            &[("on", true), ("off", false)],
+            default,
+        )
     }
 
     fn size(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {
