@@ -3,11 +3,11 @@
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::{
-    Blobs, Committed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
-    ThreadRecord, WriteTasks,
+    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, WriteTasks,
 };
 use a2a_lambda::task::{
-    ContextId, Owner, PushId, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
+    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -97,6 +97,15 @@ impl ReadTasks for WatchedStore {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         self.inner.list(owner, query).await
+    }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.inner.load_key(owner, key, now).await
     }
 }
 

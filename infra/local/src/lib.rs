@@ -13,4 +13,5 @@ pub mod host;
 pub mod pumps;
 pub mod queue;
 pub mod server;
+pub mod sign;
 mod stream;

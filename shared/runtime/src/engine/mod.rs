@@ -2,6 +2,7 @@
 //!
 //! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`;
 //!   `push` for those about webhooks
+//! - `idempotent`: sends that come twice, under one key
 //! - `background`: relay, work and sweep, the steps behind the calls;
 //!   `deliver` brings events to webhooks
 //! - `commit` is the only writer of tasks
@@ -22,6 +23,7 @@ mod commit;
 mod deliver;
 mod error;
 mod get;
+mod idempotent;
 mod journal;
 mod list;
 mod page;
@@ -77,6 +79,9 @@ pub struct Policy {
     pub state_max_bytes: usize,
     /// At most this many tasks are counted for a list's total.
     pub list_count_max: usize,
+    /// Whether the id of a message stands for an idempotency key, where its
+    /// client gives none.
+    pub idempotent_message_id: bool,
     /// How far requests to addresses of clients may reach.
     pub reach: Reach,
     /// Authenticates page tokens, and seals the secrets of webhooks.
@@ -97,6 +102,7 @@ impl Default for Policy {
             state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
             reach: Reach::Public,
+            idempotent_message_id: false,
             secret: Vec::new(),
         }
     }

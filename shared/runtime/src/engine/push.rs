@@ -125,8 +125,10 @@ impl Engine {
                 }
                 Outcome::Lost(Some(current)) => record = current,
                 Outcome::Lost(None) => return Err(Refusal::TaskNotFound.into()),
-                Outcome::ThreadMoved => {
-                    return Err(EngineError::broken("a registration touches no thread"));
+                Outcome::ThreadMoved | Outcome::KeyTaken(_) => {
+                    return Err(EngineError::broken(
+                        "a registration has no thread and no key",
+                    ));
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! name of a wire format. Time ([`Timestamp`]) and ids come in as arguments.
 //!
 //! - `id`: who and what is named: tenant, subject, task, context, skill
+//! - `key`: the name of one send
 //! - `part`, `message`, `artifact`, `event`: what a task is made of
 //! - `state`: the state machine, one pure function
 //! - `push`: webhooks
@@ -17,6 +18,7 @@ mod change;
 mod command;
 mod event;
 mod id;
+mod key;
 mod message;
 mod part;
 mod push;
@@ -36,6 +38,7 @@ pub use event::{
 pub use id::{
     ContextId, InvalidId, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,
 };
+pub use key::{IdempotencyKey, KeyHash};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
 pub use push::{

@@ -142,6 +142,8 @@ pub struct TaskRecord {
     pub(crate) listeners: Vec<PushId>,
     /// Commits that registered a webhook and did nothing else.
     pub(crate) registrations: u64,
+    /// Whether the task only keeps the reply of a skill that makes none.
+    pub(crate) hidden: bool,
     pub(crate) updated_at: Timestamp,
     /// When the task is gone, once it is at rest.
     pub(crate) expires_at: Timestamp,
@@ -215,6 +217,7 @@ impl TaskRecord {
             redispatches: 0,
             listeners: Vec::new(),
             registrations: 0,
+            hidden: false,
             updated_at: at,
             expires_at: at,
         }
@@ -312,6 +315,13 @@ impl TaskRecord {
     #[must_use]
     pub const fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Whether no client may see it: it only keeps a reply, for the caller who
+    /// sends again under the same idempotency key.
+    #[must_use]
+    pub const fn is_hidden(&self) -> bool {
+        self.hidden
     }
 
     /// Whether it is gone for every reader: at rest and past its expiry. A

@@ -177,6 +177,7 @@ impl World {
             history_length: 10,
             accepted_output_modes: Vec::new(),
             push,
+            idempotency_key: None,
             metadata: serde_json::Map::new(),
             generation: Generation::V10,
         };

@@ -455,7 +455,8 @@ fn an_envelope_for_another_path_is_refused() {
 
 #[test]
 fn operations_not_offered_are_known_and_refused() {
-    let call = one(&get("/a2a-lambda/skills"));
+    assert_eq!(one(&get("/a2a-lambda/skills")).decode(), Ok(Ask::Skills));
+    let call = one(&get("/a2a-lambda/contexts"));
     let Ok(Ask::Unsupported(refusal)) = call.decode() else {
         panic!("offered")
     };

@@ -122,6 +122,7 @@ fn read_command(
         push: options.push,
         metadata,
         generation: Generation::V03,
+        idempotency_key: None,
     })
 }
 

@@ -37,6 +37,7 @@ pub(in crate::protocol) fn decode_send(params: &Value) -> Result<SendCommand, Re
             .transpose()?,
         metadata: metadata(request.metadata),
         generation: Generation::V10,
+        idempotency_key: None,
     })
 }
 

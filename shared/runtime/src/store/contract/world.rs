@@ -201,6 +201,7 @@ impl World {
             expect,
             thread: None,
             pushes: Vec::new(),
+            key: None,
             now: self.now,
         }
     }

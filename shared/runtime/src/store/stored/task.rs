@@ -66,6 +66,9 @@ pub(super) struct Stored {
     ls: Vec<String>,
     #[serde(default, skip_serializing_if = "is_none_yet")]
     lr: u64,
+    /// The task only keeps a reply.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    hid: bool,
     up: i64,
     exp: i64,
 }
@@ -238,6 +241,7 @@ impl From<&TaskRecord> for Stored {
             rd: record.redispatches,
             ls: record.listeners.iter().map(ToString::to_string).collect(),
             lr: record.registrations,
+            hid: record.hidden,
             up: record.updated_at.as_millis(),
             exp: record.expires_at.as_millis(),
         }
@@ -295,6 +299,7 @@ impl Stored {
         record.redispatches = self.rd;
         record.listeners = all(self.ls, |id| PushId::parse(id).map_err(corrupt))?;
         record.registrations = self.lr;
+        record.hidden = self.hid;
         record.updated_at = Timestamp::from_millis(self.up);
         record.expires_at = Timestamp::from_millis(self.exp);
         Ok(record)
