@@ -8,6 +8,8 @@ mod cancel;
 #[cfg(test)]
 mod card;
 #[cfg(test)]
+mod contexts;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod errors;

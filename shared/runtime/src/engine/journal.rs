@@ -12,6 +12,7 @@ use super::turn::Ask;
 use super::{Engine, EngineError};
 use crate::skill::host::Emission;
 use crate::skill::{Artifact as Made, Content};
+use crate::store::ThreadWrite;
 use crate::task::{ArtifactUpdate, Change, Message, Metadata, PartContent, TaskRecord, Timestamp};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
@@ -39,6 +40,8 @@ pub(super) struct Journal<'e> {
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
+    /// The thread that the first write opens beside the task.
+    pub(super) opens: Option<ThreadWrite>,
     /// The names this attempt can append to.
     artifact_names: BTreeSet<String>,
     last_group: Option<Timestamp>,
@@ -69,18 +72,26 @@ impl<'e> Journal<'e> {
             progress: false,
             waiters: Vec::new(),
             in_flight: Vec::new(),
+            opens: None,
             artifact_names,
             last_group: None,
         }
+    }
+
+    /// With a thread to store beside the first write.
+    pub(super) fn opening(mut self, opens: Option<ThreadWrite>) -> Self {
+        self.opens = opens;
+        self
     }
 
     /// Stores what opens the turn, before anything else; `false` if another
     /// writer was faster.
     pub(super) async fn open(&mut self, sink: &mut Sink) -> Result<bool, EngineError> {
         let (base, changes) = self.take();
+        let opens = self.opens.take();
         let written = self
             .engine
-            .commit(base, changes, None, Race::Decide)
+            .commit_beside(base, changes, opens, Race::Decide)
             .await?;
         self.last_group = None;
         self.stored(written, sink).await
@@ -132,10 +143,14 @@ impl<'e> Journal<'e> {
     pub(super) async fn hand_over(mut self, sink: &mut Sink) -> Result<Ended, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         self.push(Change::HandOver { progress });
+        let opens = self.opens.take();
+        if opens.is_none() {
+            self.engine.look_after_thread(&self.record).await;
+        }
         let (base, changes) = self.take();
         let written = self
             .engine
-            .commit(base, changes, None, Race::Reapply)
+            .commit_beside(base, changes, opens, Race::Reapply)
             .await?;
         if self.stored(written, sink).await? {
             Ok(Ended::HandedOver(self.record))

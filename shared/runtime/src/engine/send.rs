@@ -7,6 +7,9 @@ use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::task::{Refusal, SendCommand, SendMode, Sent, TaskRecord, Timestamp};
 
+/// Tells a client that the state of its conversation was gone.
+pub(super) const CONTEXT_RESET: &str = "a2a-lambda/contextReset";
+
 impl Engine {
     /// Takes a message, runs the turn it asks for, and answers with the task at
     /// rest, or with the message of a skill that makes no task.
@@ -26,6 +29,20 @@ impl Engine {
             Admission::Work(work) => work,
             Admission::Replay(record) => return self.sent(&record, history_length).await,
         };
+        let reset = work.is_reset();
+        let sent = self
+            .work_through(caller, *work, mode, history_length)
+            .await?;
+        Ok(if reset { context_reset(sent) } else { sent })
+    }
+
+    async fn work_through(
+        &self,
+        caller: &Caller,
+        work: Work,
+        mode: SendMode,
+        history_length: usize,
+    ) -> Result<Sent, EngineError> {
         let waits_until = self
             .reader
             .clock
@@ -33,11 +50,11 @@ impl Engine {
             .plus(self.reader.policy.blocking_budget);
         if work.queued {
             return self
-                .queued(caller, *work, mode, history_length, waits_until)
+                .queued(caller, work, mode, history_length, waits_until)
                 .await;
         }
         let stop_at = Some(work.stop_at.map_or(waits_until, |at| at.min(waits_until)));
-        let work = Work { stop_at, ..*work };
+        let work = Work { stop_at, ..work };
         match Box::pin(self.run(work, None, &mut Sink::none())).await? {
             Ended::Rested(record) | Ended::HandedOver(record) | Ended::Lost(Some(record)) => {
                 self.sent(&record, history_length).await
@@ -69,4 +86,15 @@ impl Engine {
             self.reader.answer(record, history_length).await?,
         )))
     }
+}
+
+/// The answer of a conversation whose state was gone (protocol: the reply says
+/// so in its metadata).
+fn context_reset(mut sent: Sent) -> Sent {
+    let metadata = match &mut sent {
+        Sent::Task(task) => &mut task.metadata,
+        Sent::Message(message) => &mut message.metadata,
+    };
+    metadata.insert(CONTEXT_RESET.to_owned(), true.into());
+    sent
 }

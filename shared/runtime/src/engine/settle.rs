@@ -9,7 +9,7 @@ use super::thread::Conversation;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, Outcome};
-use crate::store::StoreError;
+use crate::store::{StoreError, ThreadWrite};
 use crate::task::{Change, Message, TaskRecord};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
@@ -17,11 +17,25 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 /// How often a lost race for the thread is run again; the skill is not.
-const THREAD_ROUNDS: usize = 8;
+const THREAD_ROUNDS: u32 = 8;
 /// Bytes of one item (DynamoDB's quota).
 const ITEM_MAX: u64 = 400 * 1024;
 /// How long `on_completed` may take.
 const HOOK_TIME: Duration = Duration::from_secs(1);
+
+/// Why a final commit was not made.
+pub(super) enum Unfit {
+    /// The conversation would grow past its limit.
+    State(AgentError),
+    /// Anything else.
+    Engine(EngineError),
+}
+
+impl From<EngineError> for Unfit {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
 
 impl Journal<'_> {
     /// Stores what the skill returned, with everything not stored yet.
@@ -54,9 +68,17 @@ impl Journal<'_> {
         };
         self.conclude(outcome);
         let (base, changes) = self.take();
-        let written = match self.finish(&base, &changes, conversation).await {
-            Err(error) if too_large(&error) => self.give_up(base, &changes).await?,
-            written => written?,
+        let opens = self.opens.take();
+        let finished = self.finish(&base, &changes, conversation, opens.clone());
+        let written = match Box::pin(finished).await {
+            Err(Unfit::State(error)) => self.give_up(base, &changes, &error, opens).await?,
+            Err(Unfit::Engine(error)) if too_large(&error) => {
+                let current = changes.iter().map(size_of).sum::<usize>() as u64;
+                let error = AgentError::state_too_large(current, ITEM_MAX);
+                self.give_up(base, &changes, &error, opens).await?
+            }
+            Err(Unfit::Engine(error)) => return Err(error),
+            Ok(written) => written,
         };
         if self.stored(written, sink).await? {
             Ok(Ended::Rested(self.record))
@@ -65,36 +87,55 @@ impl Journal<'_> {
         }
     }
 
-    /// The final commit, with the turn's thread changes in its transaction.
+    /// The final commit, with the turn's thread changes in its transaction. A
+    /// lost race for the thread applies them to its fresh state.
     async fn finish(
         &self,
         base: &TaskRecord,
         changes: &[Change],
         conversation: &Conversation<'_>,
-    ) -> Result<Write, EngineError> {
-        for _ in 0..THREAD_ROUNDS {
+        opens: Option<ThreadWrite>,
+    ) -> Result<Write, Unfit> {
+        if conversation.is_unchanged() {
+            if opens.is_none() && base.version > 0 {
+                conversation.look_after(base).await;
+            }
+            let commit =
+                self.engine
+                    .commit_beside(base.clone(), changes.to_vec(), opens, Race::Reapply);
+            return Ok(commit.await?);
+        }
+        for round in 0..THREAD_ROUNDS {
             let thread = conversation.write().await?;
             let written = self
                 .engine
-                .commit(base.clone(), changes.to_vec(), thread, Race::Reapply)
+                .commit(base.clone(), changes.to_vec(), Some(thread), Race::Reapply)
                 .await?;
             if !matches!(written, Write::ThreadMoved) {
                 return Ok(written);
             }
+            self.engine.stand_back(round).await;
         }
-        Err(StoreError::Unavailable("lost too many races for the thread".to_owned()).into())
+        let lost = StoreError::Unavailable("lost too many races for the thread".to_owned());
+        Err(EngineError::from(lost).into())
     }
 
-    /// The item can never be stored: the task fails without what was too much.
-    async fn give_up(&self, base: TaskRecord, changes: &[Change]) -> Result<Write, EngineError> {
-        let current = changes.iter().map(size_of).sum::<usize>() as u64;
+    /// This can never be stored: the task fails without what was too much.
+    async fn give_up(
+        &self,
+        base: TaskRecord,
+        changes: &[Change],
+        error: &AgentError,
+        opens: Option<ThreadWrite>,
+    ) -> Result<Write, EngineError> {
         let opening = |change: &&Change| {
             base.version == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
         };
         let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
-        let error = AgentError::state_too_large(current, ITEM_MAX);
-        kept.push(self.engine.failure(&base, &error));
-        self.engine.commit(base, kept, None, Race::Reapply).await
+        kept.push(self.engine.failure(&base, error));
+        self.engine
+            .commit_beside(base, kept, opens, Race::Reapply)
+            .await
     }
 
     /// Turns the skill's return value into changes.
@@ -141,6 +182,16 @@ impl Journal<'_> {
 }
 
 impl Engine {
+    /// Waits a little before a race is run again, longer each time and each
+    /// task for itself, so that many tasks of one conversation all get through.
+    async fn stand_back(&self, round: u32) {
+        let longest = 10_u64 << round.min(6);
+        let wait = u64::try_from(self.ids.next() % u128::from(longest)).unwrap_or(longest);
+        let clock = &self.reader.clock;
+        let until = clock.now().plus(Duration::from_millis(1 + wait));
+        clock.sleep_until(until).await;
+    }
+
     /// A failure: the public text, with code and details; the cause is logged
     /// here, once, and never sent.
     pub(super) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {

@@ -41,6 +41,9 @@ impl Engine {
             Admission::Work(work) => work,
             Admission::Replay(record) => return self.reader.tail(caller, record.id(), sink).await,
         };
+        if work.is_reset() {
+            sink.says_reset();
+        }
         let id: TaskId = work.record.id().clone();
         if work.queued {
             self.enqueue(*work, sink).await?;
@@ -49,7 +52,7 @@ impl Engine {
         match Box::pin(self.run(*work, None, sink)).await? {
             Ended::Rested(_) => Ok(()),
             Ended::Message(message) => {
-                sink.send(Frame::Message(message));
+                sink.message(message);
                 Ok(())
             }
             // The turn goes on elsewhere, or another writer decided: show what

@@ -9,7 +9,7 @@ use super::run::Work;
 use super::thread::Conversation;
 use crate::auth::Caller;
 use crate::skill::host::{Emission, Step, TurnHost};
-use crate::skill::{AgentError, AgentResult, TurnFacts};
+use crate::skill::{AgentError, AgentResult, Content, TurnFacts};
 use crate::task::{Change, Saved, TaskRecord, Timestamp};
 use crate::thread::Thread;
 use futures::future::BoxFuture;
@@ -72,7 +72,7 @@ impl<'e> Turn<'e> {
             asks,
             saved: Mutex::new(saved),
             steps: Mutex::default(),
-            conversation: Conversation::new(engine, &work.record, &work.opening),
+            conversation: Conversation::new(engine, work),
             stop_at: work.stop_at,
             deadline: work.deadline,
             over: AtomicBool::new(false),
@@ -166,6 +166,11 @@ impl TurnHost for Turn<'_> {
 
     fn save_session(&self, key: String, value: Value) -> AgentResult<()> {
         self.conversation.save(key, value);
+        Ok(())
+    }
+
+    fn add_event(&self, content: Content) -> AgentResult<()> {
+        self.conversation.add_event(content);
         Ok(())
     }
 
