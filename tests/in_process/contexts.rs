@@ -1,5 +1,6 @@
 //! Conversations: what they keep, and when they are over.
 
+use a2a_lambda::settings::Settings;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{CONTEXT_EXPIRED, Fault};
 use a2a_lambda_tests::world::{Reply, World};
@@ -176,18 +177,23 @@ async fn activity_keeps_a_conversation_alive() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_worked_on_keeps_its_conversation_alive() {
     for kind in KINDS {
-        let world = World::new().unwrap();
+        let life = Duration::from_secs(600);
+        let brief = |settings: &mut Settings| {
+            settings.policy.thread_ttl = life;
+            settings.policy.state_ttl = life;
+        };
+        let world = World::with(brief).unwrap();
         let dialect = Dialect::Rest10;
         let (context, _) = conversation(&world, dialect, kind).await;
         let slow = dialect.stream(&Say::to("slow", "go").in_context(&context));
         let live = world.open(&slow).await;
         // The turn has no deadline here: it beats on.
-        tokio::time::sleep(DAY * 3).await;
+        tokio::time::sleep(life * 3).await;
         done(&world, dialect, "echo", "meanwhile", &context).await;
-        tokio::time::sleep(DAY * 3).await;
+        tokio::time::sleep(life * 3).await;
         world.gate.open();
         live.finish().await;
-        tokio::time::sleep(DAY * 9 / 10).await;
+        tokio::time::sleep(life * 9 / 10).await;
         done(&world, dialect, "echo", "after it", &context).await;
     }
 }
@@ -253,6 +259,7 @@ async fn after_an_hour_of_silence_the_state_is_gone_and_the_reply_says_so() {
             for (silence, gone) in [(HOUR - Duration::from_millis(1), false), (HOUR, true)] {
                 let world = World::new().unwrap();
                 let (context, asked) = conversation(&world, dialect, kind).await;
+                advance(Duration::from_millis(1)).await;
                 let orders = "set colour blue add noted";
                 done(&world, dialect, "notes", orders, &context).await;
                 advance(silence).await;
@@ -375,9 +382,10 @@ async fn anothers_context_id_is_free_to_use() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let mine = Say::to("echo", "hi").under("t:1").in_context("shared");
-        let reply = |request| async { world.call(&request).await };
-        let first = reply(dialect.send(&mine).from("acme:ann")).await;
-        let theirs = reply(dialect.send(&mine).from("evil:eve")).await;
+        let first = dialect.send(&mine).from("acme:ann");
+        let theirs = dialect.send(&mine).from("evil:eve");
+        let first = world.call(&first).await;
+        let theirs = world.call(&theirs).await;
         let (first, theirs) = (dialect.task(&first), dialect.task(&theirs));
         assert_eq!(dialect.context(&theirs), "shared");
         assert_eq!(at(&theirs, RESET), &Value::Null);

@@ -123,6 +123,8 @@ impl<'e> Conversation<'e> {
         };
         let mut tasks = self.engine.tasks.list(&self.owner, &query).await?.records;
         tasks.retain(|task| task.id != self.task);
+        // Newest first; those of one moment keep their order.
+        tasks.reverse();
         tasks.sort_by_key(|task| task.created_at);
         Ok(tasks)
     }
