@@ -272,7 +272,10 @@ async fn after_an_hour_of_silence_the_state_is_gone_and_the_reply_says_so() {
                 let task = done(&world, dialect, "notes", "show", &context).await;
                 assert_eq!(at(&task, RESET), &Value::Null, "it is said once");
                 let thread = answer(dialect, &task);
-                assert!(thread.contains("hi|which one?") && thread.contains("|set colour"), "{thread}");
+                assert!(
+                    thread.contains("hi|which one?") && thread.contains("|set colour"),
+                    "{thread}"
+                );
                 assert_eq!(thread.contains("|noted"), !gone, "{thread}");
                 // The question is older than the silence, and still open.
                 let id = asked["id"].as_str().unwrap();
@@ -348,7 +351,7 @@ async fn parallel_tasks_of_a_conversation_lose_nothing_of_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_grows_too_large_fails_the_task_and_stays_as_it_was() {
-    let world = World::with(|settings| settings.policy.state_max = 2_000).unwrap();
+    let world = World::with(|settings| settings.policy.state_max_bytes = 2_000).unwrap();
     let dialect = Dialect::Rest10;
     done(&world, dialect, "notes", "fill a 1000", "mine:c").await;
     let reply = say(&world, dialect, "notes", "set b 1 fill c 1000", "mine:c").await;

@@ -131,7 +131,6 @@ impl Settings {
                 task_ttl: read.duration("A2A_TASK_TTL", defaults.task_ttl)?,
                 thread_ttl: read.duration("A2A_THREAD_TTL", defaults.thread_ttl)?,
                 state_ttl: read.duration("A2A_STATE_TTL", defaults.state_ttl)?,
-                state_max: read.size("A2A_STATE_MAX_BYTES", defaults.state_max)?,
                 thread_tombstone: read
                     .duration("A2A_THREAD_TOMBSTONE", defaults.thread_tombstone)?,
                 lease: read.duration("A2A_LEASE", defaults.lease)?,
@@ -140,6 +139,7 @@ impl Settings {
                 flush_interval: read.duration("A2A_FLUSH_INTERVAL", defaults.flush_interval)?,
                 stream_max_age: read.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
                 inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
+                state_max_bytes: read.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
                 list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
                 ..defaults
             },

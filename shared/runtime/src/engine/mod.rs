@@ -28,6 +28,7 @@ mod run;
 mod send;
 mod settle;
 mod sink;
+mod size;
 mod stream;
 mod subscribe;
 mod thread;
@@ -53,8 +54,6 @@ pub struct Policy {
     pub thread_ttl: Duration,
     /// How long the state of a conversation is kept after its last activity.
     pub state_ttl: Duration,
-    /// Bytes of state which a conversation may have.
-    pub state_max: usize,
     /// How long a context id that a client made is known to have expired.
     pub thread_tombstone: Duration,
     /// How long a running turn may not be taken over without a sign of life.
@@ -71,6 +70,9 @@ pub struct Policy {
     pub stream_max_age: Duration,
     /// Parts above this many bytes are kept in the blob store.
     pub inline_max: usize,
+    /// Bytes that a task may keep in slot, steps and saved data together, and
+    /// bytes of conversation state that a context may keep.
+    pub state_max_bytes: usize,
     /// At most this many tasks are counted for a list's total.
     pub list_count_max: usize,
     /// Authenticates page tokens.
@@ -83,7 +85,6 @@ impl Default for Policy {
             task_ttl: Duration::from_secs(30 * 24 * 3600),
             thread_ttl: Duration::from_secs(24 * 3600),
             state_ttl: Duration::from_secs(3600),
-            state_max: 1024 * 1024,
             thread_tombstone: Duration::from_secs(7 * 24 * 3600),
             lease: Duration::from_secs(60),
             blocking_budget: Duration::from_secs(25),
@@ -92,6 +93,7 @@ impl Default for Policy {
             flush_interval: Duration::from_millis(250),
             stream_max_age: Duration::from_secs(300),
             inline_max: 32 * 1024,
+            state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
             secret: Vec::new(),
         }

@@ -5,12 +5,13 @@ use super::error::Cause;
 use super::journal::{Journal, size_of};
 use super::run::Ended;
 use super::sink::Sink;
+use super::size::check_state_size;
 use super::thread::Conversation;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, Outcome};
-use crate::store::{StoreError, ThreadWrite};
-use crate::task::{Change, Message, TaskRecord};
+use crate::store::{StoreError, ThreadWrite, stored};
+use crate::task::{Change, Message, Refusal, TaskRecord};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
@@ -22,20 +23,6 @@ const THREAD_ROUNDS: u32 = 8;
 const ITEM_MAX: u64 = 400 * 1024;
 /// How long `on_completed` may take.
 const HOOK_TIME: Duration = Duration::from_secs(1);
-
-/// Why a final commit was not made.
-pub(super) enum Unfit {
-    /// The conversation would grow past its limit.
-    State(AgentError),
-    /// Anything else.
-    Engine(EngineError),
-}
-
-impl From<EngineError> for Unfit {
-    fn from(error: EngineError) -> Self {
-        Self::Engine(error)
-    }
-}
 
 impl Journal<'_> {
     /// Stores what the skill returned, with everything not stored yet.
@@ -71,14 +58,8 @@ impl Journal<'_> {
         let opens = self.opens.take();
         let finished = self.finish(&base, &changes, conversation, opens.clone());
         let written = match Box::pin(finished).await {
-            Err(Unfit::State(error)) => self.give_up(base, &changes, &error, opens).await?,
-            Err(Unfit::Engine(error)) if too_large(&error) => {
-                let current = changes.iter().map(size_of).sum::<usize>() as u64;
-                let error = AgentError::state_too_large(current, ITEM_MAX);
-                self.give_up(base, &changes, &error, opens).await?
-            }
-            Err(Unfit::Engine(error)) => return Err(error),
-            Ok(written) => written,
+            Err(error) if too_large(&error) => self.give_up(base, &changes, &error, opens).await?,
+            written => written?,
         };
         if self.stored(written, sink).await? {
             Ok(Ended::Rested(self.record))
@@ -95,7 +76,7 @@ impl Journal<'_> {
         changes: &[Change],
         conversation: &Conversation<'_>,
         opens: Option<ThreadWrite>,
-    ) -> Result<Write, Unfit> {
+    ) -> Result<Write, EngineError> {
         if conversation.is_unchanged() {
             if opens.is_none() && base.version > 0 {
                 conversation.look_after(base).await;
@@ -103,7 +84,7 @@ impl Journal<'_> {
             let commit =
                 self.engine
                     .commit_beside(base.clone(), changes.to_vec(), opens, Race::Reapply);
-            return Ok(commit.await?);
+            return commit.await;
         }
         for round in 0..THREAD_ROUNDS {
             let thread = conversation.write().await?;
@@ -117,7 +98,7 @@ impl Journal<'_> {
             self.engine.stand_back(round).await;
         }
         let lost = StoreError::Unavailable("lost too many races for the thread".to_owned());
-        Err(EngineError::from(lost).into())
+        Err(lost.into())
     }
 
     /// This can never be stored: the task fails without what was too much.
@@ -125,22 +106,48 @@ impl Journal<'_> {
         &self,
         base: TaskRecord,
         changes: &[Change],
-        error: &AgentError,
+        error: &EngineError,
         opens: Option<ThreadWrite>,
     ) -> Result<Write, EngineError> {
+        let written = changes.iter().map(size_of).sum::<usize>() as u64;
+        let (current, allowed) = match error.refusal {
+            Refusal::StateTooLarge { current, allowed } => (current, allowed),
+            _ => (written, ITEM_MAX),
+        };
         let opening = |change: &&Change| {
             base.version == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
         };
         let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
-        kept.push(self.engine.failure(&base, error));
+        let error = AgentError::state_too_large(current, allowed);
+        kept.push(self.engine.failure(&base, &error));
         self.engine
             .commit_beside(base, kept, opens, Race::Reapply)
             .await
     }
 
+    /// The failure of a turn whose output cannot be stored. What was not stored
+    /// is dropped.
+    pub(super) fn overflow(&mut self) -> AgentError {
+        AgentError::state_too_large(self.discard() as u64, ITEM_MAX)
+    }
+
+    /// The outcome, unless the task would keep too much by it.
+    fn within_limits(&self, outcome: Outcome) -> Outcome {
+        let slot = match &outcome {
+            Outcome::InputRequired { slot, .. } | Outcome::AuthRequired { slot, .. } => slot,
+            _ => return outcome,
+        };
+        let current = stored::saved_size(&self.saved_with(slot));
+        let allowed = self.engine.reader.policy.state_max_bytes;
+        match check_state_size(current, allowed) {
+            Ok(()) => outcome,
+            Err(error) => Outcome::Failed(error.into()),
+        }
+    }
+
     /// Turns the skill's return value into changes.
     fn conclude(&mut self, outcome: Outcome) {
-        let last = match outcome {
+        let last = match self.within_limits(outcome) {
             Outcome::Message(content) => Change::Complete {
                 message: Some(self.says(content)),
             },
@@ -255,6 +262,8 @@ fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
     })
 }
 
-fn too_large(error: &EngineError) -> bool {
+/// Whether what was to be stored never can be.
+pub(super) const fn too_large(error: &EngineError) -> bool {
     matches!(error.cause, Some(Cause::Store(StoreError::TooLarge(_))))
+        || matches!(error.refusal, Refusal::StateTooLarge { .. })
 }

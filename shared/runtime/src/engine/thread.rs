@@ -2,7 +2,7 @@
 //! operations that can be applied again to a fresh state.
 
 use super::run::Work;
-use super::settle::Unfit;
+use super::size::check_state_size;
 use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
@@ -189,14 +189,13 @@ impl<'e> Conversation<'e> {
     /// The write that applies this turn's changes to the thread as it stands.
     /// The task keeps its conversation alive, so what has expired meanwhile
     /// goes on, without its old state.
-    pub(super) async fn write(&self) -> Result<ThreadWrite, Unfit> {
+    pub(super) async fn write(&self) -> Result<ThreadWrite, EngineError> {
         let now = self.engine.reader.clock.now();
         let found = self
             .engine
             .threads
             .load_thread(&self.owner, &self.context)
-            .await
-            .map_err(EngineError::from)?;
+            .await?;
         let mut record = found.unwrap_or_else(|| {
             ThreadRecord::begun(self.owner.clone(), self.context.clone(), self.began, now)
         });
@@ -206,20 +205,11 @@ impl<'e> Conversation<'e> {
         for operation in lock(&self.operations).clone() {
             operation.apply(&mut record.state);
         }
-        self.check_size(&record.state)?;
+        let allowed = self.engine.reader.policy.state_max_bytes;
+        check_state_size(stored::state_size(&record.state), allowed)?;
         let mut write = self.engine.renewed(record, now);
         write.record.state_version = write.record.version;
         Ok(write)
-    }
-
-    fn check_size(&self, state: &ThreadState) -> Result<(), Unfit> {
-        let allowed = self.engine.reader.policy.state_max;
-        let current = stored::state_text(state).map_err(EngineError::from)?.len();
-        if current <= allowed {
-            return Ok(());
-        }
-        let error = AgentError::state_too_large(current as u64, allowed as u64);
-        Err(Unfit::State(error))
     }
 }
 

@@ -6,10 +6,12 @@
 
 use super::Engine;
 use super::run::Work;
+use super::size::{StateTooLarge, check_state_size};
 use super::thread::Conversation;
 use crate::auth::Caller;
 use crate::skill::host::{Emission, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Content, TurnFacts};
+use crate::store::stored;
 use crate::task::{Change, Saved, TaskRecord, Timestamp};
 use crate::thread::Thread;
 use futures::future::BoxFuture;
@@ -97,6 +99,26 @@ impl<'e> Turn<'e> {
             .map_err(|_| AgentError::canceled())
     }
 
+    /// Keeps a value among those that `of` names, unless that is too much.
+    fn keep(
+        &self,
+        of: fn(&mut Saved) -> &mut BTreeMap<String, Value>,
+        key: &str,
+        value: &Value,
+    ) -> Result<(), StateTooLarge> {
+        let mut saved = lock(&self.saved);
+        let before = of(&mut saved).insert(key.to_owned(), value.clone());
+        let allowed = self.engine.reader.policy.state_max_bytes;
+        let fits = check_state_size(stored::saved_size(&saved), allowed);
+        if fits.is_err() {
+            match before {
+                Some(before) => of(&mut saved).insert(key.to_owned(), before),
+                None => of(&mut saved).remove(key),
+            };
+        }
+        fits
+    }
+
     async fn kept(&self, ask: Ask, stored: oneshot::Receiver<()>) -> AgentResult<()> {
         self.ask(ask).await?;
         stored.await.map_err(|_| AgentError::canceled())
@@ -114,7 +136,9 @@ impl TurnHost for Turn<'_> {
     }
 
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {
-        lock(&self.saved).data.insert(key.clone(), value.clone());
+        if let Err(error) = self.keep(|saved| &mut saved.data, &key, &value) {
+            return Box::pin(std::future::ready(Err(error.into())));
+        }
         let (stored, done) = oneshot::channel();
         Box::pin(self.kept(Ask::Save { key, value, stored }, done))
     }
@@ -145,6 +169,9 @@ impl TurnHost for Turn<'_> {
     }
 
     fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>> {
+        if let Err(error) = self.keep(|saved| &mut saved.steps, &key, &result) {
+            return Box::pin(std::future::ready(Err(error.into())));
+        }
         let (stored, done) = oneshot::channel();
         Box::pin(self.kept(
             Ask::Step {
