@@ -2,9 +2,9 @@
 //! go.
 
 use a2a_lambda::skill::{
-    Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
-    NoOutput, OnInputResult, OnRequestResult, Skill, SkillHandler, SkillMetadata, SkillSlot,
-    TaskContext,
+    Agent, AgentBuilder, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError,
+    Content, NoOutput, OnInputResult, OnRequestResult, Skill, SkillHandler, SkillMetadata,
+    SkillSlot, TaskContext,
 };
 use a2a_lambda::task::{Part, PartContent};
 use schemars::JsonSchema;
@@ -43,6 +43,22 @@ impl Gate {
 /// # Errors
 /// Never, unless the runtime's rules for agents have changed.
 pub fn agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
+    builder(gate).build()
+}
+
+/// The same with a card for known callers, who are told more of it and see one
+/// skill more.
+///
+/// # Errors
+/// Never, unless the runtime's rules for agents have changed.
+pub fn extended_agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
+    builder(gate)
+        .extended_description("What only known callers are told.")
+        .extended_skill(Hidden)
+        .build()
+}
+
+fn builder(gate: Gate) -> AgentBuilder {
     Agent::builder("tester")
         .description("One skill for each way a turn can go.")
         .version("3.2.1")
@@ -59,7 +75,6 @@ pub fn agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
         .skill(Slow(gate.clone()))
         .skill(Refers)
         .skill(Notes(gate))
-        .build()
 }
 
 macro_rules! metadata {
@@ -85,6 +100,7 @@ metadata! {
     Slow => "slow";
     Refers => "refers";
     Notes => "notes";
+    Hidden => "hidden";
 }
 
 /// Keeps things for its conversation: `set <key> <value>`, `add <text>`, both
@@ -124,6 +140,18 @@ impl SkillHandler for Notes {
         };
         let said: Vec<String> = said.filter_map(text).collect();
         OnRequestResult::done(said.join("|"))
+    }
+}
+
+/// Stands on the extended card alone.
+struct Hidden;
+
+impl SkillHandler for Hidden {
+    type Input = Terms;
+    type Output = String;
+
+    async fn on_request(&self, _: &mut TaskContext<'_>, Terms { a, b }: Terms) -> Done {
+        OnRequestResult::done(format!("{a} and {b}"))
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) async fn attend(
         if writing.is_none() && journal.due() {
             let (base, changes) = journal.take();
             let opens = journal.opens.take();
-            let commit = engine.commit_beside(base, changes, opens, Race::Reapply);
+            let commit = engine.commit_opening(base, changes, (opens, None), Race::Reapply);
             writing = Some(Box::pin(commit));
         }
         let wake = journal.wakes_at().filter(|_| writing.is_none());

@@ -10,7 +10,8 @@
 //! a message comes, by the clock of that call; a turn that runs keeps its
 //! conversation alive.
 
-use super::commit::{Outcome, Race};
+use super::commit::{Beside, Outcome, Race};
+use super::idempotent::SendKey;
 use super::{Engine, EngineError};
 use crate::store::{StoreError, ThreadRecord, ThreadStatus, ThreadWrite};
 use crate::task::{Change, ContextId, Owner, Refusal, TaskRecord, Timestamp, WriteId};
@@ -79,8 +80,8 @@ impl Engine {
         };
         let record = self.tasks.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id == *id) {
-            Some(record) => self.stood_for(&record, now, true),
-            None => Err(Refusal::ContextExpired.into()),
+            Some(record) if !record.hidden => self.stood_for(&record, now, true),
+            _ => Err(Refusal::ContextExpired.into()),
         }
     }
 
@@ -219,14 +220,15 @@ impl Engine {
     }
 
     /// Stores a commit and, in the same wave, the thread it opens.
-    pub(super) async fn commit_beside(
+    pub(super) async fn commit_opening(
         &self,
         base: TaskRecord,
         changes: Vec<Change>,
-        opens: Option<ThreadWrite>,
+        (opens, key): (Option<ThreadWrite>, Option<SendKey>),
         race: Race,
     ) -> Result<Outcome, EngineError> {
-        let commit = self.commit(base, changes, None, race);
+        let beside = Beside { thread: None, key };
+        let commit = self.commit_beside(base, changes, beside, race);
         let Some(opens) = opens else {
             return commit.await;
         };

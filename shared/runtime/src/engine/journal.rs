@@ -6,15 +6,17 @@
 //! each is shown after its commit.
 
 use super::commit::{Outcome as Write, Race};
+use super::idempotent::SendKey;
 use super::run::Ended;
 use super::sink::Sink;
 use super::turn::Ask;
 use super::{Engine, EngineError};
 use crate::skill::host::Emission;
 use crate::skill::{Artifact as Made, Content};
-use crate::store::ThreadWrite;
+use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    ArtifactUpdate, Change, Message, Metadata, PartContent, Saved, SavedSlot, TaskRecord, Timestamp,
+    ArtifactUpdate, Change, Message, Metadata, PartContent, Refusal, Saved, SavedSlot, TaskRecord,
+    Timestamp,
 };
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
@@ -96,10 +98,37 @@ impl<'e> Journal<'e> {
         let opens = self.opens.take();
         let written = self
             .engine
-            .commit_beside(base, changes, opens, Race::Decide)
+            .commit_opening(base, changes, (opens, None), Race::Decide)
             .await?;
         self.last_group = None;
         self.stored(written, sink).await
+    }
+
+    /// The same in one transaction with the key of the send; gives the task of
+    /// an earlier send that has the key.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskBusy`] if another writer was faster, and
+    /// [`Refusal::IdempotencyKeyReused`].
+    pub(super) async fn open_as(
+        &mut self,
+        key: Option<SendKey>,
+        sink: &mut Sink,
+    ) -> Result<Option<TaskRecord>, EngineError> {
+        let (base, changes) = self.take();
+        let beside = (self.opens.take(), key.clone());
+        let written = self
+            .engine
+            .commit_opening(base, changes, beside, Race::Decide)
+            .await?;
+        self.last_group = None;
+        if let (Write::KeyTaken(keyed), Some(key)) = (&written, key) {
+            return Ok(Some(key.task_of(Keyed::clone(keyed))?));
+        }
+        if !self.stored(written, sink).await? {
+            return Err(Refusal::TaskBusy.into());
+        }
+        Ok(None)
     }
 
     /// Whether no task was made: nothing stored, nothing shown.
@@ -155,7 +184,7 @@ impl<'e> Journal<'e> {
         let (base, changes) = self.take();
         let written = self
             .engine
-            .commit_beside(base, changes, opens, Race::Reapply)
+            .commit_opening(base, changes, (opens, None), Race::Reapply)
             .await?;
         if self.stored(written, sink).await? {
             Ok(Ended::HandedOver(self.record))
@@ -213,6 +242,7 @@ impl<'e> Journal<'e> {
                 Ok(false)
             }
             Write::ThreadMoved => Err(EngineError::broken("a thread conflict without a thread")),
+            Write::KeyTaken(_) => Err(EngineError::broken("a key conflict without a key")),
         }
     }
 

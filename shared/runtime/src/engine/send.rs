@@ -71,6 +71,10 @@ impl Engine {
         let work = match self.admit(caller, command, deadline).await? {
             Admission::Work(work) => work,
             Admission::Replay(record) => return self.sent(&record, history_length).await,
+            Admission::Repeat(record) => {
+                let record = self.waited(caller, *record, mode, waits_until).await?;
+                return self.sent(&record, history_length).await;
+            }
         };
         let reset = work.is_reset();
         let worked = self.work_through(caller, *work, mode, history_length, waits_until);
@@ -97,6 +101,10 @@ impl Engine {
             Ended::Rested(record) | Ended::HandedOver(record) | Ended::Lost(Some(record)) => {
                 self.sent(&record, history_length).await
             }
+            Ended::Repeated(record) => {
+                let record = self.waited(caller, record, mode, waits_until).await?;
+                self.sent(&record, history_length).await
+            }
             Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
             Ended::Message(message) => Ok(Sent::Message(message)),
         }
@@ -112,14 +120,30 @@ impl Engine {
         history_length: usize,
         waits_until: Timestamp,
     ) -> Result<Sent, EngineError> {
-        let mut record = self.enqueue(work, &mut Sink::none()).await?;
-        if mode == SendMode::Blocking {
-            record = self.reader.rested(caller, record, waits_until).await?;
-        }
+        let record = self.enqueue(work, &mut Sink::none()).await?;
+        let record = self.waited(caller, record, mode, waits_until).await?;
         self.sent(&record, history_length).await
     }
 
+    /// A task that runs elsewhere, when its caller has waited for it.
+    async fn waited(
+        &self,
+        caller: &Caller,
+        record: TaskRecord,
+        mode: SendMode,
+        waits_until: Timestamp,
+    ) -> Result<TaskRecord, EngineError> {
+        // A reply is all there is to answer with.
+        if mode == SendMode::Blocking || record.hidden {
+            return self.reader.rested(caller, record, waits_until).await;
+        }
+        Ok(record)
+    }
+
     async fn sent(&self, record: &TaskRecord, history_length: usize) -> Result<Sent, EngineError> {
+        if record.hidden {
+            return Ok(Sent::Message(self.reader.reply(record).await?));
+        }
         Ok(Sent::Task(Box::new(
             self.reader.answer(record, history_length).await?,
         )))

@@ -2,6 +2,7 @@
 
 use super::commit::{Outcome as Write, Race};
 use super::error::Cause;
+use super::idempotent::alone;
 use super::journal::{Journal, size_of};
 use super::run::Ended;
 use super::sink::Sink;
@@ -43,13 +44,7 @@ impl Journal<'_> {
         }
         let outcome = match outcome {
             Outcome::Message(content) if self.untouched() => {
-                let mut message = self.says(content);
-                message.task_id = None;
-                // A context that was made for this reply is kept nowhere, so
-                // the client must not be told to go on in it.
-                let fresh = self.record.context_id.first_task().as_ref() == Some(&self.record.id);
-                message.context_id = message.context_id.filter(|_| !fresh);
-                return Ok(Ended::Message(message));
+                return Ok(Ended::Message(alone(&self.record, self.says(content))));
             }
             outcome => outcome,
         };
@@ -81,9 +76,12 @@ impl Journal<'_> {
             if opens.is_none() && base.version > 0 {
                 conversation.look_after(base).await;
             }
-            let commit =
-                self.engine
-                    .commit_beside(base.clone(), changes.to_vec(), opens, Race::Reapply);
+            let commit = self.engine.commit_opening(
+                base.clone(),
+                changes.to_vec(),
+                (opens, None),
+                Race::Reapply,
+            );
             return commit.await;
         }
         for round in 0..THREAD_ROUNDS {
@@ -121,7 +119,7 @@ impl Journal<'_> {
         let error = AgentError::state_too_large(current, allowed);
         kept.push(self.engine.failure(&base, &error));
         self.engine
-            .commit_beside(base, kept, opens, Race::Reapply)
+            .commit_opening(base, kept, (opens, None), Race::Reapply)
             .await
     }
 
@@ -223,7 +221,7 @@ impl Engine {
         facts: &TurnFacts,
         record: &TaskRecord,
     ) {
-        if !record.state().is_terminal() {
+        if !record.state().is_terminal() || record.hidden {
             return;
         }
         let Some(settled) = settled(record, facts) else {
