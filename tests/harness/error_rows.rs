@@ -89,6 +89,8 @@ pub const NO_EXTENDED_CARD: Row = row(
 pub const VERSION: Row = row(-32009, 400, FAILED, "VERSION_NOT_SUPPORTED", A2A);
 /// A conversation that is gone, or never was.
 pub const CONTEXT_EXPIRED: Row = row(-32602, 400, FAILED, "CONTEXT_EXPIRED", OURS);
+/// A key that was used for something else.
+pub const KEY_REUSED: Row = row(-32602, 409, "ABORTED", "IDEMPOTENCY_KEY_REUSED", OURS);
 /// No identity.
 pub const UNAUTHENTICATED: Row = in_01(
     row(-32030, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", OURS),

@@ -4,10 +4,11 @@ use crate::tester::{self, Gate};
 use crate::virtual_clock::VirtualClock;
 use crate::watched_store::WatchedStore;
 use a2a_lambda::auth::{AuthMode, Identity};
+use a2a_lambda::engine::Clock as _;
 use a2a_lambda::http::{Body, Door, Edge};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
-use a2a_lambda::skill::AgentDefinition;
+use a2a_lambda::skill::{AgentDefinition, BuildError};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
@@ -183,6 +184,7 @@ pub struct World {
     pub store: Arc<WatchedStore>,
     /// Holds the skill `slow`.
     pub gate: Gate,
+    clock: Arc<VirtualClock>,
     runtime: Runtime,
 }
 
@@ -213,33 +215,39 @@ impl World {
     /// # Errors
     /// Never, unless settings or the agent have changed their rules.
     pub fn with(change: impl FnOnce(&mut Settings)) -> Result<Self, Box<dyn Error>> {
-        let gate = Gate::default();
-        let world = Self::serving(tester::agent(gate.clone())?, change)?;
-        Ok(Self { gate, ..world })
+        Self::serving(tester::agent, change)
     }
 
-    /// Another agent; the gate is nobody's.
+    /// Another agent, with other settings.
     ///
     /// # Errors
-    /// Never, unless the settings have changed their rules.
+    /// When the agent cannot be published.
     pub fn serving(
-        agent: AgentDefinition,
+        agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
         change: impl FnOnce(&mut Settings),
     ) -> Result<Self, Box<dyn Error>> {
+        let gate = Gate::default();
         let store = Arc::new(WatchedStore::default());
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
-        let runtime = Runtime::builder(agent, settings)
+        let clock = Arc::new(VirtualClock::default());
+        let runtime = Runtime::builder(agent(gate.clone())?, settings)
             .tasks(store.clone())
             .threads(store.clone())
             .blobs(store.clone())
-            .clock(Arc::new(VirtualClock::default()))
+            .clock(clock.clone())
             .build()?;
         Ok(Self {
             store,
-            gate: Gate::default(),
+            gate,
+            clock,
             runtime,
         })
+    }
+
+    /// Removes from the store what has expired.
+    pub fn clean_up(&self) {
+        self.store.clean_up(self.clock.now());
     }
 
     /// The edge of one function.

@@ -24,7 +24,7 @@ fn call(method: &str, params: &Value) -> Request {
 async fn every_true_capability_works_and_every_false_one_gives_its_error() {
     let makes: [Make; 2] = [tester::agent, tester::extended_agent];
     for make in makes {
-        let world = World::serving(make(Gate::default()).unwrap(), |_| ()).unwrap();
+        let world = World::serving(make, |_| ()).unwrap();
         let card = card(&world).await;
         let capabilities = card["capabilities"].as_object().unwrap();
         for (name, value) in capabilities {

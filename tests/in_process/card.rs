@@ -4,7 +4,7 @@ use a2a_lambda::http::Door;
 use a2a_lambda::protocol::CardShape;
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::at;
-use a2a_lambda_tests::tester::{self, Gate};
+use a2a_lambda_tests::tester;
 use a2a_lambda_tests::world::{BASE_URL, Request, World, behind_a_gateway};
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ async fn a_card_says_since_when_it_is_so_and_is_not_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn no_request_changes_the_bytes_of_a_card() {
-    let world = World::serving(tester::extended_agent(Gate::default()).unwrap(), |_| ()).unwrap();
+    let world = World::serving(tester::extended_agent, |_| ()).unwrap();
     let paths = [CARD, LEGACY[0], LEGACY[1], "/v1/card", "/a2a-lambda/skills"];
     for path in paths {
         let plain = Request::new("GET", path).from("evil:eve");
@@ -189,7 +189,7 @@ async fn a_card_names_the_configured_url_and_its_bindings_in_order() {
     }
     assert!(card.get("supportsAuthenticatedExtendedCard").is_none());
     let skills = card["skills"].as_array().unwrap();
-    assert_eq!(skills.len(), 12);
+    assert_eq!(skills.len(), 13);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,21 +3,16 @@
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Backend, Cards, Door, Edge};
 use a2a_lambda::protocol::{Capabilities, CardInfo, CardShape, SkillInfo};
-use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda_tests::dialect::{Dialect, at};
 use a2a_lambda_tests::error_rows::{
     Fault, NO_EXTENDED_CARD, NOT_FOUND, Row, UNAUTHENTICATED, UNSUPPORTED,
 };
-use a2a_lambda_tests::tester::{self, Gate};
+use a2a_lambda_tests::tester;
 use a2a_lambda_tests::world::{Request, World, behind_a_gateway, send};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 const CARD: &str = "/.well-known/agent-card.json";
-
-fn known_to_callers() -> AgentDefinition {
-    tester::extended_agent(Gate::default()).unwrap()
-}
 
 /// Every way to ask for the card of known callers.
 fn ways() -> Vec<(Dialect, Request)> {
@@ -59,7 +54,7 @@ async fn refused(world: &World, row: Row) {
 #[tokio::test(start_paused = true)]
 async fn a_known_caller_sees_more_of_the_agent_in_every_generation() {
     for shape in [CardShape::Union, CardShape::V1] {
-        let world = World::serving(known_to_callers(), |s| s.card = shape).unwrap();
+        let world = World::serving(tester::extended_agent, |s| s.card = shape).unwrap();
         let public = world.call(&Request::new("GET", CARD)).await.json();
         assert_eq!(*at(&public, "/capabilities/extendedAgentCard"), true);
         let announced = public.get("supportsAuthenticatedExtendedCard");
@@ -86,9 +81,9 @@ async fn a_known_caller_sees_more_of_the_agent_in_every_generation() {
 async fn the_extended_card_is_for_callers_who_proved_who_they_are() {
     // On one's own machine a call without a token is the tenant `local`, which
     // anybody is; behind a gateway there is no such caller.
-    let world = World::serving(known_to_callers(), |_| ()).unwrap();
+    let world = World::serving(tester::extended_agent, |_| ()).unwrap();
     refused(&world, UNAUTHENTICATED).await;
-    let gateway = World::serving(known_to_callers(), behind_a_gateway).unwrap();
+    let gateway = World::serving(tester::extended_agent, behind_a_gateway).unwrap();
     refused(&gateway, UNAUTHENTICATED).await;
     for (dialect, request) in ways() {
         let door = Door::of(request.method, request.path());
@@ -152,7 +147,7 @@ async fn an_extended_card_that_is_announced_and_missing_has_an_error_of_its_own(
 
 #[tokio::test(start_paused = true)]
 async fn another_tenants_path_leads_to_no_extended_card() {
-    let world = World::serving(known_to_callers(), |_| ()).unwrap();
+    let world = World::serving(tester::extended_agent, |_| ()).unwrap();
     let at = |tenant: &str| {
         let request = Request::new("GET", format!("/{tenant}/extendedAgentCard"));
         Dialect::Rest10.versioned(request).from("acme:ann")
@@ -166,7 +161,7 @@ async fn another_tenants_path_leads_to_no_extended_card() {
 
 #[tokio::test(start_paused = true)]
 async fn the_catalogue_lists_skills_with_their_schemas() {
-    let world = World::serving(known_to_callers(), |_| ()).unwrap();
+    let world = World::serving(tester::extended_agent, |_| ()).unwrap();
     let request = Request::new("GET", "/a2a-lambda/skills");
     let reply = world.call(&request).await;
     assert_eq!(reply.status, 200, "{}", reply.text());

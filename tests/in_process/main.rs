@@ -10,6 +10,8 @@ mod capabilities;
 #[cfg(test)]
 mod card;
 #[cfg(test)]
+mod contexts;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod errors;
@@ -17,6 +19,8 @@ mod errors;
 mod extended;
 #[cfg(test)]
 mod get;
+#[cfg(test)]
+mod idempotency;
 #[cfg(test)]
 mod list;
 #[cfg(test)]

@@ -158,6 +158,10 @@ impl Settings {
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             policy: Policy {
                 task_ttl: read.duration("A2A_TASK_TTL", defaults.task_ttl)?,
+                thread_ttl: read.duration("A2A_THREAD_TTL", defaults.thread_ttl)?,
+                state_ttl: read.duration("A2A_STATE_TTL", defaults.state_ttl)?,
+                thread_tombstone: read
+                    .duration("A2A_THREAD_TOMBSTONE", defaults.thread_tombstone)?,
                 lease: read.duration("A2A_LEASE", defaults.lease)?,
                 blocking_budget: read.duration("A2A_BLOCKING_BUDGET", defaults.blocking_budget)?,
                 max_attempts: read.count("A2A_MAX_ATTEMPTS", defaults.max_attempts)?,
@@ -166,6 +170,7 @@ impl Settings {
                 inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
                 state_max_bytes: read.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
                 list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
+                idempotent_message_id: read.switch("A2A_IDEMPOTENT_MESSAGE_ID", false)?,
                 ..defaults
             },
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
@@ -272,6 +277,15 @@ impl Read<'_> {
             value,
             allowed,
         })
+    }
+
+    fn switch(&self, name: &'static str, default: bool) -> Result<bool, SettingsError> {
+        self.choice(
+            name,
+            "`on` or `off`",
+            &[("on", true), ("off", false)],
+            default,
+        )
     }
 
     fn size(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {

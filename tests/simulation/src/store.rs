@@ -5,10 +5,10 @@ use crate::mutant::Mutant;
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::queue::{OpenTask, SweepTasks};
 use a2a_lambda::store::{
-    Blobs, Committed, Expect, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadRecord, WriteTasks, stored,
+    Blobs, Committed, Expect, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
 };
-use a2a_lambda::task::{ContextId, Owner, TaskId, TaskRecord, Timestamp};
+use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::future::Future;
@@ -163,6 +163,15 @@ impl ReadTasks for SimStore {
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         self.call(|| self.memory.list(owner, query)).await
     }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.call(|| self.memory.load_key(owner, key, now)).await
+    }
 }
 
 #[async_trait]
@@ -203,6 +212,20 @@ impl ReadThreads for SimStore {
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
         self.call(|| self.memory.load_thread(owner, id)).await
+    }
+}
+
+#[async_trait]
+impl WriteThreads for SimStore {
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        self.call(|| async {
+            let stored = self.memory.put_thread(write).await?;
+            if stored {
+                self.hub.world().oracle.thread_kept(write);
+            }
+            Ok(stored)
+        })
+        .await
     }
 }
 

@@ -3,10 +3,10 @@
 
 use crate::store::memory::MemoryStore;
 use crate::store::{
-    Blobs, Committed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
-    ThreadRecord, WriteTasks, stored,
+    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
 };
-use crate::task::{ContextId, Owner, TaskId, TaskRecord, Timestamp};
+use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::{Mutex, PoisonError};
@@ -90,6 +90,15 @@ impl ReadTasks for BenchStore {
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         self.memory.list(owner, query).await
     }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.memory.load_key(owner, key, now).await
+    }
 }
 
 #[async_trait]
@@ -125,6 +134,13 @@ impl ReadThreads for BenchStore {
         let found = self.memory.load_thread(owner, id).await?;
         let read_back = |record| stored::decode_thread(stored::encode_thread(&record));
         found.map(read_back).transpose()
+    }
+}
+
+#[async_trait]
+impl WriteThreads for BenchStore {
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        self.memory.put_thread(write).await
     }
 }
 

@@ -1,18 +1,18 @@
 //! What a message asks for, decided before anything is written: the task it
 //! opens or continues, the skill, the decoded input.
 
+use super::context::Standing;
+use super::idempotent::parts_hash;
 use super::run::{Job, Work};
 use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
 use crate::skill::{AgentError, Content, TurnFacts};
 use crate::skill::{Call, media};
-use crate::store::RecordQuery;
 use crate::task::{
     Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand,
     SendMode, SkillId, Task, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -25,11 +25,13 @@ pub(super) enum Admission {
     Work(Box<Work>),
     /// 0.1: the message is the one the task was made for; no turn.
     Replay(Box<TaskRecord>),
+    /// The send has been taken already, under its idempotency key.
+    Repeat(Box<TaskRecord>),
 }
 
 /// The task a message is for.
 enum Target {
-    New(Box<TaskRecord>),
+    New,
     Known(Box<TaskRecord>),
 }
 
@@ -44,12 +46,19 @@ impl Engine {
         if command.push.is_some() {
             return Err(Refusal::PushNotSupported.into());
         }
+        let key = self.send_key(caller, &command);
+        // Before anything the answer to the first of the sends may have changed.
+        if let Some(key) = &key
+            && let Some(record) = self.taken(caller, key).await?
+        {
+            return Ok(Admission::Repeat(Box::new(record)));
+        }
         if command.message.id.is_empty() {
             command.message.id = format!("msg-{:032x}", self.ids.next());
         }
         let target = self.target(caller, &command).await?;
-        let work = match target {
-            Target::New(record) => self.begin(caller, *record, command, deadline).await?,
+        let mut work = match target {
+            Target::New => self.begin(caller, command, deadline).await?,
             Target::Known(record) if record.state().is_interrupted() => {
                 self.resume(caller, *record, command, deadline).await?
             }
@@ -58,6 +67,9 @@ impl Engine {
             }
             Target::Known(record) => return Err(closed(record.state()).into()),
         };
+        if let Some(key) = key {
+            work.keyed(key);
+        }
         Ok(Admission::Work(Box::new(work)))
     }
 
@@ -69,7 +81,8 @@ impl Engine {
             return known(record, command);
         }
         if let Some(id) = &command.client_task_id {
-            if let Some(record) = self.tasks.load(&caller.owner, id, now).await? {
+            let found = self.tasks.load(&caller.owner, id, now).await?;
+            if let Some(record) = found.filter(|record| !record.hidden) {
                 return known(record, command);
             }
             // The form of our own ids is not free for clients to use.
@@ -77,91 +90,49 @@ impl Engine {
                 return Err(Refusal::TaskNotFound.into());
             }
         }
-        Ok(Target::New(Box::new(
-            self.new_record(caller, command, now).await?,
-        )))
+        Ok(Target::New)
     }
 
+    /// The task that a message opens, and how its conversation stands.
     async fn new_record(
         &self,
         caller: &Caller,
         command: &SendCommand,
         now: Timestamp,
-    ) -> Result<TaskRecord, EngineError> {
+    ) -> Result<(TaskRecord, Standing), EngineError> {
         let number = self.ids.next();
-        let context_id = match &command.message.context_id {
-            Some(id) => self.known_context(caller, id, now).await?,
-            None => ContextId::made_of(number),
+        let owner = &caller.owner;
+        let standing = match &command.message.context_id {
+            Some(id) => self.standing(owner, id, now).await?,
+            None => {
+                let derived = command.client_task_id.is_none();
+                self.fresh_context(owner, ContextId::made_of(number), derived, now)
+            }
         };
-        Ok(TaskRecord::create(NewTask {
+        let record = TaskRecord::create(NewTask {
             id: command
                 .client_task_id
                 .clone()
                 .unwrap_or_else(|| TaskId::made_of(number)),
-            owner: caller.owner.clone(),
-            context_id,
+            owner: owner.clone(),
+            context_id: standing.id.clone(),
             generation: command.generation,
             incarnation: WriteId::made_of(self.ids.next()),
             metadata: command.metadata.clone(),
             created_at: now,
-        }))
-    }
-
-    /// A client may make a context; one of ours has to exist: its thread, or
-    /// the task it was made for.
-    async fn known_context(
-        &self,
-        caller: &Caller,
-        id: &ContextId,
-        now: Timestamp,
-    ) -> Result<ContextId, EngineError> {
-        if let Some(thread) = self.threads.load_thread(&caller.owner, id).await? {
-            if thread.expires_at <= now {
-                return Err(Refusal::ContextExpired.into());
-            }
-            return Ok(id.clone());
-        }
-        if let Some(first) = id.first_task()
-            && !self.opened_by(caller, id, &first, now).await?
-        {
-            return Err(Refusal::ContextExpired.into());
-        }
-        Ok(id.clone())
-    }
-
-    async fn opened_by(
-        &self,
-        caller: &Caller,
-        id: &ContextId,
-        first: &TaskId,
-        now: Timestamp,
-    ) -> Result<bool, EngineError> {
-        if let Some(record) = self.tasks.load(&caller.owner, first, now).await? {
-            return Ok(record.context_id == *id);
-        }
-        // 0.1: the first task has the id its client made, so only the list
-        // knows it by its context.
-        let query = RecordQuery {
-            context_id: Some(id.clone()),
-            state: None,
-            status_after: None,
-            after: None,
-            limit: 1,
-            count_limit: 0,
-            now,
-        };
-        let found = self.tasks.list(&caller.owner, &query).await?;
-        Ok(!found.records.is_empty())
+        });
+        Ok((record, standing))
     }
 
     /// The first turn of a new task.
     async fn begin(
         &self,
         caller: &Caller,
-        record: TaskRecord,
         command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
+        let now = self.reader.clock.now();
+        let (record, standing) = self.new_record(caller, &command, now).await?;
         let routed = route::route(&self.agent, &asked(None, &command))?;
         let facts = self.facts(caller, &record, &command).await?;
         let mode = command.mode;
@@ -183,10 +154,12 @@ impl Engine {
         Ok(Work {
             record,
             opening,
+            key: None,
             force,
             queued,
             job,
             facts,
+            standing: Some(standing),
             stop_at,
             deadline,
         })
@@ -200,6 +173,7 @@ impl Engine {
         command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
+        let standing = self.standing_of(&record, self.reader.clock.now()).await?;
         let mut facts = self.facts(caller, &record, &command).await?;
         facts.turn = record.turn + 1;
         let secret = record.state() == TaskState::AuthRequired;
@@ -230,10 +204,12 @@ impl Engine {
         Ok(Work {
             record,
             opening,
+            key: None,
             force: true,
             queued,
             job,
             facts,
+            standing: Some(standing),
             stop_at,
             deadline,
         })
@@ -324,7 +300,8 @@ impl Engine {
             return Ok(None);
         };
         let now = self.reader.clock.now();
-        let Some(record) = self.tasks.load(&caller.owner, &id, now).await? else {
+        let found = self.tasks.load(&caller.owner, &id, now).await?;
+        let Some(record) = found.filter(|record| !record.hidden) else {
             return Ok(None);
         };
         // A skill is shown what was delivered, not what was said.
@@ -422,29 +399,5 @@ fn is_repeat(record: &TaskRecord, command: &SendCommand) -> bool {
         .rev()
         .find(|message| message.role == Role::User);
     command.client_task_id.is_some()
-        && last.is_some_and(|said| content_hash(said) == content_hash(&command.message))
-}
-
-/// A hash of what was said, the same for bytes kept elsewhere.
-fn content_hash(message: &Message) -> Vec<u8> {
-    let mut hash = Sha256::new();
-    let mut feed = |kind: &str, bytes: &[u8]| {
-        hash.update(kind.as_bytes());
-        hash.update((bytes.len() as u64).to_be_bytes());
-        hash.update(bytes);
-    };
-    for part in &message.parts {
-        match &part.content {
-            PartContent::Text(text) => feed("text", text.as_bytes()),
-            PartContent::Raw(bytes) => feed("raw", hex::encode(Sha256::digest(bytes)).as_bytes()),
-            PartContent::Stored(blob) => feed("raw", blob.sha256.as_bytes()),
-            PartContent::Url(url) => feed("url", url.as_bytes()),
-            PartContent::Data(value) => feed("data", value.to_string().as_bytes()),
-        }
-        feed(
-            "name",
-            part.filename.as_deref().unwrap_or_default().as_bytes(),
-        );
-    }
-    hash.finalize().to_vec()
+        && last.is_some_and(|said| parts_hash(&said.parts) == parts_hash(&command.message.parts))
 }

@@ -132,14 +132,20 @@ impl Engine {
         let claim = Change::Claim {
             lease_until: self.lease_until(deadline),
         };
+        let looked = record.updated_at;
         let claimed = match self.commit(record, vec![claim], None, Race::Decide).await? {
             Write::Stored(claimed) => claimed,
-            Write::Lost(_) | Write::ThreadMoved => return self.fenced(item).await,
+            Write::Lost(_) | Write::ThreadMoved | Write::KeyTaken(_) => {
+                return self.fenced(item).await;
+            }
         };
+        if self.looks_again(looked, claimed.updated_at) {
+            self.look_after_thread(&claimed).await;
+        }
         let work = self.take_up(claimed, deadline);
         match Box::pin(self.run_received(work, receipt)).await? {
             Ended::Rested(_) | Ended::HandedOver(_) | Ended::Message(_) => Ok(Ack::Delete),
-            Ended::Lost(_) => self.fenced(item).await,
+            Ended::Lost(_) | Ended::Repeated(_) => self.fenced(item).await,
         }
     }
 
@@ -208,10 +214,12 @@ impl Engine {
         Work {
             record,
             opening: Vec::new(),
+            key: None,
             force: false,
             queued: false,
             job,
             facts,
+            standing: None,
             stop_at,
             deadline,
         }
@@ -310,6 +318,7 @@ impl Engine {
             report.failed += usize::from(self.give_up_on(record).await?);
             return Ok(());
         }
+        self.look_after_thread(&record).await;
         let written = self
             .commit(record, vec![Change::Dispatch], None, Race::Decide)
             .await?;

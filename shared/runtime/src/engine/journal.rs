@@ -6,14 +6,17 @@
 //! each is shown after its commit.
 
 use super::commit::{Outcome as Write, Race};
+use super::idempotent::SendKey;
 use super::run::Ended;
 use super::sink::Sink;
 use super::turn::Ask;
 use super::{Engine, EngineError};
 use crate::skill::host::Emission;
 use crate::skill::{Artifact as Made, Content};
+use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    ArtifactUpdate, Change, Message, Metadata, PartContent, Saved, SavedSlot, TaskRecord, Timestamp,
+    ArtifactUpdate, Change, Message, Metadata, PartContent, Refusal, Saved, SavedSlot, TaskRecord,
+    Timestamp,
 };
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
@@ -43,6 +46,8 @@ pub(super) struct Journal<'e> {
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
+    /// The thread that the first write opens beside the task.
+    pub(super) opens: Option<ThreadWrite>,
     /// The names this attempt can append to.
     artifact_names: BTreeSet<String>,
     last_group: Option<Timestamp>,
@@ -74,21 +79,56 @@ impl<'e> Journal<'e> {
             progress: false,
             waiters: Vec::new(),
             in_flight: Vec::new(),
+            opens: None,
             artifact_names,
             last_group: None,
         }
+    }
+
+    /// With a thread to store beside the first write.
+    pub(super) fn opening(mut self, opens: Option<ThreadWrite>) -> Self {
+        self.opens = opens;
+        self
     }
 
     /// Stores what opens the turn, before anything else; `false` if another
     /// writer was faster.
     pub(super) async fn open(&mut self, sink: &mut Sink) -> Result<bool, EngineError> {
         let (base, changes) = self.take();
+        let opens = self.opens.take();
         let written = self
             .engine
-            .commit(base, changes, None, Race::Decide)
+            .commit_opening(base, changes, (opens, None), Race::Decide)
             .await?;
         self.last_group = None;
         self.stored(written, sink).await
+    }
+
+    /// The same in one transaction with the key of the send; gives the task of
+    /// an earlier send that has the key.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskBusy`] if another writer was faster, and
+    /// [`Refusal::IdempotencyKeyReused`].
+    pub(super) async fn open_as(
+        &mut self,
+        key: Option<SendKey>,
+        sink: &mut Sink,
+    ) -> Result<Option<TaskRecord>, EngineError> {
+        let (base, changes) = self.take();
+        let beside = (self.opens.take(), key.clone());
+        let written = self
+            .engine
+            .commit_opening(base, changes, beside, Race::Decide)
+            .await?;
+        self.last_group = None;
+        if let (Write::KeyTaken(keyed), Some(key)) = (&written, key) {
+            return Ok(Some(key.task_of(Keyed::clone(keyed))?));
+        }
+        if !self.stored(written, sink).await? {
+            return Err(Refusal::TaskBusy.into());
+        }
+        Ok(None)
     }
 
     /// Whether no task was made: nothing stored, nothing shown.
@@ -137,10 +177,14 @@ impl<'e> Journal<'e> {
     pub(super) async fn hand_over(mut self, sink: &mut Sink) -> Result<Ended, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         self.push(Change::HandOver { progress });
+        let opens = self.opens.take();
+        if opens.is_none() {
+            self.engine.look_after_thread(&self.record).await;
+        }
         let (base, changes) = self.take();
         let written = self
             .engine
-            .commit(base, changes, None, Race::Reapply)
+            .commit_opening(base, changes, (opens, None), Race::Reapply)
             .await?;
         if self.stored(written, sink).await? {
             Ok(Ended::HandedOver(self.record))
@@ -198,6 +242,7 @@ impl<'e> Journal<'e> {
                 Ok(false)
             }
             Write::ThreadMoved => Err(EngineError::broken("a thread conflict without a thread")),
+            Write::KeyTaken(_) => Err(EngineError::broken("a key conflict without a key")),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What happens to a task: load, apply, commit, run, settle.
 //!
 //! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`
+//! - `idempotent`: sends that come twice, under one key
 //! - `background`: relay, work and sweep, the steps behind the calls
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
@@ -17,8 +18,10 @@ mod blob;
 mod cancel;
 mod clock;
 mod commit;
+mod context;
 mod error;
 mod get;
+mod idempotent;
 mod journal;
 mod list;
 mod page;
@@ -40,7 +43,7 @@ pub use sink::Frames;
 
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
-use crate::store::{Blobs, ReadTasks, ReadThreads, WriteTasks};
+use crate::store::{Blobs, ReadTasks, WriteTasks, WriteThreads};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +52,12 @@ use std::time::Duration;
 pub struct Policy {
     /// How long a task lives after its last rest.
     pub task_ttl: Duration,
+    /// How long a conversation goes on after its last activity.
+    pub thread_ttl: Duration,
+    /// How long the state of a conversation is kept after its last activity.
+    pub state_ttl: Duration,
+    /// How long a context id that a client made is known to have expired.
+    pub thread_tombstone: Duration,
     /// How long a running turn may not be taken over without a sign of life.
     pub lease: Duration,
     /// How long a blocking call may wait for its turn.
@@ -68,6 +77,9 @@ pub struct Policy {
     pub state_max_bytes: usize,
     /// At most this many tasks are counted for a list's total.
     pub list_count_max: usize,
+    /// Whether the id of a message stands for an idempotency key, where its
+    /// client gives none.
+    pub idempotent_message_id: bool,
     /// Authenticates page tokens.
     pub secret: Vec<u8>,
 }
@@ -76,6 +88,9 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             task_ttl: Duration::from_secs(30 * 24 * 3600),
+            thread_ttl: Duration::from_secs(24 * 3600),
+            state_ttl: Duration::from_secs(3600),
+            thread_tombstone: Duration::from_secs(7 * 24 * 3600),
             lease: Duration::from_secs(60),
             blocking_budget: Duration::from_secs(25),
             max_attempts: 5,
@@ -85,6 +100,7 @@ impl Default for Policy {
             inline_max: 32 * 1024,
             state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
+            idempotent_message_id: false,
             secret: Vec::new(),
         }
     }
@@ -104,7 +120,7 @@ pub struct Reader {
 pub struct Engine {
     pub(crate) reader: Reader,
     pub(crate) tasks: Arc<dyn WriteTasks>,
-    pub(crate) threads: Arc<dyn ReadThreads>,
+    pub(crate) threads: Arc<dyn WriteThreads>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) model: Option<Arc<dyn Model>>,
@@ -116,7 +132,7 @@ pub struct Services {
     /// Tasks.
     pub tasks: Arc<dyn WriteTasks>,
     /// Conversations.
-    pub threads: Arc<dyn ReadThreads>,
+    pub threads: Arc<dyn WriteThreads>,
     /// Bytes.
     pub blobs: Arc<dyn Blobs>,
     /// Time.

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// a worker instead.
 const WORTH_WAITING: Duration = Duration::from_secs(3);
 
+/// Tells a client that the state of its conversation was gone.
+pub(super) const CONTEXT_RESET: &str = "a2a-lambda/contextReset";
+
 impl Engine {
     /// Takes a message, runs the turn it asks for, and answers with the task at
     /// rest, or with the message of a skill that makes no task.
@@ -68,16 +71,38 @@ impl Engine {
         let work = match self.admit(caller, command, deadline).await? {
             Admission::Work(work) => work,
             Admission::Replay(record) => return self.sent(&record, history_length).await,
+            Admission::Repeat(record) => {
+                let record = self.waited(caller, *record, mode, waits_until).await?;
+                return self.sent(&record, history_length).await;
+            }
         };
+        let reset = work.is_reset();
+        let worked = self.work_through(caller, *work, mode, history_length, waits_until);
+        let sent = Box::pin(worked).await?;
+        Ok(if reset { context_reset(sent) } else { sent })
+    }
+
+    async fn work_through(
+        &self,
+        caller: &Caller,
+        work: Work,
+        mode: SendMode,
+        history_length: usize,
+        waits_until: Timestamp,
+    ) -> Result<Sent, EngineError> {
         if work.queued {
             return self
-                .queued(caller, *work, mode, history_length, waits_until)
+                .queued(caller, work, mode, history_length, waits_until)
                 .await;
         }
         let stop_at = Some(work.stop_at.map_or(waits_until, |at| at.min(waits_until)));
-        let work = Work { stop_at, ..*work };
+        let work = Work { stop_at, ..work };
         match Box::pin(self.run(work, None, &mut Sink::none())).await? {
             Ended::Rested(record) | Ended::HandedOver(record) | Ended::Lost(Some(record)) => {
+                self.sent(&record, history_length).await
+            }
+            Ended::Repeated(record) => {
+                let record = self.waited(caller, record, mode, waits_until).await?;
                 self.sent(&record, history_length).await
             }
             Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
@@ -95,16 +120,43 @@ impl Engine {
         history_length: usize,
         waits_until: Timestamp,
     ) -> Result<Sent, EngineError> {
-        let mut record = self.enqueue(work, &mut Sink::none()).await?;
-        if mode == SendMode::Blocking {
-            record = self.reader.rested(caller, record, waits_until).await?;
-        }
+        let record = self.enqueue(work, &mut Sink::none()).await?;
+        let record = self.waited(caller, record, mode, waits_until).await?;
         self.sent(&record, history_length).await
     }
 
+    /// A task that runs elsewhere, when its caller has waited for it.
+    async fn waited(
+        &self,
+        caller: &Caller,
+        record: TaskRecord,
+        mode: SendMode,
+        waits_until: Timestamp,
+    ) -> Result<TaskRecord, EngineError> {
+        // A reply is all there is to answer with.
+        if mode == SendMode::Blocking || record.hidden {
+            return self.reader.rested(caller, record, waits_until).await;
+        }
+        Ok(record)
+    }
+
     async fn sent(&self, record: &TaskRecord, history_length: usize) -> Result<Sent, EngineError> {
+        if record.hidden {
+            return Ok(Sent::Message(self.reader.reply(record).await?));
+        }
         Ok(Sent::Task(Box::new(
             self.reader.answer(record, history_length).await?,
         )))
     }
+}
+
+/// The answer of a conversation whose state was gone (protocol: the reply says
+/// so in its metadata).
+fn context_reset(mut sent: Sent) -> Sent {
+    let metadata = match &mut sent {
+        Sent::Task(task) => &mut task.metadata,
+        Sent::Message(message) => &mut message.metadata,
+    };
+    metadata.insert(CONTEXT_RESET.to_owned(), true.into());
+    sent
 }

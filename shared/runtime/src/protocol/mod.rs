@@ -14,6 +14,7 @@ mod ask;
 mod call;
 mod card;
 mod error;
+mod idempotency;
 mod json;
 mod jsonrpc;
 mod legacy;
@@ -37,6 +38,7 @@ pub use card::{
     EXTENSIONS, Extension, InvalidSignature, Provider, SecurityScheme, SkillInfo, Unsigned,
 };
 pub use error::ErrorRow;
+pub use idempotency::IDEMPOTENCY_EXTENSION;
 pub use jsonrpc::RpcId;
 pub use method::Operation;
 pub use rest::{Site, site};
