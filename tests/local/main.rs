@@ -14,4 +14,6 @@ mod kept;
 #[cfg(test)]
 mod options;
 #[cfg(test)]
+mod push;
+#[cfg(test)]
 mod signed;
