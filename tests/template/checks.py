@@ -51,8 +51,9 @@ RIGHTS = {
         }
     },
     "sweep": {
-        "Table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "Table": _WRITE,
         "Table/index/GSI2": {"dynamodb:Query"},
+        "Bucket/v1/*": _OBJECTS,
     },
 }
 # The images which the relay is started for: of tasks, when they ask for a worker.
@@ -69,7 +70,7 @@ NAMED = {
     "rpc": _CALLED,
     "relay": {"A2A_WORK_QUEUE_URL"},
     "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
-    "sweep": {"A2A_TABLE"},
+    "sweep": {"A2A_TABLE", "A2A_BUCKET"},
 }
 # Seconds. The gateway waits 29 for a buffered answer; a stream and a turn may take all there is.
 TIMEOUTS = {

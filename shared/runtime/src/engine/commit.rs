@@ -5,7 +5,7 @@
 //! (guarantees: an ambiguous store answer is never reported unchecked).
 
 use super::{Engine, EngineError};
-use crate::store::{Committed, Expect, StoreError, TaskWrite, ThreadWrite};
+use crate::store::{Committed, Expect, StoreError, TaskWrite, ThreadWrite, stored};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
 use std::time::Duration;
 
@@ -67,6 +67,7 @@ impl Engine {
             if base.version == 0 && next.state().is_terminal() {
                 next.forget_log();
             }
+            stored::arrange(&mut next);
             let expect = expectation(&base);
             let write = TaskWrite {
                 record: next,

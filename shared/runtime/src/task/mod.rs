@@ -16,6 +16,7 @@ mod change;
 mod command;
 mod event;
 mod id;
+mod layout;
 mod message;
 mod part;
 mod record;
@@ -33,6 +34,7 @@ pub use event::{
     ArtifactUpdate, Event, EventId, InvalidEventId, LoggedEvent, Status, StatusUpdate,
 };
 pub use id::{ContextId, InvalidId, Owner, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId};
+pub use layout::{Apart, Batches, Doc, Kept, Layout, Segment, Volume, moved};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
 pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};

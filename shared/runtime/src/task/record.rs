@@ -6,8 +6,8 @@
 //! applied again to a fresh record after a lost race.
 
 use super::{
-    Artifact, Change, ContextId, EventId, Generation, InvalidTransition, LoggedEvent, Message,
-    Metadata, Owner, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, WriteId,
+    Artifact, Change, ContextId, EventId, Generation, InvalidTransition, Layout, LoggedEvent,
+    Message, Metadata, Owner, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -141,6 +141,8 @@ pub struct TaskRecord {
     pub(crate) updated_at: Timestamp,
     /// When the task is gone, once it is at rest.
     pub(crate) expires_at: Timestamp,
+    /// Where its parts lie.
+    pub(crate) layout: Layout,
 }
 
 /// What an answer shows of a task.
@@ -211,6 +213,7 @@ impl TaskRecord {
             redispatches: 0,
             updated_at: at,
             expires_at: at,
+            layout: Layout::default(),
         }
     }
 
@@ -249,6 +252,12 @@ impl TaskRecord {
     #[must_use]
     pub const fn status(&self) -> &Status {
         &self.status
+    }
+
+    /// Where its parts lie.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// The state.

@@ -31,9 +31,9 @@ pub(super) const DISPATCH: &str = "dispatch";
 /// The subject itself, for what has only an item and no caller.
 pub(super) const OWNER_SUBJECT: &str = "owner_subject";
 pub(super) const TURN: &str = "turn";
-const INCARNATION: &str = "incarnation";
+pub(super) const INCARNATION: &str = "incarnation";
 const SCHEMA: &str = "schema";
-const BODY: &str = "body";
+pub(super) const BODY: &str = "body";
 const STATE_VERSION: &str = "state_version";
 
 /// The last writes of a thread, newest first.
@@ -71,11 +71,9 @@ pub(super) fn subject(owner: &Owner) -> AttributeValue {
     text(owner.subject.hash())
 }
 
-/// The attributes of a task, without its key.
-///
-/// # Errors
-/// [`StoreError::TooLarge`].
-pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
+/// The attributes of a task's own item, without its key. `head` is its content
+/// without what lies in children.
+pub(super) fn task(record: &TaskRecord, head: String) -> Attributes {
     let mut item = Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version())),
@@ -91,7 +89,7 @@ pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
             key::LISTS_SK,
             text(key::place(record.status().timestamp, record.id())),
         ),
-        (BODY, text(stored::task_text(record)?)),
+        (BODY, text(head)),
     ]);
     if let Some(until) = record.lease_until {
         item.insert(LEASE_UNTIL, number(until.as_millis()));
@@ -106,16 +104,28 @@ pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
         item.insert(key::SWEEP_PK, text(key::open()));
         item.insert(key::SWEEP_SK, number(record.created_at.as_millis()));
     }
-    Ok(item)
+    item
 }
 
-/// The task of an item. The attribute is the lease, not the body: a heartbeat
+/// The attributes of a child that `record`'s commit writes, without its key.
+pub(super) fn child(record: &TaskRecord, content: String) -> Attributes {
+    let write = record.write_ids.last().map(WriteId::as_str);
+    Attributes::from([
+        (VERSION, number(record.version())),
+        (INCARNATION, text(record.incarnation.as_str())),
+        (WRITES[0], text(write.unwrap_or_default())),
+        (TTL, number(stored::child_expiry(record).ttl_seconds())),
+        (BODY, text(content)),
+    ])
+}
+
+/// What a task's own item holds of it. The attribute is the lease, not the body: a heartbeat
 /// writes no body.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(super) fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
-    let mut record = stored::task_of_text(body(item)?)?;
+    let mut record = stored::head_of_text(body(item)?)?;
     record.lease_until = match item.get(LEASE_UNTIL) {
         None => None,
         Some(_) => Some(Timestamp::from_millis(integer(item, LEASE_UNTIL)?)),
@@ -252,7 +262,7 @@ fn corrupt(error: impl std::fmt::Display) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::stored::MAX_BYTES;
+    use crate::store::stored::ITEM_MAX;
     use crate::task::{
         Change, ContextId, Generation, Metadata, NewTask, Subject, TaskId, TenantId,
     };
@@ -287,10 +297,9 @@ mod tests {
         working.dispatch = Some(u64::MAX);
         let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
         for record in [working, canceled.unwrap()] {
-            let mut item = super::task(&record).unwrap();
+            let mut item = super::task(&record, "x".repeat(ITEM_MAX));
             let partition = key::task(&record.key());
             item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
-            item.insert(BODY, text("x".repeat(MAX_BYTES)));
             assert!(size(&item) <= 400 * 1024, "{}", size(&item));
         }
     }
