@@ -361,6 +361,7 @@ async fn a_stream_of_two_thousand_chunks_costs_the_same_at_its_end_as_at_its_sta
     let command = SendCommand {
         message: Message::from_user("m-1", vec![Part::text("go")]),
         client_task_id: None,
+        idempotency_key: None,
         mode: SendMode::Blocking,
         history_length: 10,
         accepted_output_modes: Vec::new(),

@@ -201,6 +201,7 @@ impl World {
             record: record.clone(),
             expect,
             thread: None,
+            key: None,
             now: self.now,
         }
     }

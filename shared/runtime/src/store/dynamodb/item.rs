@@ -32,7 +32,7 @@ pub(super) const DISPATCH: &str = "dispatch";
 pub(super) const OWNER_SUBJECT: &str = "owner_subject";
 pub(super) const TURN: &str = "turn";
 pub(super) const INCARNATION: &str = "incarnation";
-const SCHEMA: &str = "schema";
+pub(super) const SCHEMA: &str = "schema";
 pub(super) const BODY: &str = "body";
 const STATE_VERSION: &str = "state_version";
 
@@ -84,13 +84,14 @@ pub(super) fn task(record: &TaskRecord, head: String) -> Attributes {
         (OWNER_SUBJECT, text(record.owner().subject.as_str())),
         (TURN, number(record.turn)),
         (INCARNATION, text(record.incarnation.as_str())),
-        (key::LISTS_PK, text(key::list(record.owner()))),
-        (
-            key::LISTS_SK,
-            text(key::place(record.status().timestamp, record.id())),
-        ),
         (BODY, text(head)),
     ]);
+    // A task that only keeps a reply is in no list.
+    if !record.is_hidden() {
+        let place = key::place(record.status().timestamp, record.id());
+        item.insert(key::LISTS_PK, text(key::list(record.owner())));
+        item.insert(key::LISTS_SK, text(place));
+    }
     if let Some(until) = record.lease_until {
         item.insert(LEASE_UNTIL, number(until.as_millis()));
     }

@@ -5,7 +5,7 @@
 
 use crate::store::ListPosition;
 use crate::store::stored::Place;
-use crate::task::{ContextId, Doc, Owner, TaskId, TaskKey, TenantId, Timestamp};
+use crate::task::{ContextId, Doc, KeyHash, Owner, TaskId, TaskKey, TenantId, Timestamp};
 
 /// Partition key of the table.
 pub(super) const PK: &str = "PK";
@@ -19,6 +19,8 @@ pub(super) const STATE: &str = "STATE";
 pub(super) const FIRST_CHILD: &str = "ART#";
 /// What a partition of a thread has behind its tenant.
 pub(super) const THREADS: &str = "C";
+/// What an idempotency key stands for.
+pub(super) const IDEM: &str = "IDEM";
 /// The index of lists.
 pub(super) const LISTS: &str = "GSI1";
 /// Its partition key.
@@ -97,6 +99,11 @@ pub(super) fn thread(owner: &Owner, id: &ContextId) -> String {
     format!("T#{}#C#{}#{id}", owner.tenant, owner.subject.hash())
 }
 
+/// The partition of an idempotency key. The subject is in the hash.
+pub(super) fn idempotency(tenant: &TenantId, key: &KeyHash) -> String {
+    format!("T#{tenant}#I#{key}")
+}
+
 /// The partition of an owner's list.
 pub(super) fn list(owner: &Owner) -> String {
     format!("T#{}#L#{}#{SHARD}", owner.tenant, owner.subject.hash())
@@ -133,7 +140,7 @@ fn millis(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::Subject;
+    use crate::task::{IdempotencyKey, Subject};
 
     fn owner(tenant: &str, subject: &str) -> Owner {
         Owner {
@@ -155,6 +162,8 @@ mod tests {
                     assert!(seen.insert(thread(&owner, &id)));
                 }
                 assert!(seen.insert(list(&owner)));
+                let hash = IdempotencyKey::parse("x").unwrap().hash(&owner);
+                assert!(seen.insert(idempotency(&owner.tenant, &hash)));
             }
         }
     }

@@ -6,6 +6,7 @@
 //! - `item`: records as items
 //! - `statement`: a conditional write as data
 //! - `calls`: what a call came to; ambiguous answers
+//! - `idempotency`: keys of sends, beside the tasks they stand for
 //! - `list`: a page from the list index
 //! - `open`: what the sweep index shows
 //! - `image`: what the table's stream says
@@ -16,6 +17,7 @@
 
 mod calls;
 mod children;
+mod idempotency;
 mod image;
 mod item;
 mod key;
@@ -31,14 +33,15 @@ pub use image::task_image_of_event;
 pub use table::create_table;
 
 use self::calls::{Check, Outcome, TRIES};
+use self::idempotency::Stands;
 use self::item::{Item, Joined};
 use self::statement::{Kind, Statement};
 use super::queue::{OpenTask, SweepTasks};
 use super::{
-    Blobs, Committed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, Tail, TaskWrite,
-    ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
+    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, Tail,
+    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
 };
-use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
+use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use std::sync::Arc;
@@ -90,11 +93,16 @@ impl DynamoStore {
 
     /// The deciding item of a partition, read consistently.
     async fn meta(&self, partition: &str) -> Result<Option<Item>, StoreError> {
+        self.item(partition, key::META).await
+    }
+
+    /// One item, read consistently.
+    async fn item(&self, partition: &str, sort: &str) -> Result<Option<Item>, StoreError> {
         let found = self
             .client
             .get_item()
             .table_name(&self.table)
-            .set_key(Some(item::key_of(partition, key::META)))
+            .set_key(Some(item::key_of(partition, sort)))
             .consistent_read(true)
             .send()
             .await;
@@ -142,7 +150,9 @@ impl DynamoStore {
             // Not every service shows the item.
             Some(Check::Failed(None)) => None,
             Some(Check::Held) | None => {
-                let thread = matches!(checks.next(), Some(Check::Failed(_)));
+                // A key's own condition has been looked at.
+                let at = usize::from(write.key.is_some());
+                let thread = matches!(checks.nth(at), Some(Check::Failed(_)));
                 if write.thread.is_some() && thread {
                     return Ok(Committed::ThreadConflict);
                 }
@@ -175,6 +185,7 @@ impl DynamoStore {
         let stored = self.head(&write.record.key()).await?;
         match stored {
             Some(stored) if stored.was_written_by(id) => Ok(Committed::Done),
+            _ if self.key_has(write).await? => Ok(Committed::Done),
             _ => Err(StoreError::Unavailable(why)),
         }
     }
@@ -185,6 +196,25 @@ impl DynamoStore {
         let partition = key::thread(&record.owner, &record.context_id);
         let meta = self.meta(&partition).await?;
         Ok(meta.is_some_and(|meta| item::thread_written_by(&meta, &write.write)))
+    }
+
+    /// What a commit writes: first the task, then its key, its thread, its new
+    /// children. `dead` is the write of the key that it may replace.
+    async fn statements(
+        &self,
+        write: &TaskWrite,
+        dead: Option<&str>,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let pieces = stored::pieces(&write.record)?;
+        let mut statements = vec![Statement::task(write, pieces.head)];
+        if let Some(key) = &write.key {
+            statements.push(Statement::key(write, key, dead));
+        }
+        if let Some(thread) = &write.thread {
+            statements.extend(self.thread_statements(thread).await?);
+        }
+        statements.extend(self.child_statements(write, pieces.children).await?);
+        Ok(statements)
     }
 
     async fn thread_statements(&self, write: &ThreadWrite) -> Result<Vec<Statement>, StoreError> {
@@ -232,6 +262,10 @@ impl std::fmt::Debug for DynamoStore {
     }
 }
 
+fn moving_key() -> StoreError {
+    StoreError::Unavailable("an idempotency key changes faster than it can be written".to_owned())
+}
+
 #[async_trait]
 impl ReadTasks for DynamoStore {
     async fn load(
@@ -272,6 +306,15 @@ impl ReadTasks for DynamoStore {
         }
         Ok(page)
     }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.keyed(owner, key, now).await
+    }
 }
 
 #[async_trait]
@@ -289,18 +332,21 @@ impl SweepTasks for DynamoStore {
 impl WriteTasks for DynamoStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         write.checked_id()?;
-        let pieces = stored::pieces(&write.record)?;
-        let mut statements = vec![Statement::task(write, pieces.head)];
-        if let Some(thread) = &write.thread {
-            statements.extend(self.thread_statements(thread).await?);
-        }
-        statements.extend(self.child_statements(write, pieces.children).await?);
+        let mut statements = self.statements(write, None).await?;
         self.keep_children(&write.record).await?;
         let mut tries = 0;
         loop {
             match self.write(&statements).await {
                 Outcome::Done => return Ok(Committed::Done),
-                Outcome::Refused(checks) => return self.refused(write, checks).await,
+                Outcome::Refused(checks) => match self.key_stands(write, &checks).await? {
+                    Stands::Free => return self.refused(write, checks).await,
+                    Stands::Mine => return Ok(Committed::Done),
+                    Stands::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
+                    Stands::Dead(_) if tries + 1 == TRIES => return Err(moving_key()),
+                    Stands::Dead(by) => {
+                        statements = self.statements(write, by.as_deref()).await?;
+                    }
+                },
                 Outcome::Undecided(why) if tries + 1 == TRIES => {
                     return Err(StoreError::Unavailable(why));
                 }
