@@ -171,6 +171,7 @@ pub async fn what_a_conversation_keeps_is_stored_at_any_size(
 
         let mut beside = thread.clone();
         (beside.record.version, beside.expect) = (2 * n + 2, 2 * n + 1);
+        beside.record.state_version = 2 * n + 2;
         beside.write = world.write_id();
         let next = keeping(world, &task, size)?;
         let mut write = world.update(&next, &task);
