@@ -9,6 +9,7 @@ use crate::settings::Settings;
 use crate::skill::model::Model;
 use crate::skill::{AgentDefinition, AgentManifest, SkillManifest};
 use crate::store::memory::MemoryStore;
+use crate::store::push::WritePushes;
 use crate::store::{Blobs, WriteTasks, WriteThreads};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +40,7 @@ pub struct RuntimeBuilder {
     tasks: Option<Arc<dyn WriteTasks>>,
     threads: Option<Arc<dyn WriteThreads>>,
     blobs: Option<Arc<dyn Blobs>>,
+    pushes: Option<Arc<dyn WritePushes>>,
     model: Option<Arc<dyn Model>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
@@ -54,6 +56,7 @@ impl Runtime {
             tasks: None,
             threads: None,
             blobs: None,
+            pushes: None,
             model: None,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
@@ -91,6 +94,7 @@ impl RuntimeBuilder {
             .with_tombstone(self.settings.policy.thread_tombstone);
         let store = Arc::new(store);
         self.tasks = Some(store.clone());
+        self.pushes = Some(store.clone());
         self.threads = Some(store);
         self.blobs = Some(blobs);
         self
@@ -114,6 +118,15 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
+        self
+    }
+
+    /// Replaces the webhook service, which has to be one with the task service:
+    /// a commit of a task stores its webhooks. Tasks of one's own without it
+    /// have no push notifications, whatever the settings say.
+    #[must_use]
+    pub fn pushes(mut self, pushes: Arc<dyn WritePushes>) -> Self {
+        self.pushes = Some(pushes);
         self
     }
 
@@ -143,8 +156,14 @@ impl RuntimeBuilder {
     /// # Errors
     /// [`RuntimeError::Card`] when the agent gives no valid card.
     pub fn build(self) -> Result<Runtime, RuntimeError> {
-        let cards = Arc::new(cards(&self.agent, &self.settings)?);
         let memory = Arc::new(MemoryStore::default());
+        let mut settings = self.settings;
+        let pushes = match (self.pushes, &self.tasks) {
+            (None, None) => Some(memory.clone() as Arc<dyn WritePushes>),
+            (pushes, _) => pushes,
+        };
+        settings.push &= pushes.is_some();
+        let cards = Arc::new(cards(&self.agent, &settings)?);
         let services = Services {
             tasks: self.tasks.unwrap_or_else(|| memory.clone()),
             threads: self.threads.unwrap_or_else(|| memory.clone()),
@@ -153,11 +172,14 @@ impl RuntimeBuilder {
             ids: self.ids,
             model: self.model,
         };
-        let engine = Engine::new(Arc::new(self.agent), services, self.settings.policy.clone());
+        let mut engine = Engine::new(Arc::new(self.agent), services, settings.policy.clone());
+        if let Some(pushes) = pushes.filter(|_| settings.push) {
+            engine = engine.with_pushes(pushes);
+        }
         Ok(Runtime {
             engine,
             cards,
-            settings: Arc::new(self.settings),
+            settings: Arc::new(settings),
         })
     }
 }
@@ -179,6 +201,7 @@ fn edge(door: Door, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -
         settings.auth,
         settings.max_body,
     )
+    .with_push(settings.push)
 }
 
 /// What is published of an agent under these settings: the same everywhere,
@@ -228,7 +251,7 @@ fn card_info(
         default_output_modes: every(|skill| &skill.output_modes),
         capabilities: Capabilities {
             streaming: true,
-            push_notifications: false,
+            push_notifications: settings.push,
             extended_agent_card: manifest.has_extended_card(),
         },
         security_schemes: security(settings.auth),

@@ -10,6 +10,7 @@ mod content;
 mod join;
 mod layout;
 mod pieces;
+mod push;
 mod task;
 mod thread;
 
@@ -24,7 +25,7 @@ pub(crate) use self::pieces::pieces;
 pub(crate) use self::pieces::{Child, Place, child_expiry};
 
 use super::{StoreError, ThreadRecord, ThreadState};
-use crate::task::{Saved, TaskRecord};
+use crate::task::{PushRecord, Saved, TaskRecord};
 use serde_json::Value;
 
 /// The version of the stored form.
@@ -135,6 +136,28 @@ pub fn state_of_text(text: &str) -> Result<ThreadState, StoreError> {
     serde_json::from_str::<thread::State>(text)
         .map_err(corrupt)?
         .into_state()
+}
+
+/// The stored form of a webhook as text, without what deliveries write.
+///
+/// # Errors
+/// [`StoreError::TooLarge`], as [`task_text`].
+pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
+    checked(
+        serde_json::to_string(&push::Stored::from(push))
+            .map_err(|error| StoreError::Refused(error.to_string()))?,
+        ITEM_MAX,
+    )
+}
+
+/// The webhook of a stored text, nothing delivered yet.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it is not one.
+pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
+    serde_json::from_str::<push::Stored>(text)
+        .map_err(corrupt)?
+        .into_record()
 }
 
 /// Bytes of what a task keeps (slot, data and steps) in stored form.

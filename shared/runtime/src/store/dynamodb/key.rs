@@ -5,7 +5,7 @@
 
 use crate::store::ListPosition;
 use crate::store::stored::Place;
-use crate::task::{ContextId, Doc, KeyHash, Owner, TaskId, TaskKey, TenantId, Timestamp};
+use crate::task::{ContextId, Doc, KeyHash, Owner, PushId, TaskId, TaskKey, TenantId, Timestamp};
 
 /// Partition key of the table.
 pub(super) const PK: &str = "PK";
@@ -19,6 +19,8 @@ pub(super) const STATE: &str = "STATE";
 pub(super) const FIRST_CHILD: &str = "ART#";
 /// What a partition of a thread has behind its tenant.
 pub(super) const THREADS: &str = "C";
+/// What the sort key of a webhook begins with.
+pub(super) const PUSH: &str = "PUSH#";
 /// What an idempotency key stands for.
 pub(super) const IDEM: &str = "IDEM";
 /// The index of lists.
@@ -79,6 +81,11 @@ pub(super) fn place_of(sort: &str) -> Option<Place> {
         "MSG" => Some(Place::History(number)),
         _ => None,
     }
+}
+
+/// The sort key of a webhook in the partition of its task.
+pub(super) fn push(id: &PushId) -> String {
+    format!("{PUSH}{id}")
 }
 
 /// The tenant and the id in the partition of a task; `None` if it is another's.

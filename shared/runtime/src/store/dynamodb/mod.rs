@@ -9,6 +9,7 @@
 //! - `idempotency`: keys of sends, beside the tasks they stand for
 //! - `list`: a page from the list index
 //! - `open`: what the sweep index shows
+//! - `push`: webhooks
 //! - `image`: what the table's stream says
 //! - `table`: the table itself, for emulators
 //!
@@ -24,6 +25,7 @@ mod key;
 mod list;
 mod object;
 mod open;
+mod push;
 mod statement;
 mod table;
 
@@ -198,8 +200,8 @@ impl DynamoStore {
         Ok(meta.is_some_and(|meta| item::thread_written_by(&meta, &write.write)))
     }
 
-    /// What a commit writes: first the task, then its key, its thread, its new
-    /// children. `dead` is the write of the key that it may replace.
+    /// What a commit writes: first the task, then its key, its thread, its
+    /// webhooks, its new children. `dead` is the write of the key that it may replace.
     async fn statements(
         &self,
         write: &TaskWrite,
@@ -212,6 +214,9 @@ impl DynamoStore {
         }
         if let Some(thread) = &write.thread {
             statements.extend(self.thread_statements(thread).await?);
+        }
+        for push in &write.pushes {
+            statements.push(Statement::push(push)?);
         }
         statements.extend(self.child_statements(write, pieces.children).await?);
         Ok(statements)
