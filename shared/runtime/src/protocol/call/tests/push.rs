@@ -216,30 +216,45 @@ fn a_webhook_is_removed_by_task_and_id_and_listed_by_task() {
     }
 }
 
-#[test]
-fn a_webhook_is_shown_without_its_secrets() {
-    let config = PushConfig {
+fn shown_config() -> PushConfig {
+    PushConfig {
         task: TaskId::parse("t").unwrap(),
         id: PushId::parse("c").unwrap(),
         url: "https://hook.example/x".to_owned(),
         schemes: vec!["Bearer".to_owned()],
-    };
+    }
+}
+
+/// The webhook in 1.0, in 0.3 and in 0.3 over REST.
+fn shown_as() -> [Value; 3] {
     let legacy = json!({
         "id": "c", "url": "https://hook.example/x", "authentication": {"schemes": ["Bearer"]},
     });
-    let page = Reply::Pushes(PushPage {
-        configs: vec![config.clone()],
-        next_page_token: String::new(),
-    });
-    let one_of = Reply::Push(config);
-    let v10 = json!({
-        "id": "c", "taskId": "t", "url": "https://hook.example/x",
-        "authentication": {"scheme": "Bearer"},
-    });
-    let v03 = json!({"taskId": "t", "pushNotificationConfig": legacy});
-    let rest = json!({
-        "name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": legacy,
-    });
+    [
+        json!({
+            "id": "c", "taskId": "t", "url": "https://hook.example/x",
+            "authentication": {"scheme": "Bearer"},
+        }),
+        json!({"taskId": "t", "pushNotificationConfig": legacy}),
+        json!({
+            "name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": legacy,
+        }),
+    ]
+}
+
+fn shows(request: &RawRequest<'_>, reply: &Reply, expected: &Value) {
+    let answered = body(&answer(&one(request), reply));
+    let shown = match answered.get("jsonrpc") {
+        Some(_) => answered.get("result").unwrap(),
+        None => &answered,
+    };
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_webhook_is_shown_without_its_secrets() {
+    let one_of = Reply::Push(shown_config());
+    let [v10, v03, rest] = shown_as();
     let v01 = json!({
         "id": "t",
         "pushNotificationConfig":
@@ -265,6 +280,20 @@ fn a_webhook_is_shown_without_its_secrets() {
             &v01,
         ),
         (post("/tasks/pushNotification/get", "{}"), &one_of, &v01),
+    ] {
+        shows(&request, reply, expected);
+    }
+}
+
+#[test]
+fn webhooks_are_listed_and_removed_in_the_words_of_each_generation() {
+    let page = Reply::Pushes(PushPage {
+        configs: vec![shown_config()],
+        next_page_token: String::new(),
+    });
+    let [v10, v03, rest] = shown_as();
+    let none = json!({});
+    for (request, reply, expected) in [
         (
             post("/", &rpc("ListTaskPushNotificationConfigs", &none)),
             &page,
@@ -291,11 +320,6 @@ fn a_webhook_is_shown_without_its_secrets() {
             &none,
         ),
     ] {
-        let answered = body(&answer(&one(&request), reply));
-        let shown = match answered.get("jsonrpc") {
-            Some(_) => answered.get("result").unwrap(),
-            None => &answered,
-        };
-        assert_eq!(shown, expected);
+        shows(&request, reply, expected);
     }
 }
