@@ -1,6 +1,7 @@
 //! What happens to a task: load, apply, commit, run, settle.
 //!
 //! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`
+//! - `idempotent`: sends that come twice, under one key
 //! - `background`: relay, work and sweep, the steps behind the calls
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
@@ -19,6 +20,7 @@ mod clock;
 mod commit;
 mod error;
 mod get;
+mod idempotent;
 mod journal;
 mod list;
 mod page;
@@ -68,6 +70,9 @@ pub struct Policy {
     pub state_max_bytes: usize,
     /// At most this many tasks are counted for a list's total.
     pub list_count_max: usize,
+    /// Whether the id of a message stands for an idempotency key, where its
+    /// client gives none.
+    pub idempotent_message_id: bool,
     /// Authenticates page tokens.
     pub secret: Vec<u8>,
 }
@@ -85,6 +90,7 @@ impl Default for Policy {
             inline_max: 32 * 1024,
             state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
+            idempotent_message_id: false,
             secret: Vec::new(),
         }
     }
