@@ -14,6 +14,7 @@
 //! | `push` | a webhook registered while the turn ends |
 //! | `thread` | conversation state written in the transaction of the final commit |
 //! | `expiry` | tasks that expire, and tasks that must not |
+//! | `context` | the id of a conversation: sliding, expired, remembered, new again |
 //!
 //! Each has mutants: one rule broken at a time. A mutant that no property
 //! notices fails the tests as a violation of the correct rules does.
@@ -23,6 +24,8 @@
 
 #[cfg(test)]
 mod check;
+#[cfg(test)]
+mod context;
 #[cfg(test)]
 mod expiry;
 #[cfg(test)]
