@@ -38,7 +38,6 @@ pub use card::{
     SKILL_SCHEMAS_EXTENSION, SecurityScheme, SkillInfo,
 };
 pub use error::ErrorRow;
-pub use idempotency::IDEMPOTENCY_EXTENSION;
 pub use jsonrpc::RpcId;
 pub use method::Operation;
 pub use rest::{Site, site};
