@@ -65,6 +65,8 @@ pub struct Call {
     pub(super) idempotency_key: Option<Vec<u8>>,
     pub(super) extensions: Vec<String>,
     pub(super) media: &'static str,
+    /// Whether the client reads server-sent events and nothing else.
+    pub(super) only_events: bool,
 }
 
 /// Where the parameters stand, and what is wrong with them as JSON already.
@@ -299,6 +301,7 @@ impl Opener<'_> {
                 .filter_map(owned)
                 .collect(),
             media: media::of_answer(dialect.binding, request.content_type, request.accept),
+            only_events: media::only_events(request.accept),
         }
     }
 }
