@@ -6,11 +6,15 @@ mod batch;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod capabilities;
+#[cfg(test)]
 mod card;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod errors;
+#[cfg(test)]
+mod extended;
 #[cfg(test)]
 mod get;
 #[cfg(test)]

@@ -13,3 +13,5 @@ mod documented;
 mod kept;
 #[cfg(test)]
 mod options;
+#[cfg(test)]
+mod signed;

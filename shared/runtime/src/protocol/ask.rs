@@ -36,6 +36,8 @@ pub enum Ask {
     Card(CardForm),
     /// Read the card for known callers.
     ExtendedCard,
+    /// Ours: read the catalogue of skills.
+    Skills,
     /// A known operation which is not offered.
     Unsupported(Refusal),
 }
@@ -64,13 +66,12 @@ impl Call {
             O::CreatePushConfig | O::GetPushConfig | O::ListPushConfigs | O::DeletePushConfig => {
                 Ask::Unsupported(Refusal::PushNotSupported)
             }
-            O::CreateUpload
-            | O::ListContexts
-            | O::DeleteContext
-            | O::DeleteTask
-            | O::ListSkills => Ask::Unsupported(Refusal::UnsupportedOperation {
-                why: "this extension is not offered",
-            }),
+            O::ListSkills => Ask::Skills,
+            O::CreateUpload | O::ListContexts | O::DeleteContext | O::DeleteTask => {
+                Ask::Unsupported(Refusal::UnsupportedOperation {
+                    why: "this extension is not offered",
+                })
+            }
         })
     }
 

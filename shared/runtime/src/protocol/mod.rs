@@ -34,8 +34,8 @@ pub use answer::{Answer, Reply, answer, batch, refuse};
 pub use ask::{Ask, CardForm};
 pub use call::{Call, Opened, RawRequest, Rejected, open, reject};
 pub use card::{
-    ApiKeyLocation, Capabilities, CardError, CardInfo, CardShape, Document, Provider,
-    SKILL_SCHEMAS_EXTENSION, SecurityScheme, SkillInfo,
+    ApiKeyLocation, Capabilities, CardError, CardInfo, CardShape, CardSignature, Document,
+    EXTENSIONS, Extension, InvalidSignature, Provider, SecurityScheme, SkillInfo, Unsigned,
 };
 pub use error::ErrorRow;
 pub use jsonrpc::RpcId;
