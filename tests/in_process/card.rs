@@ -189,7 +189,7 @@ async fn a_card_names_the_configured_url_and_its_bindings_in_order() {
     }
     assert!(card.get("supportsAuthenticatedExtendedCard").is_none());
     let skills = card["skills"].as_array().unwrap();
-    assert_eq!(skills.len(), 12);
+    assert_eq!(skills.len(), 13);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::skill::model::Model;
 use crate::skill::{AgentDefinition, AgentManifest, SkillManifest};
 use crate::store::memory::MemoryStore;
-use crate::store::{Blobs, ReadThreads, WriteTasks};
+use crate::store::{Blobs, WriteTasks, WriteThreads};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct RuntimeBuilder {
     agent: AgentDefinition,
     settings: Settings,
     tasks: Option<Arc<dyn WriteTasks>>,
-    threads: Option<Arc<dyn ReadThreads>>,
+    threads: Option<Arc<dyn WriteThreads>>,
     blobs: Option<Arc<dyn Blobs>>,
     model: Option<Arc<dyn Model>>,
     clock: Arc<dyn Clock>,
@@ -85,10 +85,9 @@ impl RuntimeBuilder {
     pub fn aws(mut self, clients: &crate::store::aws::AwsClients) -> Self {
         use crate::store::dynamodb::DynamoStore;
         use crate::store::s3::S3Blobs;
-        let store = Arc::new(DynamoStore::new(
-            clients.dynamodb.clone(),
-            &self.settings.table,
-        ));
+        let store = DynamoStore::new(clients.dynamodb.clone(), &self.settings.table)
+            .with_tombstone(self.settings.policy.thread_tombstone);
+        let store = Arc::new(store);
         self.tasks = Some(store.clone());
         self.threads = Some(store);
         self.blobs = Some(Arc::new(S3Blobs::new(
@@ -107,7 +106,7 @@ impl RuntimeBuilder {
 
     /// Replaces the conversation service.
     #[must_use]
-    pub fn threads(mut self, threads: Arc<dyn ReadThreads>) -> Self {
+    pub fn threads(mut self, threads: Arc<dyn WriteThreads>) -> Self {
         self.threads = Some(threads);
         self
     }

@@ -158,6 +158,10 @@ impl Settings {
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             policy: Policy {
                 task_ttl: read.duration("A2A_TASK_TTL", defaults.task_ttl)?,
+                thread_ttl: read.duration("A2A_THREAD_TTL", defaults.thread_ttl)?,
+                state_ttl: read.duration("A2A_STATE_TTL", defaults.state_ttl)?,
+                thread_tombstone: read
+                    .duration("A2A_THREAD_TOMBSTONE", defaults.thread_tombstone)?,
                 lease: read.duration("A2A_LEASE", defaults.lease)?,
                 blocking_budget: read.duration("A2A_BLOCKING_BUDGET", defaults.blocking_budget)?,
                 max_attempts: read.count("A2A_MAX_ATTEMPTS", defaults.max_attempts)?,

@@ -132,12 +132,16 @@ impl Engine {
         let claim = Change::Claim {
             lease_until: self.lease_until(deadline),
         };
+        let looked = record.updated_at;
         let claimed = match self.commit(record, vec![claim], None, Race::Decide).await? {
             Write::Stored(claimed) => claimed,
             Write::Lost(_) | Write::ThreadMoved | Write::KeyTaken(_) => {
                 return self.fenced(item).await;
             }
         };
+        if self.looks_again(looked, claimed.updated_at) {
+            self.look_after_thread(&claimed).await;
+        }
         let work = self.take_up(claimed, deadline);
         match Box::pin(self.run_received(work, receipt)).await? {
             Ended::Rested(_) | Ended::HandedOver(_) | Ended::Message(_) => Ok(Ack::Delete),
@@ -215,6 +219,7 @@ impl Engine {
             queued: false,
             job,
             facts,
+            standing: None,
             stop_at,
             deadline,
         }
@@ -313,6 +318,7 @@ impl Engine {
             report.failed += usize::from(self.give_up_on(record).await?);
             return Ok(());
         }
+        self.look_after_thread(&record).await;
         let written = self
             .commit(record, vec![Change::Dispatch], None, Race::Decide)
             .await?;

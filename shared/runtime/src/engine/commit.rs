@@ -8,6 +8,7 @@ use super::idempotent::SendKey;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
+use std::future::Future;
 use std::time::Duration;
 
 /// How often a lost race is decided again before the engine gives up.
@@ -121,8 +122,17 @@ impl Engine {
     /// Tries the same write again while the store is away: the write id makes
     /// a second apply impossible.
     async fn put(&self, write: &TaskWrite) -> Result<Committed, EngineError> {
+        self.retried(|| self.tasks.commit(write)).await
+    }
+
+    /// Asks a store again while it is away. The write has an id, so that it is
+    /// done once.
+    pub(super) async fn retried<T, F>(&self, mut ask: impl FnMut() -> F) -> Result<T, EngineError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
         for wait in BACK_OFF {
-            match self.tasks.commit(write).await {
+            match ask().await {
                 Err(StoreError::Unavailable(_)) => {
                     let clock = &self.reader.clock;
                     clock.sleep_until(clock.now().plus(wait)).await;
@@ -130,7 +140,7 @@ impl Engine {
                 decided => return Ok(decided?),
             }
         }
-        Ok(self.tasks.commit(write).await?)
+        Ok(ask().await?)
     }
 
     /// The create's write id is the task's incarnation.

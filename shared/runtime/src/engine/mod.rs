@@ -18,6 +18,7 @@ mod blob;
 mod cancel;
 mod clock;
 mod commit;
+mod context;
 mod error;
 mod get;
 mod idempotent;
@@ -42,7 +43,7 @@ pub use sink::Frames;
 
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
-use crate::store::{Blobs, ReadTasks, ReadThreads, WriteTasks};
+use crate::store::{Blobs, ReadTasks, WriteTasks, WriteThreads};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +52,12 @@ use std::time::Duration;
 pub struct Policy {
     /// How long a task lives after its last rest.
     pub task_ttl: Duration,
+    /// How long a conversation goes on after its last activity.
+    pub thread_ttl: Duration,
+    /// How long the state of a conversation is kept after its last activity.
+    pub state_ttl: Duration,
+    /// How long a context id that a client made is known to have expired.
+    pub thread_tombstone: Duration,
     /// How long a running turn may not be taken over without a sign of life.
     pub lease: Duration,
     /// How long a blocking call may wait for its turn.
@@ -81,6 +88,9 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             task_ttl: Duration::from_secs(30 * 24 * 3600),
+            thread_ttl: Duration::from_secs(24 * 3600),
+            state_ttl: Duration::from_secs(3600),
+            thread_tombstone: Duration::from_secs(7 * 24 * 3600),
             lease: Duration::from_secs(60),
             blocking_budget: Duration::from_secs(25),
             max_attempts: 5,
@@ -110,7 +120,7 @@ pub struct Reader {
 pub struct Engine {
     pub(crate) reader: Reader,
     pub(crate) tasks: Arc<dyn WriteTasks>,
-    pub(crate) threads: Arc<dyn ReadThreads>,
+    pub(crate) threads: Arc<dyn WriteThreads>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) model: Option<Arc<dyn Model>>,
@@ -122,7 +132,7 @@ pub struct Services {
     /// Tasks.
     pub tasks: Arc<dyn WriteTasks>,
     /// Conversations.
-    pub threads: Arc<dyn ReadThreads>,
+    pub threads: Arc<dyn WriteThreads>,
     /// Bytes.
     pub blobs: Arc<dyn Blobs>,
     /// Time.

@@ -6,6 +6,7 @@
 //! the turn at once, since nothing of it runs elsewhere.
 
 use super::attend::{Attended, attend};
+use super::context::Standing;
 use super::idempotent::SendKey;
 use super::journal::Journal;
 use super::pulse::Pulse;
@@ -38,12 +39,21 @@ pub(super) struct Work {
     pub(super) force: bool,
     pub(super) job: Job,
     pub(super) facts: TurnFacts,
+    /// How the conversation stands, when a message opened the turn.
+    pub(super) standing: Option<Standing>,
     /// Whether a worker is asked for instead.
     pub(super) queued: bool,
     /// When no new step may start here.
     pub(super) stop_at: Option<Timestamp>,
     /// When the invocation ends.
     pub(super) deadline: Option<Timestamp>,
+}
+
+impl Work {
+    /// Whether the state of the conversation was gone when the message came.
+    pub(super) fn is_reset(&self) -> bool {
+        self.standing.as_ref().is_some_and(|it| it.reset)
+    }
 }
 
 /// What a turn does.
@@ -94,7 +104,9 @@ impl Engine {
             Job::Skill(skill, _) => skill.makes_task(),
             Job::Ask { .. } | Job::Fail(_) => true,
         };
-        let mut journal = Journal::new(self, work.record, work.opening, makes_task, work.deadline);
+        let opens = work.standing.and_then(|standing| standing.opens);
+        let mut journal =
+            Journal::new(self, work.record, work.opening, makes_task, work.deadline).opening(opens);
         if work.force
             && let Some(first) = journal.open_as(work.key, sink).await?
         {
@@ -158,7 +170,9 @@ impl Engine {
         work: Work,
         sink: &mut Sink,
     ) -> Result<TaskRecord, EngineError> {
-        let mut journal = Journal::new(self, work.record, work.opening, true, work.deadline);
+        let opens = work.standing.and_then(|standing| standing.opens);
+        let mut journal =
+            Journal::new(self, work.record, work.opening, true, work.deadline).opening(opens);
         let repeated = journal.open_as(work.key, sink).await?;
         Ok(repeated.unwrap_or(journal.record))
     }

@@ -68,6 +68,7 @@ macro_rules! store_contract_cases {
             a_record_of_the_largest_size_is_stored
             a_record_above_the_largest_size_is_refused
             a_thread_is_loaded_as_it_was_written
+            a_thread_is_refreshed_without_its_state
             a_thread_write_needs_the_version
             a_repeated_thread_write_is_done
             an_expired_thread_is_still_told_from_an_unknown_one

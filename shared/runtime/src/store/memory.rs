@@ -19,6 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Writes of a thread by which a store knows its own; a task keeps its own list.
 const THREAD_WRITES: usize = 4;
@@ -71,6 +72,21 @@ impl MemoryStore {
     /// Lets the list index show every task again.
     pub fn catch_up_index(&self) {
         self.shelf().lagging = None;
+    }
+
+    /// Removes what a table's native TTL would remove at `now`: tasks at rest and
+    /// threads past their expiry, those under client-made ids `tombstone` later.
+    pub fn clean_up(&self, now: Timestamp, tombstone: Duration) {
+        let mut shelf = self.shelf();
+        shelf.tasks.retain(|_, task| !task.expired(now));
+        shelf.threads.retain(|(_, id), thread| {
+            let kept = if id.is_server_made() {
+                Duration::ZERO
+            } else {
+                tombstone
+            };
+            now < thread.record.expires_at.plus(kept)
+        });
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -165,11 +181,17 @@ impl Shelf {
     fn keep_thread(&mut self, write: &ThreadWrite) {
         let key = thread_key(&write.record);
         let before = self.threads.remove(&key);
-        let mut writes = before.map_or_else(Vec::new, |stored| stored.writes);
+        let (mut writes, before_state) = before.map_or_else(Default::default, |stored| {
+            (stored.writes, Some(stored.record.state))
+        });
         writes.push(write.write.clone());
         let surplus = writes.len().saturating_sub(THREAD_WRITES);
         writes.drain(..surplus);
-        let record = write.record.clone();
+        let mut record = write.record.clone();
+        if !record.replaces_state() {
+            let kept = before_state.filter(|_| record.state_version > 0);
+            record.state = kept.unwrap_or_default();
+        }
         self.threads.insert(key, StoredThread { record, writes });
     }
 }

@@ -3,7 +3,7 @@
 use crate::store::queue::SweepTasks;
 use crate::store::{
     Blobs, Committed, Expect, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadState,
-    ThreadWrite, WriteTasks, WriteThreads,
+    ThreadStatus, ThreadWrite, WriteTasks, WriteThreads,
 };
 use crate::task::{
     Change, ContextId, Generation, InvalidId, InvalidTransition, Message, Metadata, NewTask, Owner,
@@ -238,10 +238,12 @@ impl World {
                 owner: owner.clone(),
                 context_id: id.clone(),
                 version: expect + 1,
+                status: ThreadStatus::Active,
                 created_at: self.now,
                 updated_at: self.now,
                 expires_at: self.at(86_400_000),
                 state_expires_at: self.at(3_600_000),
+                state_version: expect + 1,
                 state,
             },
             expect,

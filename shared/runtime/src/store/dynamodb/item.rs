@@ -144,32 +144,26 @@ pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attri
     Ok(Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version)),
-        (STATE_VERSION, number(state_version(record))),
+        (STATE_VERSION, number(record.state_version)),
         ("thread_id", text(record.context_id.as_str())),
         ("tenant_id", text(record.owner.tenant.as_str())),
         ("created_at", text(record.created_at.to_rfc3339())),
         ("updated_at", text(record.updated_at.to_rfc3339())),
+        ("status", text(record.status.as_str())),
         (EXPIRES_AT, number(record.expires_at.as_millis())),
         (TTL, number(record.expires_at.plus(keep).ttl_seconds())),
         (BODY, text(stored::encode_thread(&head).to_string())),
     ]))
 }
 
-/// The version of the state item that belongs to a thread; 0 = none.
-fn state_version(record: &ThreadRecord) -> u64 {
-    if record.state == ThreadState::default() {
-        0
-    } else {
-        record.version
-    }
-}
-
-/// The whole state item of a thread; `None` if there is no state to keep.
+/// The whole state item of a thread; `None` if the write leaves the state as it
+/// is. Native TTL removes it with its thread: earlier expiry is for readers to
+/// judge and for the sweep to clean up.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
 pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreError> {
-    if state_version(record) == 0 {
+    if !record.replaces_state() {
         return Ok(None);
     }
     let partition = key::thread(&record.owner, &record.context_id);
@@ -178,7 +172,7 @@ pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreE
     for (name, value) in [
         (VERSION, number(record.version)),
         (EXPIRES_AT, number(expiry.as_millis())),
-        (TTL, number(expiry.ttl_seconds())),
+        (TTL, number(record.expires_at.ttl_seconds())),
         (BODY, text(stored::state_text(&record.state)?)),
     ] {
         item.insert(name.to_owned(), value);
@@ -202,9 +196,8 @@ pub(super) enum Joined {
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, StoreError> {
-    let value = serde_json::from_str(body(meta)?).map_err(corrupt)?;
-    let mut record = Box::new(stored::decode_thread(value)?);
-    let wanted: u64 = integer(meta, STATE_VERSION)?;
+    let mut record = Box::new(thread_head(meta)?);
+    let wanted = record.state_version;
     if wanted == 0 {
         return Ok(Joined::Thread(record));
     }
@@ -216,6 +209,17 @@ pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, Sto
     }
     record.state = stored::state_of_text(body(state)?)?;
     Ok(Joined::Thread(record))
+}
+
+/// The thread of its deciding item, without its state.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn thread_head(meta: &Item) -> Result<ThreadRecord, StoreError> {
+    let value = serde_json::from_str(body(meta)?).map_err(corrupt)?;
+    let mut record = stored::decode_thread(value)?;
+    record.state_version = integer(meta, STATE_VERSION)?;
+    Ok(record)
 }
 
 /// Whether `write` is one of the last writes of a thread.

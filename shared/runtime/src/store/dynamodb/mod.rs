@@ -303,6 +303,16 @@ impl ReadThreads for DynamoStore {
             "the thread `{id}` changes faster than it can be read"
         )))
     }
+
+    async fn load_thread_head(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+    ) -> Result<Option<ThreadRecord>, StoreError> {
+        let meta = self.meta(&key::thread(owner, id)).await?;
+        let head = meta.as_ref().map(item::thread_head).transpose()?;
+        Ok(head.filter(|thread| thread.owner == *owner))
+    }
 }
 
 #[async_trait]
