@@ -13,6 +13,7 @@
 //! | `reader` | a stream that takes a snapshot, tails, is cut and resumes |
 //! | `push` | a webhook registered while the turn ends |
 //! | `thread` | conversation state written in the transaction of the final commit |
+//! | `key` | sends and answers that come again under an idempotency key |
 //! | `expiry` | tasks that expire, and tasks that must not |
 //!
 //! Each has mutants: one rule broken at a time. A mutant that no property
@@ -25,6 +26,8 @@
 mod check;
 #[cfg(test)]
 mod expiry;
+#[cfg(test)]
+mod key;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
