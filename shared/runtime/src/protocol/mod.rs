@@ -20,6 +20,7 @@ mod jsonrpc;
 mod legacy;
 mod media;
 mod method;
+mod notice;
 mod read;
 mod rest;
 mod sse;
@@ -40,6 +41,7 @@ pub use card::{
 pub use error::ErrorRow;
 pub use jsonrpc::RpcId;
 pub use method::Operation;
+pub use notice::notice;
 pub use rest::{Site, site};
 pub use stream::StreamEncoder;
 

@@ -7,6 +7,7 @@
 //! - `idempotency`: keys of sends, beside the tasks they stand for
 //! - `list`: a page from the list index
 //! - `open`: what the sweep index shows
+//! - `push`: webhooks
 //! - `image`: what the table's stream says
 //! - `table`: the table itself, for emulators
 //!
@@ -20,6 +21,7 @@ mod item;
 mod key;
 mod list;
 mod open;
+mod push;
 mod statement;
 mod table;
 
@@ -156,6 +158,9 @@ impl DynamoStore {
         }
         if let Some(thread) = &write.thread {
             statements.extend(self.thread_statements(thread)?);
+        }
+        for push in &write.pushes {
+            statements.push(Statement::push(push)?);
         }
         Ok(statements)
     }
