@@ -4,8 +4,6 @@
 use crate::task::{IdempotencyKey, Refusal, SendCommand};
 use serde_json::Value;
 
-/// The extension under which a card offers keys.
-pub const IDEMPOTENCY_EXTENSION: &str = "urn:a2a-lambda:ext:idempotency:1";
 /// The header.
 pub(super) const HEADER: &str = "Idempotency-Key";
 
