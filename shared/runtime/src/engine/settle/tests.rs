@@ -5,7 +5,7 @@ use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, WorkItem};
-use crate::store::{ReadTasks, ReadThreads, StoreError, ThreadRecord};
+use crate::store::{ReadTasks, ReadThreads, StoreError, ThreadRecord, ThreadWrite, WriteThreads};
 use crate::task::{
     ContextId, Generation, Message, Metadata, Owner, Part, Refusal, SendCommand, SendMode, Sent,
     Subject, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
@@ -31,19 +31,29 @@ impl Clock for Paused {
 
 /// Conversations that can be out of reach.
 #[derive(Default)]
-struct Threads(AtomicBool);
+struct Threads {
+    memory: MemoryStore,
+    away: AtomicBool,
+}
 
 #[async_trait]
 impl ReadThreads for Threads {
     async fn load_thread(
         &self,
-        _: &Owner,
-        _: &ContextId,
+        owner: &Owner,
+        id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
-        if self.0.load(Ordering::SeqCst) {
+        if self.away.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("away".to_owned()));
         }
-        Ok(None)
+        self.memory.load_thread(owner, id).await
+    }
+}
+
+#[async_trait]
+impl WriteThreads for Threads {
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        self.memory.put_thread(write).await
     }
 }
 
@@ -88,7 +98,8 @@ struct World {
 impl World {
     fn away() -> Self {
         let store = Arc::new(MemoryStore::new());
-        let threads = Arc::new(Threads(AtomicBool::new(true)));
+        let threads = Arc::new(Threads::default());
+        threads.away.store(true, Ordering::SeqCst);
         let services = Services {
             tasks: store.clone(),
             threads: threads.clone(),
@@ -152,7 +163,7 @@ async fn a_store_that_was_away_while_the_skill_read_its_conversation_fails_no_ta
     let (ack, record) = world.work(&task.id).await;
     assert_eq!((ack, record.state()), (Ack::Keep, TaskState::Working));
     tokio::time::advance(Duration::from_secs(120)).await;
-    world.threads.0.store(false, Ordering::SeqCst);
+    world.threads.away.store(false, Ordering::SeqCst);
     let (ack, record) = world.work(&task.id).await;
     assert_eq!((ack, record.state()), (Ack::Delete, TaskState::Completed));
 }
