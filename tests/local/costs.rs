@@ -260,6 +260,15 @@ async fn reads(counter: &mut Counter) {
         counter.meter.settles().await;
         counter.row("one look of a subscription");
     }
+    let configs = format!("{path}/pushNotificationConfigs");
+    let hook = json!({"id": "hook-1", "url": "https://example.com/hook"});
+    counter.post(&configs, &hook).await;
+    counter.row("registering a webhook for it");
+    counter.call(&format!("{configs}/hook-1"), None, &[]).await;
+    counter.row("reading the webhook");
+    let asked = counter.send("what?").await;
+    let path = format!("/tasks/{}", asked["id"].as_str().unwrap());
+    counter.meter.take();
     let cancel = counter.post(&format!("{path}:cancel"), &json!({})).await;
     assert_eq!(cancel["status"]["state"], "TASK_STATE_CANCELED");
     counter.row("canceling a task that waits for an answer");

@@ -10,7 +10,7 @@ use super::size::{StateTooLarge, check_state_size};
 use super::thread::Conversation;
 use crate::auth::Caller;
 use crate::skill::host::{Emission, Step, TurnHost};
-use crate::skill::{AgentError, AgentResult, TurnFacts};
+use crate::skill::{AgentError, AgentResult, Content, TurnFacts};
 use crate::store::stored;
 use crate::task::{Change, Saved, TaskRecord, Timestamp};
 use crate::thread::Thread;
@@ -74,7 +74,7 @@ impl<'e> Turn<'e> {
             asks,
             saved: Mutex::new(saved),
             steps: Mutex::default(),
-            conversation: Conversation::new(engine, &work.record, &work.opening),
+            conversation: Conversation::new(engine, work),
             stop_at: work.stop_at,
             deadline: work.deadline,
             over: AtomicBool::new(false),
@@ -193,6 +193,11 @@ impl TurnHost for Turn<'_> {
 
     fn save_session(&self, key: String, value: Value) -> AgentResult<()> {
         self.conversation.save(key, value);
+        Ok(())
+    }
+
+    fn add_event(&self, content: Content) -> AgentResult<()> {
+        self.conversation.add_event(content);
         Ok(())
     }
 
