@@ -104,7 +104,8 @@ impl Counter {
     }
 
     fn edge(&self, method: &str, path: &str) -> Edge {
-        self.runtime.edge(Door::of(method, path))
+        self.runtime
+            .edge(Door::of(method, path.split('?').next().unwrap()))
     }
 
     /// One call; its whole answer.
@@ -154,7 +155,7 @@ impl Counter {
         loop {
             let found = self.tasks.load(&owner, &id, SystemClock.now()).await;
             if found.unwrap().unwrap().state().is_at_rest() {
-                return;
+                return self.meter.settles().await;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -255,8 +256,19 @@ async fn reads(counter: &mut Counter) {
         while counter.meter.count() == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        drop(stream);
+        counter.meter.settles().await;
         counter.row("one look of a subscription");
     }
+    let configs = format!("{path}/pushNotificationConfigs");
+    let hook = json!({"id": "hook-1", "url": "https://example.com/hook"});
+    counter.post(&configs, &hook).await;
+    counter.row("registering a webhook for it");
+    counter.call(&format!("{configs}/hook-1"), None, &[]).await;
+    counter.row("reading the webhook");
+    let asked = counter.send("what?").await;
+    let path = format!("/tasks/{}", asked["id"].as_str().unwrap());
+    counter.meter.take();
     let cancel = counter.post(&format!("{path}:cancel"), &json!({})).await;
     assert_eq!(cancel["status"]["state"], "TASK_STATE_CANCELED");
     counter.row("canceling a task that waits for an answer");

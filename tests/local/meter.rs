@@ -20,6 +20,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
 
 const KB: usize = 1024;
 
@@ -38,6 +39,8 @@ pub(crate) struct Bill {
 #[derive(Debug)]
 pub(crate) struct Meter {
     bill: Mutex<Bill>,
+    /// Calls that have begun and are not on the bill yet.
+    open: watch::Sender<usize>,
     indexes: Vec<Index>,
 }
 
@@ -52,8 +55,18 @@ pub(crate) struct Index {
 
 impl Meter {
     pub(crate) fn new(indexes: Vec<Index>) -> Arc<Self> {
-        let bill = Mutex::default();
-        Arc::new(Self { bill, indexes })
+        Arc::new(Self {
+            bill: Mutex::default(),
+            open: watch::Sender::default(),
+            indexes,
+        })
+    }
+
+    /// Waits until all calls that have begun are on the bill.
+    pub(crate) async fn settles(&self) {
+        let mut open = self.open.subscribe();
+        // The sender lives as long as `self`.
+        let _ = open.wait_for(|open| *open == 0).await;
     }
 
     /// What came since the last look.
@@ -165,14 +178,17 @@ impl HttpConnector for Counted<SharedHttpConnector> {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let me = self.clone();
         HttpConnectorFuture::new(async move {
-            match request.headers().get("x-amz-target").map(str::to_owned) {
+            me.meter.open.send_modify(|open| *open += 1);
+            let answer = match request.headers().get("x-amz-target").map(str::to_owned) {
                 Some(target) => me.table(target.rsplit('.').next().unwrap(), request).await,
                 None => {
                     let operation = format!("{} object", request.method());
                     me.meter.add(&operation, 0, 0);
                     me.inner.call(request).await
                 }
-            }
+            };
+            me.meter.open.send_modify(|open| *open -= 1);
+            answer
         })
     }
 }
