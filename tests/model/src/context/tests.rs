@@ -36,8 +36,8 @@ fn every_broken_rule_of_a_conversation_is_noticed() {
         (CLIENT_MADE, Mutant::SweepUnconditional, "G1 a living"),
         (CLIENT_MADE, Mutant::StateNotRefreshed, "G1 a living"),
     ] {
+        let name = format!("{mutant:?}");
         let mutant = Some(mutant);
-        let name = format!("{:?}", mutant.unwrap());
         check::caught(&name, &Context { mutant, ..model }, by);
     }
 }
