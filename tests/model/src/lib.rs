@@ -13,6 +13,7 @@
 //! | `reader` | a stream that takes a snapshot, tails, is cut and resumes |
 //! | `push` | a webhook registered while the turn ends |
 //! | `thread` | conversation state written in the transaction of the final commit |
+//! | `key` | sends and answers that come again under an idempotency key |
 //! | `expiry` | tasks that expire, and tasks that must not |
 //! | `context` | the id of a conversation: sliding, expired, remembered, new again |
 //!
@@ -61,6 +62,8 @@ mod check;
 mod context;
 #[cfg(test)]
 mod expiry;
+#[cfg(test)]
+mod key;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
