@@ -190,7 +190,7 @@ fn asked_hash(command: &SendCommand) -> Vec<u8> {
     for metadata in [&message.metadata, &command.metadata] {
         hash.metadata(metadata);
     }
-    hash.feed("parts", &parts_hash(&message.parts));
+    hash.feed("parts", parts_hash(&message.parts));
     hash.finish()
 }
 

@@ -18,7 +18,7 @@ pub(super) fn key(
 ) -> Result<Option<IdempotencyKey>, Refusal> {
     let of_message = format!("message.metadata.{}", IdempotencyKey::METADATA);
     let of_request = format!("metadata.{}", IdempotencyKey::METADATA);
-    let mut found = header.map(|bytes| of_header(bytes)).transpose()?;
+    let mut found = header.map(of_header).transpose()?;
     for (field, metadata) in [
         (of_message, &command.message.metadata),
         (of_request, &command.metadata),
