@@ -41,7 +41,6 @@ pub use card::{
 };
 pub use context::CONTEXTS_EXTENSION;
 pub use error::ErrorRow;
-pub use idempotency::IDEMPOTENCY_EXTENSION;
 pub use jsonrpc::RpcId;
 pub use method::Operation;
 pub use notice::notice;

@@ -19,11 +19,15 @@ pub(super) const SKILL_SCHEMAS: Extension = Extension {
 
 /// What this server does: whatever stands here is on the card, and is echoed to
 /// a client that names it.
-pub const OFFERED: [Extension; 2] = [
+pub const OFFERED: [Extension; 3] = [
     SKILL_SCHEMAS,
     Extension {
         uri: "urn:a2a-lambda:ext:skill-route:1",
         description: "the message metadata `a2a-lambda/skillId` names the skill that answers",
+    },
+    Extension {
+        uri: "urn:a2a-lambda:ext:idempotency:1",
+        description: "the metadata `a2a-lambda/idempotencyKey`, or the header `Idempotency-Key`, names a send: sent again, it gets the same task or reply",
     },
 ];
 
