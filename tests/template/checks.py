@@ -58,7 +58,8 @@ RIGHTS = {
         "PushQueue": _RECEIVE,
     },
     "sweep": {
-        "Table": _WRITE,
+        # It removes state whose time is up.
+        "Table": _WRITE | {"dynamodb:DeleteItem"},
         "Table/index/GSI2": {"dynamodb:Query"},
         "Bucket/v1/*": _OBJECTS,
         "PushQueue": {"sqs:SendMessage"},

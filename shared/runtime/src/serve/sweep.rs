@@ -17,7 +17,10 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     logging();
     let settings = Settings::read_public(&Environment)?;
     let clients = clients().await;
-    let store = Arc::new(DynamoStore::new(clients.dynamodb.clone(), &settings.table));
+    let store = Arc::new(
+        DynamoStore::new(clients.dynamodb.clone(), &settings.table)
+            .with_tombstone(settings.policy.thread_tombstone),
+    );
     let pushes = push_queue(&settings).await;
     let tasks = store.clone();
     let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;
@@ -28,10 +31,14 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     let (engine, tasks) = (&engine, &*tasks);
     let handler = service_fn(move |_tick: LambdaEvent<IgnoredAny>| async move {
         let report = engine.sweep(tasks, Leases::Respect).await?;
+        let threads = engine.sweep_threads(tasks).await?;
         tracing::info!(
             sweep.looked_at = report.looked_at,
             sweep.redispatched = report.redispatched,
             sweep.failed = report.failed,
+            sweep.threads_looked_at = threads.looked_at,
+            sweep.threads_expired = threads.threads_expired,
+            a2a_states_cleaned_total = threads.states_cleaned,
             sweep.pushed = report.pushed,
             "swept"
         );

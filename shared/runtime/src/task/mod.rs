@@ -31,7 +31,8 @@ mod timestamp;
 pub use artifact::Artifact;
 pub use change::Change;
 pub use command::{
-    CancelCommand, Frame, GetQuery, ListQuery, Page, SendCommand, SendMode, Sent, SubscribeCommand,
+    CancelCommand, Context, ContextPage, ContextQuery, Frame, GetQuery, ListQuery, Page,
+    SendCommand, SendMode, Sent, SubscribeCommand,
 };
 pub use event::{
     ArtifactUpdate, Event, EventId, InvalidEventId, LoggedEvent, Status, StatusUpdate,
