@@ -2,6 +2,7 @@
 //! opens or continues, the skill, the decoded input.
 
 use super::run::{Job, Work};
+use super::upload::Reference;
 use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed};
@@ -162,7 +163,10 @@ impl Engine {
         command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
-        let routed = route::route(&self.agent, &asked(None, &command))?;
+        let mut command = command;
+        self.take_uploads(caller, &mut command.message).await?;
+        let said = self.reader.heard(&command.message).await?;
+        let routed = route::route(&self.agent, &asked(None, &said, &command))?;
         let facts = self.facts(caller, &record, &command).await?;
         let mode = command.mode;
         let message = placed(command.message, &record);
@@ -198,16 +202,23 @@ impl Engine {
         command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
+        let mut command = command;
+        self.take_uploads(caller, &mut command.message).await?;
+        let said = self.reader.heard(&command.message).await?;
         let mut facts = self.facts(caller, &record, &command).await?;
         facts.turn = record.turn + 1;
         let secret = record.state() == TaskState::AuthRequired;
         let message = placed(command.message.clone(), &record);
         let mut pin = Vec::new();
         let job = match &record.skill {
-            Some(id) => self.pinned(id, &record, &command)?,
+            Some(id) => self.pinned(id, &record, &said, &command)?,
             None => {
-                let original = first_request(&record).unwrap_or(&command.message);
-                let routed = route::route_answer(&self.agent, original, &asked(None, &command))?;
+                let original = match first_request(&record) {
+                    Some(first) => &self.reader.heard(first).await?,
+                    None => &said,
+                };
+                let answer = asked(None, &said, &command);
+                let routed = route::route_answer(&self.agent, original, &answer)?;
                 self.chosen(routed, &command.accepted_output_modes, &mut pin)?
             }
         };
@@ -240,9 +251,10 @@ impl Engine {
         &self,
         id: &SkillId,
         record: &TaskRecord,
+        said: &Message,
         command: &SendCommand,
     ) -> Result<Job, EngineError> {
-        let routed = route::route(&self.agent, &asked(Some(id), command))?;
+        let routed = route::route(&self.agent, &asked(Some(id), said, command))?;
         let (Routed::Skill { content, .. }, Some(skill)) = (routed, self.agent.skill(id)) else {
             return Err(EngineError::broken(format!(
                 "task pinned to unknown skill `{id}`"
@@ -319,7 +331,7 @@ impl Engine {
             return Ok(None);
         };
         // A skill is shown what was delivered, not what was said.
-        Ok(Some(self.reader.answer(&record, 0).await?))
+        Ok(Some(self.reader.delivered(&record).await?))
     }
 }
 
@@ -374,11 +386,15 @@ fn is_queued(job: &Job, mode: SendMode) -> bool {
     }
 }
 
-/// What routing looks at.
-const fn asked<'a>(pinned: Option<&'a SkillId>, command: &'a SendCommand) -> RouteRequest<'a> {
+/// What routing looks at: the message with the bytes of its files.
+const fn asked<'a>(
+    pinned: Option<&'a SkillId>,
+    said: &'a Message,
+    command: &'a SendCommand,
+) -> RouteRequest<'a> {
     RouteRequest {
         pinned,
-        message: &command.message,
+        message: said,
         request_metadata: &command.metadata,
     }
 }
@@ -425,7 +441,10 @@ fn content_hash(message: &Message) -> Vec<u8> {
             PartContent::Text(text) => feed("text", text.as_bytes()),
             PartContent::Raw(bytes) => feed("raw", hex::encode(Sha256::digest(bytes)).as_bytes()),
             PartContent::Stored(blob) => feed("raw", blob.sha256.as_bytes()),
-            PartContent::Url(url) => feed("url", url.as_bytes()),
+            PartContent::Url(url) => match Reference::of(url) {
+                Some(Ok(upload)) => feed("raw", upload.sha256().as_bytes()),
+                _ => feed("url", url.as_bytes()),
+            },
             PartContent::Data(value) => feed("data", value.to_string().as_bytes()),
         }
         feed(

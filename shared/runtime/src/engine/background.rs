@@ -136,7 +136,11 @@ impl Engine {
             Write::Stored(claimed) => claimed,
             Write::Lost(_) | Write::ThreadMoved => return self.fenced(item).await,
         };
-        let work = self.take_up(claimed, deadline);
+        let said = match said_last(&claimed) {
+            Some(said) => Some(self.reader.heard(said).await?),
+            None => None,
+        };
+        let work = self.take_up(claimed, said.as_ref(), deadline);
         match Box::pin(self.run_received(work, receipt)).await? {
             Ended::Rested(_) | Ended::HandedOver(_) | Ended::Message(_) => Ok(Ack::Delete),
             Ended::Lost(_) => self.fenced(item).await,
@@ -190,11 +194,15 @@ impl Engine {
 
     /// The claimed turn, ready to run: its skill, and its input from the
     /// stored messages.
-    fn take_up(&self, record: TaskRecord, deadline: Option<Timestamp>) -> Work {
+    fn take_up(
+        &self,
+        record: TaskRecord,
+        said: Option<&Message>,
+        deadline: Option<Timestamp>,
+    ) -> Work {
         let caller = Caller::owner_of(&record.owner);
         let mut facts = TurnFacts::of(&record, &caller);
         facts.model.clone_from(&self.model);
-        let said = said_last(&record);
         if let Some(said) = said {
             facts.message_id.clone_from(&said.id);
         }

@@ -1,6 +1,7 @@
 //! What happens to a task: load, apply, commit, run, settle.
 //!
 //! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`
+//! - `upload`: files that clients send by themselves
 //! - `background`: relay, work and sweep, the steps behind the calls
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
@@ -31,6 +32,7 @@ mod stream;
 mod subscribe;
 mod thread;
 mod turn;
+mod upload;
 
 pub use background::{Leases, SweepReport, relay};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
@@ -62,6 +64,10 @@ pub struct Policy {
     pub stream_max_age: Duration,
     /// Parts above this many bytes are kept in the blob store.
     pub inline_max: usize,
+    /// At most this many bytes of an answer: what is larger comes as a URL.
+    pub response_max: usize,
+    /// A file sent by itself may have this many bytes.
+    pub upload_max: usize,
     /// At most this many tasks are counted for a list's total.
     pub list_count_max: usize,
     /// Authenticates page tokens.
@@ -79,6 +85,8 @@ impl Default for Policy {
             flush_interval: Duration::from_millis(250),
             stream_max_age: Duration::from_secs(300),
             inline_max: 32 * 1024,
+            response_max: 4_500_000,
+            upload_max: 1024 * 1024 * 1024,
             list_count_max: 1000,
             secret: Vec::new(),
         }

@@ -199,6 +199,9 @@ impl Visit<'_> {
             Ask::Cancel(command) => Reply::Task(Box::new(
                 self.edge.engine()?.cancel(&caller, &command).await?,
             )),
+            Ask::CreateUpload(order) => Reply::Upload(Box::new(
+                self.edge.engine()?.create_upload(&caller, order).await?,
+            )),
             Ask::Unsupported(refusal) => return Err(refusal.into()),
             // The card says that there is none (A2A 1.0 §3.1.11).
             Ask::ExtendedCard => {

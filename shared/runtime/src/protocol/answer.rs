@@ -2,8 +2,8 @@
 
 use super::card::SKILL_SCHEMAS_EXTENSION;
 use super::method::GenerationRule;
-use super::{Binding, Call, Dialect, Rejected, RpcId, error, jsonrpc, v01, v1, v03};
-use crate::task::{Generation, Page, Refusal, Sent, Task, TaskId};
+use super::{Binding, Call, Dialect, Rejected, RpcId, error, jsonrpc, upload, v01, v1, v03};
+use crate::task::{Generation, Page, Refusal, Sent, Task, TaskId, UploadGrant};
 use serde_json::Value;
 
 /// Extensions which a client can switch on by naming them.
@@ -18,6 +18,8 @@ pub enum Reply {
     Task(Box<Task>),
     /// A page of tasks.
     Page(Page),
+    /// The right to send a file.
+    Upload(Box<UploadGrant>),
 }
 
 /// A whole answer, in no HTTP library's types.
@@ -37,6 +39,7 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
     let result = match reply {
         Reply::Sent(sent) => call.sent(sent),
         Reply::Task(task) => call.task(task),
+        Reply::Upload(grant) => upload::encode(grant),
         Reply::Page(page) => match call.dialect.generation {
             Generation::V10 => v1::encode_page(page),
             // 0.1 has no list; it is never asked for one.

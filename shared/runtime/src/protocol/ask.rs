@@ -1,10 +1,10 @@
 //! From a call to what the engine can do: the parameters are read here.
 
 use super::method::Operation as O;
-use super::{Binding, Call, v01, v1, v03};
+use super::{Binding, Call, upload, v01, v1, v03};
 use crate::task::{
     CancelCommand, EventId, Generation, GetQuery, InvalidEventId, ListQuery, Refusal, SendCommand,
-    SubscribeCommand,
+    SubscribeCommand, UploadOrder,
 };
 use serde_json::{Map, Value};
 
@@ -32,6 +32,8 @@ pub enum Ask {
     Cancel(CancelCommand),
     /// Stream a task that exists.
     Subscribe(SubscribeCommand),
+    /// Get the right to send a file.
+    CreateUpload(UploadOrder),
     /// Read the public card.
     Card(CardForm),
     /// Read the card for known callers.
@@ -64,13 +66,12 @@ impl Call {
             O::CreatePushConfig | O::GetPushConfig | O::ListPushConfigs | O::DeletePushConfig => {
                 Ask::Unsupported(Refusal::PushNotSupported)
             }
-            O::CreateUpload
-            | O::ListContexts
-            | O::DeleteContext
-            | O::DeleteTask
-            | O::ListSkills => Ask::Unsupported(Refusal::UnsupportedOperation {
-                why: "this extension is not offered",
-            }),
+            O::CreateUpload => Ask::CreateUpload(upload::decode(&self.params.value)?),
+            O::ListContexts | O::DeleteContext | O::DeleteTask | O::ListSkills => {
+                Ask::Unsupported(Refusal::UnsupportedOperation {
+                    why: "this extension is not offered",
+                })
+            }
         })
     }
 

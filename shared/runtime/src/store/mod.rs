@@ -7,6 +7,7 @@
 
 #[cfg(feature = "aws")]
 pub mod aws;
+mod blobs;
 #[cfg(any(test, feature = "contract-tests"))]
 pub mod contract;
 #[cfg(feature = "aws")]
@@ -19,9 +20,15 @@ pub mod s3;
 pub mod sqs;
 pub mod stored;
 
+#[cfg(test)]
+pub(crate) use blobs::read_up_to;
+pub use blobs::{
+    BlobHead, BlobReader, Blobs, Download, Measured, UploadTerms, UploadUrl, remove_below,
+};
+pub(crate) use blobs::{measured as blobs_measured, measured_to_end};
+
 use crate::task::{ContextId, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId};
 use async_trait::async_trait;
-use bytes::Bytes;
 use std::collections::BTreeMap;
 
 /// Why a store could not answer. None of it is shown to a client.
@@ -40,6 +47,9 @@ pub enum StoreError {
     /// The store refused the call itself: our fault.
     #[error("store refused the call: {0}")]
     Refused(String),
+    /// What was to be stored could not be read where it comes from.
+    #[error("failed to read what was to be stored: {0}")]
+    Source(#[source] std::io::Error),
 }
 
 /// What a write demands of the record it replaces.
@@ -278,21 +288,4 @@ pub trait WriteThreads: ReadThreads {
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError>;
-}
-
-/// Bytes under server-made keys.
-#[async_trait]
-pub trait Blobs: Send + Sync {
-    /// Stores `bytes` under a new key. The key is never reused: finding the
-    /// same bytes there (our own earlier try) is success.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer or other bytes stand there.
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError>;
-
-    /// The bytes under `key`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError>;
 }

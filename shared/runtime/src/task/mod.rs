@@ -27,7 +27,7 @@ pub use artifact::Artifact;
 pub use change::Change;
 pub use command::{
     CancelCommand, Frame, GetQuery, ListQuery, Page, PushOffer, SendCommand, SendMode, Sent,
-    SubscribeCommand,
+    SubscribeCommand, UploadGrant, UploadOrder,
 };
 pub use event::{
     ArtifactUpdate, Event, EventId, InvalidEventId, LoggedEvent, Status, StatusUpdate,
