@@ -143,3 +143,22 @@ async fn a_name_that_stands_twice_spoils_its_own_slot_only() {
     let field = at(&slots[1], "/error/data/0/fieldViolations/0/field");
     assert_eq!(field, "message.parts[0].text");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_sends_of_a_batch_share_one_budget_and_those_it_leaves_no_time_for_do_not_wait() {
+    let world = World::new().unwrap();
+    let d = Dialect::Rpc10;
+    let slow = call(d, 1, Op::Send, &d.say(&Say::to("slow", "hi")));
+    let begun = tokio::time::Instant::now();
+    let body = batch(&world, &[slow.clone(), slow.clone(), slow])
+        .await
+        .json();
+    let states: Vec<String> = body
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|slot| d.state(&slot["result"]["task"]))
+        .collect();
+    assert_eq!(states, ["working", "submitted", "submitted"]);
+    assert!(begun.elapsed() <= std::time::Duration::from_secs(28));
+}

@@ -10,6 +10,8 @@ mod calls;
 #[cfg(test)]
 mod documented;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod kept;
 #[cfg(test)]
 mod options;

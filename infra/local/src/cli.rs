@@ -2,6 +2,7 @@
 
 use crate::config::{AgentName, Cli, Command, ConfigError, Serve};
 use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
+use crate::host::Hosts;
 use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
 use a2a_lambda::runtime::{Runtime, RuntimeError};
@@ -104,7 +105,11 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     io::stdout().flush()?;
     serve(
         listener,
-        Arc::new(Functions::new(&runtime, settings.max_body)),
+        Arc::new(Functions::new(
+            &runtime,
+            settings.max_body,
+            Hosts::of(address, &settings.public_url),
+        )),
         interrupted(),
     )
     .await;

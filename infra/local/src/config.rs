@@ -1,6 +1,7 @@
 //! The command line, and the settings that follow from it.
 
 use crate::embedded::{BUCKET, TABLE};
+use crate::folder::make_private;
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
 use a2a_lambda::store::aws::Endpoints;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -203,7 +204,7 @@ fn secret(folder: &Path) -> Result<String, ConfigError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
     }
-    fs::create_dir_all(folder).map_err(failed)?;
+    make_private(folder).map_err(failed)?;
     let secret = fresh_secret();
     write_private(&path, &secret).map_err(failed)?;
     Ok(secret)

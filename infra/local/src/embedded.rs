@@ -142,7 +142,7 @@ fn listen() -> Result<TcpListener, std::io::Error> {
 }
 
 fn folder(path: &Path) -> Result<(), EmbeddedError> {
-    std::fs::create_dir_all(path).map_err(|source| EmbeddedError::Folder {
+    crate::folder::make_private(path).map_err(|source| EmbeddedError::Folder {
         path: path.to_owned(),
         source,
     })

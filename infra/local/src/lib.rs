@@ -7,6 +7,8 @@
 pub mod cli;
 pub mod config;
 pub mod embedded;
+mod folder;
+pub mod host;
 pub mod pumps;
 pub mod queue;
 pub mod server;

@@ -1,11 +1,12 @@
 //! An HTTP/1.1 listener in front of the functions' edges.
 
+use crate::host::Hosts;
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Body, Door, Edge};
 use a2a_lambda::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response};
-use http_body_util::BodyExt as _;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -30,12 +31,14 @@ pub struct Functions {
     tasks_stream: Edge,
     rpc: Edge,
     max_body: usize,
+    hosts: Hosts,
 }
 
 impl Functions {
-    /// The functions of `runtime`; bodies above `max_body` bytes are cut.
+    /// The functions of `runtime`, for requests that name one of `hosts`; bodies
+    /// above `max_body` bytes are cut.
     #[must_use]
-    pub fn new(runtime: &Runtime, max_body: usize) -> Self {
+    pub fn new(runtime: &Runtime, max_body: usize, hosts: Hosts) -> Self {
         Self {
             agent_card: runtime.edge(Door::AgentCard),
             tasks_send: runtime.edge(Door::TasksSend),
@@ -43,11 +46,15 @@ impl Functions {
             tasks_stream: runtime.edge(Door::TasksStream),
             rpc: runtime.edge(Door::Rpc),
             max_body,
+            hosts,
         }
     }
 
     /// Answers one request by the function that API Gateway would choose.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        if !self.hosts.serve(request.headers()) {
+            return misdirected();
+        }
         let edge = match Door::of(request.method().as_str(), request.uri().path()) {
             Door::AgentCard => &self.agent_card,
             Door::TasksSend => &self.tasks_send,
@@ -68,6 +75,14 @@ impl Functions {
         edge.handle(Request::from_parts(parts, body), identity, None)
             .await
     }
+}
+
+/// The answer to a request for another host (RFC 9110 §15.5.20).
+fn misdirected() -> Response<Body> {
+    let text = "this agent is not served under the host of the request\n";
+    let mut response = Response::new(Full::from(text).boxed_unsync());
+    *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+    response
 }
 
 /// The body, cut one byte above `max` so that the edge refuses it. What follows

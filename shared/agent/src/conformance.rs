@@ -62,7 +62,7 @@ impl SkillHandler<Asked> for Conformance {
             Command::Kit(Behaviour::Message) => Ok(OnRequestResult::Message {
                 message: DIRECT.into(),
             }),
-            command => self.obey(cx, command).await.map(Into::into),
+            command => self.obey(cx, command, &content).await.map(Into::into),
         }
     }
 
@@ -73,7 +73,7 @@ impl SkillHandler<Asked> for Conformance {
         content: Content,
     ) -> AgentResult<Ending> {
         let command = Command::of(cx.message_id(), content.first_text());
-        self.obey(cx, command).await
+        self.obey(cx, command, &content).await
     }
 }
 
@@ -83,13 +83,19 @@ const DIRECT: &str = "Direct message response";
 const RESULT: &str = "result";
 
 impl Conformance {
-    async fn obey(&self, cx: &mut TaskContext<'_>, command: Command<'_>) -> AgentResult<Ending> {
+    async fn obey(
+        &self,
+        cx: &mut TaskContext<'_>,
+        command: Command<'_>,
+        content: &Content,
+    ) -> AgentResult<Ending> {
         match command {
             Command::Kit(behaviour) => self.behave(cx, behaviour).await,
             Command::Echo(said) => deliver(Artifact::from_text(RESULT, format!("echo: {said}"))),
             Command::Wait(time) => work_for(cx, time).await,
             Command::Chunks { count, pause } => chunks(cx, count, pause).await,
             Command::File(size) => deliver(file(size)),
+            Command::Back => deliver(given_back(content)?),
             Command::Fail => Err(AgentError::domain("FAILED_AS_TOLD", "failed as told")),
             Command::Reject => rejected(),
             Command::Auth => Ok(OnInputResult::AuthRequired {
@@ -183,6 +189,14 @@ async fn chunks(cx: &mut TaskContext<'_>, count: u32, pause: Duration) -> AgentR
 fn file(size: usize) -> Artifact {
     let bytes: Vec<u8> = (0..=250).cycle().take(size).collect();
     Artifact::from_file("file.bin", "application/octet-stream", bytes)
+}
+
+/// The file that was sent, as it came.
+fn given_back(content: &Content) -> AgentResult<Artifact> {
+    let file = content.first_file();
+    let file = file.ok_or_else(|| AgentError::missing_input("a file part is needed"))?;
+    let name = file.name.clone().unwrap_or_else(|| "file".to_owned());
+    Ok(Artifact::from_parts(name, vec![file.into_part()]))
 }
 
 fn text_file() -> Artifact {

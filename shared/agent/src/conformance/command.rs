@@ -24,6 +24,8 @@ pub(super) enum Command<'a> {
     Chunks { count: u32, pause: Duration },
     /// `file N`: bytes.
     File(usize),
+    /// `back`: the file that came along.
+    Back,
     /// `fail`.
     Fail,
     /// `reject`.
@@ -124,6 +126,7 @@ impl<'a> Command<'a> {
                 pause: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
             },
             "file" => Self::File(up_to(numbers.next()?, MAX_FILE)?),
+            "back" => Self::Back,
             "fail" => Self::Fail,
             "reject" => Self::Reject,
             "auth" => Self::Auth,
@@ -182,6 +185,7 @@ mod tests {
         let pause = Duration::ZERO;
         assert_eq!(told("chunks 5"), Command::Chunks { count: 5, pause });
         assert_eq!(told("file 1000"), Command::File(1000));
+        assert_eq!(told("back"), Command::Back);
         assert_eq!(told("fail"), Command::Fail);
     }
 
@@ -199,6 +203,7 @@ mod tests {
             "file 99999999999",
             "failing",
             "fail 1",
+            "back 1",
         ] {
             assert_eq!(told(text), Command::Unknown, "{text}");
         }

@@ -5,7 +5,7 @@
 mod dev;
 mod gateway;
 
-use crate::task::{Owner, Refusal};
+use crate::task::{Owner, Refusal, TurnRequest};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -44,14 +44,29 @@ pub struct Identity {
 const DEFAULT_TIER: &str = "default";
 
 impl Caller {
-    /// The owner of a task, on whose behalf a worker goes on with it. Tier and
-    /// scopes belong to a request and are not kept.
-    pub(crate) fn owner_of(owner: &Owner) -> Self {
+    /// The caller behind a stored turn, on whose behalf a worker goes on with
+    /// it: a turn that kept nothing was asked for by an ordinary caller.
+    pub(crate) fn behind(owner: &Owner, request: Option<&TurnRequest>) -> Self {
+        let request = request.cloned();
         Self {
             owner: owner.clone(),
-            tier: DEFAULT_TIER.to_owned(),
-            scopes: BTreeSet::new(),
+            tier: request
+                .as_ref()
+                .map_or_else(|| DEFAULT_TIER.to_owned(), |kept| kept.tier.clone()),
+            scopes: request.map(|kept| kept.scopes).unwrap_or_default(),
         }
+    }
+
+    /// What a turn of this caller keeps; `None` if it is what a turn that kept
+    /// nothing is given.
+    pub(crate) fn request(&self, accepted_output_modes: &[String]) -> Option<TurnRequest> {
+        let ordinary =
+            self.tier == DEFAULT_TIER && self.scopes.is_empty() && accepted_output_modes.is_empty();
+        (!ordinary).then(|| TurnRequest {
+            tier: self.tier.clone(),
+            scopes: self.scopes.clone(),
+            accepted_output_modes: accepted_output_modes.to_vec(),
+        })
     }
 }
 

@@ -172,6 +172,8 @@ impl Engine {
         let message = placed(command.message, &record);
         let mut opening = vec![Change::Accept { message }];
         let job = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
+        let request = caller.request(&command.accepted_output_modes);
+        opening.extend(request.map(Change::Request));
         let queued = is_queued(&job, mode);
         opening.push(if queued {
             Change::Dispatch
@@ -233,6 +235,8 @@ impl Engine {
             }
         }];
         opening.append(&mut pin);
+        let request = caller.request(&command.accepted_output_modes);
+        opening.extend(request.map(Change::Request));
         let stop_at = self.stop_at(deadline);
         Ok(Work {
             record,

@@ -186,6 +186,7 @@ impl Engine {
     async fn give_up_on(&self, record: TaskRecord) -> Result<bool, EngineError> {
         let attempts = record.attempt;
         let text = format!("the task could not be finished in {attempts} attempts");
+        tracing::error!(task.id = %record.id, "task `{}` has no attempts left", record.id);
         let error = AgentError::domain("ATTEMPTS_EXHAUSTED", text);
         let fail = self.failure(&record, &error);
         let written = self.commit(record, vec![fail], None, Race::Decide).await?;
@@ -200,8 +201,12 @@ impl Engine {
         said: Option<&Message>,
         deadline: Option<Timestamp>,
     ) -> Work {
-        let caller = Caller::owner_of(&record.owner);
+        let caller = Caller::behind(&record.owner, record.request.as_ref());
         let mut facts = TurnFacts::of(&record, &caller);
+        if let Some(request) = &record.request {
+            let modes = &request.accepted_output_modes;
+            facts.accepted_output_modes.clone_from(modes);
+        }
         facts.model.clone_from(&self.model);
         if let Some(said) = said {
             facts.message_id.clone_from(&said.id);

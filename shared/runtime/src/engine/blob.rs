@@ -158,6 +158,7 @@ fn parts_of(change: &mut Change) -> Box<dyn Iterator<Item = &mut Part> + Send + 
         | Change::Reject { message } => Box::new(message.parts.iter_mut()),
         Change::Artifact(update) => Box::new(update.artifact.parts.iter_mut()),
         Change::Pin(_)
+        | Change::Request(_)
         | Change::Dispatch
         | Change::Claim { .. }
         | Change::HandOver { .. }

@@ -6,6 +6,11 @@ use super::sink::Sink;
 use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::task::{Refusal, SendCommand, SendMode, Sent, TaskRecord, Timestamp};
+use std::time::Duration;
+
+/// With less time than this left of its budget, an entry of a batch is given to
+/// a worker instead.
+const WORTH_WAITING: Duration = Duration::from_secs(3);
 
 impl Engine {
     /// Takes a message, runs the turn it asks for, and answers with the task at
@@ -21,16 +26,49 @@ impl Engine {
         command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Sent, EngineError> {
+        let waits_until = self.waits_until();
+        self.send_until(caller, command, deadline, waits_until)
+            .await
+    }
+
+    /// Until when a call that begins now may wait for its turn.
+    pub(crate) fn waits_until(&self) -> Timestamp {
+        let reader = &self.reader;
+        reader.clock.now().plus(reader.policy.blocking_budget)
+    }
+
+    /// [`Engine::send`] as one entry of a batch whose entries wait until
+    /// `waits_until` together. Where too little of that time is left, the send
+    /// does not wait.
+    ///
+    /// # Errors
+    /// As [`Engine::send`].
+    pub(crate) async fn send_in_batch(
+        &self,
+        caller: &Caller,
+        mut command: SendCommand,
+        deadline: Option<Timestamp>,
+        waits_until: Timestamp,
+    ) -> Result<Sent, EngineError> {
+        if waits_until.since(self.reader.clock.now()) < WORTH_WAITING {
+            command.mode = SendMode::Immediate;
+        }
+        self.send_until(caller, command, deadline, waits_until)
+            .await
+    }
+
+    async fn send_until(
+        &self,
+        caller: &Caller,
+        command: SendCommand,
+        deadline: Option<Timestamp>,
+        waits_until: Timestamp,
+    ) -> Result<Sent, EngineError> {
         let (history_length, mode) = (command.history_length, command.mode);
         let work = match self.admit(caller, command, deadline).await? {
             Admission::Work(work) => work,
             Admission::Replay(record) => return self.sent(&record, history_length).await,
         };
-        let waits_until = self
-            .reader
-            .clock
-            .now()
-            .plus(self.reader.policy.blocking_budget);
         if work.queued {
             return self
                 .queued(caller, *work, mode, history_length, waits_until)

@@ -145,13 +145,7 @@ impl Engine {
     /// here, once, and never sent.
     pub(super) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {
         let code = error.code();
-        tracing::error!(
-            task.id = %record.id,
-            error.code = code.as_str(),
-            error.cause = error.cause(),
-            "a turn of task `{}` failed",
-            record.id,
-        );
+        log_failure(record, error);
         let mut message = self.says(record, Content::from_text(error.text()));
         let details = Value::Object(error.details().clone());
         message
@@ -185,6 +179,17 @@ impl Engine {
         if !ok {
             tracing::warn!(task.id = %record.id, "on_completed of task `{}` did not finish", record.id);
         }
+    }
+}
+
+/// An operator is woken by what the agent cannot help, not by what a caller
+/// asked for.
+fn log_failure(record: &TaskRecord, error: &AgentError) {
+    let (id, code, cause) = (&record.id, error.code().as_str(), error.cause());
+    if error.code().is_expected() {
+        tracing::info!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
+    } else {
+        tracing::error!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
     }
 }
 

@@ -14,7 +14,7 @@ pub use card::Cards;
 use crate::auth::{AuthMode, Caller, Identity};
 use crate::engine::{Engine, EngineError, Reader};
 use crate::protocol::{self, Ask, Call, CardForm, Opened, Rejected, Reply};
-use crate::task::{Refusal, Timestamp};
+use crate::task::{Refusal, SendCommand, Sent, Timestamp};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -91,10 +91,19 @@ impl Edge {
             edge: self,
             identity,
             deadline,
+            batch_waits_until: None,
         };
         match decode::open(self, &request) {
-            Ok(Opened::One(call)) => visit.one(&call, &request).await,
-            Ok(Opened::Batch(entries)) => visit.batch(entries).await,
+            // A turn is in it: boxed, so that no caller carries its size.
+            Ok(Opened::One(call)) => Box::pin(visit.one(&call, &request)).await,
+            Ok(Opened::Batch(entries)) => {
+                let batch_waits_until = self.engine().ok().map(Engine::waits_until);
+                let visit = Visit {
+                    batch_waits_until,
+                    ..visit
+                };
+                Box::pin(visit.batch(entries)).await
+            }
             Err(rejected) => encode::answer(rejected.answer()),
         }
     }
@@ -120,6 +129,8 @@ struct Visit<'e> {
     edge: &'e Edge,
     identity: Identity,
     deadline: Option<Timestamp>,
+    /// Until when the entries of a batch may wait, all of them together.
+    batch_waits_until: Option<Timestamp>,
 }
 
 impl Visit<'_> {
@@ -186,12 +197,7 @@ impl Visit<'_> {
     async fn unary(&self, call: &Call) -> Result<Reply, EngineError> {
         let (caller, ask) = self.enter(call)?;
         Ok(match ask {
-            Ask::Send(command) => Reply::Sent(
-                self.edge
-                    .engine()?
-                    .send(&caller, *command, self.deadline)
-                    .await?,
-            ),
+            Ask::Send(command) => Reply::Sent(self.send(&caller, *command).await?),
             Ask::Get(query) => {
                 Reply::Task(Box::new(self.edge.reader()?.get(&caller, &query).await?))
             }
@@ -212,6 +218,17 @@ impl Visit<'_> {
                 return Err(EngineError::broken("a stream or card in a unary call"));
             }
         })
+    }
+
+    async fn send(&self, caller: &Caller, command: SendCommand) -> Result<Sent, EngineError> {
+        let engine = self.edge.engine()?;
+        match self.batch_waits_until {
+            None => engine.send(caller, command, self.deadline).await,
+            Some(until) => {
+                let deadline = self.deadline;
+                engine.send_in_batch(caller, command, deadline, until).await
+            }
+        }
     }
 
     /// Who calls, which version, with which parameters: in this order, so that

@@ -126,6 +126,24 @@ impl ErrorCode {
     }
 }
 
+impl ErrorCode {
+    /// Whether the caller, or a rule of the agent's own domain, is the reason:
+    /// nothing an operator has to look at.
+    pub(crate) const fn is_expected(self) -> bool {
+        matches!(
+            self,
+            Self::InvalidInput
+                | Self::MissingInput
+                | Self::ContentTypeNotSupported
+                | Self::TaskNotFound
+                | Self::SessionNotFound
+                | Self::ContextExpired
+                | Self::Canceled
+                | Self::Domain(_)
+        )
+    }
+}
+
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

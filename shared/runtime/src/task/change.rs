@@ -6,9 +6,10 @@
 use super::{
     Artifact, ArtifactUpdate, Base, Event, EventId, InvalidTransition, LoggedEvent, Message,
     Metadata, Saved, SavedSlot, SkillId, Status, StatusUpdate, TaskEvent, TaskRecord, TaskState,
-    Timestamp, Transition,
+    Timestamp, Transition, TurnRequest,
 };
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// State changes kept readable on the task.
 const TRANSITIONS: usize = 32;
@@ -23,6 +24,8 @@ pub enum Change {
     },
     /// The task belongs to this skill from now on.
     Pin(SkillId),
+    /// The turn keeps what it needs of its request, as long as it runs.
+    Request(TurnRequest),
     /// A worker is asked for: the version of this commit is the intent.
     Dispatch,
     /// A worker takes the turn, or takes it over: what an earlier attempt put
@@ -131,6 +134,10 @@ impl TaskRecord {
                 self.pin(skill);
                 return Ok(None);
             }
+            Change::Request(request) => {
+                self.request = Some(request);
+                return Ok(None);
+            }
             Change::Dispatch => {
                 self.dispatch(at);
                 return Ok(None);
@@ -139,16 +146,8 @@ impl TaskRecord {
                 self.hand_over(progress, at)?;
                 return Ok(None);
             }
-            Change::Save { key, value } => {
-                self.checkpoint()?;
-                self.saved.data.insert(key, value);
-                return Ok(None);
-            }
-            Change::Step { key, value } => {
-                self.checkpoint()?;
-                self.saved.steps.insert(key, value);
-                return Ok(None);
-            }
+            Change::Save { key, value } => return self.checkpoint(key, value, |s| &mut s.data),
+            Change::Step { key, value } => return self.checkpoint(key, value, |s| &mut s.steps),
             Change::Artifact(update) => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.grow(&update);
@@ -292,11 +291,17 @@ impl TaskRecord {
         Ok(update.map(Event::Status))
     }
 
-    /// What is shown so far stays, if the turn runs again.
-    fn checkpoint(&mut self) -> Result<(), InvalidTransition> {
+    /// Keeps a value, and with it what is shown so far, if the turn runs again.
+    fn checkpoint(
+        &mut self,
+        key: String,
+        value: Value,
+        place: impl FnOnce(&mut Saved) -> &mut BTreeMap<String, Value>,
+    ) -> Result<Option<Event>, InvalidTransition> {
         self.status.state.apply(TaskEvent::Progress)?;
         self.set_base();
-        Ok(())
+        place(&mut self.saved).insert(key, value);
+        Ok(None)
     }
 
     /// All of the present output stays, if the turn runs again.
@@ -386,6 +391,7 @@ impl TaskRecord {
         self.dispatch = None;
         self.dispatched_at = None;
         self.secret = None;
+        self.request = None;
         if state.is_terminal() {
             self.saved = Saved::default();
             self.base = Base::default();

@@ -35,7 +35,7 @@ pub use event::{
 pub use id::{ContextId, InvalidId, Owner, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
-pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition};
+pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
 pub use refusal::{FieldViolation, Refusal};
 pub use state::{InvalidTransition, TaskEvent, TaskState};
 pub use timestamp::Timestamp;

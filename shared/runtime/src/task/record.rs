@@ -10,7 +10,7 @@ use super::{
     Metadata, Owner, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, WriteId,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Write ids kept to recognise our own writes.
 const WRITE_IDS: usize = 8;
@@ -52,6 +52,18 @@ pub struct Saved {
     pub data: BTreeMap<String, Value>,
     /// Results of completed steps, by name and occurrence in the turn.
     pub steps: BTreeMap<String, Value>,
+}
+
+/// What a turn keeps of the request that asked for it, so that it is the same
+/// turn wherever it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TurnRequest {
+    /// The caller's rate tier.
+    pub tier: String,
+    /// The scopes the caller was granted.
+    pub scopes: BTreeSet<String>,
+    /// Media types the client can read; empty = any.
+    pub accepted_output_modes: Vec<String>,
 }
 
 /// What is fixed when a task is created.
@@ -120,6 +132,8 @@ pub struct TaskRecord {
     pub(crate) replaced: Vec<Artifact>,
     /// An answer that stays out of the history, until its turn has ended.
     pub(crate) secret: Option<Message>,
+    /// The request behind the running turn, until the turn has ended.
+    pub(crate) request: Option<TurnRequest>,
     /// When the version in `dispatch` asked for a worker.
     pub(crate) dispatched_at: Option<Timestamp>,
     /// How often the sweep has asked again for the current turn.
@@ -192,6 +206,7 @@ impl TaskRecord {
             base: Base::default(),
             replaced: Vec::new(),
             secret: None,
+            request: None,
             dispatched_at: None,
             redispatches: 0,
             updated_at: at,

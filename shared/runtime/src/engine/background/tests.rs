@@ -73,6 +73,13 @@ impl SkillHandler for Worker {
                 tokio::time::sleep(10 * MINUTE).await;
                 chunks.finish().await?;
             }
+            "who" => {
+                let caller = cx.caller();
+                let scopes: Vec<&str> = caller.scopes.iter().map(String::as_str).collect();
+                let modes = cx.accepted_output_modes().join(" ");
+                let who = format!("{} {} {modes}", caller.tier, scopes.join(" "));
+                return OnRequestResult::done(who);
+            }
             "quick" => {}
             _ => tokio::time::sleep(10 * MINUTE).await,
         }
@@ -166,14 +173,19 @@ impl World {
     }
 
     fn caller() -> Caller {
-        Caller::owner_of(&Owner {
+        let owner = Owner {
             tenant: TenantId::parse("acme").unwrap(),
             subject: Subject::parse("ann").unwrap(),
-        })
+        };
+        Caller::behind(&owner, None)
     }
 
     async fn send(&self, text: &str, mode: SendMode) -> Task {
-        let command = SendCommand {
+        self.ask(&Self::caller(), Self::command(text, mode)).await
+    }
+
+    fn command(text: &str, mode: SendMode) -> SendCommand {
+        SendCommand {
             message: Message::from_user("m-1", vec![Part::text(text)]),
             client_task_id: None,
             mode,
@@ -182,13 +194,11 @@ impl World {
             push: None,
             metadata: serde_json::Map::new(),
             generation: Generation::V10,
-        };
-        match self
-            .engine
-            .send(&Self::caller(), command, None)
-            .await
-            .unwrap()
-        {
+        }
+    }
+
+    async fn ask(&self, caller: &Caller, command: SendCommand) -> Task {
+        match self.engine.send(caller, command, None).await.unwrap() {
             Sent::Task(task) => *task,
             Sent::Message(message) => panic!("{message:?}"),
         }
@@ -507,4 +517,24 @@ async fn age_alone_fails_nothing_and_asks_ever_more_rarely() {
     assert_eq!(asked, 4, "after 5, 10, 20 and 40 minutes");
     let record = world.record(&task.id).await;
     assert_eq!((record.state(), record.attempt), (TaskState::Submitted, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_runs_the_turn_for_the_caller_who_asked_and_for_what_it_can_read() {
+    let world = World::new();
+    let caller = Caller {
+        tier: "gold".to_owned(),
+        scopes: ["read", "write"].map(str::to_owned).into(),
+        ..World::caller()
+    };
+    let command = SendCommand {
+        accepted_output_modes: vec!["text/plain".to_owned()],
+        ..World::command("who", SendMode::Immediate)
+    };
+    let task = world.ask(&caller, command).await;
+    assert_eq!(world.work(&task.id).await, Ack::Delete);
+    let record = world.record(&task.id).await;
+    let said = Artifact::from(record.artifacts[0].clone()).text().unwrap();
+    assert_eq!(said, "gold read write text/plain");
+    assert_eq!(record.request, None, "it is kept as long as the turn runs");
 }

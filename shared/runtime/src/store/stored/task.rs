@@ -4,11 +4,11 @@ use super::content::{self, Artifact, Logged, Message, Status, all};
 use super::{SCHEMA, StoreError, corrupt, known};
 use crate::task::{
     Base, ContextId, Generation, Metadata, NewTask, Owner, Saved as SavedValues, SavedSlot,
-    SkillId, Subject, TaskId, TaskRecord, TenantId, Timestamp, Transition, WriteId,
+    SkillId, Subject, TaskId, TaskRecord, TenantId, Timestamp, Transition, TurnRequest, WriteId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
@@ -56,6 +56,8 @@ pub(super) struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sec: Option<Message>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    rq: Option<Request>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     dat: Option<i64>,
     #[serde(default, skip_serializing_if = "is_zero")]
     rd: u32,
@@ -69,6 +71,36 @@ struct Output {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     a: BTreeMap<String, usize>,
     h: usize,
+}
+
+/// What a running turn keeps of its request.
+#[derive(Serialize, Deserialize)]
+struct Request {
+    t: String,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    s: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    m: Vec<String>,
+}
+
+impl From<&TurnRequest> for Request {
+    fn from(request: &TurnRequest) -> Self {
+        Self {
+            t: request.tier.clone(),
+            s: request.scopes.clone(),
+            m: request.accepted_output_modes.clone(),
+        }
+    }
+}
+
+impl From<Request> for TurnRequest {
+    fn from(request: Request) -> Self {
+        Self {
+            tier: request.t,
+            scopes: request.s,
+            accepted_output_modes: request.m,
+        }
+    }
 }
 
 #[expect(
@@ -188,6 +220,7 @@ impl From<&TaskRecord> for Stored {
             b: Output::of(record),
             rp: record.replaced.iter().map(Artifact::from).collect(),
             sec: record.secret.as_ref().map(Message::from),
+            rq: record.request.as_ref().map(Request::from),
             dat: record.dispatched_at.map(Timestamp::as_millis),
             rd: record.redispatches,
             up: record.updated_at.as_millis(),
@@ -242,6 +275,7 @@ impl Stored {
         }
         record.replaced = all(self.rp, Artifact::into_artifact)?;
         record.secret = self.sec.map(Message::into_message).transpose()?;
+        record.request = self.rq.map(TurnRequest::from);
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
         record.redispatches = self.rd;
         record.updated_at = Timestamp::from_millis(self.up);

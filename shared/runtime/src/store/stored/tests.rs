@@ -2,7 +2,7 @@ use super::*;
 use crate::task::{
     Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Generation, Message, Metadata,
     NewTask, Owner, Part, PartContent, SavedSlot, SkillId, Subject, TaskId, TenantId, Timestamp,
-    WriteId,
+    TurnRequest, WriteId,
 };
 use serde_json::json;
 
@@ -75,6 +75,11 @@ fn full() -> TaskRecord {
     record.dispatched_at = Some(Timestamp::from_millis(6));
     record.redispatches = 2;
     record.secret = Some(said(vec![Part::text("key")]));
+    record.request = Some(TurnRequest {
+        tier: "gold".to_owned(),
+        scopes: ["read".to_owned()].into(),
+        accepted_output_modes: vec!["text/plain".to_owned()],
+    });
     record.replaced.clone_from(&record.artifacts);
     record.base.history = 1;
     record.epoch = 4;
@@ -151,7 +156,7 @@ fn a_record_at_its_start_or_end_reads_back_as_it_was_written() {
 /// The form of a record before turns could be dispatched and run again.
 fn before_dispatch(record: &TaskRecord) -> Value {
     let mut value = encode(record);
-    for name in ["b", "rp", "sec", "dat", "rd"] {
+    for name in ["b", "rp", "sec", "rq", "dat", "rd"] {
         value.as_object_mut().unwrap().remove(name);
     }
     value
