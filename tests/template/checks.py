@@ -11,9 +11,19 @@ PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.jso
 
 _WRITE = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"}
 _LIST = {"dynamodb:BatchGetItem"}
-_OBJECTS = {"s3:GetObject", "s3:PutObject"}
+_OBJECTS = {"s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"}
+_SEEN = {"s3:ListBucket"}
 # A turn writes its task and may read the other tasks of its context.
-_TURNS = {"Table": _WRITE | _LIST, "Table/index/GSI1": {"dynamodb:Query"}, "Bucket/v1/*": _OBJECTS}
+_TURNS = {
+    "Table": _WRITE | _LIST,
+    "Table/index/GSI1": {"dynamodb:Query"},
+    "Bucket": _SEEN,
+    "Bucket/v1/*": _OBJECTS,
+}
+# A message can name a file that was sent by itself.
+_TAKEN = {"Bucket/up/*": {"s3:GetObject"}}
+# What is left of tasks is listed below their own prefix only.
+TIDY = {"StringLike": {"s3:prefix": "v1/*"}}
 # What only the mapping of a queue or a stream calls, in the name of the function.
 POLLING = {
     "dynamodb:DescribeStream",
@@ -27,15 +37,20 @@ POLLING = {
 # What each role may do, and on what. Nothing else may be granted.
 RIGHTS = {
     "agent-card": {},
-    "tasks-send": _TURNS,
+    # The right to send a file is handed on in a URL.
+    "tasks-send": _TURNS | {"Bucket/up/*": {"s3:GetObject", "s3:PutObject"}},
     "tasks-get": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
+        "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:GetObject"},
     },
-    "tasks-stream": _TURNS,
-    "rpc": _TURNS,
+    "tasks-stream": _TURNS | _TAKEN,
+    "rpc": _TURNS | _TAKEN,
     "relay": {
+        "Table": {"dynamodb:GetItem"},
+        "Bucket": _SEEN,
+        "Bucket/v1/*": {"s3:DeleteObject"},
         "Table.StreamArn": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
         "Table/stream/*": {"dynamodb:ListStreams"},
         "WorkQueue": {"sqs:SendMessage"},
@@ -53,9 +68,18 @@ RIGHTS = {
     "sweep": {
         "Table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         "Table/index/GSI2": {"dynamodb:Query"},
+        "Bucket": _SEEN,
+        "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject"},
     },
 }
-# The images which the relay is started for: of tasks, when they ask for a worker.
+# The roles that remove objects.
+REMOVES = {"relay", "sweep"}
+# What the relay is started for: tasks that ask for a worker, and tasks that the table lets go.
+EXPIRED = {
+    "eventName": ["REMOVE"],
+    "userIdentity": {"principalId": ["dynamodb.amazonaws.com"]},
+    "dynamodb": {"Keys": {"SK": {"S": ["META"]}}},
+}
 DISPATCHED = {
     "dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {"dispatch": {"N": [{"exists": True}]}}}
 }
@@ -67,9 +91,9 @@ NAMED = {
     "tasks-get": _CALLED,
     "tasks-stream": _CALLED,
     "rpc": _CALLED,
-    "relay": {"A2A_WORK_QUEUE_URL"},
+    "relay": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
     "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
-    "sweep": {"A2A_TABLE"},
+    "sweep": {"A2A_TABLE", "A2A_BUCKET"},
 }
 # Seconds. The gateway waits 29 for a buffered answer; a stream and a turn may take all there is.
 TIMEOUTS = {
@@ -169,7 +193,10 @@ def rights(stack):
         granted = {}
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
-                if statement["Effect"] != "Allow" or set(statement) - {"Effect", "Action", "Resource"}:
+                listing = directory in REMOVES and _list(statement["Action"]) == ["s3:ListBucket"]
+                if statement.get("Condition") != (TIDY if listing else None):
+                    wrong.append(f"{directory}: unexpected condition of {statement}")
+                if statement["Effect"] != "Allow" or set(statement) - {"Effect", "Action", "Resource", "Condition"}:
                     wrong.append(f"{directory}: unexpected statement {statement}")
                 for resource in _list(statement["Resource"]):
                     granted.setdefault(_place(resource), set()).update(_list(statement["Action"]))
@@ -281,7 +308,7 @@ def mappings(stack):
     if not 0 < relay.get("MaximumRetryAttempts", -1) <= 100:
         wrong.append("relay: a record that fails holds its shard for a day")
     patterns = [json.loads(f["Pattern"]) for f in relay.get("FilterCriteria", {}).get("Filters", [])]
-    if patterns != [DISPATCHED]:
+    if patterns != [DISPATCHED, EXPIRED]:
         wrong.append(f"relay: is started for {patterns}")
     if "MaximumConcurrency" not in worker.get("ScalingConfig", {}):
         wrong.append("worker: no end to how many run at once")

@@ -9,6 +9,7 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::sdk_config;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::Ack;
+use a2a_lambda::task::TaskKey;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -65,7 +66,12 @@ impl Pumps {
         let stream = Stream::new(client, &settings.table);
         let queue = LocalQueue::new(Arc::new(SystemClock), settings.policy.lease);
         let mut pumps = JoinSet::new();
-        pumps.spawn(forward(stream, queue.clone()));
+        pumps.spawn(forward(
+            stream,
+            queue.clone(),
+            engine.clone(),
+            tasks.clone(),
+        ));
         pumps.spawn(work(engine.clone(), queue));
         pumps.spawn(sweep(engine.clone(), tasks, settings.sweep_interval));
         Ok(Self { pumps })
@@ -77,8 +83,8 @@ impl Pumps {
     }
 }
 
-/// From the stream to the queue.
-async fn forward(mut stream: Stream, queue: LocalQueue) {
+/// From the stream to the queue; the objects of tasks that are gone go as well.
+async fn forward(mut stream: Stream, queue: LocalQueue, engine: Engine, tasks: DynamoStore) {
     let mut looks: u32 = 0;
     loop {
         if looks.is_multiple_of(DISCOVER)
@@ -94,7 +100,8 @@ async fn forward(mut stream: Stream, queue: LocalQueue) {
             match stream.read(&shard).await {
                 Ok(Some(batch)) => {
                     idle &= batch.is_empty();
-                    if relay(&queue, &batch.images).await.is_empty() {
+                    let forgotten = forget(&engine, &tasks, &batch.removed).await;
+                    if relay(&queue, &batch.images).await.is_empty() && forgotten {
                         stream.done(batch);
                     }
                 }
@@ -109,6 +116,17 @@ async fn forward(mut stream: Stream, queue: LocalQueue) {
             sleep(POLL).await;
         }
     }
+}
+
+/// Whether the objects of all these tasks are gone.
+async fn forget(engine: &Engine, tasks: &DynamoStore, removed: &[TaskKey]) -> bool {
+    for task in removed {
+        if let Err(error) = engine.forget_objects(tasks, task).await {
+            tracing::warn!("failed to remove the objects of a task: {error}");
+            return false;
+        }
+    }
+    true
 }
 
 /// From the queue to the skills.
@@ -145,8 +163,16 @@ async fn turn(engine: Engine, delivery: Delivery) {
 /// The schedule.
 async fn sweep(engine: Engine, tasks: DynamoStore, every: Duration) {
     let mut ticks = interval_at(Instant::now() + every, every);
+    let mut place = None;
     loop {
         ticks.tick().await;
+        match Box::pin(engine.sweep_objects(&tasks, place.take())).await {
+            Ok(report) => {
+                tracing::debug!(?report, "swept objects");
+                place = report.next;
+            }
+            Err(error) => tracing::warn!("failed to sweep objects: {error}"),
+        }
         match Box::pin(engine.sweep(&tasks, Leases::Respect)).await {
             Ok(report) => tracing::debug!(?report, "swept"),
             Err(error) => tracing::warn!("failed to sweep: {error}"),

@@ -3,6 +3,7 @@
 //! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`
 //! - `upload`: files that clients send by themselves
 //! - `background`: relay, work and sweep, the steps behind the calls
+//! - `tidy`: objects that nobody needs any more
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
 //!   differ only in where committed events go
@@ -31,13 +32,16 @@ mod sink;
 mod stream;
 mod subscribe;
 mod thread;
+mod tidy;
 mod turn;
 mod upload;
 
 pub use background::{Leases, SweepReport, relay};
+pub use blob::object::below as objects_below;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::EngineError;
 pub use sink::Frames;
+pub use tidy::{TidyReport, forget_objects};
 
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;

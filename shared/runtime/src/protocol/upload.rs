@@ -5,9 +5,6 @@ use super::read::{self, Spelling};
 use crate::task::{Refusal, UploadGrant, UploadOrder};
 use serde_json::{Map, Value, json};
 
-/// The URI under which the card names the extension.
-pub(super) const EXTENSION: &str = "urn:a2a-lambda:ext:uploads:1";
-
 /// Characters of a file name or media type at most.
 const TEXT: usize = 1024;
 

@@ -1,61 +1,101 @@
-//! The function between the table's stream and the queue.
+//! The function behind the table's stream.
 
-use super::{ServeError, logging, queue};
-use crate::engine;
+use super::{ServeError, clients, logging, queue};
+use crate::engine::{self, Clock, SystemClock};
 use crate::settings::{Environment, Settings};
-use crate::store::dynamodb::task_image_of_event;
-use crate::store::queue::WorkQueue;
+use crate::store::Blobs;
+use crate::store::dynamodb::{DynamoStore, removed_task_of_event, task_image_of_event};
+use crate::store::queue::{TasksByKey, WorkQueue};
+use crate::store::s3::S3Blobs;
+use crate::task::TaskKey;
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
-use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use lambda_runtime::{LambdaEvent, service_fn};
 use std::convert::Infallible;
 
-/// Moves the turns that ask for a worker from the table's stream to the queue.
+/// Moves the turns that ask for a worker from the table's stream to the queue,
+/// and removes the objects of tasks which the table has let go.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 pub async fn relay() -> Result<(), ServeError> {
     logging();
     let settings = Settings::read_public(&Environment)?;
-    let queue = &queue(&settings).await?;
+    let queue = queue(&settings).await?;
+    let clients = clients().await;
+    let tasks = DynamoStore::new(clients.dynamodb, &settings.table);
+    let blobs = S3Blobs::new(clients.s3, &settings.bucket);
+    let stands_on = &Relay {
+        queue: &queue,
+        tasks: &tasks,
+        blobs: &blobs,
+        clock: &SystemClock,
+    };
     let handler = service_fn(move |event: LambdaEvent<Event>| async move {
-        Ok::<_, Infallible>(forward(queue, &event.payload).await)
+        Ok::<_, Infallible>(stands_on.forward(&event.payload).await)
     });
     Ok(lambda_runtime::run(handler).await?)
 }
 
-/// Forwards a batch; names the records that have to come again.
-///
-/// The stream comes back from the first of them on, so a record behind it is
-/// forwarded twice. That is what the claim is for.
-async fn forward(queue: &dyn WorkQueue, event: &Event) -> DynamoDbEventResponse {
-    let mut images = Vec::new();
-    let mut records = Vec::new();
-    let mut again = Vec::new();
-    for record in &event.records {
-        match task_image_of_event(record) {
-            Ok(Some(image)) => {
-                images.push(image);
-                records.push(record);
+/// What the relay stands on.
+struct Relay<'a> {
+    queue: &'a dyn WorkQueue,
+    tasks: &'a dyn TasksByKey,
+    blobs: &'a dyn Blobs,
+    clock: &'a dyn Clock,
+}
+
+impl Relay<'_> {
+    /// Forwards a batch and removes the objects of tasks that have gone; names
+    /// the records that have to come again.
+    ///
+    /// The stream comes back from the first of them on, so a record behind it
+    /// is forwarded twice. That is what the claim is for.
+    async fn forward(&self, event: &Event) -> DynamoDbEventResponse {
+        let mut images = Vec::new();
+        let mut records = Vec::new();
+        let mut again = Vec::new();
+        for record in &event.records {
+            if let Some(task) = removed_task_of_event(record) {
+                if !self.forget(&task).await {
+                    again.push(record);
+                }
+                continue;
             }
-            Ok(None) => {}
-            // It may be of a later program that is being rolled out.
-            Err(error) => {
-                tracing::error!("failed to read a record of the stream: {error}");
-                again.push(record);
+            match task_image_of_event(record) {
+                Ok(Some(image)) => {
+                    images.push(image);
+                    records.push(record);
+                }
+                Ok(None) => {}
+                // It may be of a later program that is being rolled out.
+                Err(error) => {
+                    tracing::error!("failed to read a record of the stream: {error}");
+                    again.push(record);
+                }
             }
         }
+        for index in engine::relay(self.queue, &images).await {
+            again.extend(records.get(index));
+        }
+        let mut response = DynamoDbEventResponse::default();
+        for record in again {
+            let mut failure = DynamoDbBatchItemFailure::default();
+            failure.item_identifier = Some(place(record));
+            response.batch_item_failures.push(failure);
+        }
+        response
     }
-    for index in engine::relay(queue, &images).await {
-        again.extend(records.get(index));
+
+    /// Whether the objects of a task that has gone are gone too.
+    async fn forget(&self, task: &TaskKey) -> bool {
+        let now = self.clock.now();
+        let forgotten = engine::forget_objects(self.tasks, self.blobs, task, now).await;
+        if let Err(error) = &forgotten {
+            tracing::warn!("failed to remove the objects of a task: {error}");
+        }
+        forgotten.is_ok()
     }
-    let mut response = DynamoDbEventResponse::default();
-    for record in again {
-        let mut failure = aws_lambda_events::event::streams::DynamoDbBatchItemFailure::default();
-        failure.item_identifier = Some(place(record));
-        response.batch_item_failures.push(failure);
-    }
-    response
 }
 
 /// Where a record stands in the stream. An empty place fails the whole batch,

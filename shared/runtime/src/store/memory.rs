@@ -7,7 +7,7 @@
 mod tests;
 
 use super::blobs::measured;
-use super::queue::{OpenTask, SweepTasks};
+use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
     BlobHead, Blobs, Committed, Expect, ListPosition, ReadTasks, ReadThreads, RecordPage,
     RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
@@ -180,6 +180,13 @@ impl ReadTasks for MemoryStore {
             next: if more { found.pop() } else { None },
             matching,
         })
+    }
+}
+
+#[async_trait]
+impl TasksByKey for MemoryStore {
+    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        Ok(self.shelf().tasks.get(key).cloned())
     }
 }
 

@@ -19,7 +19,7 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::{ChecksumMode, Delete, MetadataDirective, ObjectIdentifier};
+use aws_sdk_s3::types::{ChecksumMode, Delete as Removal, MetadataDirective, ObjectIdentifier};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -329,7 +329,7 @@ impl S3Blobs {
 
     async fn delete_some(&self, keys: &[String]) -> Result<(), StoreError> {
         let broken = |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
-        let mut removal = Delete::builder().quiet(true);
+        let mut removal = Removal::builder().quiet(true);
         for key in keys {
             let named = ObjectIdentifier::builder().key(key).build();
             removal = removal.objects(named.map_err(broken)?);

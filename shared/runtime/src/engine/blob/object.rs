@@ -9,8 +9,9 @@ use sha2::{Digest as _, Sha256};
 /// Above everything that is kept for tasks.
 pub(crate) const ROOT: &str = "v1/";
 
-/// Where everything of a task lies; it ends with a `/`.
-pub(crate) fn below(task: &TaskKey) -> String {
+/// The beginning of the keys of all objects of a task; it ends with a `/`.
+#[must_use]
+pub fn below(task: &TaskKey) -> String {
     let tenant = short(task.tenant().as_str());
     let local = task.local();
     if local.contains('~') {

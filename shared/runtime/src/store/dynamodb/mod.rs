@@ -21,15 +21,15 @@ mod open;
 mod statement;
 mod table;
 
-pub use image::task_image;
+pub use image::{removed_task, task_image};
 #[cfg(feature = "lambda")]
-pub use image::task_image_of_event;
+pub use image::{removed_task_of_event, task_image_of_event};
 pub use table::create_table;
 
 use self::calls::{Check, Outcome, TRIES};
 use self::item::{Item, Joined};
 use self::statement::Statement;
-use super::queue::{OpenTask, SweepTasks};
+use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
     Committed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
     ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
@@ -176,6 +176,13 @@ impl ReadTasks for DynamoStore {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         list::page(&self.client, &self.table, owner, query).await
+    }
+}
+
+#[async_trait]
+impl TasksByKey for DynamoStore {
+    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.stored_task(key).await
     }
 }
 
