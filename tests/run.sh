@@ -25,7 +25,7 @@ describe() {
     docker-tests) echo "compiles the LocalStack suite; runs it where Docker answers" ;;
     emulator) echo "the store suites against a second emulator" ;;
     faults) echo "faults below the AWS SDK at every store call of six scenarios" ;;
-    kill) echo "the program killed between its store calls, streams cut after every frame" ;;
+    kill) echo "the program killed at each store call of seven scenarios, streams cut after every frame" ;;
     interop) echo "real A2A clients against the local agent" ;;
     watch) echo "the functions under cargo lambda watch" ;;
     template) echo "template.yaml, manifests, sources and papers keep their rules" ;;

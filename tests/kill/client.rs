@@ -6,16 +6,17 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use std::collections::VecDeque;
 use tokio::net::TcpStream;
 
 /// One event of a stream.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Frame {
     pub(crate) id: Option<String>,
     pub(crate) data: Value,
 }
 
-/// Begins a call; `None` if the server does not answer.
+/// Begins a call; `None` if the server does not answer, or refuses.
 async fn open(url: &str, body: Option<&Value>, last_event: Option<&str>) -> Option<Incoming> {
     let uri: Uri = url.parse().unwrap();
     let authority = uri.authority()?.as_str().to_owned();
@@ -26,8 +27,11 @@ async fn open(url: &str, body: Option<&Value>, last_event: Option<&str>) -> Opti
         .method(if body.is_some() { "POST" } else { "GET" })
         .uri(uri.path_and_query()?.as_str())
         .header("Host", authority)
-        .header("A2A-Version", "1.0")
         .header("Content-Type", "application/json");
+    // 0.1 knows no header of versions, and its paths no other generation.
+    if !uri.path().starts_with("/tasks/send") {
+        request = request.header("A2A-Version", "1.0");
+    }
     if let Some(id) = last_event {
         request = request.header("Last-Event-ID", id);
     }
@@ -42,57 +46,82 @@ async fn whole(body: Incoming) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// The answer to a POST; `None` if there is none.
+/// The answer to a POST; `None` if there is none, or a refusal.
 pub(crate) async fn post(url: &str, body: &Value) -> Option<Value> {
     whole(open(url, Some(body), None).await?).await
 }
 
-/// The answer to a GET; `None` if there is none.
+/// The answer to a GET; `None` if there is none, or a refusal.
 pub(crate) async fn get(url: &str) -> Option<Value> {
     whole(open(url, None, None).await?).await
 }
 
-/// The first frames of a stream, as many as `count`; else all that come.
-pub(crate) async fn cut(
-    url: &str,
-    body: &Value,
-    last_event: Option<&str>,
-    count: Option<usize>,
-) -> Vec<Frame> {
-    match open(url, Some(body), last_event).await {
-        Some(stream) => read(stream, count).await,
-        None => Vec::new(),
-    }
+/// A stream while it runs.
+#[derive(Debug)]
+pub(crate) struct Live {
+    body: Incoming,
+    text: String,
+    ready: VecDeque<Frame>,
 }
 
-/// A subscription after `last_event`, to its end.
-pub(crate) async fn events(url: &str, last_event: &str) -> Vec<Frame> {
-    match open(url, None, Some(last_event)).await {
-        Some(stream) => read(stream, None).await,
-        None => Vec::new(),
+impl Live {
+    /// The answer to a POST.
+    pub(crate) async fn post(url: &str, body: &Value) -> Option<Self> {
+        Some(Self::of(open(url, Some(body), None).await?))
     }
-}
 
-async fn read(mut stream: Incoming, count: Option<usize>) -> Vec<Frame> {
-    let (mut buffer, mut frames) = (String::new(), Vec::new());
-    while let Some(Ok(chunk)) = stream.frame().await {
-        let bytes = chunk.into_data().unwrap_or_default();
-        buffer.push_str(std::str::from_utf8(&bytes).unwrap());
-        while let Some((block, rest)) = buffer.split_once("\n\n") {
-            let field = |name: &str| {
-                let mut lines = block.lines();
-                lines.find_map(|line| line.strip_prefix(name).map(str::to_owned))
-            };
-            if let Some(data) = field("data: ") {
-                let data = serde_json::from_str(&data).unwrap();
-                let id = field("id: ");
-                frames.push(Frame { id, data });
-            }
-            buffer = rest.to_owned();
-            if count == Some(frames.len()) {
-                return frames;
-            }
+    /// A subscription that goes on after an event.
+    pub(crate) async fn resume(url: &str, last_event: &str) -> Option<Self> {
+        Some(Self::of(open(url, None, Some(last_event)).await?))
+    }
+
+    fn of(body: Incoming) -> Self {
+        Self {
+            body,
+            text: String::new(),
+            ready: VecDeque::new(),
         }
     }
-    frames
+
+    /// The next event; `None` at the end, or when the server is gone.
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
+        while self.ready.is_empty() {
+            let bytes = self.body.frame().await?.ok()?.into_data();
+            let bytes = bytes.unwrap_or_default();
+            self.text.push_str(std::str::from_utf8(&bytes).unwrap());
+            while let Some((block, rest)) = self.text.split_once("\n\n") {
+                self.ready.extend(frame(block));
+                self.text = rest.to_owned();
+            }
+        }
+        self.ready.pop_front()
+    }
+
+    /// All that comes.
+    pub(crate) async fn rest(mut self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        while let Some(frame) = self.next().await {
+            frames.push(frame);
+        }
+        frames
+    }
+}
+
+/// The event of a block; none in a comment.
+fn frame(block: &str) -> Option<Frame> {
+    let field = |name: &str| {
+        let mut lines = block.lines();
+        lines.find_map(|line| line.strip_prefix(name).map(str::to_owned))
+    };
+    let data = serde_json::from_str(&field("data: ")?).unwrap();
+    let id = field("id: ");
+    Some(Frame { id, data })
+}
+
+/// The events after one, to the end; none if there is no such stream.
+pub(crate) async fn events(url: &str, last_event: &str) -> Vec<Frame> {
+    match Live::resume(url, last_event).await {
+        Some(stream) => stream.rest().await,
+        None => Vec::new(),
+    }
 }

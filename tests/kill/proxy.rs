@@ -1,147 +1,311 @@
-//! A line between the program and its store that counts calls and, at one of
-//! them, kills the program.
+//! A line between the program and its store: it counts calls and, at one of
+//! them, does what the plan says.
+//!
+//! A program that is to die is cut off first: from that call on nothing of it
+//! reaches the store and nothing comes back, until the signal has arrived. So
+//! the death lies between two store calls, whatever the machine is doing.
 
+use crate::plan::{Deed, Plan, Point};
+use bytes::Bytes;
+use http::{Request, Response, request, response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::process::Command;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// When the program dies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// The call does not reach the store.
-    Before,
-    /// The store has done it, and nobody hears.
-    After,
+/// What the store said.
+type Answer = (response::Parts, Bytes);
+
+/// A call, as often as it is wanted.
+#[derive(Debug, Clone)]
+struct Call {
+    upstream: SocketAddr,
+    head: request::Parts,
+    body: Bytes,
 }
 
-/// What the lines of one program share.
+impl Call {
+    fn says(&mut self, body: &Value) {
+        self.body = body.to_string().into();
+        self.head.headers.remove("content-length");
+    }
+}
+
+/// What the lines of one case share.
 #[derive(Debug, Default)]
-pub(crate) struct Watch(Mutex<State>);
+pub(crate) struct Watch {
+    state: Mutex<State>,
+    /// Whether the plan has come true.
+    struck: watch::Sender<bool>,
+}
 
 #[derive(Debug, Default)]
 struct State {
     counting: bool,
-    calls: Vec<String>,
-    kill: Option<(usize, Side, u32)>,
-    killed: bool,
+    seen: BTreeMap<String, usize>,
+    points: Vec<Point>,
+    plan: Option<Plan>,
+    /// Nothing passes any more.
+    cut_off: bool,
+    /// The writes that reached the store.
+    writes: Vec<Call>,
+    /// The first answer to each question.
+    answers: BTreeMap<Bytes, Answer>,
 }
 
 impl Watch {
-    /// Counts from here on, and kills process `kill.2` at call `kill.0`.
-    pub(crate) fn count(&self, kill: Option<(usize, Side, u32)>) {
-        *self.0.lock().unwrap() = State {
-            counting: true,
-            kill,
-            ..State::default()
-        };
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap()
     }
 
-    /// Kills nothing any more; the calls since, and whether it came to a kill.
-    pub(crate) fn stop(&self) -> (Vec<String>, bool) {
-        let state = std::mem::take(&mut *self.0.lock().unwrap());
-        (state.calls, state.killed)
+    /// Counts from here on, and does what `plan` says.
+    pub(crate) fn count(&self, plan: Option<Plan>) {
+        let mut state = self.state();
+        state.counting = true;
+        state.plan = plan;
     }
 
-    fn next(&self, operation: &str) -> Option<(Side, u32)> {
-        let mut state = self.0.lock().unwrap();
+    /// Does nothing any more, and lets everything pass; the calls so far.
+    pub(crate) fn stop(&self) -> Vec<Point> {
+        let mut state = self.state();
+        state.counting = false;
+        state.cut_off = false;
+        std::mem::take(&mut state.points)
+    }
+
+    /// Whether the plan has come true.
+    pub(crate) fn has_struck(&self) -> bool {
+        *self.struck.borrow()
+    }
+
+    /// Waits until it has.
+    pub(crate) async fn strikes(&self) {
+        let mut struck = self.struck.subscribe();
+        // The sender lives as long as `self`.
+        let _ = struck.wait_for(|struck| *struck).await;
+    }
+
+    /// Sends all writes so far to the store once more, the latest first;
+    /// `disarmed` without their conditions. Gives how many there were.
+    pub(crate) async fn redeliver(&self, disarmed: bool) -> usize {
+        let writes = std::mem::take(&mut self.state().writes);
+        for call in writes.iter().rev() {
+            let call = if disarmed { disarm(call) } else { call.clone() };
+            send(&call).await.unwrap();
+        }
+        writes.len()
+    }
+
+    /// Counts a call; what is to be done to it.
+    fn next(&self, operation: &str) -> Option<Deed> {
+        let mut state = self.state();
         if !state.counting {
             return None;
         }
-        let n = state.calls.len();
-        state.calls.push(operation.to_owned());
-        let (_, side, process) = state.kill.filter(|(at, ..)| *at == n)?;
-        state.killed = true;
-        Some((side, process))
+        let number = state.seen.entry(operation.to_owned()).or_default();
+        *number += 1;
+        let point = Point {
+            operation: operation.to_owned(),
+            number: *number,
+        };
+        let deed = state.plan.as_ref().filter(|plan| plan.point == point);
+        let deed = deed.map(|plan| plan.deed);
+        state.points.push(point);
+        if deed.is_some_and(Deed::kills) {
+            state.cut_off = true;
+        } else if deed.is_some() {
+            self.struck.send_replace(true);
+        }
+        deed
+    }
+
+    async fn carry(&self, call: Call) -> io::Result<Answer> {
+        if self.state().cut_off {
+            return std::future::pending().await;
+        }
+        let operation = operation(&call);
+        let deed = operation.as_deref().and_then(|name| self.next(name));
+        match deed {
+            None => {}
+            Some(Deed::KillBefore) => return self.dies().await,
+            Some(Deed::KillAfter) => {
+                self.pass(&call).await?;
+                return self.dies().await;
+            }
+            Some(Deed::Forget) => return Ok(forgotten(operation.as_deref())),
+            Some(Deed::Unconditional) => return self.pass(&disarm(&call)).await,
+            Some(Deed::Torn) => return self.pass(&torn(&call)).await,
+            Some(Deed::Stale) => {
+                let first = self.state().answers.get(&call.body).cloned();
+                return first.ok_or_else(|| io::Error::other("nobody has asked this before"));
+            }
+        }
+        self.pass(&call).await
+    }
+
+    /// Says that it is time, and waits for the end.
+    async fn dies(&self) -> io::Result<Answer> {
+        self.struck.send_replace(true);
+        std::future::pending().await
+    }
+
+    /// To the store and back.
+    async fn pass(&self, call: &Call) -> io::Result<Answer> {
+        let answer = send(call).await?;
+        let mut state = self.state();
+        if is_write(call) {
+            state.writes.push(call.clone());
+        } else if !call.body.is_empty() {
+            let first = state.answers.entry(call.body.clone());
+            first.or_insert_with(|| answer.clone());
+        }
+        drop(state);
+        Ok(answer)
     }
 }
 
 /// A line to `upstream`; its URL.
-pub(crate) async fn line(upstream: &str, watch: &Arc<Watch>) -> String {
+pub(crate) async fn line(upstream: &str, watch: &Arc<Watch>, lines: &mut JoinSet<()>) -> String {
     let upstream = upstream.strip_prefix("http://").unwrap();
     let upstream: SocketAddr = upstream.trim_end_matches('/').parse().unwrap();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let watch = Arc::clone(watch);
-    tokio::spawn(async move {
-        let mut lines = JoinSet::new();
-        while let Ok((client, _)) = listener.accept().await {
+    lines.spawn(async move {
+        let mut connections = JoinSet::new();
+        while let Ok((socket, _)) = listener.accept().await {
             let watch = Arc::clone(&watch);
-            // A line that breaks is what the program has to bear.
-            lines.spawn(async move { carry(client, upstream, &watch).await.ok() });
+            connections.spawn(connection(socket, upstream, watch));
         }
     });
     url
 }
 
-async fn carry(
-    mut client: TcpStream,
-    upstream: SocketAddr,
-    watch: &Watch,
-) -> Result<(), std::io::Error> {
-    let mut store = TcpStream::connect(upstream).await?;
-    client.set_nodelay(true)?;
-    store.set_nodelay(true)?;
-    let (mut request, mut reply) = (vec![0; 65536], vec![0; 65536]);
-    let mut answered = true;
-    let mut doomed = None;
-    loop {
-        tokio::select! {
-            read = client.read(&mut request) => {
-                let bytes = &request[..read?];
-                if bytes.is_empty() {
-                    return Ok(());
+async fn connection(socket: TcpStream, upstream: SocketAddr, watch: Arc<Watch>) {
+    let _ = socket.set_nodelay(true);
+    let service = service_fn(|request: Request<Incoming>| {
+        let watch = Arc::clone(&watch);
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+            let call = Call {
+                upstream,
+                head,
+                body,
+            };
+            let (mut head, body) = watch.carry(call).await?;
+            head.headers.remove("transfer-encoding");
+            Ok::<_, io::Error>(Response::from_parts(head, Full::new(body)))
+        }
+    });
+    let server = hyper::server::conn::http1::Builder::new();
+    // A line that breaks is what the program has to bear.
+    let _ = server.serve_connection(TokioIo::new(socket), service).await;
+}
+
+async fn send(call: &Call) -> io::Result<Answer> {
+    let socket = TcpStream::connect(call.upstream).await?;
+    socket.set_nodelay(true)?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket))
+        .await
+        .map_err(io::Error::other)?;
+    tokio::spawn(connection);
+    let mut request = Request::new(Full::new(call.body.clone()));
+    *request.method_mut() = call.head.method.clone();
+    *request.uri_mut() = call.head.uri.clone();
+    *request.headers_mut() = call.head.headers.clone();
+    // Of the old connection. The length may be part of a signature.
+    for name in ["transfer-encoding", "expect", "connection"] {
+        request.headers_mut().remove(name);
+    }
+    let answer = sender.send_request(request).await;
+    let (head, body) = answer.map_err(io::Error::other)?.into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?;
+    Ok((head, body.to_bytes()))
+}
+
+/// What a call asks of DynamoDB.
+fn target(call: &Call) -> Option<&str> {
+    let target = call.head.headers.get("x-amz-target")?.to_str().ok()?;
+    Some(target)
+}
+
+/// The store call a request makes. What idle loops ask all the time is none:
+/// the stream, and the indexes.
+fn operation(call: &Call) -> Option<String> {
+    let Some(target) = target(call) else {
+        let object = call.head.uri.path().trim_matches('/').contains('/');
+        return object.then(|| format!("{} object", call.head.method));
+    };
+    let idle = target.contains("Streams") || call.body.windows(9).any(|text| text == b"IndexName");
+    let (_, operation) = target.rsplit_once('.')?;
+    (!idle).then(|| operation.to_owned())
+}
+
+fn is_write(call: &Call) -> bool {
+    match target(call) {
+        Some(target) => ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"]
+            .iter()
+            .any(|write| target.ends_with(write)),
+        None => call.head.method == "PUT" || call.head.method == "POST",
+    }
+}
+
+/// The same call, with conditions that always hold.
+fn disarm(call: &Call) -> Call {
+    let mut call = call.clone();
+    if let Ok(mut body) = serde_json::from_slice::<Value>(&call.body) {
+        if let Some(members) = body.as_object_mut() {
+            // By its token the store would know a transaction again.
+            members.remove("ClientRequestToken");
+        }
+        always(&mut body);
+        call.says(&body);
+    }
+    call
+}
+
+fn always(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match (name.as_str(), member) {
+                    // Names and values which nobody uses are refused.
+                    ("ConditionExpression", Value::String(text)) => {
+                        text.push_str(" OR attribute_exists(PK) OR attribute_not_exists(PK)")
+                    }
+                    (_, member) => always(member),
                 }
-                if std::mem::replace(&mut answered, false)
-                    && let Some(operation) = operation(bytes)
-                {
-                    doomed = watch.next(&operation);
-                }
-                if let Some((Side::Before, process)) = doomed {
-                    kill(process).await;
-                    return Ok(());
-                }
-                store.write_all(bytes).await?;
-            }
-            read = store.read(&mut reply) => {
-                let bytes = &reply[..read?];
-                if let Some((Side::After, process)) = doomed {
-                    kill(process).await;
-                    return Ok(());
-                }
-                if bytes.is_empty() {
-                    return Ok(());
-                }
-                answered = true;
-                client.write_all(bytes).await?;
             }
         }
+        Value::Array(items) => items.iter_mut().for_each(always),
+        _ => {}
     }
 }
 
-/// The store call a request makes; none for the stream, which is asked all the
-/// time.
-fn operation(request: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(request);
-    let head = text.split("\r\n\r\n").next()?;
-    let target = head
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.eq_ignore_ascii_case("x-amz-target"));
-    match target {
-        Some((_, target)) if target.contains("Streams") => None,
-        Some((_, target)) => target.rsplit('.').next().map(str::to_owned),
-        None => head
-            .split(' ')
-            .next()
-            .map(|method| format!("{method} object")),
+/// A transaction's first part alone.
+fn torn(call: &Call) -> Call {
+    let mut call = call.clone();
+    if let Ok(mut body) = serde_json::from_slice::<Value>(&call.body) {
+        if let Some(items) = body["TransactItems"].as_array_mut() {
+            items.truncate(1);
+        }
+        call.says(&body);
     }
+    call
 }
 
-async fn kill(process: u32) {
-    let kill = format!("kill -KILL {process}");
-    let sent = Command::new("sh").args(["-c", &kill]).status().await;
-    assert!(sent.unwrap().success());
+/// A success that nothing stands for.
+fn forgotten(operation: Option<&str>) -> Answer {
+    let (head, ()) = Response::new(()).into_parts();
+    let object = operation.is_some_and(|name| name.ends_with("object"));
+    (head, if object { "" } else { "{}" }.into())
 }

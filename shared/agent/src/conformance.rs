@@ -10,6 +10,7 @@ use a2a_lambda::prelude::*;
 use a2a_lambda::task::{Part, PartContent};
 use command::{Behaviour, Command};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The conformance agent. The kits wait `streaming_timeout` for a stream, so
@@ -32,7 +33,7 @@ pub fn agent(streaming_timeout: Duration) -> Result<AgentDefinition, BuildError>
     id = "conformance",
     name = "Conformance",
     tags = ["test"],
-    examples = ["echo hello", "wait 5", "chunks 10 100", "file 1000", "fail", "reject", "auth"],
+    examples = ["echo hello", "wait 5", "chunks 10 100", "file 1000", "steps 2", "fail", "reject", "auth"],
     input_modes = ["*/*"],
     output_modes = ["text/plain", "application/json", "application/octet-stream"],
 )]
@@ -94,8 +95,14 @@ impl Conformance {
             Command::Echo(said) => deliver(Artifact::from_text(RESULT, format!("echo: {said}"))),
             Command::Wait(time) => work_for(cx, time).await,
             Command::Chunks { count, pause } => chunks(cx, count, pause).await,
-            Command::File(size) => deliver(file(size)),
             Command::Back => deliver(given_back(content)?),
+            Command::File { size, pause } if pause.is_zero() => deliver(file(size)),
+            Command::File { size, pause } => {
+                cx.send_partial_artifact(file(size)).await?;
+                tokio::time::sleep(pause).await;
+                OnInputResult::done(())
+            }
+            Command::Steps(count) => steps(cx, count).await,
             Command::Fail => Err(AgentError::domain("FAILED_AS_TOLD", "failed as told")),
             Command::Reject => rejected(),
             Command::Auth => Ok(OnInputResult::AuthRequired {
@@ -183,6 +190,38 @@ async fn chunks(cx: &mut TaskContext<'_>, count: u32, pause: Duration) -> AgentR
     }
     writer.finish_with(format!("chunk-{count} ")).await?;
     OnInputResult::done(())
+}
+
+/// Runs of steps in this process.
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
+/// Does steps one after the other, and keeps what it did in each of the ways a
+/// skill has. A step's result names the run that made it, by process and number:
+/// a step that is done again under another name was done twice, and the client
+/// sees it in the updates and in the artifact. The conversation counts these
+/// commands.
+async fn steps(cx: &mut TaskContext<'_>, count: u32) -> AgentResult<Ending> {
+    let mut done: Vec<String> = Vec::new();
+    for number in 1..=count {
+        let run = cx.step("step", async {
+            let run = RUNS.fetch_add(1, Ordering::Relaxed) + 1;
+            Ok(format!("run-{}-{run}", std::process::id()))
+        });
+        done.push(run.await?);
+        cx.send_intermediate_update(format!("step {number}: {}", done.join(" ")))
+            .await?;
+        cx.save_data("done", &done).await?;
+    }
+    let before = cx.load_session::<u32>("steps").await?.unwrap_or(0);
+    cx.save_session("steps", &(before + 1))?;
+    deliver(Artifact::from_json(
+        RESULT,
+        &serde_json::json!({
+            "steps": done,
+            "saved": cx.load_data::<Vec<String>>("done")?,
+            "inConversation": before + 1,
+        }),
+    )?)
 }
 
 /// A file whose byte i is i mod 251: a length that no power of two hides.

@@ -8,6 +8,8 @@ const MAX_WAIT: u64 = 24 * 3600;
 const MAX_CHUNKS: u32 = 100_000;
 /// The most milliseconds between two chunks.
 const MAX_PAUSE: u64 = 3_600_000;
+/// The most steps.
+const MAX_STEPS: u32 = 1_000;
 /// The most bytes of `file`.
 const MAX_FILE: usize = 64 * 1024 * 1024;
 
@@ -22,10 +24,12 @@ pub(super) enum Command<'a> {
     Wait(Duration),
     /// `chunks N [MS]`.
     Chunks { count: u32, pause: Duration },
-    /// `file N`: bytes.
-    File(usize),
     /// `back`: the file that came along.
     Back,
+    /// `file N [MS]`: bytes, shown while the skill works on for so long.
+    File { size: usize, pause: Duration },
+    /// `steps N`.
+    Steps(u32),
     /// `fail`.
     Fail,
     /// `reject`.
@@ -125,8 +129,12 @@ impl<'a> Command<'a> {
                 count: up_to(numbers.next()?, MAX_CHUNKS).filter(|count| *count > 0)?,
                 pause: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
             },
-            "file" => Self::File(up_to(numbers.next()?, MAX_FILE)?),
             "back" => Self::Back,
+            "file" => Self::File {
+                size: up_to(numbers.next()?, MAX_FILE)?,
+                pause: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
+            },
+            "steps" => Self::Steps(up_to(numbers.next()?, MAX_STEPS).filter(|steps| *steps > 0)?),
             "fail" => Self::Fail,
             "reject" => Self::Reject,
             "auth" => Self::Auth,
@@ -184,8 +192,12 @@ mod tests {
         assert_eq!(told("chunks 5 20"), Command::Chunks { count: 5, pause });
         let pause = Duration::ZERO;
         assert_eq!(told("chunks 5"), Command::Chunks { count: 5, pause });
-        assert_eq!(told("file 1000"), Command::File(1000));
         assert_eq!(told("back"), Command::Back);
+        let size = 1000;
+        assert_eq!(told("file 1000"), Command::File { size, pause });
+        let pause = Duration::from_millis(7);
+        assert_eq!(told("file 1000 7"), Command::File { size, pause });
+        assert_eq!(told("steps 3"), Command::Steps(3));
         assert_eq!(told("fail"), Command::Fail);
     }
 
@@ -201,6 +213,8 @@ mod tests {
             "chunks 5 20 3",
             "file 1e3",
             "file 99999999999",
+            "steps",
+            "steps 0",
             "failing",
             "fail 1",
             "back 1",

@@ -116,6 +116,31 @@ async fn commands_are_obeyed() {
 }
 
 #[tokio::test]
+async fn steps_name_the_run_that_did_them() {
+    let mut bench = bench();
+    for (nth, text) in [(1, "steps 2"), (2, "steps 2")] {
+        let reply = bench.send(text).await.unwrap();
+        let told = reply.artifact_data(RESULT).unwrap();
+        assert_eq!(told["inConversation"], nth, "{told}");
+        assert_eq!(told["steps"], told["saved"]);
+        let runs = told["steps"].as_array().unwrap();
+        assert_eq!(runs.len(), 2, "{told}");
+        assert_ne!(runs[0], runs[1], "{told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_can_be_shown_before_the_end() {
+    let mut bench = bench();
+    let reply = bench.send("file 1000 500").await.unwrap();
+    let artifact = reply.task().unwrap().artifacts.as_ref().unwrap();
+    assert_eq!(
+        (artifact.len(), reply.state()),
+        (1, Some(TaskState::Completed))
+    );
+}
+
+#[tokio::test]
 async fn anything_else_is_asked_about_until_it_is_a_command() {
     let mut bench = bench();
     for text in ["hello?", "hello!"] {

@@ -4,7 +4,7 @@ use super::blob::Room;
 use super::sink::Sink;
 use super::{EngineError, Reader};
 use crate::auth::Caller;
-use crate::task::{GetQuery, LoggedEvent, Refusal, Task, TaskId, TaskRecord};
+use crate::task::{ContextId, GetQuery, LoggedEvent, Refusal, Task, TaskId, TaskRecord};
 
 impl Reader {
     /// The task as it stands.
@@ -52,13 +52,25 @@ impl Reader {
             sink.task(task, record.last_seq);
             return Ok(());
         };
-        let events: Vec<LoggedEvent> = record.events_after(shown).cloned().collect();
+        let events = record.events_after(shown).cloned().collect();
+        self.show_events(record.id(), record.context_id(), events, sink)
+            .await
+    }
+
+    /// Shows the next events of a task.
+    pub(super) async fn show_events(
+        &self,
+        task: &TaskId,
+        context: &ContextId,
+        events: Vec<LoggedEvent>,
+        sink: &mut Sink,
+    ) -> Result<(), EngineError> {
         for mut event in events {
             if sink.is_over() {
                 break;
             }
             self.fit_event(&mut event.event).await?;
-            sink.event(record, event);
+            sink.event(task, context, event);
         }
         Ok(())
     }

@@ -12,7 +12,9 @@ use super::turn::Ask;
 use super::{Engine, EngineError};
 use crate::skill::host::Emission;
 use crate::skill::{Artifact as Made, Content};
-use crate::task::{ArtifactUpdate, Change, Message, Metadata, PartContent, TaskRecord, Timestamp};
+use crate::task::{
+    ArtifactUpdate, Change, Message, Metadata, PartContent, Saved, SavedSlot, TaskRecord, Timestamp,
+};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use tokio::sync::oneshot;
@@ -34,6 +36,8 @@ pub(super) struct Journal<'e> {
     deadline: Option<Timestamp>,
     pending: Vec<Change>,
     bytes: usize,
+    /// Bytes of the group that was taken last.
+    taken: usize,
     emitted: bool,
     /// Whether a step or checkpoint has completed in this invocation.
     progress: bool,
@@ -65,6 +69,7 @@ impl<'e> Journal<'e> {
             deadline,
             pending: opening,
             bytes: 0,
+            taken: 0,
             emitted: false,
             progress: false,
             waiters: Vec::new(),
@@ -165,7 +170,7 @@ impl<'e> Journal<'e> {
         if self.record.lease_until.is_some() {
             self.record.lease_until = Some(self.engine.lease_until(self.deadline));
         }
-        self.bytes = 0;
+        self.taken = std::mem::take(&mut self.bytes);
         self.in_flight = std::mem::take(&mut self.waiters);
         (self.record.clone(), std::mem::take(&mut self.pending))
     }
@@ -215,6 +220,29 @@ impl<'e> Journal<'e> {
                 self.push(Change::Step { key, value });
             }
         }
+    }
+
+    /// Drops what is not stored: the group that was taken last can never be.
+    /// Gives the bytes of it.
+    pub(super) fn discard(&mut self) -> usize {
+        self.pending.clear();
+        self.waiters.clear();
+        self.in_flight.clear();
+        self.taken + std::mem::take(&mut self.bytes)
+    }
+
+    /// What the task would keep if it asked with this slot.
+    pub(super) fn saved_with(&self, slot: &SavedSlot) -> Saved {
+        let mut saved = self.record.saved.clone();
+        for change in &self.pending {
+            match change {
+                Change::Save { key, value } => saved.data.insert(key.clone(), value.clone()),
+                Change::Step { key, value } => saved.steps.insert(key.clone(), value.clone()),
+                _ => None,
+            };
+        }
+        saved.slot = Some(slot.clone());
+        saved
     }
 
     /// Adds a change to the next group.

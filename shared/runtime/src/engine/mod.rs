@@ -29,6 +29,7 @@ mod run;
 mod send;
 mod settle;
 mod sink;
+mod size;
 mod stream;
 mod subscribe;
 mod thread;
@@ -72,6 +73,9 @@ pub struct Policy {
     pub response_max: usize,
     /// A file sent by itself may have this many bytes.
     pub upload_max: usize,
+    /// Bytes that a task may keep in slot, steps and saved data together, and
+    /// bytes of conversation state that a context may keep.
+    pub state_max_bytes: usize,
     /// At most this many tasks are counted for a list's total.
     pub list_count_max: usize,
     /// Authenticates page tokens.
@@ -91,6 +95,7 @@ impl Default for Policy {
             inline_max: 32 * 1024,
             response_max: 4_500_000,
             upload_max: 1024 * 1024 * 1024,
+            state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
             secret: Vec::new(),
         }

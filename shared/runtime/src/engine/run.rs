@@ -8,6 +8,7 @@
 use super::attend::{Attended, attend};
 use super::journal::Journal;
 use super::pulse::Pulse;
+use super::settle::too_large;
 use super::sink::Sink;
 use super::turn::Turn;
 use super::{Engine, EngineError};
@@ -121,18 +122,20 @@ impl Engine {
         }
         let mut pulse = Pulse::new(self, receipt, work.deadline, sink.is_stream());
         let stop_at = work.stop_at;
-        let attended = attend(&mut running, inbox, &mut journal, &mut pulse, stop_at, sink).await?;
+        let attended = attend(&mut running, inbox, &mut journal, &mut pulse, stop_at, sink).await;
         // INVARIANT: the skill is gone before the turn is given away, so that it
         // never runs twice at once on our own account.
         drop(running);
         let outcome = match attended {
-            Attended::Returned(outcome) => outcome,
-            Attended::Lost => {
+            Ok(Attended::Returned(outcome)) => outcome,
+            Ok(Attended::Lost) => {
                 turn.end();
                 return Ok(Ended::Lost(journal.lost));
             }
-            Attended::TimeUp if journal.can_go_on() => return journal.hand_over(sink).await,
-            Attended::TimeUp => Outcome::Failed(AgentError::deadline()),
+            Ok(Attended::TimeUp) if journal.can_go_on() => return journal.hand_over(sink).await,
+            Ok(Attended::TimeUp) => Outcome::Failed(AgentError::deadline()),
+            Err(error) if too_large(&error) => Outcome::Failed(journal.overflow()),
+            Err(error) => return Err(error),
         };
         let ended = journal.settle(outcome, turn.conversation(), sink).await?;
         if let Ended::Rested(record) = &ended {

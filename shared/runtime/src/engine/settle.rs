@@ -5,12 +5,13 @@ use super::error::Cause;
 use super::journal::{Journal, size_of};
 use super::run::Ended;
 use super::sink::Sink;
+use super::size::check_state_size;
 use super::thread::Conversation;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, Outcome};
-use crate::store::StoreError;
-use crate::task::{Change, Message, TaskRecord};
+use crate::store::{StoreError, stored};
+use crate::task::{Change, Message, Refusal, TaskRecord};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
@@ -55,7 +56,7 @@ impl Journal<'_> {
         self.conclude(outcome);
         let (base, changes) = self.take();
         let written = match self.finish(&base, &changes, conversation).await {
-            Err(error) if too_large(&error) => self.give_up(base, &changes).await?,
+            Err(error) if too_large(&error) => self.give_up(base, &changes, &error).await?,
             written => written?,
         };
         if self.stored(written, sink).await? {
@@ -86,20 +87,49 @@ impl Journal<'_> {
     }
 
     /// The item can never be stored: the task fails without what was too much.
-    async fn give_up(&self, base: TaskRecord, changes: &[Change]) -> Result<Write, EngineError> {
-        let current = changes.iter().map(size_of).sum::<usize>() as u64;
+    async fn give_up(
+        &self,
+        base: TaskRecord,
+        changes: &[Change],
+        error: &EngineError,
+    ) -> Result<Write, EngineError> {
+        let written = changes.iter().map(size_of).sum::<usize>() as u64;
+        let (current, allowed) = match error.refusal {
+            Refusal::StateTooLarge { current, allowed } => (current, allowed),
+            _ => (written, ITEM_MAX),
+        };
         let opening = |change: &&Change| {
             base.version == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
         };
         let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
-        let error = AgentError::state_too_large(current, ITEM_MAX);
+        let error = AgentError::state_too_large(current, allowed);
         kept.push(self.engine.failure(&base, &error));
         self.engine.commit(base, kept, None, Race::Reapply).await
     }
 
+    /// The failure of a turn whose output cannot be stored. What was not stored
+    /// is dropped.
+    pub(super) fn overflow(&mut self) -> AgentError {
+        AgentError::state_too_large(self.discard() as u64, ITEM_MAX)
+    }
+
+    /// The outcome, unless the task would keep too much by it.
+    fn within_limits(&self, outcome: Outcome) -> Outcome {
+        let slot = match &outcome {
+            Outcome::InputRequired { slot, .. } | Outcome::AuthRequired { slot, .. } => slot,
+            _ => return outcome,
+        };
+        let current = stored::saved_size(&self.saved_with(slot));
+        let allowed = self.engine.reader.policy.state_max_bytes;
+        match check_state_size(current, allowed) {
+            Ok(()) => outcome,
+            Err(error) => Outcome::Failed(error.into()),
+        }
+    }
+
     /// Turns the skill's return value into changes.
     fn conclude(&mut self, outcome: Outcome) {
-        let last = match outcome {
+        let last = match self.within_limits(outcome) {
             Outcome::Message(content) => Change::Complete {
                 message: Some(self.says(content)),
             },
@@ -204,6 +234,8 @@ fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
     })
 }
 
-fn too_large(error: &EngineError) -> bool {
+/// Whether what was to be stored never can be.
+pub(super) const fn too_large(error: &EngineError) -> bool {
     matches!(error.cause, Some(Cause::Store(StoreError::TooLarge(_))))
+        || matches!(error.refusal, Refusal::StateTooLarge { .. })
 }

@@ -1,7 +1,9 @@
 //! Where committed events go: nowhere, or to the frames of a stream.
 
 use super::EngineError;
-use crate::task::{Event, EventId, Frame, LoggedEvent, Task, TaskRecord};
+use crate::task::{
+    ContextId, Event, EventId, Frame, LoggedEvent, Task, TaskId, TaskRecord, TaskState,
+};
 use tokio::sync::mpsc;
 
 /// The frames of one stream, in order. It ends when the stream ends.
@@ -86,9 +88,8 @@ impl Sink {
         self.over
     }
 
-    /// Whether the stream ends at this record.
-    pub(super) const fn ends_at(&self, record: &TaskRecord) -> bool {
-        let state = record.state();
+    /// Whether the stream ends at this state.
+    pub(super) const fn ends_at(&self, state: TaskState) -> bool {
         match self.until {
             Until::Rest => state.is_at_rest(),
             Until::End => state.is_terminal(),
@@ -116,13 +117,13 @@ impl Sink {
     }
 
     /// Shows one stored event; it must be the next in order.
-    pub(super) fn event(&mut self, record: &TaskRecord, event: LoggedEvent) {
+    pub(super) fn event(&mut self, task: &TaskId, context: &ContextId, event: LoggedEvent) {
         self.shown = Some(event.seq);
         let last = self.closes(&event);
         self.over |= last;
         self.send(Frame::Event {
-            task_id: record.id().clone(),
-            context_id: record.context_id().clone(),
+            task_id: task.clone(),
+            context_id: context.clone(),
             event,
             last,
         });

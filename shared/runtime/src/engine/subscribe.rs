@@ -4,9 +4,10 @@
 use super::sink::{Sink, Until, seq_of};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
+use crate::store::Tail;
 use crate::task::{
     Event, EventId, Frame, Refusal, Status, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
-    Timestamp,
+    Timestamp, WriteId,
 };
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
@@ -55,12 +56,16 @@ impl Reader {
     ) -> Result<(), EngineError> {
         let ends = self.clock.now().plus(self.policy.stream_max_age);
         let mut wait = SHORT;
+        let mut task = None;
         while !sink.is_closed() {
             let before = sink.shown();
-            let record = self.load(caller, id).await?;
-            self.show(&record, sink).await?;
+            let (incarnation, state) = self.show_next(caller, id, sink).await?;
+            // Another task under the same id is none that this stream shows.
+            if *task.get_or_insert_with(|| incarnation.clone()) != incarnation {
+                return Err(Refusal::TaskNotFound.into());
+            }
             let now = self.clock.now();
-            if sink.is_over() || sink.ends_at(&record) || now >= ends {
+            if sink.is_over() || sink.ends_at(state) || now >= ends {
                 break;
             }
             if sink.shown() == before {
@@ -72,6 +77,38 @@ impl Reader {
         }
         Ok(())
     }
+
+    /// Shows what the stream has not shown of the task: the task itself, or
+    /// only what followed the last event. Tells which task that is, and its
+    /// state.
+    async fn show_next(
+        &self,
+        caller: &Caller,
+        id: &TaskId,
+        sink: &mut Sink,
+    ) -> Result<(WriteId, TaskState), EngineError> {
+        let Some(shown) = sink.shown() else {
+            let record = self.load(caller, id).await?;
+            self.show(&record, sink).await?;
+            return Ok((record.incarnation.clone(), record.state()));
+        };
+        let tail = self.followed(caller, id, shown).await?;
+        self.show_events(id, &tail.context_id, tail.events, sink)
+            .await?;
+        Ok((tail.incarnation, tail.state))
+    }
+
+    /// What followed event number `after` of a task.
+    async fn followed(
+        &self,
+        caller: &Caller,
+        id: &TaskId,
+        after: u64,
+    ) -> Result<Tail, EngineError> {
+        let now = self.clock.now();
+        let found = self.tasks.tail(&caller.owner, id, after, now).await?;
+        Ok(found.ok_or(Refusal::TaskNotFound)?)
+    }
 }
 
 impl Reader {
@@ -79,20 +116,24 @@ impl Reader {
     pub(super) async fn rested(
         &self,
         caller: &Caller,
-        mut record: TaskRecord,
+        record: TaskRecord,
         until: Timestamp,
     ) -> Result<TaskRecord, EngineError> {
+        if record.state().is_at_rest() {
+            return Ok(record);
+        }
         let mut wait = SHORT;
-        while !record.state().is_at_rest() {
-            let now = self.clock.now();
-            if now >= until {
-                break;
-            }
+        let mut now = self.clock.now();
+        while now < until {
             self.clock.sleep_until(now.plus(wait).min(until)).await;
             wait = LONG.min(wait * 2);
-            record = self.load(caller, record.id()).await?;
+            let tail = self.followed(caller, record.id(), u64::MAX).await?;
+            if tail.state.is_at_rest() {
+                break;
+            }
+            now = self.clock.now();
         }
-        Ok(record)
+        self.load(caller, record.id()).await
     }
 }
 

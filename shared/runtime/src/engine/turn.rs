@@ -7,11 +7,12 @@
 use super::Engine;
 use super::blob::object::Attempt;
 use super::run::Work;
+use super::size::{StateTooLarge, check_state_size};
 use super::thread::Conversation;
 use crate::auth::Caller;
 use crate::skill::host::{Emission, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Artifact, TurnFacts};
-use crate::store::{BlobReader, StoreError};
+use crate::store::{BlobReader, StoreError, stored};
 use crate::task::{Blob, Change, PartContent, Saved, TaskKey, TaskRecord, Timestamp};
 use crate::thread::Thread;
 use bytes::Bytes;
@@ -116,6 +117,26 @@ impl<'e> Turn<'e> {
             .map_err(|_| AgentError::canceled())
     }
 
+    /// Keeps a value among those that `of` names, unless that is too much.
+    fn keep(
+        &self,
+        of: fn(&mut Saved) -> &mut BTreeMap<String, Value>,
+        key: &str,
+        value: &Value,
+    ) -> Result<(), StateTooLarge> {
+        let mut saved = lock(&self.saved);
+        let before = of(&mut saved).insert(key.to_owned(), value.clone());
+        let allowed = self.engine.reader.policy.state_max_bytes;
+        let fits = check_state_size(stored::saved_size(&saved), allowed);
+        if fits.is_err() {
+            match before {
+                Some(before) => of(&mut saved).insert(key.to_owned(), before),
+                None => of(&mut saved).remove(key),
+            };
+        }
+        fits
+    }
+
     async fn kept(&self, ask: Ask, stored: oneshot::Receiver<()>) -> AgentResult<()> {
         self.ask(ask).await?;
         stored.await.map_err(|_| AgentError::canceled())
@@ -132,7 +153,7 @@ impl TurnHost for Turn<'_> {
         Box::pin(self.ask(Ask::Emit(emission)))
     }
 
-    fn keep(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
+    fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
         Box::pin(async {
             if let Some(source) = artifact.source() {
                 let blob = self.keep_file(source.take()?).await;
@@ -143,7 +164,7 @@ impl TurnHost for Turn<'_> {
         })
     }
 
-    fn read(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
+    fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
         Box::pin(async move {
             let bytes = self.engine.reader.bytes_of(&blob).await;
             bytes.map_err(|error| self.conversation.failed(error))
@@ -151,7 +172,9 @@ impl TurnHost for Turn<'_> {
     }
 
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {
-        lock(&self.saved).data.insert(key.clone(), value.clone());
+        if let Err(error) = self.keep(|saved| &mut saved.data, &key, &value) {
+            return Box::pin(std::future::ready(Err(error.into())));
+        }
         let (stored, done) = oneshot::channel();
         Box::pin(self.kept(Ask::Save { key, value, stored }, done))
     }
@@ -182,6 +205,9 @@ impl TurnHost for Turn<'_> {
     }
 
     fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>> {
+        if let Err(error) = self.keep(|saved| &mut saved.steps, &key, &result) {
+            return Box::pin(std::future::ready(Err(error.into())));
+        }
         let (stored, done) = oneshot::channel();
         Box::pin(self.kept(
             Ask::Step {

@@ -93,7 +93,7 @@ impl<'a> TaskContext<'a> {
     pub async fn read_file(&self, file: &FilePart) -> AgentResult<Bytes> {
         match &file.source {
             FileSource::Bytes(bytes) => Ok(bytes.clone()),
-            FileSource::Stored(blob) => self.host.read(blob.clone()).await,
+            FileSource::Stored(blob) => self.host.read_file(blob.clone()).await,
             FileSource::Url(_) => Err(AgentError::invalid_input(
                 "the file has to be sent, not named by a URL",
             )),
@@ -105,7 +105,7 @@ impl<'a> TaskContext<'a> {
         if artifact.source().is_none() {
             return Ok(artifact);
         }
-        self.host.keep(artifact).await
+        self.host.store_file(artifact).await
     }
 
     /// What a turn ends with, with its files stored.

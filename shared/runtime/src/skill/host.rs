@@ -44,10 +44,10 @@ pub(crate) trait TurnHost: Send + Sync {
 
     /// Reads what the artifact is made of to its end and stores it; gives the
     /// artifact that is shown.
-    fn keep(&self, artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>>;
+    fn store_file(&self, artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>>;
 
     /// The stored bytes of a file.
-    fn read(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>>;
+    fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>>;
 
     /// Keeps a value for the task; returns when it is stored.
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>>;

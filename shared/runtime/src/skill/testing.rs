@@ -60,7 +60,7 @@ impl Host {
 }
 
 impl TurnHost for Host {
-    fn keep(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
+    fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
         Box::pin(async {
             if let Some(source) = artifact.source() {
                 let mut source = source.take()?;
@@ -71,7 +71,7 @@ impl TurnHost for Host {
         })
     }
 
-    fn read(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
+    fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
         Box::pin(async move { Ok(Bytes::from(format!("the bytes of {}", blob.key))) })
     }
 

@@ -27,7 +27,9 @@ pub use blobs::{
 };
 pub(crate) use blobs::{measured as blobs_measured, measured_to_end};
 
-use crate::task::{ContextId, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId};
+use crate::task::{
+    ContextId, LoggedEvent, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 
@@ -171,6 +173,36 @@ impl RecordQuery {
     }
 }
 
+/// What a reader that follows a task's event log is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tail {
+    /// Which task it is, of those that had this id one after the other.
+    pub incarnation: WriteId,
+    /// Its conversation.
+    pub context_id: ContextId,
+    /// Its state.
+    pub state: TaskState,
+    /// The number of the last event ever logged.
+    pub last_seq: u64,
+    /// The events that follow the one asked about, up to the last, in order
+    /// and without a gap.
+    pub events: Vec<LoggedEvent>,
+}
+
+impl Tail {
+    /// What `record` holds after event number `after`.
+    #[must_use]
+    pub fn of(record: &TaskRecord, after: u64) -> Self {
+        Self {
+            incarnation: record.incarnation.clone(),
+            context_id: record.context_id.clone(),
+            state: record.state(),
+            last_seq: record.last_seq,
+            events: record.events_after(after).cloned().collect(),
+        }
+    }
+}
+
 /// Reading tasks. Every method starts with an [`Owner`] and answers only that
 /// owner's tasks; another's looks absent.
 #[async_trait]
@@ -185,6 +217,25 @@ pub trait ReadTasks: Send + Sync {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError>;
+
+    /// The task's state and the events after number `after`, read consistently;
+    /// `None` as for [`ReadTasks::load`]. With `u64::MAX` it is asked for no
+    /// event at all. A store whose `load` reads more than that should have an
+    /// answer of its own: this is asked again and again while a stream follows
+    /// a task.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn tail(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        after: u64,
+        now: Timestamp,
+    ) -> Result<Option<Tail>, StoreError> {
+        let found = self.load(owner, id, now).await?;
+        Ok(found.map(|record| Tail::of(&record, after)))
+    }
 
     /// A page of `owner`'s tasks, from an index and never by a scan. The index
     /// may lag; each record of the page is as stored now.

@@ -13,7 +13,7 @@ mod thread;
 mod tests;
 
 use super::{StoreError, ThreadRecord, ThreadState};
-use crate::task::TaskRecord;
+use crate::task::{Saved, TaskRecord};
 use serde_json::Value;
 
 /// The version of the stored form.
@@ -101,6 +101,38 @@ pub fn state_of_text(text: &str) -> Result<ThreadState, StoreError> {
     serde_json::from_str::<thread::State>(text)
         .map_err(corrupt)?
         .into_state()
+}
+
+/// Bytes of what a task keeps (slot, data and steps) in stored form.
+#[must_use]
+pub fn saved_size(saved: &Saved) -> usize {
+    length(&task::Kept::from(saved))
+}
+
+/// Bytes of a conversation's state in stored form.
+#[must_use]
+pub fn state_size(state: &ThreadState) -> usize {
+    length(&thread::State::from(state))
+}
+
+/// The length of a JSON text, without the text.
+fn length(form: &impl serde::Serialize) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A form of plain values with text keys always is JSON.
+    if serde_json::to_writer(&mut count, form).is_err() {
+        return usize::MAX;
+    }
+    count.0
 }
 
 fn checked(text: String) -> Result<String, StoreError> {

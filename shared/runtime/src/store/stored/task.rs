@@ -122,7 +122,7 @@ impl Output {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+pub(super) struct Kept {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     o: Option<Slot>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -1,0 +1,161 @@
+//! One case: a store of its own, the line before it, and the program.
+
+use crate::agent::{Folder, Running};
+use crate::judge::{judge, tasks};
+use crate::plan::{Plan, Point};
+use crate::proxy::{Watch, line};
+use crate::scenario::{Known, Scenario};
+use a2a_lambda::engine::{Clock as _, SystemClock};
+use a2a_lambda::store::ReadTasks as _;
+use a2a_lambda::store::aws::AwsClients;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::task::{Owner, Subject, TaskId, TaskRecord, TenantId};
+use a2a_local::embedded::{Embedded, TABLE};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// How often a thing is looked at until it is given up.
+pub(crate) const LOOKS: usize = 400;
+/// Between two looks.
+pub(crate) const LOOK: Duration = Duration::from_millis(25);
+
+/// The store behind the line, and the way around it.
+pub(crate) struct Store {
+    pub(crate) watch: Arc<Watch>,
+    folder: Folder,
+    clients: AwsClients,
+    tasks: DynamoStore,
+    dynamodb: String,
+    s3: String,
+    _lines: JoinSet<()>,
+    _services: Embedded,
+}
+
+impl Store {
+    async fn new() -> Self {
+        let services = Embedded::start(None).await.unwrap();
+        let endpoints = services.endpoints();
+        let clients = AwsClients::connect(endpoints).await;
+        let watch = Arc::<Watch>::default();
+        let mut lines = JoinSet::new();
+        let upstream = endpoints.dynamodb.as_deref().unwrap();
+        let dynamodb = line(upstream, &watch, &mut lines).await;
+        let s3 = line(endpoints.s3.as_deref().unwrap(), &watch, &mut lines).await;
+        Self {
+            folder: Folder::new(),
+            tasks: DynamoStore::new(clients.dynamodb.clone(), TABLE),
+            clients,
+            watch,
+            dynamodb,
+            s3,
+            _lines: lines,
+            _services: services,
+        }
+    }
+
+    /// The program, on the line. Each of its chunks is a commit.
+    async fn agent(&self) -> Running {
+        let arguments = [
+            "--port",
+            "0",
+            "--agent",
+            "conformance",
+            "--endpoint",
+            &self.dynamodb,
+            "--s3-endpoint",
+            &self.s3,
+        ];
+        let settings = [("A2A_FLUSH_INTERVAL", "10ms")];
+        Running::start(&self.folder, &arguments, &settings, "listening on ").await
+    }
+
+    /// A task, read around the line.
+    pub(crate) async fn task(&self, id: &str) -> Option<TaskRecord> {
+        let owner = Owner {
+            tenant: TenantId::parse("local").unwrap(),
+            subject: Subject::parse("local").unwrap(),
+        };
+        let id = TaskId::parse(id).ok()?;
+        let found = self.tasks.load(&owner, &id, SystemClock.now()).await;
+        found.unwrap()
+    }
+
+    /// The runs of steps whose results are stored, wherever in the table.
+    pub(crate) async fn runs(&self) -> BTreeSet<String> {
+        let scan = self.clients.dynamodb.scan().table_name(TABLE);
+        let items = scan.consistent_read(true).send().await.unwrap().items;
+        let text = format!("{items:?}");
+        let names = text.split(|c: char| c != '-' && !c.is_ascii_alphanumeric());
+        let runs = names.filter(|name| name.starts_with("run-"));
+        runs.map(str::to_owned).collect()
+    }
+}
+
+/// What became of a case.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Whether the plan came true; without a plan, whether the client got all
+    /// it wanted.
+    pub(crate) reached: bool,
+    pub(crate) points: Vec<Point>,
+    pub(crate) wrong: Vec<String>,
+}
+
+/// Runs `scenario`, does what `plan` says, starts a program again that died of
+/// it, and looks at what is left. At last all writes come once more.
+pub(crate) async fn run(scenario: Scenario, plan: Option<&Plan>, disarmed: bool) -> Outcome {
+    let store = Store::new().await;
+    let first = store.agent().await;
+    let mut base = first.base().to_owned();
+    let mut agent = Some(first);
+    let mut known = Known::default();
+    store.watch.count(plan.cloned());
+    {
+        let acts = scenario.run(&base, &store, &mut known);
+        tokio::pin!(acts);
+        let dies = async {
+            store.watch.strikes().await;
+            if plan.is_some_and(|plan| plan.deed.kills())
+                && let Some(agent) = agent.take()
+            {
+                agent.kill().await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = &mut acts => {}
+            () = dies => {}
+        }
+    }
+    let kept = store.runs().await;
+    let points = store.watch.stop();
+    let mut reached = known.finished;
+    if let Some(plan) = plan {
+        reached = store.watch.has_struck();
+        if reached && plan.deed.kills() {
+            let second = store.agent().await;
+            second.base().clone_into(&mut base);
+            agent = Some(second);
+        }
+    }
+    let mut wrong = judge(scenario, &base, &store, &known, &kept).await;
+    wrong.extend(again(&base, &store, disarmed).await);
+    drop(agent);
+    Outcome {
+        reached,
+        points,
+        wrong,
+    }
+}
+
+/// Every write once more: nothing may change.
+async fn again(base: &str, store: &Store, disarmed: bool) -> Option<String> {
+    let before = tasks(base).await;
+    let writes = store.watch.redeliver(disarmed).await;
+    let after = tasks(base).await;
+    (before != after)
+        .then(|| format!("{writes} writes delivered again make {after:?} of {before:?}"))
+}

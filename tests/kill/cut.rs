@@ -1,0 +1,130 @@
+//! Streams, cut after every frame.
+
+use crate::agent::{Folder, Running};
+use crate::client::{Frame, Live, events};
+use crate::scenario::message;
+use serde_json::Value;
+
+/// What a line could do to a resumed stream.
+#[derive(Debug, Clone, Copy)]
+enum Damage {
+    Dropped,
+    Doubled,
+    Swapped,
+    /// The log from its beginning.
+    FromTheStart,
+    /// The first frame tells the end beforehand.
+    Late,
+    /// The end is missing.
+    Short,
+}
+
+impl Damage {
+    const ALL: [Self; 6] = [
+        Self::Dropped,
+        Self::Doubled,
+        Self::Swapped,
+        Self::FromTheStart,
+        Self::Late,
+        Self::Short,
+    ];
+
+    fn spoil(self, cut: &mut Cut) {
+        let rest = &mut cut.rest;
+        match self {
+            Self::Dropped => drop(rest.remove(1)),
+            Self::Doubled => rest.insert(1, rest[1].clone()),
+            Self::Swapped => rest.swap(1, 2),
+            Self::FromTheStart => drop(rest.splice(1.., cut.log.iter().skip(1).cloned())),
+            Self::Late => rest[0].data["task"]["status"]["state"] = "TASK_STATE_COMPLETED".into(),
+            Self::Short => drop(rest.pop()),
+        }
+    }
+}
+
+/// A stream that was cut: what was read before, what came after, and the log.
+#[derive(Debug, Clone)]
+struct Cut {
+    read: Vec<Frame>,
+    rest: Vec<Frame>,
+    log: Vec<Frame>,
+}
+
+impl Cut {
+    /// Opens a stream, cuts it after `count` frames, and resumes it there.
+    async fn after(base: &str, count: usize) -> Self {
+        let url = format!("{base}/message:stream");
+        let mut live = Live::post(&url, &message("chunks 6 30", None))
+            .await
+            .unwrap();
+        let mut read = Vec::new();
+        while read.len() < count {
+            read.push(live.next().await.unwrap());
+        }
+        drop(live);
+        let id = read[0].data["task"]["id"].as_str().unwrap().to_owned();
+        let url = format!("{base}/tasks/{id}:subscribe");
+        let rest = events(&url, read[count - 1].id.as_deref().unwrap()).await;
+        let log = events(&url, read[0].id.as_deref().unwrap()).await;
+        Self { read, rest, log }
+    }
+
+    /// What is wrong with how it went on.
+    fn wrong(&self) -> Option<String> {
+        let Some(first) = self.rest.first() else {
+            return Some("does not go on".to_owned());
+        };
+        // The first frame of a resumed stream is the task, without an id, and
+        // not later than where the stream was cut.
+        let state = &first.data["task"]["status"]["state"];
+        if first.id.is_some()
+            || !["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"]
+                .map(Value::from)
+                .contains(state)
+        {
+            return Some(format!("begins with {first:?}"));
+        }
+        let read = self.read.iter().chain(self.rest.iter().skip(1)).skip(1);
+        let log = self.log.iter().skip(1);
+        let differs = read.clone().ne(log.clone());
+        let (read, log): (Vec<_>, Vec<_>) = (read.collect(), log.collect());
+        differs.then(|| format!("read {read:?}, in the log {log:?}"))
+    }
+}
+
+/// How many frames the stream has before its end.
+async fn frames(base: &str) -> usize {
+    let url = format!("{base}/message:stream");
+    let live = Live::post(&url, &message("chunks 6 30", None)).await;
+    live.unwrap().rest().await.len()
+}
+
+async fn agent(folder: &Folder) -> Running {
+    Running::agent(folder, &["--agent", "conformance", "--memory"]).await
+}
+
+#[tokio::test]
+async fn a_stream_cut_after_any_frame_goes_on_with_the_next() {
+    let folder = Folder::new();
+    let agent = agent(&folder).await;
+    let count = frames(agent.base()).await;
+    for n in 1..count {
+        let cut = Cut::after(agent.base(), n).await;
+        assert_eq!(cut.wrong(), None, "after frame {n}");
+    }
+    assert!(count > 2);
+    println!("{} cuts, 0 violations", count - 1);
+}
+
+#[tokio::test]
+async fn a_frame_too_much_or_too_little_is_noticed() {
+    let folder = Folder::new();
+    let agent = agent(&folder).await;
+    let whole = Cut::after(agent.base(), 2).await;
+    assert_eq!(whole.wrong(), None);
+    for damage in Damage::ALL {
+        let mut cut = whole.clone();
+        damage.spoil(&mut cut);
+        assert!(cut.wrong().is_some(), "{damage:?}: {cut:?}");
+    }
+}

@@ -1,0 +1,204 @@
+//! The scenarios, as far as a client has a hand in them. Six are those of the
+//! suite `faults`; the seventh reads a file.
+
+use crate::case::{LOOK, LOOKS, Store};
+use crate::client::{Frame, Live, get, post};
+use serde_json::{Value, json};
+
+/// What is done to the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scenario {
+    /// A short blocking send, whose first write waits for the skill.
+    Deferred,
+    /// 0.1: a send under the client's own task id, repeated.
+    ClientId,
+    /// A queued send: a worker does steps, and keeps data and a session value.
+    Queued,
+    /// A stream.
+    Stream,
+    /// A question, and the answer to it, with steps and a session value.
+    Continued,
+    /// A cancel in the middle of work, with an artifact in the bucket.
+    Cancel,
+    /// A file that lies in the bucket, and is read again.
+    File,
+}
+
+/// What a client knows in the end.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// The tasks it was told of, each as it was told last.
+    pub(crate) told: Vec<Value>,
+    /// What it read of a stream.
+    pub(crate) frames: Vec<Frame>,
+    /// Whether it was told that the task is canceled.
+    pub(crate) canceled: bool,
+    /// Whether it got all it wanted.
+    pub(crate) finished: bool,
+    /// What it knows to be wrong.
+    pub(crate) wrong: Vec<String>,
+}
+
+/// The task id of [`Scenario::ClientId`].
+pub(crate) const OWN_ID: &str = "mine-1";
+
+/// The bytes of [`Scenario::File`] and [`Scenario::Cancel`]: more than lies
+/// inside a task.
+pub(crate) const BYTES: usize = 40_000;
+
+/// A message of 1.0.
+pub(crate) fn message(text: &str, task: Option<&str>) -> Value {
+    let mut message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
+    if let Some(id) = task {
+        message["messageId"] = json!("m2");
+        message["taskId"] = json!(id);
+    }
+    json!({"message": message})
+}
+
+/// The send of [`Scenario::ClientId`].
+pub(crate) async fn send_own_id(base: &str) -> Option<Value> {
+    let parts = json!([{"type": "text", "text": "echo hello"}]);
+    let body = json!({"id": OWN_ID, "message": {"role": "user", "parts": parts}});
+    post(&format!("{base}/tasks/send"), &body).await
+}
+
+/// Whether a task is at rest.
+pub(crate) fn rests(task: &Value) -> bool {
+    let state = task["status"]["state"].as_str().unwrap_or_default();
+    !["", "TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"].contains(&state)
+}
+
+/// The id of a task.
+pub(crate) fn id(task: &Value) -> String {
+    task["id"].as_str().unwrap_or_default().to_owned()
+}
+
+impl Scenario {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Deferred,
+        Self::ClientId,
+        Self::Queued,
+        Self::Stream,
+        Self::Continued,
+        Self::Cancel,
+        Self::File,
+    ];
+
+    /// Does it, as far as the program lives.
+    pub(crate) async fn run(self, base: &str, store: &Store, known: &mut Known) {
+        // A call that breaks off leaves the client with what it knew.
+        let _broken = match self {
+            Self::Deferred => deferred(base, known).await,
+            Self::ClientId => client_id(base, known).await,
+            Self::Queued => queued(base, store, known).await,
+            Self::Stream => stream(base, known).await,
+            Self::Continued => continued(base, known).await,
+            Self::Cancel => cancel(base, known).await,
+            Self::File => file(base, known).await,
+        };
+    }
+}
+
+async fn deferred(base: &str, known: &mut Known) -> Option<()> {
+    let url = format!("{base}/message:send");
+    let sent = post(&url, &message("echo hello", None)).await?;
+    known.told = vec![sent["task"].clone()];
+    known.finished = true;
+    Some(())
+}
+
+async fn client_id(base: &str, known: &mut Known) -> Option<()> {
+    let first = send_own_id(base).await?;
+    known.told = vec![json!({"id": first["id"]})];
+    let second = send_own_id(base).await?;
+    known.finished = first["status"]["state"] == "completed";
+    if first != second {
+        known.wrong.push(format!("sent again {first}: {second}"));
+    }
+    Some(())
+}
+
+async fn queued(base: &str, store: &Store, known: &mut Known) -> Option<()> {
+    let mut body = message("steps 2", None);
+    body["configuration"] = json!({"returnImmediately": true});
+    let sent = post(&format!("{base}/message:send"), &body).await?;
+    known.told = vec![sent["task"].clone()];
+    let id = id(&sent["task"]);
+    // Around the line: a poll is no call of the program.
+    let mut looks = 0..LOOKS;
+    while !store.task(&id).await?.state().is_at_rest() {
+        looks.next()?;
+        tokio::time::sleep(LOOK).await;
+    }
+    let task = get(&format!("{base}/tasks/{id}")).await?;
+    if !rests(&task) {
+        known.wrong.push(format!("rests, and is shown as {task}"));
+    }
+    known.told = vec![task];
+    known.finished = true;
+    Some(())
+}
+
+async fn stream(base: &str, known: &mut Known) -> Option<()> {
+    let url = format!("{base}/message:stream");
+    let mut live = Live::post(&url, &message("chunks 3 200", None)).await?;
+    while let Some(frame) = live.next().await {
+        known.frames.push(frame);
+        known.told = known
+            .frames
+            .first()
+            .map(|f| f.data["task"].clone())
+            .into_iter()
+            .collect();
+    }
+    let last = known.frames.last()?.data.to_string();
+    known.finished = last.contains("TASK_STATE_COMPLETED");
+    Some(())
+}
+
+async fn continued(base: &str, known: &mut Known) -> Option<()> {
+    let url = format!("{base}/message:send");
+    let asked = post(&url, &message("anything", None)).await?;
+    known.told = vec![asked["task"].clone()];
+    let id = id(&asked["task"]);
+    let done = post(&url, &message("steps 1", Some(&id))).await?;
+    known.told = vec![done["task"].clone()];
+    known.finished = true;
+    Some(())
+}
+
+async fn cancel(base: &str, known: &mut Known) -> Option<()> {
+    let url = format!("{base}/message:stream");
+    let body = message(&format!("file {BYTES} 2000"), None);
+    let mut live = Live::post(&url, &body).await?;
+    while let Some(frame) = live.next().await {
+        let shown = frame.data.get("artifactUpdate").is_some();
+        known.frames.push(frame);
+        let task = &known.frames.first()?.data["task"];
+        known.told = vec![task.clone()];
+        if shown && !known.canceled {
+            let url = format!("{base}/tasks/{}:cancel", id(task));
+            let canceled = post(&url, &json!({})).await?;
+            known.canceled = canceled["status"]["state"] == "TASK_STATE_CANCELED";
+            known.told = vec![canceled];
+        }
+    }
+    let last = known.frames.last()?.data.to_string();
+    known.finished = known.canceled && last.contains("TASK_STATE_CANCELED");
+    Some(())
+}
+
+async fn file(base: &str, known: &mut Known) -> Option<()> {
+    let url = format!("{base}/message:send");
+    let sent = post(&url, &message(&format!("file {BYTES}"), None)).await?;
+    known.told = vec![sent["task"].clone()];
+    let task = get(&format!("{base}/tasks/{}", id(&sent["task"]))).await?;
+    if task["artifacts"] != sent["task"]["artifacts"] {
+        known
+            .wrong
+            .push("the file that was told is not the file that is stored".to_owned());
+    }
+    known.finished = true;
+    Some(())
+}
