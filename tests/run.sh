@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR=$target
 export CARGO_TERM_COLOR=never
 logs=$target/test-logs
 
-steps=(fmt clippy docs features tests model simulation doc-tests docker-tests emulator faults kill interop watch template bans)
+steps=(fmt clippy docs features tests conformance model simulation doc-tests docker-tests emulator faults kill interop watch template bans)
 
 describe() {
   case $1 in
@@ -19,6 +19,7 @@ describe() {
     docs) echo "the documentation builds without a warning" ;;
     features) echo "the library compiles without AWS, and without Lambda" ;;
     tests) echo "unit, in-process and embedded-emulator suites" ;;
+    conformance) echo "our vectors over every binding, and the official Rust types over what they answer" ;;
     simulation) echo "random histories of the real engine, deaths and planted faults" ;;
     model) echo "every interleaving of the task protocol, with crashes and glitches, and its mutants" ;;
     doc-tests) echo "the examples in the documentation" ;;
@@ -65,10 +66,17 @@ step_features() {
 step_tests() {
   if cargo nextest --version >/dev/null 2>&1; then
     # The proofs below have steps of their own.
-    cargo nextest run --locked --workspace -E 'not binary(faults) and not binary(kill)'
+    cargo nextest run --locked --workspace -E 'not binary(faults) and not binary(kill) and not binary(conformance)'
   else
     cargo test --locked --workspace --lib --bins --tests --examples
   fi
+}
+
+# Prints how much was tried, for the reader of this run too.
+step_conformance() {
+  cargo test --locked -p a2a-lambda-tests --test conformance -- --nocapture | tee "$logs/conformance.figures"
+  grep -E ' vectors and |: [0-9]+ vectors, |official types read ' "$logs/conformance.figures" >&3
+  say "NOT RUN: the official kits, which are in no registry; tests/conformance/kit.sh runs one from a checkout"
 }
 
 step_simulation() {

@@ -5,6 +5,7 @@ pub mod emulator;
 pub mod error_rows;
 pub mod faulty;
 pub mod frames;
+pub mod remote;
 pub mod tester;
 pub mod virtual_clock;
 pub mod watched_store;

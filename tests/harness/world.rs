@@ -7,6 +7,7 @@ use a2a_lambda::auth::{AuthMode, Identity};
 use a2a_lambda::http::{Body, Door, Edge};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::skill::AgentDefinition;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
@@ -142,6 +143,17 @@ pub struct Live {
 }
 
 impl Live {
+    /// A response that came from elsewhere.
+    #[must_use]
+    pub const fn new(status: u16, headers: HeaderMap, body: Body) -> Self {
+        Self {
+            status,
+            headers,
+            body,
+            buffer: Vec::new(),
+        }
+    }
+
     /// Reads it to its end.
     pub async fn finish(self) -> Reply {
         let mut body = self.buffer;
@@ -202,10 +214,22 @@ impl World {
     /// Never, unless settings or the agent have changed their rules.
     pub fn with(change: impl FnOnce(&mut Settings)) -> Result<Self, Box<dyn Error>> {
         let gate = Gate::default();
+        let world = Self::serving(tester::agent(gate.clone())?, change)?;
+        Ok(Self { gate, ..world })
+    }
+
+    /// Another agent; the gate is nobody's.
+    ///
+    /// # Errors
+    /// Never, unless the settings have changed their rules.
+    pub fn serving(
+        agent: AgentDefinition,
+        change: impl FnOnce(&mut Settings),
+    ) -> Result<Self, Box<dyn Error>> {
         let store = Arc::new(WatchedStore::default());
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
-        let runtime = Runtime::builder(tester::agent(gate.clone())?, settings)
+        let runtime = Runtime::builder(agent, settings)
             .tasks(store.clone())
             .threads(store.clone())
             .blobs(store.clone())
@@ -213,7 +237,7 @@ impl World {
             .build()?;
         Ok(Self {
             store,
-            gate,
+            gate: Gate::default(),
             runtime,
         })
     }
@@ -238,9 +262,14 @@ impl World {
 
     /// Sends a request to one function.
     pub async fn open_at(&self, door: Door, request: &Request) -> Live {
+        let given = request.headers.iter();
+        let given = given.filter(|(name, _)| name == "authorization");
         let identity = Identity {
             authorizer: None,
-            authorization: request.caller.map(|who| format!("Bearer dev:{who}")),
+            authorization: match request.caller {
+                Some(who) => Some(format!("Bearer dev:{who}")),
+                None => given.map(|(_, value)| value.clone()).next(),
+            },
         };
         send(&self.edge(door), request, identity).await
     }

@@ -43,6 +43,8 @@ readonly WALKS=(
     "a2a-js-1.3.0|rest-0.3|npm @a2a-js/sdk@1.3.0|node/a2a_js_v1.mjs"
     "a2a-js-0.3.14|jsonrpc|npm @a2a-js/sdk@0.3.14|node/a2a_js_v03.mjs"
     "a2a-js-0.3.14|rest|npm @a2a-js/sdk@0.3.14|node/a2a_js_v03.mjs"
+    "a2a-sdk-1.3.0|values|pypi a2a-sdk==1.3.0|python/values_v1.py"
+    "a2a-js-1.3.0|values|npm @a2a-js/sdk@1.3.0|node/values_v1.mjs"
     "python-a2a-0.5.10|paths|pypi python-a2a==0.5.10|python/python_a2a_v01.py"
     "raw-0.1|jsonrpc|none|python/raw_v01.py"
     "raw-0.1|paths|none|python/raw_v01.py"

@@ -62,6 +62,17 @@ async fn order(base: &str, caller: &str, size: usize, sha256: &str) -> Value {
         .await
 }
 
+/// A part that names an upload of which other bytes were sent than announced.
+async fn spoiled(base: &str, bytes: &Bytes, sha256: &str) -> Value {
+    let order = order(base, ANN, bytes.len(), sha256).await;
+    let mut other = bytes.to_vec();
+    other[7] ^= 1;
+    let url = order["url"].as_str().unwrap();
+    let (status, ..) = ask(Method::PUT, url, &order["headers"], other.into()).await;
+    assert_eq!(status, 400, "other bytes were taken");
+    order["part"].clone()
+}
+
 /// A message with this part, and what it is answered with.
 async fn say(base: &str, caller: &str, text: &str, part: &Value) -> Value {
     let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}, part]});
@@ -143,14 +154,16 @@ async fn a_file_sent_by_itself_comes_back_as_a_file_to_save() {
     assert_eq!(order["method"], "PUT");
     let early = say(agent.base(), ANN, "back", &order["part"]).await;
     assert!(early.to_string().contains("was never received"), "{early}");
-    let mut other = sent.to_vec();
-    other[7] ^= 1;
-    let (status, ..) = put(other.into()).await;
-    assert_eq!(status, 400, "other bytes were taken");
     let (status, _, said) = put(sent.clone()).await;
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&said));
     let (status, ..) = put(sent.clone()).await;
     assert_eq!(status, 412, "the file was replaced");
+    let other = spoiled(agent.base(), &sent, &sha).await;
+    let refused = say(agent.base(), ANN, "back", &other).await;
+    let violation = refused
+        .pointer("/error/details/1/fieldViolations/0")
+        .unwrap();
+    assert_eq!(violation["field"], "message.parts[1]", "{refused}");
     let foreign = say(agent.base(), BOB, "back", &order["part"]).await;
     let violation = foreign
         .pointer("/error/details/1/fieldViolations/0")

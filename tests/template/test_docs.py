@@ -91,6 +91,13 @@ class ThePapers(unittest.TestCase):
         names = [row.split(" | ")[0] for row in deploying.splitlines() if row.startswith("| `")]
         self.assertEqual(sorted(re.findall(r"`(\w+)`", "".join(names))), sorted(parameters))
 
+    def test_the_kits_of_the_workflow_are_those_of_the_last_run(self):
+        workflow = (ROOT / ".github/workflows/ci.yml").read_text()
+        pinned = re.findall(r"^ +- kit: ([0-9a-f]{40})", workflow, re.M)
+        told = (ROOT / "docs/conformance.md").read_text().partition("## The official kits")[2]
+        self.assertEqual(len(pinned), 2)
+        self.assertEqual(sorted(set(re.findall(r"`([0-9a-f]{40})`", told))), sorted(pinned))
+
     def test_every_decision_stands_in_the_list(self):
         folder = ROOT / "docs/decisions"
         records = sorted(file.name for file in folder.glob("[0-9]*.md"))

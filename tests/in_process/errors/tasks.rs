@@ -126,7 +126,13 @@ fn inputs(table: &mut Table) {
         Dialect::Rpc03 => json!([{"kind": "data", "data": data}]),
         Dialect::Rpc01 | Dialect::Path01 => json!([{"type": "data", "data": data}]),
     };
-    let place = format!("message.{parts}[0].data");
+    // In REST of 0.3 a data part is a message with a member of its own.
+    let level = if dialect == Dialect::Rest03 {
+        ".data"
+    } else {
+        ""
+    };
+    let place = format!("message.{parts}[0].data{level}");
     for (name, data, inside) in [
         ("a wrong type", data(json!({"a": "x", "b": 1})), ".a"),
         ("a missing member", data(json!({"a": 1})), ""),
@@ -134,6 +140,16 @@ fn inputs(table: &mut Table) {
             "an unknown member",
             data(json!({"a": 1, "b": 2, "c": 3})),
             ".c",
+        ),
+        (
+            "a wrong type in a call",
+            data(json!({"skill": "add", "input": {"a": "x", "b": 1}})),
+            ".input.a",
+        ),
+        (
+            "a wrong type in a call of another spelling",
+            data(json!({"tool": "add", "params": {"a": 1, "b": []}})),
+            ".params.b",
         ),
     ] {
         let mut params = dialect.say(&Say::to("add", "x").under("new:3"));

@@ -5,7 +5,7 @@ use super::run::{Job, Work};
 use super::upload::Reference;
 use super::{Engine, EngineError};
 use crate::auth::Caller;
-use crate::skill::route::{self, RouteRequest, Routed};
+use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
 use crate::skill::{AgentError, Content, TurnFacts};
 use crate::skill::{Call, media};
 use crate::store::RecordQuery;
@@ -280,14 +280,19 @@ impl Engine {
         opening: &mut Vec<Change>,
     ) -> Result<Job, EngineError> {
         match routed {
-            Routed::Skill { id, content, .. } => {
+            Routed::Skill {
+                id,
+                content,
+                wrapped,
+                ..
+            } => {
                 let skill = self.agent.skill(&id).ok_or_else(|| {
                     EngineError::broken(format!("routed to unknown skill `{id}`"))
                 })?;
                 media::check_accepted(skill.metadata(), accepted_output_modes)?;
                 let input = skill
                     .decode(&content)
-                    .map_err(|error| unreadable(&error, &content))?;
+                    .map_err(|error| unreadable(&error, &content, wrapped))?;
                 opening.push(Change::Pin(id));
                 Ok(Job::Skill(Arc::clone(skill), Call::Request(input)))
             }
@@ -357,12 +362,16 @@ fn known(record: TaskRecord, command: &SendCommand) -> Result<Target, EngineErro
 }
 
 /// An input that does not fit its skill. The field is the part it was read
-/// from, the first with data or else with text, and the place inside the data.
-fn unreadable(error: &AgentError, content: &Content) -> Refusal {
+/// from, the first with data or else with text, and the place inside the data as
+/// the client sent it.
+fn unreadable(error: &AgentError, content: &Content, wrapped: Option<Wrapped>) -> Refusal {
     let mut field = "message.parts".to_owned();
     let contents = || content.parts().iter().map(|part| &part.content);
     if let Some(at) = contents().position(|it| matches!(it, PartContent::Data(_))) {
         field.push_str(&format!("[{at}].data"));
+        if let Some(call) = wrapped.filter(|call| call.part == at) {
+            field.push_str(&format!(".{}", call.member));
+        }
         let pointer = error.details().get("pointer");
         let pointer = pointer.and_then(serde_json::Value::as_str);
         for step in pointer.unwrap_or_default().split('/').skip(1) {

@@ -2,8 +2,11 @@
 
 use super::card::SKILL_SCHEMAS_EXTENSION;
 use super::method::GenerationRule;
-use super::{Binding, Call, Dialect, Rejected, RpcId, error, jsonrpc, upload, v01, v1, v03};
-use crate::task::{Generation, Page, Refusal, Sent, Task, TaskId, UploadGrant};
+use super::{
+    Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, error, jsonrpc, legacy, upload, v01,
+    v1, v03,
+};
+use crate::task::{Frame, Generation, Page, Refusal, Sent, Task, TaskId, UploadGrant};
 use serde_json::Value;
 
 /// Extensions which a client can switch on by naming them.
@@ -63,7 +66,21 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
 #[must_use]
 pub fn refuse(call: &Call, refusal: &Refusal) -> Answer {
     let refusal = call.own_fields(refusal);
-    refused(&refusal, call.dialect, &call.rpc_id, call.media)
+    let answer = refused(&refusal, call.dialect, &call.rpc_id, call.media);
+    if answer.status == 200 && call.reads_only_a_stream() {
+        return refused_in_a_stream(call, refusal);
+    }
+    answer
+}
+
+/// The refusal as the one event of a stream.
+fn refused_in_a_stream(call: &Call, refusal: Refusal) -> Answer {
+    let mut encoder = StreamEncoder::new(call);
+    Answer {
+        status: 200,
+        headers: encoder.headers(),
+        body: encoder.frame(&Frame::Refused(refusal)).unwrap_or_default(),
+    }
 }
 
 impl Rejected {
@@ -109,6 +126,13 @@ pub fn batch(answers: &[Answer]) -> Answer {
 }
 
 impl Call {
+    /// Whether nothing but events is read here. The clients of 0.3 over JSON-RPC
+    /// that ask for a stream, the official ones too, cannot read an error that
+    /// comes as a plain answer; a client of 1.0 can.
+    fn reads_only_a_stream(&self) -> bool {
+        self.streams() && self.only_events && self.dialect == Dialect::json_rpc(Generation::V03)
+    }
+
     /// The refusal with the fields as the client spelled them: what is found
     /// behind the decoders is named in the words of 1.0.
     fn own_fields(&self, refusal: &Refusal) -> Refusal {
@@ -116,18 +140,46 @@ impl Call {
         let Refusal::InvalidParams { violations } = &mut refusal else {
             return refusal;
         };
-        let content = self.dialect == Dialect::rest(Generation::V03)
-            && self.params.value.pointer("/message/content").is_some();
         for violation in violations {
-            let parts = violation.field.strip_prefix("message.parts");
             if self.dialect.generation == Generation::V01 && violation.field == "message.contextId"
             {
                 violation.field = "sessionId".to_owned();
-            } else if let Some(inside) = parts.filter(|_| content) {
-                violation.field = format!("message.content{inside}");
+            } else if let Some(field) = self.own_part(&violation.field) {
+                violation.field = field;
             }
         }
         refusal
+    }
+
+    /// A field inside a part, where the client calls the list of parts otherwise
+    /// or wraps the part's data.
+    fn own_part(&self, field: &str) -> Option<String> {
+        let inside = field.strip_prefix("message.parts")?;
+        let rest_03 = self.dialect == Dialect::rest(Generation::V03);
+        let message = self.params.value.get("message")?;
+        let list = match message.get("content") {
+            Some(_) if rest_03 => "content",
+            _ => "parts",
+        };
+        let whole = format!("message.{list}{inside}");
+        let Some((index, place)) = inside
+            .strip_prefix('[')
+            .and_then(|inside| inside.split_once("].data"))
+        else {
+            return Some(whole);
+        };
+        let part = index
+            .parse::<usize>()
+            .ok()
+            .and_then(|index| message.get(list)?.get(index));
+        let wrapping = match part.and_then(|part| Some((part, part.get("data")?))) {
+            Some((part, data)) if rest_03 => v03::rest::wrapping(part, data),
+            Some((part, data)) if self.dialect.generation != Generation::V10 => {
+                legacy::wrapping(part, data).to_owned()
+            }
+            _ => String::new(),
+        };
+        Some(format!("message.{list}[{index}].data{wrapping}{place}"))
     }
 
     /// The answer to a send.

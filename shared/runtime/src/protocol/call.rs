@@ -61,6 +61,8 @@ pub struct Call {
     pub(super) last_event_id: Option<String>,
     pub(super) extensions: Vec<String>,
     pub(super) media: &'static str,
+    /// Whether the client reads server-sent events and nothing else.
+    pub(super) only_events: bool,
 }
 
 /// Where the parameters stand, and what is wrong with them as JSON already.
@@ -288,6 +290,7 @@ impl Opener<'_> {
                 .filter_map(owned)
                 .collect(),
             media: media::of_answer(dialect.binding, request.content_type, request.accept),
+            only_events: media::only_events(request.accept),
         }
     }
 }

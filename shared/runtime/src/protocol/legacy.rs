@@ -145,17 +145,31 @@ pub(crate) fn read_file(file: &Object<'_>, [bytes, uri]: [&'static str; 2]) -> O
 
 /// The data part which a client wrote as `data` with `metadata`.
 pub(crate) fn unwrap_data(data: &Value, mut metadata: Metadata) -> Part {
-    let marked = metadata.get(WRAPPED) == Some(&Value::Bool(true));
-    let inner = match data.as_object() {
-        Some(object) if marked && object.len() == 1 => object.get(VALUE),
-        _ => None,
-    };
+    let inner = wrapped(data, metadata.get(WRAPPED));
     if inner.is_some() {
         metadata.remove(WRAPPED);
     }
     Part {
         metadata,
         ..Part::data(inner.unwrap_or(data).clone())
+    }
+}
+
+/// What `data` wraps; `mark` is the member of the part's metadata that says so.
+fn wrapped<'v>(data: &'v Value, mark: Option<&Value>) -> Option<&'v Value> {
+    match data.as_object() {
+        Some(object) if mark == Some(&Value::Bool(true)) && object.len() == 1 => object.get(VALUE),
+        _ => None,
+    }
+}
+
+/// What stands between `data` and the data it means, in a part as a client wrote
+/// it: the member of the wrapping, or nothing.
+pub(crate) fn wrapping(part: &Value, data: &Value) -> &'static str {
+    let mark = part.get("metadata").and_then(|it| it.get(WRAPPED));
+    match wrapped(data, mark) {
+        Some(_) => ".value",
+        None => "",
     }
 }
 

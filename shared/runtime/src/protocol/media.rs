@@ -42,6 +42,11 @@ pub(super) fn of_answer(
     }
 }
 
+/// Whether the client reads server-sent events and nothing else.
+pub(super) fn only_events(accept: Option<&str>) -> bool {
+    accept.is_some_and(|header| header.split(',').all(|item| is(item, EVENT_STREAM)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +73,16 @@ mod tests {
             );
         }
         assert_eq!(check(None), Err(Refusal::UnsupportedMediaType));
+    }
+
+    #[test]
+    fn who_names_another_type_too_reads_more_than_events() {
+        assert!(only_events(Some("text/event-stream")));
+        assert!(only_events(Some("Text/Event-Stream; q=1")));
+        for more in ["text/event-stream, application/json", "*/*", ""] {
+            assert!(!only_events(Some(more)), "{more}");
+        }
+        assert!(!only_events(None));
     }
 
     #[test]

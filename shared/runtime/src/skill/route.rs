@@ -40,6 +40,8 @@ pub(crate) enum Routed {
         id: SkillId,
         /// What the skill gets: without the wrapping of an explicit call.
         content: Content,
+        /// Where the arguments stood in the data part that spells the call.
+        wrapped: Option<Wrapped>,
         /// Which step decided.
         how: &'static str,
     },
@@ -50,6 +52,15 @@ pub(crate) enum Routed {
         /// The question.
         question: String,
     },
+}
+
+/// The place of arguments inside a call that a data part spells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wrapped {
+    /// The part.
+    pub(crate) part: usize,
+    /// The member of its data.
+    pub(crate) member: &'static str,
 }
 
 /// The slot of the question which skill is meant. Nothing reads it back: a
@@ -66,6 +77,7 @@ pub(crate) fn which_skill(candidates: &[SkillId]) -> SavedSlot {
 struct Route {
     id: SkillId,
     content: Content,
+    wrapped: Option<Wrapped>,
     how: &'static str,
 }
 
@@ -74,17 +86,28 @@ impl Route {
         Self {
             id: id.clone(),
             content: Content::from_parts(message.parts.clone()),
+            wrapped: None,
             how,
         }
     }
 
     fn admitted(self, agent: &AgentDefinition) -> Result<Routed, Refusal> {
-        let Self { id, content, how } = self;
+        let Self {
+            id,
+            content,
+            wrapped,
+            how,
+        } = self;
         let skill = agent.skill(&id).ok_or(Refusal::UnsupportedOperation {
             why: "the skill of this task is not offered any more",
         })?;
         check_input(skill.metadata(), content.parts())?;
-        Ok(Routed::Skill { id, content, how })
+        Ok(Routed::Skill {
+            id,
+            content,
+            wrapped,
+            how,
+        })
     }
 }
 
@@ -113,6 +136,7 @@ pub(crate) fn route_answer(
     if let Some(mut route) = explicit_route(agent, answer)? {
         if only_text(answer.message) {
             route.content = Content::from_parts(original.parts.clone());
+            route.wrapped = None;
         }
         return route.admitted(agent);
     }
@@ -175,6 +199,7 @@ fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, 
         return Ok(Implied::One(Route {
             id,
             content,
+            wrapped: None,
             how: "command",
         }));
     }

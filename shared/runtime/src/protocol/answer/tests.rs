@@ -218,3 +218,90 @@ fn a_batch_joins_its_answers_and_is_always_200() {
     assert_eq!(value[1]["error"]["code"], -32029);
     assert_eq!(value.as_array().unwrap().len(), 2);
 }
+
+/// The field a refusal at `field` names to the caller of a send.
+fn named(send: &Call, field: &str) -> Value {
+    let refused = refuse(send, &Refusal::invalid(field, "is wrong"));
+    let body = body(&refused);
+    let data = body.pointer("/error/data").unwrap_or(&body["data"]);
+    data[0]["fieldViolations"][0]["field"].clone()
+}
+
+#[test]
+fn a_field_inside_wrapped_data_is_named_as_the_client_wrote_it() {
+    let wrapped = json!({"value": [1]});
+    let marked = json!({"data_part_compat": true});
+    let part = json!({"kind": "data", "data": wrapped, "metadata": marked});
+    let send = rpc("message/send", &json!({"message": {"parts": [part]}}));
+    assert_eq!(
+        named(&send, "message.parts[0].data[0]"),
+        "message.parts[0].data.value[0]"
+    );
+    assert_eq!(
+        named(&send, "message.parts[1].data.a"),
+        "message.parts[1].data.a"
+    );
+    let parts = [
+        (json!({"data": {"data": {"a": 1}}}), ".data.a"),
+        (json!({"data": {"a": 1}}), ".a"),
+        (
+            json!({"data": {"data": wrapped}, "metadata": marked}),
+            ".data.value.a",
+        ),
+    ];
+    for (part, inside) in parts {
+        let body = json!({"message": {"content": [part]}}).to_string();
+        let send = call(&RawRequest {
+            method: "POST",
+            path: "/v1/message:send",
+            content_type: Some("application/json"),
+            body: body.as_bytes(),
+            ..RawRequest::default()
+        });
+        assert_eq!(
+            named(&send, "message.parts[0].data.a"),
+            format!("message.content[0].data{inside}")
+        );
+    }
+}
+
+#[test]
+fn who_reads_only_events_gets_a_refusal_of_0_3_as_an_event() {
+    let refused = |method: &str, accept, refusal: &Refusal| {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": "t1"}});
+        let call = call(&RawRequest {
+            method: "POST",
+            path: "/",
+            content_type: Some("application/json"),
+            accept: Some(accept),
+            body: body.to_string().as_bytes(),
+            ..RawRequest::default()
+        });
+        refuse(&call, refusal)
+    };
+    let events = "text/event-stream";
+    let answer = refused("tasks/resubscribe", events, &Refusal::TaskNotFound);
+    assert!(
+        answer
+            .headers
+            .contains(&("content-type", events.to_owned()))
+    );
+    let text = String::from_utf8(answer.body).unwrap();
+    let data = text.strip_prefix("data: ").unwrap();
+    let value: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(
+        (&value["id"], &value["error"]["code"]),
+        (&json!(1), &json!(-32001))
+    );
+
+    // What has a status of its own, reads more, or waits for one answer.
+    let unavailable = Refusal::Unavailable { retry_after: 1 };
+    for answer in [
+        refused("tasks/resubscribe", events, &unavailable),
+        refused("tasks/resubscribe", "*/*", &Refusal::TaskNotFound),
+        refused("tasks/get", events, &Refusal::TaskNotFound),
+        refused("SubscribeToTask", events, &Refusal::TaskNotFound),
+    ] {
+        assert!(body(&answer)["error"]["code"].is_i64());
+    }
+}

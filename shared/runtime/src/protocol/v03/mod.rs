@@ -167,21 +167,43 @@ pub(crate) fn encode_sent(sent: &Sent) -> Value {
 
 /// Writes a task.
 pub(crate) fn encode_task(task: &Task) -> Value {
-    let scope = Scope::of(task);
-    task_members(task, task_status(&task.status, scope))
-        .list(
-            "artifacts",
-            task.artifacts.iter().flatten().map(encode_artifact),
-        )
-        .list(
-            "history",
-            task.history
-                .iter()
-                .flatten()
-                .map(|message| message_members(message, Some(scope))),
-        )
-        .metadata(legacy::task_metadata(task, state_name))
-        .build()
+    let form = TaskForm {
+        members: task_members,
+        artifact: encode_artifact,
+        message: message_members,
+        state: state_name,
+    };
+    form.write(task)
+}
+
+/// In what a task differs between the dialects.
+struct TaskForm {
+    /// Its members without artifacts, history and metadata.
+    members: fn(&Task) -> Members,
+    /// Writes one of its artifacts.
+    artifact: fn(&Artifact) -> Value,
+    /// Writes a message of its history.
+    message: fn(&Message, Option<Scope<'_>>) -> Members,
+    /// The name of a state.
+    state: fn(TaskState) -> &'static str,
+}
+
+impl TaskForm {
+    fn write(&self, task: &Task) -> Value {
+        let scope = Scope::of(task);
+        let history = task.history.iter().flatten();
+        (self.members)(task)
+            .list(
+                "artifacts",
+                task.artifacts.iter().flatten().map(self.artifact),
+            )
+            .list(
+                "history",
+                history.map(|message| (self.message)(message, Some(scope))),
+            )
+            .metadata(legacy::task_metadata(task, self.state))
+            .build()
+    }
 }
 
 /// Writes a message that stands alone.
@@ -193,10 +215,7 @@ pub(crate) fn encode_message(message: &Message) -> Value {
 pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
     match frame {
         Frame::Task(task) => Some(encode_task(task)),
-        Frame::Resumed(task) => {
-            let status = task_status(&task.status, Scope::of(task));
-            Some(task_members(task, status).build())
-        }
+        Frame::Resumed(task) => Some(task_members(task).build()),
         Frame::Message(message) => Some(encode_message(message)),
         Frame::Event {
             task_id,
@@ -255,12 +274,12 @@ const fn state_name(state: TaskState) -> &'static str {
     legacy::state_names(state).v03
 }
 
-fn task_members(task: &Task, status: Value) -> Members {
+fn task_members(task: &Task) -> Members {
     Members::new()
         .with("kind", "task")
         .with("id", task.id.as_str())
         .with("contextId", task.context_id.as_str())
-        .with("status", status)
+        .with("status", task_status(&task.status, Scope::of(task)))
 }
 
 fn task_status(status: &Status, scope: Scope<'_>) -> Value {

@@ -4,7 +4,7 @@
 //! Both are read; `ProtoJSON` is written, and nothing beyond the proto, since the
 //! Python SDK refuses unknown members.
 
-use super::{MessageForm, Options, Scope, artifact_members, read_command, read_message};
+use super::{MessageForm, Options, Scope, TaskForm, artifact_members, read_command, read_message};
 use crate::protocol::legacy::{self, V03};
 use crate::protocol::read::{self, MAX_HISTORY, Object, Spelling};
 use crate::protocol::write::Members;
@@ -169,6 +169,21 @@ fn proto_data(data: &Value) -> &Value {
     }
 }
 
+/// What stands between `data` and the data it means, in a part as a client wrote
+/// it.
+pub(crate) fn wrapping(part: &Value, data: &Value) -> String {
+    let inner = match part.get(V03.tag) {
+        None => proto_data(data),
+        Some(_) => data,
+    };
+    let level = if std::ptr::eq(inner, data) {
+        ""
+    } else {
+        ".data"
+    };
+    format!("{level}{}", legacy::wrapping(part, inner))
+}
+
 /// Writes what a send is answered with: `{"task": ..}` or `{"message": ..}`.
 pub(crate) fn encode_sent(sent: &Sent) -> Value {
     match sent {
@@ -179,21 +194,13 @@ pub(crate) fn encode_sent(sent: &Sent) -> Value {
 
 /// Writes a task.
 pub(crate) fn encode_task(task: &Task) -> Value {
-    let scope = Scope::of(task);
-    task_members(task)
-        .list(
-            "artifacts",
-            task.artifacts.iter().flatten().map(encode_artifact),
-        )
-        .list(
-            "history",
-            task.history
-                .iter()
-                .flatten()
-                .map(|message| message_members(message, Some(scope))),
-        )
-        .metadata(legacy::task_metadata(task, state_name))
-        .build()
+    let form = TaskForm {
+        members: task_members,
+        artifact: encode_artifact,
+        message: message_members,
+        state: state_name,
+    };
+    form.write(task)
 }
 
 /// Writes a message that stands alone.

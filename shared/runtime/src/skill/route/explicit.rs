@@ -8,7 +8,7 @@
 //!
 //! All that are present must agree.
 
-use super::{Route, RouteRequest};
+use super::{Route, RouteRequest, Wrapped};
 use crate::skill::{AgentDefinition, Content};
 use crate::task::{Message, Metadata, PartContent, Refusal, SkillId};
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub(super) fn call(
     in_metadata(&message.metadata, "message.metadata", &mut named)?;
     in_metadata(request.request_metadata, "metadata", &mut named)?;
     let wrapped = in_data(agent, message)?;
-    let arguments = wrapped.as_ref().map(|call| (call.part, call.arguments));
+    let arguments = wrapped.as_ref().map(|call| (call.place, call.arguments));
     named.extend(wrapped.map(|call| call.named));
 
     let mut named = named.into_iter();
@@ -53,8 +53,9 @@ pub(super) fn call(
     }
     let id = known(agent, &field, id)?;
     let mut route = Route::to(&id, message, "explicit");
-    if let Some((part, arguments)) = arguments {
-        route.content = unwrapped(message, part, arguments);
+    if let Some((place, arguments)) = arguments {
+        route.content = unwrapped(message, place.part, arguments);
+        route.wrapped = Some(place);
     }
     Ok(Some(ExplicitCall { field, route }))
 }
@@ -88,9 +89,9 @@ fn in_metadata<'a>(
 }
 
 /// A call spelled in a data part.
-struct Wrapped<'a> {
+struct DataCall<'a> {
     named: Named<'a>,
-    part: usize,
+    place: Wrapped,
     arguments: &'a Value,
 }
 
@@ -99,17 +100,20 @@ struct Wrapped<'a> {
 fn in_data<'a>(
     agent: &AgentDefinition,
     message: &'a Message,
-) -> Result<Option<Wrapped<'a>>, Refusal> {
-    let mut found: Option<Wrapped<'_>> = None;
+) -> Result<Option<DataCall<'a>>, Refusal> {
+    let mut found: Option<DataCall<'_>> = None;
     for (part, content) in message.parts.iter().map(|part| &part.content).enumerate() {
         let PartContent::Data(Value::Object(data)) = content else {
             continue;
         };
         let text = |key| data.get(key).and_then(Value::as_str);
-        let object = |key| data.get(key).filter(|value| value.is_object());
+        let object = |member: &'static str| {
+            let value = data.get(member).filter(|value| value.is_object())?;
+            Some((member, value))
+        };
         let (skill, tool) = (text("skill"), text("tool"));
-        let (Some(id), Some(arguments)) = (tool.or(skill), object("input").or(object("params")))
-        else {
+        let arguments = object("input").or_else(|| object("params"));
+        let (Some(id), Some((member, arguments))) = (tool.or(skill), arguments) else {
             continue;
         };
         let path = format!("message.parts[{part}].data");
@@ -126,9 +130,9 @@ fn in_data<'a>(
         if let (Some(set), Some(tool)) = (skill, tool) {
             in_set(agent, &field, set, tool)?;
         }
-        found = Some(Wrapped {
+        found = Some(DataCall {
             named: Named { field, id },
-            part,
+            place: Wrapped { part, member },
             arguments,
         });
     }

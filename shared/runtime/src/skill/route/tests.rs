@@ -101,7 +101,9 @@ fn routed(agent: &AgentDefinition, message: &Message) -> Result<Routed, Refusal>
 /// Skill, step and content of a decision.
 fn chosen(routed: Result<Routed, Refusal>) -> (String, &'static str, Content) {
     match routed.unwrap() {
-        Routed::Skill { id, content, how } => (id.to_string(), how, content),
+        Routed::Skill {
+            id, content, how, ..
+        } => (id.to_string(), how, content),
         other => panic!("{other:?}"),
     }
 }

@@ -1,0 +1,101 @@
+"""Reads the reports of one kit run, prints the figures and judges them.
+
+A run is good when every test that failed is named in the list of expected
+failures, every test named there failed, and no fewer requirements were tested
+than in the last run: a kit skips what it cannot try, and skips pass.
+"""
+
+import argparse
+import json
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+
+#: What was tested in the last run, per kit generation: requirements by level for
+#: 1.0, passed tests by run for 0.3. Less is a failure; more wants a new number.
+FLOORS = {
+    "1.0": {"MUST": 82, "SHOULD": 7, "MAY": 4},
+    "0.3": {"mandatory": 30, "capabilities": 31},
+}
+
+LEVELS = ("MUST", "SHOULD", "MAY")
+
+
+def outcome(case: ElementTree.Element) -> str:
+    """What became of one test: passed, failed or skipped."""
+    if case.find("failure") is not None or case.find("error") is not None:
+        return "failed"
+    return "passed" if case.find("skipped") is None else "skipped"
+
+
+def read(report: Path) -> dict[str, str]:
+    """The tests of one JUnit report with their outcomes. One that failed in its
+    tear-down is listed twice there; the failure counts."""
+    found: dict[str, str] = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        result = outcome(case)
+        if found.get(name) != "failed":
+            found[name] = result
+    return found
+
+
+def expected(file: Path, generation: str) -> set[str]:
+    """The tests of a generation that are known to fail."""
+    lines = (line.split("#")[0].split(maxsplit=1) for line in file.read_text().splitlines())
+    return {words[1].strip() for words in lines if len(words) == 2 and words[0] == generation}
+
+
+def requirements(report: Path) -> dict[str, Counter]:
+    """How many requirements of each level passed, failed, or were not tried."""
+    levels = {level: Counter() for level in LEVELS}
+    for requirement in json.loads(report.read_text())["per_requirement"].values():
+        levels[requirement["level"]][requirement["status"]] += 1
+    return levels
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--generation", choices=sorted(FLOORS), required=True)
+    parser.add_argument("--reports", type=Path, required=True)
+    parser.add_argument("--expected", type=Path, required=True)
+    options = parser.parse_args()
+
+    floors = FLOORS[options.generation]
+    faults = []
+    tests: dict[str, str] = {}
+    for report in sorted(options.reports.glob("*.xml")):
+        of_run = read(report)
+        tests |= of_run
+        count = Counter(of_run.values())
+        print(
+            f"{report.stem}: {count['passed']} passed, {count['failed']} failed, "
+            f"{count['skipped']} skipped"
+        )
+        if count["passed"] < floors.get(report.stem, 1):
+            faults.append(f"{report.stem}: fewer than {floors.get(report.stem, 1)} tests passed")
+    if not tests:
+        faults.append("no report was written")
+
+    if options.generation == "1.0":
+        report = options.reports / "requirements.json"
+        levels = requirements(report) if report.exists() else {}
+        for level in LEVELS:
+            count = levels.get(level, Counter())
+            tested = count["PASS"] + count["FAIL"]
+            print(f"{level}: {count['PASS']}/{tested} passed, {count['SKIPPED']} skipped, {count['NOT TESTED']} not tested")
+            if count["PASS"] < floors[level]:
+                faults.append(f"{level}: fewer than {floors[level]} requirements passed")
+
+    failed = {name for name, result in tests.items() if result == "failed"}
+    known = expected(options.expected, options.generation)
+    faults += [f"failed: {name}" for name in sorted(failed - known)]
+    faults += [f"expected to fail, and did not: {name}" for name in sorted(known - failed)]
+    for fault in faults:
+        print(f"FAILED: {fault}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

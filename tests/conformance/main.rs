@@ -1,0 +1,285 @@
+//! Our own vectors: what the specifications promise, one fact a vector, tried in
+//! every dialect that makes the promise. They run against the conformance agent in
+//! this process and, where `A2A_CONFORMANCE_URL` names one, against an agent that
+//! runs elsewhere: `a2a-local --agent conformance --memory --port 0`.
+//!
+//! The official kits are run by `kit.sh`.
+
+#[cfg(test)]
+mod ask;
+#[cfg(test)]
+mod errors;
+#[cfg(test)]
+mod official;
+#[cfg(test)]
+mod pattern;
+#[cfg(test)]
+mod run;
+#[cfg(test)]
+mod vector;
+
+#[cfg(test)]
+mod tests {
+    use crate::errors::{all, check, name};
+    use crate::official::{self, Kind};
+    use crate::pattern::Names;
+    use crate::run::{Agent, Run, expected, selected};
+    use crate::vector::{ErrorRow, Given, Vector};
+    use a2a_lambda::protocol::{self, CardShape, Opened, RawRequest};
+    use a2a_lambda_tests::dialect::{Dialect, Op, RPC_ID, Say};
+    use a2a_lambda_tests::world::{Reply, Request, World};
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    /// At least this many promises.
+    const ENOUGH: usize = 150;
+
+    fn folder() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("conformance/vectors")
+    }
+
+    fn rows() -> Vec<ErrorRow> {
+        let text = std::fs::read_to_string(folder().join("errors.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Every vector, with the file it stands in.
+    fn vectors() -> Vec<(String, Vector)> {
+        let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| !path.ends_with("errors.json"))
+            .collect();
+        files.sort();
+        let mut all = Vec::new();
+        for file in files {
+            let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+            let text = std::fs::read_to_string(&file).unwrap();
+            let vectors: Vec<Vector> =
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            all.extend(vectors.into_iter().map(|vector| (name.clone(), vector)));
+        }
+        all
+    }
+
+    /// The agent elsewhere, if one is named.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "who runs the tests names the agent"
+    )]
+    fn elsewhere() -> Option<String> {
+        std::env::var("A2A_CONFORMANCE_URL").ok()
+    }
+
+    async fn keeps_its_promises(dialect: Dialect) {
+        let elsewhere = elsewhere();
+        if elsewhere.is_some() {
+            tokio::time::resume();
+        }
+        let rows = rows();
+        let (mut tried, mut answers, mut broken) = (0, 0, Vec::new());
+        for (number, (file, vector)) in vectors().iter().enumerate() {
+            let special = vector.given != Given::Nothing && elsewhere.is_some();
+            if special || !selected(&vector.over).contains(&dialect) {
+                continue;
+            }
+            tried += 1;
+            let agent = match &elsewhere {
+                Some(base) => Agent::There(base.clone()),
+                None => Agent::here(vector.given),
+            };
+            // Unique among the vectors, and the runs against one agent.
+            let unique = format!("{}:{dialect:?}:{number}", std::process::id());
+            let mut run = Run {
+                agent: &agent,
+                rows: &rows,
+                dialect,
+                names: Names::from([
+                    ("new".to_owned(), json!(format!("new:{unique}"))),
+                    ("own".to_owned(), json!(format!("own:{unique}"))),
+                    (
+                        "unknown".to_owned(),
+                        json!("task-00000000000000000000000000000000"),
+                    ),
+                ]),
+                live: None,
+                answers: Vec::new(),
+            };
+            let kept = run.vector(vector).await;
+            answers += run.answers.len();
+            let read = run.answers.iter().map(|(kind, value)| {
+                official::reads(*kind, value)
+                    .map_err(|why| format!("as an official {kind:?}: {why}"))
+            });
+            for why in std::iter::once(kept).chain(read).filter_map(Result::err) {
+                let Vector { name, section, .. } = vector;
+                broken.push(format!("{file}: {name} ({section})\n    {why}"));
+            }
+        }
+        println!("{dialect:?}: {tried} vectors, {} violations", broken.len());
+        if dialect.is_v10() {
+            println!("{dialect:?}: the official types read {answers} answers");
+            assert!(answers > 100, "only {answers} answers");
+        }
+        assert!(broken.is_empty(), "{dialect:?}:\n{}", broken.join("\n"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn json_rpc_of_1_0_keeps_its_promises() {
+        keeps_its_promises(Dialect::Rpc10).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rest_of_1_0_keeps_its_promises() {
+        keeps_its_promises(Dialect::Rest10).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn json_rpc_of_0_3_keeps_its_promises() {
+        keeps_its_promises(Dialect::Rpc03).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rest_of_0_3_keeps_its_promises() {
+        keeps_its_promises(Dialect::Rest03).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn json_rpc_of_0_1_keeps_its_promises() {
+        keeps_its_promises(Dialect::Rpc01).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_paths_of_0_1_keep_their_promises() {
+        keeps_its_promises(Dialect::Path01).await;
+    }
+
+    #[test]
+    fn there_are_enough_vectors_and_each_has_a_name_of_its_own() {
+        let vectors = vectors();
+        let names: BTreeSet<&str> = vectors.iter().map(|(_, it)| it.name.as_str()).collect();
+        assert_eq!(names.len(), vectors.len(), "two vectors of one name");
+        let rows = rows().len();
+        let tried: usize = vectors.iter().map(|(_, it)| selected(&it.over).len()).sum();
+        println!(
+            "{} vectors and {rows} rows of the table of errors, {} runs in 6 dialects",
+            vectors.len(),
+            tried + 6 * rows
+        );
+        assert!(names.len() >= ENOUGH, "only {} vectors", names.len());
+        for (_, vector) in &vectors {
+            let starts = ["1.0 §", "0.3 §", "0.1", "ours", "JSON-RPC", "RFC"];
+            let known = starts.iter().any(|start| vector.section.starts_with(start));
+            assert!(
+                known,
+                "{}: which section is {:?}?",
+                vector.name, vector.section
+            );
+        }
+    }
+
+    #[test]
+    fn every_row_of_the_table_of_errors_is_shown_in_every_dialect() {
+        let rows = rows();
+        let named: Vec<&str> = rows.iter().map(|row| row.refusal.as_str()).collect();
+        let known: Vec<&str> = all().iter().map(name).collect();
+        assert_eq!(named, known, "the table and the refusals differ");
+        for (row, refusal) in rows.iter().zip(all()) {
+            assert!(!row.section.is_empty());
+            for dialect in Dialect::ALL {
+                let reply = shown(dialect, &refusal);
+                if let Err(why) = check(row, dialect, &json!(RPC_ID), &reply) {
+                    panic!("{} in {dialect:?}: {why}\n{}", row.refusal, reply.text());
+                }
+            }
+        }
+    }
+
+    /// The answer to a send that is refused.
+    fn shown(dialect: Dialect, refusal: &a2a_lambda::task::Refusal) -> Reply {
+        let request = dialect.send(&Say::to("echo", "hi"));
+        let raw = RawRequest {
+            method: request.method,
+            path: &dialect.route(Op::Send, "").1,
+            content_type: Some("application/json"),
+            version: dialect.is_v10().then_some("1.0"),
+            body: &request.body,
+            ..RawRequest::default()
+        };
+        let Ok(Opened::One(call)) = protocol::open(&raw) else {
+            panic!("{dialect:?} opens no call");
+        };
+        let answer = protocol::refuse(&call, refusal);
+        let mut headers = http::HeaderMap::new();
+        for (name, value) in answer.headers {
+            headers.insert(name, value.parse().unwrap());
+        }
+        Reply {
+            status: answer.status,
+            headers,
+            body: answer.body,
+        }
+    }
+
+    /// The rows that can only be seen where something is built that this agent
+    /// does not have; the table above shows them all the same.
+    const UNSEEN: [&str; 10] = [
+        "PushNotSupported",
+        "ContentTypeNotSupported",
+        "InvalidAgentResponse",
+        "ExtendedCardNotConfigured",
+        "ExtensionSupportRequired",
+        "Internal",
+        "RateLimited",
+        "Forbidden",
+        "StateTooLarge",
+        "IdempotencyKeyReused",
+    ];
+
+    #[test]
+    fn every_row_that_this_agent_can_answer_with_comes_from_a_request_in_every_dialect() {
+        let mut seen = BTreeSet::new();
+        for (_, vector) in vectors() {
+            for step in &vector.steps {
+                let over = if step.dialects.is_empty() {
+                    &vector.over
+                } else {
+                    &step.dialects
+                };
+                for dialect in selected(over) {
+                    if let Some(error) = expected(step, dialect).error {
+                        seen.insert((format!("{dialect:?}"), error));
+                    }
+                }
+            }
+        }
+        let mut missing = Vec::new();
+        for row in rows() {
+            for dialect in Dialect::ALL.map(|dialect| format!("{dialect:?}")) {
+                let unseen = UNSEEN.contains(&row.refusal.as_str())
+                    // A path that names nothing belongs to no 0.1.
+                    || dialect == "Path01" && row.refusal == "MethodNotFound";
+                if !unseen && !seen.contains(&(dialect.clone(), row.refusal.clone())) {
+                    missing.push(format!("{dialect} {}", row.refusal));
+                }
+            }
+        }
+        assert_eq!(missing, Vec::<String>::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_card_of_1_0_is_the_same_value_to_the_official_types() {
+        let agent = reference_agent::conformance::agent(std::time::Duration::from_secs(2));
+        let world = World::serving(agent.unwrap(), |settings| settings.card = CardShape::V1);
+        let request = Request::new("GET", "/.well-known/agent-card.json");
+        let card = world.unwrap().call(&request).await.json();
+        assert_eq!(official::reads(Kind::Card, &card), Ok(()), "{card}");
+    }
+
+    #[test]
+    fn a_number_in_a_file_of_vectors_stays_what_it_is() {
+        let value: Value = serde_json::from_str("[9007199254740993,18446744073709551615]").unwrap();
+        assert_eq!(value.to_string(), "[9007199254740993,18446744073709551615]");
+    }
+}

@@ -1,0 +1,94 @@
+//! What is answered in 1.0, as the official Rust types read it: the same value, or
+//! one of the two codecs is wrong.
+
+use crate::vector::Asked;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The type of an answer of 1.0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Sent,
+    Task,
+    Page,
+    Event,
+    Error,
+    Card,
+}
+
+impl Kind {
+    /// The type of the answer to a call.
+    pub(crate) const fn of(asked: Asked) -> Option<Self> {
+        match asked {
+            Asked::Send => Some(Self::Sent),
+            Asked::Get | Asked::Cancel => Some(Self::Task),
+            Asked::List => Some(Self::Page),
+            Asked::Stream | Asked::Subscribe | Asked::Read => Some(Self::Event),
+            Asked::Raw => None,
+        }
+    }
+}
+
+/// Reads a value with the official type, writes it again, and compares.
+///
+/// # Errors
+/// What the type does not read, or the first difference.
+pub(crate) fn reads(kind: Kind, value: &Value) -> Result<(), String> {
+    let read = match kind {
+        Kind::Sent => again::<a2a::SendMessageResponse>(value),
+        Kind::Task => again::<a2a::Task>(value),
+        Kind::Page => again::<a2a::ListTasksResponse>(value),
+        Kind::Event => again::<a2a::StreamResponse>(value),
+        Kind::Error => again::<a2a::JsonRpcResponse>(value),
+        Kind::Card => again::<a2a::AgentCard>(value),
+    }?;
+    same("", value, &read)
+}
+
+fn again<T: DeserializeOwned + Serialize>(value: &Value) -> Result<Value, String> {
+    let read: T = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    serde_json::to_value(read).map_err(|error| error.to_string())
+}
+
+/// Compares as `ProtoJSON` means it: an absent member is its default, and a time may
+/// have as many digits as it needs.
+fn same(place: &str, ours: &Value, theirs: &Value) -> Result<(), String> {
+    let differ = || Err(format!("{place}: {ours} is read as {theirs}"));
+    match (ours, theirs) {
+        (Value::Object(ours), Value::Object(theirs)) => {
+            let names = ours.keys().chain(theirs.keys());
+            names.into_iter().try_for_each(|name| {
+                let place = format!("{place}/{name}");
+                match (ours.get(name), theirs.get(name)) {
+                    (Some(ours), Some(theirs)) => same(&place, ours, theirs),
+                    (Some(only), None) | (None, Some(only)) if is_default(only) => Ok(()),
+                    (ours, theirs) => Err(format!("{place}: {ours:?} is read as {theirs:?}")),
+                }
+            })
+        }
+        (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
+            let pairs = ours.iter().zip(theirs).enumerate();
+            pairs.into_iter().try_for_each(|(index, (ours, theirs))| {
+                same(&format!("{place}/{index}"), ours, theirs)
+            })
+        }
+        (Value::String(ours), Value::String(theirs))
+            if ours.ends_with(".000Z") && ours.replace(".000Z", "Z") == *theirs =>
+        {
+            Ok(())
+        }
+        (ours, theirs) if ours == theirs => Ok(()),
+        _ => differ(),
+    }
+}
+
+fn is_default(value: &Value) -> bool {
+    match value {
+        Value::Bool(value) => !value,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::Object(_) | Value::Null => false,
+    }
+}
