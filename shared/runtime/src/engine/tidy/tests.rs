@@ -3,7 +3,9 @@ use crate::engine::blob::object::Attempt;
 use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
 use crate::store::{Committed, Expect, TaskWrite, WriteTasks as _};
-use crate::task::{Artifact, ArtifactUpdate, Blob, Change, Metadata, Part, PartContent, TaskId};
+use crate::task::{
+    Artifact, ArtifactUpdate, Blob, Change, Metadata, Part, PartContent, TaskId, WriteId,
+};
 use bytes::Bytes;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -14,6 +16,8 @@ struct Desk {
     world: World,
     record: TaskRecord,
     named: String,
+    /// Whether the task is in the store.
+    stored: bool,
 }
 
 impl Desk {
@@ -32,6 +36,7 @@ impl Desk {
             world,
             record,
             named,
+            stored: false,
         };
         desk.put(&desk.named).await;
         desk
@@ -45,10 +50,18 @@ impl Desk {
 
     /// Stores the task as it is after `changes`.
     async fn store(&mut self, changes: Vec<Change>) {
-        self.record = self.world.next(&self.record, changes).unwrap();
+        let (version, epoch) = (self.record.version, self.record.epoch);
+        let (now, write) = (self.world.now, WriteId::made_of(u128::from(version)));
+        let expires_at = now.plus(30 * 24 * HOUR);
+        self.record = self.record.next(changes, write, now, expires_at).unwrap();
+        let expect = match self.stored {
+            true => Expect::Version { version, epoch },
+            false => Expect::Absent,
+        };
+        self.stored = true;
         let write = TaskWrite {
             record: self.record.clone(),
-            expect: Expect::Absent,
+            expect,
             thread: None,
             now: self.world.now,
         };
@@ -124,7 +137,7 @@ async fn a_task_that_lives_under_the_key_keeps_its_own_objects_only() {
     for id in ids() {
         let mut desk = Desk::new(id).await;
         let mut earlier = desk.record.clone();
-        earlier.incarnation = crate::task::WriteId::made_of(9);
+        earlier.incarnation = WriteId::made_of(9);
         let stale = Attempt::of(&earlier, desk.world.now).key(2, 1);
         desk.put(&stale).await;
         let later = desk.world.now.plus(25 * HOUR);
