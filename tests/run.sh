@@ -113,7 +113,10 @@ proof() {
 }
 step_faults() { proof faults; }
 step_kill() { proof kill; }
-step_interop() { bash tests/interop/run.sh; }
+step_interop() {
+  bash tests/interop/run.sh
+  bash tests/interop/signatures.sh
+}
 
 step_watch() {
   venv watch tests/watch/requirements.txt

@@ -271,7 +271,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_card_of_1_0_is_the_same_value_to_the_official_types() {
         let agent = reference_agent::conformance::agent(std::time::Duration::from_secs(2));
-        let world = World::serving(agent.unwrap(), |settings| settings.card = CardShape::V1);
+        let world = World::serving(|_| agent, |settings| settings.card = CardShape::V1);
         let request = Request::new("GET", "/.well-known/agent-card.json");
         let card = world.unwrap().call(&request).await.json();
         assert_eq!(official::reads(Kind::Card, &card), Ok(()), "{card}");

@@ -24,12 +24,15 @@ pub(crate) enum Agent {
 impl Agent {
     /// The one in this process, in a world like this.
     pub(crate) fn here(given: Given) -> Self {
-        let agent = conformance::agent(Duration::from_secs(2)).unwrap();
-        let world = World::serving(agent, |settings| {
-            if given == Given::NoIdentity {
-                behind_a_gateway(settings);
-            }
-        });
+        let agent = conformance::agent(Duration::from_secs(2));
+        let world = World::serving(
+            |_| agent,
+            |settings| {
+                if given == Given::NoIdentity {
+                    behind_a_gateway(settings);
+                }
+            },
+        );
         let world = world.unwrap();
         world.store.refuse_commits(given == Given::StoreAway);
         Self::Here(Box::new(world))

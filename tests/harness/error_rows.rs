@@ -77,10 +77,20 @@ pub const BUSY: Row = in_01(row(-32004, 400, FAILED, "TASK_BUSY", OURS), -32009)
 pub const MEDIA_TYPE: Row = row(-32005, 415, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A);
 /// A part's media type, or the output's.
 pub const CONTENT_TYPE: Row = row(-32005, 400, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A);
+/// An extended card that is announced and missing.
+pub const NO_EXTENDED_CARD: Row = row(
+    -32007,
+    400,
+    FAILED,
+    "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+    A2A,
+);
 /// A version that is not served.
 pub const VERSION: Row = row(-32009, 400, FAILED, "VERSION_NOT_SUPPORTED", A2A);
 /// A conversation that is gone, or never was.
 pub const CONTEXT_EXPIRED: Row = row(-32602, 400, FAILED, "CONTEXT_EXPIRED", OURS);
+/// A key that was used for something else.
+pub const KEY_REUSED: Row = row(-32602, 409, "ABORTED", "IDEMPOTENCY_KEY_REUSED", OURS);
 /// No identity.
 pub const UNAUTHENTICATED: Row = in_01(
     row(-32030, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", OURS),

@@ -2,9 +2,9 @@
 //! go.
 
 use a2a_lambda::skill::{
-    Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
-    NoOutput, OnInputResult, OnRequestResult, Skill, SkillHandler, SkillMetadata, SkillSlot,
-    TaskContext,
+    Agent, AgentBuilder, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError,
+    Content, NoOutput, OnInputResult, OnRequestResult, Skill, SkillHandler, SkillMetadata,
+    SkillSlot, TaskContext,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,22 @@ impl Gate {
 /// # Errors
 /// Never, unless the runtime's rules for agents have changed.
 pub fn agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
+    builder(gate).build()
+}
+
+/// The same with a card for known callers, who are told more of it and see one
+/// skill more.
+///
+/// # Errors
+/// Never, unless the runtime's rules for agents have changed.
+pub fn extended_agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
+    builder(gate)
+        .extended_description("What only known callers are told.")
+        .extended_skill(Hidden)
+        .build()
+}
+
+fn builder(gate: Gate) -> AgentBuilder {
     Agent::builder("tester")
         .description("One skill for each way a turn can go.")
         .version("3.2.1")
@@ -57,7 +73,6 @@ pub fn agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
         .skill(Login)
         .skill(Slow(gate))
         .skill(Refers)
-        .build()
 }
 
 macro_rules! metadata {
@@ -82,6 +97,19 @@ metadata! {
     Login => "login";
     Slow => "slow";
     Refers => "refers";
+    Hidden => "hidden";
+}
+
+/// Stands on the extended card alone.
+struct Hidden;
+
+impl SkillHandler for Hidden {
+    type Input = Terms;
+    type Output = String;
+
+    async fn on_request(&self, _: &mut TaskContext<'_>, Terms { a, b }: Terms) -> Done {
+        OnRequestResult::done(format!("{a} and {b}"))
+    }
 }
 
 /// Says which tasks it was shown, and which it was not.

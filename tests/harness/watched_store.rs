@@ -2,10 +2,10 @@
 
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::{
-    Blobs, Committed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
-    ThreadRecord, WriteTasks,
+    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, WriteTasks,
 };
-use a2a_lambda::task::{ContextId, Owner, TaskId, TaskRecord, TaskState, Timestamp};
+use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, TaskState, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -94,6 +94,15 @@ impl ReadTasks for WatchedStore {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         self.inner.list(owner, query).await
+    }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.inner.load_key(owner, key, now).await
     }
 }
 

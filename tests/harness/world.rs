@@ -7,7 +7,7 @@ use a2a_lambda::auth::{AuthMode, Identity};
 use a2a_lambda::http::{Body, Door, Edge};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
-use a2a_lambda::skill::AgentDefinition;
+use a2a_lambda::skill::{AgentDefinition, BuildError};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
@@ -213,23 +213,22 @@ impl World {
     /// # Errors
     /// Never, unless settings or the agent have changed their rules.
     pub fn with(change: impl FnOnce(&mut Settings)) -> Result<Self, Box<dyn Error>> {
-        let gate = Gate::default();
-        let world = Self::serving(tester::agent(gate.clone())?, change)?;
-        Ok(Self { gate, ..world })
+        Self::serving(tester::agent, change)
     }
 
-    /// Another agent; the gate is nobody's.
+    /// Another agent, with other settings.
     ///
     /// # Errors
-    /// Never, unless the settings have changed their rules.
+    /// When the agent cannot be published.
     pub fn serving(
-        agent: AgentDefinition,
+        agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
         change: impl FnOnce(&mut Settings),
     ) -> Result<Self, Box<dyn Error>> {
+        let gate = Gate::default();
         let store = Arc::new(WatchedStore::default());
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
-        let runtime = Runtime::builder(agent, settings)
+        let runtime = Runtime::builder(agent(gate.clone())?, settings)
             .tasks(store.clone())
             .threads(store.clone())
             .blobs(store.clone())
@@ -237,7 +236,7 @@ impl World {
             .build()?;
         Ok(Self {
             store,
-            gate: Gate::default(),
+            gate,
             runtime,
         })
     }

@@ -1,7 +1,10 @@
 //! The public card documents.
 
+use a2a_lambda::http::Door;
 use a2a_lambda::protocol::CardShape;
+use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::at;
+use a2a_lambda_tests::tester;
 use a2a_lambda_tests::world::{BASE_URL, Request, World, behind_a_gateway};
 use serde_json::{Value, json};
 
@@ -25,7 +28,13 @@ async fn a_card_comes_with_a_tag_and_is_not_sent_twice() {
             tag.starts_with('"') && tag.ends_with('"') && tag.len() > 10,
             "{tag}"
         );
-        for known in [tag.to_owned(), format!("\"x\", {tag}"), "*".to_owned()] {
+        let weak = format!("W/{tag}");
+        for known in [
+            tag.to_owned(),
+            format!("\"x\", {tag}"),
+            "*".to_owned(),
+            weak,
+        ] {
             let again = Request::new("GET", path).header("if-none-match", &known);
             let again = world.call(&again).await;
             assert_eq!((again.status, again.body.len()), (304, 0), "{known}");
@@ -37,12 +46,64 @@ async fn a_card_comes_with_a_tag_and_is_not_sent_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_request_changes_the_bytes_of_a_card() {
-    let world = World::new().unwrap();
+async fn a_card_says_since_when_it_is_so_and_is_not_sent_again() {
+    let at = Timestamp::parse_rfc3339("2026-05-28T10:00:00.700Z");
+    let world = World::with(|settings| settings.deployed_at = at).unwrap();
     for path in [CARD, LEGACY[0], LEGACY[1]] {
-        let plain = world.call(&Request::new("GET", path)).await;
+        let get = Request::new("GET", path);
+        let reply = world.call(&get).await;
+        assert_eq!(
+            reply.header("last-modified"),
+            "Thu, 28 May 2026 10:00:00 GMT"
+        );
+        for (date, status) in [
+            ("Thu, 28 May 2026 10:00:00 GMT", 304),
+            ("Thu, 28 May 2026 10:00:01 GMT", 304),
+            ("Thu May 28 10:00:00 2026", 304),
+            ("Thu, 28 May 2026 09:59:59 GMT", 200),
+            ("yesterday", 200),
+            ("", 200),
+        ] {
+            let again = get.clone().header("if-modified-since", date);
+            let again = world.call(&again).await;
+            assert_eq!(again.status, status, "{date}");
+            assert_eq!(again.body.is_empty(), status == 304, "{date}");
+            // A tag that does not fit wins over a date that does.
+            let other = get.clone().header("if-modified-since", date);
+            let other = other.header("if-none-match", "\"other\"");
+            assert_eq!(world.call(&other).await.status, 200, "{date}");
+        }
+    }
+    let undated = World::with(|settings| settings.deployed_at = None).unwrap();
+    let reply = undated.call(&Request::new("GET", CARD)).await;
+    assert_eq!(reply.header("last-modified"), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_request_changes_the_bytes_of_a_card() {
+    let world = World::serving(tester::extended_agent, |_| ()).unwrap();
+    let paths = [CARD, LEGACY[0], LEGACY[1], "/v1/card", "/a2a-lambda/skills"];
+    for path in paths {
+        let plain = Request::new("GET", path).from("evil:eve");
+        let plain = world.call(&plain).await;
+        assert_eq!(plain.status, 200, "{path}");
         for (name, value) in [
             ("host", "evil.example"),
+            ("host", "evil.example:1@agent.example"),
+            ("host", ""),
+            ("x-forwarded-for", "127.0.0.1, ::1"),
+            ("x-forwarded-port", "99999"),
+            ("x-forwarded-server", "evil.example"),
+            ("x-forwarded-ssl", "off"),
+            ("x-forwarded-path", "/../../evil"),
+            ("x-forwarded-uri", "https://evil.example/?a=\"b"),
+            ("x-original-host", "evil.example"),
+            ("x-host", "evil.example"),
+            ("x-rewrite-url", "/evil"),
+            ("x-http-method-override", "DELETE"),
+            ("x-amzn-trace-id", "Root=1-evil"),
+            ("cloudfront-forwarded-proto", "http"),
+            ("via", "1.1 evil.example"),
             ("x-forwarded-host", "evil.example"),
             ("x-forwarded-proto", "http"),
             ("x-forwarded-prefix", "/evil"),
@@ -50,10 +111,8 @@ async fn no_request_changes_the_bytes_of_a_card() {
             ("x-original-url", "https://evil.example/"),
             ("origin", "https://evil.example"),
             ("referer", "https://evil.example"),
-            ("a2a-version", "99.0"),
             ("accept", "text/html"),
             ("content-type", "text/plain"),
-            ("authorization", "Bearer dev:evil:eve"),
         ] {
             let hostile = Request::new("GET", path)
                 .header(name, value)
@@ -62,11 +121,29 @@ async fn no_request_changes_the_bytes_of_a_card() {
             assert_eq!(reply.body, plain.body, "{name}");
             assert_eq!(reply.header("etag"), plain.header("etag"), "{name}");
         }
-        let mut absolute = Request::new("GET", format!("https://evil.example{path}?url=evil"));
-        absolute.method = "GET";
-        let edge = a2a_lambda::http::Door::AgentCard;
-        let reply = world.open_at(edge, &absolute).await.finish().await;
-        assert_eq!(reply.body, plain.body);
+        let absolute = Request::new("GET", format!("https://evil.example{path}?url=evil"));
+        let door = Door::of("GET", path);
+        let reply = world.open_at(door, &absolute.from("evil:eve")).await;
+        assert_eq!(reply.finish().await.body, plain.body);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_caller_nor_version_changes_the_bytes_of_a_public_card() {
+    let world = World::new().unwrap();
+    for path in [CARD, LEGACY[0], LEGACY[1]] {
+        let plain = world.call(&Request::new("GET", path)).await;
+        for (name, value) in [
+            ("a2a-version", "99.0"),
+            ("a2a-extensions", "urn:evil"),
+            ("authorization", "Bearer dev:evil:eve"),
+            ("authorization", "Basic evil"),
+        ] {
+            let request = Request::new("GET", path).header(name, value);
+            assert_eq!(world.call(&request).await.body, plain.body, "{name}");
+            let known = world.call(&request.from("evil:eve")).await;
+            assert_eq!(known.body, plain.body, "{name}");
+        }
     }
 }
 

@@ -60,6 +60,8 @@ fn cards_and_rpc() -> Vec<Route> {
             all.push(route(Door::Rpc, dialect, "POST /", Some(call), true));
         }
     }
+    let skills = "GET /a2a-lambda/skills";
+    all.push(route(Door::TasksGet, Dialect::Rest10, skills, None, true));
     let extended = "GET /agent/authenticatedExtendedCard";
     let extended = route(Door::TasksGet, Dialect::Rest03, extended, None, false);
     all.push(extended);

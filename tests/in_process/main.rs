@@ -6,13 +6,19 @@ mod batch;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod capabilities;
+#[cfg(test)]
 mod card;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
+mod extended;
+#[cfg(test)]
 mod get;
+#[cfg(test)]
+mod idempotency;
 #[cfg(test)]
 mod list;
 #[cfg(test)]

@@ -15,3 +15,5 @@ mod files;
 mod kept;
 #[cfg(test)]
 mod options;
+#[cfg(test)]
+mod signed;

@@ -5,6 +5,7 @@ use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use crate::host::Hosts;
 use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
+use crate::sign::{self, SignError};
 use a2a_lambda::runtime::{Runtime, RuntimeError};
 use a2a_lambda::settings::{Environment, Settings, Source as _};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
@@ -53,6 +54,9 @@ pub enum RunError {
         /// Why.
         source: io::Error,
     },
+    /// The card cannot be signed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
     /// The terminal is gone.
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
@@ -69,6 +73,7 @@ pub async fn run(cli: Cli) -> Result<(), RunError> {
     );
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
+        Some(Command::SignCard(options)) => Ok(sign::run(&options)?),
         None => agent(cli.serve).await,
     }
 }

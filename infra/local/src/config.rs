@@ -2,6 +2,7 @@
 
 use crate::embedded::{BUCKET, TABLE};
 use crate::folder::make_private;
+use crate::sign::SignCard;
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
 use a2a_lambda::store::aws::Endpoints;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -40,6 +41,12 @@ pub enum Command {
         #[arg(long, conflicts_with = "data")]
         memory: bool,
     },
+    /// Signs the agent card of a deployment (A2A 1.0 §8.4: ES256).
+    ///
+    /// Without --in the card is that of the agent in this program under the
+    /// settings of the environment, as a deployed function makes it. Give the
+    /// signatures to the functions as `A2A_CARD_SIGNATURES`.
+    SignCard(SignCard),
 }
 
 /// The options of serving.
@@ -92,6 +99,16 @@ pub enum Card {
     Union,
     /// For 1.0.
     V1,
+}
+
+impl Card {
+    /// The value of `A2A_CARD`.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Union => "union",
+            Self::V1 => "v1",
+        }
+    }
 }
 
 /// A start that cannot be.
@@ -154,11 +171,7 @@ impl Serve {
     pub fn settings(&self, public_url: &str) -> Result<Settings, ConfigError> {
         let mut local = BTreeMap::from([("A2A_AUTH", "dev".to_owned())]);
         if let Some(card) = self.card {
-            let style = match card {
-                Card::Union => "union",
-                Card::V1 => "v1",
-            };
-            local.insert("A2A_CARD", style.to_owned());
+            local.insert("A2A_CARD", card.word().to_owned());
         }
         if Environment.get("A2A_PUBLIC_URL").is_none() {
             local.insert("A2A_PUBLIC_URL", public_url.to_owned());

@@ -12,4 +12,5 @@ pub mod host;
 pub mod pumps;
 pub mod queue;
 pub mod server;
+pub mod sign;
 mod stream;

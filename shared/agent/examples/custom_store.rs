@@ -9,9 +9,9 @@ use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::{
-    Committed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite, WriteTasks,
+    Committed, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite, WriteTasks,
 };
-use a2a_lambda::task::{Owner, TaskId, TaskRecord, Timestamp};
+use a2a_lambda::task::{KeyHash, Owner, TaskId, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::Request;
@@ -41,6 +41,15 @@ impl ReadTasks for Counting {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         self.tasks.list(owner, query).await
+    }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.tasks.load_key(owner, key, now).await
     }
 }
 

@@ -287,6 +287,7 @@ impl Bench {
             push: None,
             metadata: Metadata::new(),
             generation: Generation::V10,
+            idempotency_key: None,
         }
     }
 

@@ -7,9 +7,10 @@ use crate::http::{Backend, Cards, Door, Edge};
 use crate::protocol::{Capabilities, CardError, CardInfo, SecurityScheme, SkillInfo};
 use crate::settings::Settings;
 use crate::skill::model::Model;
-use crate::skill::{AgentDefinition, SkillManifest};
+use crate::skill::{AgentDefinition, AgentManifest, SkillManifest};
 use crate::store::memory::MemoryStore;
 use crate::store::{Blobs, ReadThreads, WriteTasks};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -182,14 +183,37 @@ fn edge(door: Door, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -
     )
 }
 
-fn cards(agent: &AgentDefinition, settings: &Settings) -> Result<Cards, CardError> {
-    Cards::new(&card_info(agent, settings), settings.card)
+/// What is published of an agent under these settings: the same everywhere,
+/// whatever a request says.
+///
+/// # Errors
+/// [`CardError`] when the agent gives no valid card, or a signature of the
+/// settings belongs to none.
+pub fn cards(agent: &AgentDefinition, settings: &Settings) -> Result<Cards, CardError> {
+    let manifest = agent.manifest();
+    let listed: Vec<&SkillManifest> = manifest.skills.iter().filter(|s| !s.extended).collect();
+    let all: Vec<&SkillManifest> = manifest.skills.iter().collect();
+    let public = card_info(manifest, &manifest.description, &listed, settings);
+    let mut cards = Cards::new(&public, settings.card)?;
+    if manifest.has_extended_card() {
+        let text = manifest.extended_description.as_ref();
+        let text = text.unwrap_or(&manifest.description);
+        cards = cards.extended(&card_info(manifest, text, &all, settings), settings.card)?;
+    }
+    cards
+        .catalogue(json!(listed), json!(all))
+        .modified(settings.deployed_at)
+        .signed(&settings.card_signatures)
 }
 
-/// What the card says of an agent: its skills and the configured URL.
-fn card_info(agent: &AgentDefinition, settings: &Settings) -> CardInfo {
-    let manifest = agent.manifest();
-    let skills: Vec<SkillInfo> = manifest.skills.iter().map(skill_info).collect();
+/// What a card says of an agent: these of its skills, and the configured URL.
+fn card_info(
+    manifest: &AgentManifest,
+    description: &str,
+    skills: &[&SkillManifest],
+    settings: &Settings,
+) -> CardInfo {
+    let skills: Vec<SkillInfo> = skills.iter().map(|skill| skill_info(skill)).collect();
     let every = |modes: fn(&SkillInfo) -> &Vec<String>| -> Vec<String> {
         let all: BTreeSet<String> = skills
             .iter()
@@ -199,7 +223,7 @@ fn card_info(agent: &AgentDefinition, settings: &Settings) -> CardInfo {
     };
     CardInfo {
         name: manifest.name.clone(),
-        description: manifest.description.clone(),
+        description: description.to_owned(),
         version: manifest.version.clone(),
         base_url: settings.public_url.clone(),
         default_input_modes: every(|skill| &skill.input_modes),
@@ -207,7 +231,7 @@ fn card_info(agent: &AgentDefinition, settings: &Settings) -> CardInfo {
         capabilities: Capabilities {
             streaming: true,
             push_notifications: false,
-            extended_agent_card: false,
+            extended_agent_card: manifest.has_extended_card(),
         },
         security_schemes: security(settings.auth),
         security: match settings.auth {

@@ -5,11 +5,15 @@
 
 use crate::auth::AuthMode;
 use crate::engine::Policy;
-use crate::protocol::CardShape;
+use crate::protocol::{CardShape, CardSignature};
+use crate::task::Timestamp;
 use std::time::Duration;
 
 /// How often turns that died are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(300);
+
+/// No executable of ours is older: the first day of 2020.
+const OLDEST_BUILD: Timestamp = Timestamp::from_millis(1_577_836_800_000);
 
 /// What is allowed as a URL.
 const URL: &str = "an http or https URL";
@@ -27,6 +31,11 @@ pub struct Settings {
     pub auth: AuthMode,
     /// `A2A_CARD`: `union` or `v1`.
     pub card: CardShape,
+    /// `A2A_CARD_SIGNATURES`: signatures of the cards, made beforehand.
+    pub card_signatures: Vec<CardSignature>,
+    /// `A2A_DEPLOYED_AT`: since when the cards are as they are; else the time
+    /// of the executable, if it has a credible one.
+    pub deployed_at: Option<Timestamp>,
     /// `A2A_MAX_BODY`: bytes of a request body.
     pub max_body: usize,
     /// `A2A_WORK_QUEUE_URL`: the queue of turns that wait for a worker.
@@ -69,6 +78,11 @@ pub enum SettingsError {
 pub trait Source {
     /// The value of the setting `name`, if it is set.
     fn get(&self, name: &str) -> Option<String>;
+
+    /// When the executable was made, if that is known.
+    fn built_at(&self) -> Option<Timestamp> {
+        None
+    }
 }
 
 /// The process environment.
@@ -82,6 +96,19 @@ impl Source for Environment {
     )]
     fn get(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
+    }
+
+    fn built_at(&self) -> Option<Timestamp> {
+        let made = std::env::current_exe()
+            .ok()?
+            .metadata()
+            .ok()?
+            .modified()
+            .ok()?;
+        let age = made.duration_since(std::time::UNIX_EPOCH).ok()?;
+        // An archive without times leaves 1980 behind.
+        let at = Timestamp::default().plus(age);
+        Some(at).filter(|at| *at > OLDEST_BUILD)
     }
 }
 
@@ -124,6 +151,8 @@ impl Settings {
                 &[("union", CardShape::Union), ("v1", CardShape::V1)],
                 CardShape::Union,
             )?,
+            card_signatures: read.signatures("A2A_CARD_SIGNATURES")?,
+            deployed_at: read.time("A2A_DEPLOYED_AT")?.or_else(|| source.built_at()),
             max_body: read.size("A2A_MAX_BODY", 1024 * 1024)?,
             work_queue_url: read.optional_url("A2A_WORK_QUEUE_URL")?,
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
@@ -139,6 +168,7 @@ impl Settings {
                 upload_max: read.size("A2A_UPLOAD_MAX", defaults.upload_max)?,
                 state_max_bytes: read.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
                 list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
+                idempotent_message_id: read.switch("A2A_IDEMPOTENT_MESSAGE_ID", false)?,
                 ..defaults
             },
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
@@ -202,6 +232,30 @@ impl Read<'_> {
         }
     }
 
+    fn time(&self, name: &'static str) -> Result<Option<Timestamp>, SettingsError> {
+        let value = self.text(name, "");
+        match Timestamp::parse_rfc3339(&value) {
+            Some(at) => Ok(Some(at)),
+            None if value.is_empty() => Ok(None),
+            None => Err(SettingsError::Bad {
+                name,
+                value,
+                allowed: "a time as `2026-05-28T10:00:00Z`",
+            }),
+        }
+    }
+
+    fn signatures(&self, name: &'static str) -> Result<Vec<CardSignature>, SettingsError> {
+        let value = self.text(name, "");
+        let read: Result<Vec<CardSignature>, _> =
+            value.split_whitespace().map(str::parse).collect();
+        read.map_err(|_| SettingsError::Bad {
+            name,
+            value,
+            allowed: "what `a2a-local sign-card --print setting` prints",
+        })
+    }
+
     fn choice<T: Copy>(
         &self,
         name: &'static str,
@@ -221,6 +275,15 @@ impl Read<'_> {
             value,
             allowed,
         })
+    }
+
+    fn switch(&self, name: &'static str, default: bool) -> Result<bool, SettingsError> {
+        self.choice(
+            name,
+            "`on` or `off`",
+            &[("on", true), ("off", false)],
+            default,
+        )
     }
 
     fn size(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {

@@ -107,6 +107,7 @@ impl Site {
             push: None,
             metadata,
             generation: Generation::V10,
+            idempotency_key: None,
         };
         (id, command)
     }

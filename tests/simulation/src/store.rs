@@ -5,10 +5,10 @@ use crate::mutant::Mutant;
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::queue::{OpenTask, SweepTasks};
 use a2a_lambda::store::{
-    Blobs, Committed, Expect, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    Blobs, Committed, Expect, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
     TaskWrite, ThreadRecord, WriteTasks, stored,
 };
-use a2a_lambda::task::{ContextId, Owner, TaskId, TaskRecord, Timestamp};
+use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::future::Future;
@@ -162,6 +162,15 @@ impl ReadTasks for SimStore {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         self.call(|| self.memory.list(owner, query)).await
+    }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.call(|| self.memory.load_key(owner, key, now)).await
     }
 }
 

@@ -83,4 +83,18 @@ impl AuthMode {
         };
         found.ok_or(Refusal::Unauthenticated)
     }
+
+    /// Whether the sender proved who it is, which what is kept from the public
+    /// asks for. In development a caller without a token is the tenant `local`
+    /// for its tasks, and proved nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::Unauthenticated`].
+    pub fn proven(self, identity: &Identity) -> Result<(), Refusal> {
+        match self {
+            Self::Gateway => self.caller(identity).map(|_| ()),
+            Self::Dev if identity.authorization.is_some() => self.caller(identity).map(|_| ()),
+            Self::Dev => Err(Refusal::Unauthenticated),
+        }
+    }
 }

@@ -3,10 +3,10 @@
 
 use crate::store::memory::MemoryStore;
 use crate::store::{
-    Blobs, Committed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
-    ThreadRecord, WriteTasks, stored,
+    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, WriteTasks, stored,
 };
-use crate::task::{ContextId, Owner, TaskId, TaskRecord, Timestamp};
+use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::{Mutex, PoisonError};
@@ -89,6 +89,15 @@ impl ReadTasks for BenchStore {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         self.memory.list(owner, query).await
+    }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.memory.load_key(owner, key, now).await
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a message asks for, decided before anything is written: the task it
 //! opens or continues, the skill, the decoded input.
 
+use super::idempotent::parts_hash;
 use super::run::{Job, Work};
-use super::upload::Reference;
 use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
@@ -13,7 +13,6 @@ use crate::task::{
     Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand,
     SendMode, SkillId, Task, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -26,6 +25,8 @@ pub(super) enum Admission {
     Work(Box<Work>),
     /// 0.1: the message is the one the task was made for; no turn.
     Replay(Box<TaskRecord>),
+    /// The send has been taken already, under its idempotency key.
+    Repeat(Box<TaskRecord>),
 }
 
 /// The task a message is for.
@@ -45,11 +46,18 @@ impl Engine {
         if command.push.is_some() {
             return Err(Refusal::PushNotSupported.into());
         }
+        let key = self.send_key(caller, &command);
+        // Before anything the answer to the first of the sends may have changed.
+        if let Some(key) = &key
+            && let Some(record) = self.taken(caller, key).await?
+        {
+            return Ok(Admission::Repeat(Box::new(record)));
+        }
         if command.message.id.is_empty() {
             command.message.id = format!("msg-{:032x}", self.ids.next());
         }
         let target = self.target(caller, &command).await?;
-        let work = match target {
+        let mut work = match target {
             Target::New(record) => self.begin(caller, *record, command, deadline).await?,
             Target::Known(record) if record.state().is_interrupted() => {
                 self.resume(caller, *record, command, deadline).await?
@@ -59,6 +67,9 @@ impl Engine {
             }
             Target::Known(record) => return Err(closed(record.state()).into()),
         };
+        if let Some(key) = key {
+            work.keyed(key);
+        }
         Ok(Admission::Work(Box::new(work)))
     }
 
@@ -70,7 +81,8 @@ impl Engine {
             return known(record, command);
         }
         if let Some(id) = &command.client_task_id {
-            if let Some(record) = self.tasks.load(&caller.owner, id, now).await? {
+            let found = self.tasks.load(&caller.owner, id, now).await?;
+            if let Some(record) = found.filter(|record| !record.hidden) {
                 return known(record, command);
             }
             // The form of our own ids is not free for clients to use.
@@ -138,7 +150,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<bool, EngineError> {
         if let Some(record) = self.tasks.load(&caller.owner, first, now).await? {
-            return Ok(record.context_id == *id);
+            return Ok(record.context_id == *id && !record.hidden);
         }
         // 0.1: the first task has the id its client made, so only the list
         // knows it by its context.
@@ -160,10 +172,9 @@ impl Engine {
         &self,
         caller: &Caller,
         record: TaskRecord,
-        command: SendCommand,
+        mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
-        let mut command = command;
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.heard(&command.message).await?;
         let routed = route::route(&self.agent, &asked(None, &said, &command))?;
@@ -187,6 +198,7 @@ impl Engine {
         Ok(Work {
             record,
             opening,
+            key: None,
             force,
             queued,
             job,
@@ -201,10 +213,9 @@ impl Engine {
         &self,
         caller: &Caller,
         record: TaskRecord,
-        command: SendCommand,
+        mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
-        let mut command = command;
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.heard(&command.message).await?;
         let mut facts = self.facts(caller, &record, &command).await?;
@@ -241,6 +252,7 @@ impl Engine {
         Ok(Work {
             record,
             opening,
+            key: None,
             force: true,
             queued,
             job,
@@ -336,7 +348,8 @@ impl Engine {
             return Ok(None);
         };
         let now = self.reader.clock.now();
-        let Some(record) = self.tasks.load(&caller.owner, &id, now).await? else {
+        let found = self.tasks.load(&caller.owner, &id, now).await?;
+        let Some(record) = found.filter(|record| !record.hidden) else {
             return Ok(None);
         };
         // A skill is shown what was delivered, not what was said.
@@ -438,32 +451,5 @@ fn is_repeat(record: &TaskRecord, command: &SendCommand) -> bool {
         .rev()
         .find(|message| message.role == Role::User);
     command.client_task_id.is_some()
-        && last.is_some_and(|said| content_hash(said) == content_hash(&command.message))
-}
-
-/// A hash of what was said, the same for bytes kept elsewhere.
-fn content_hash(message: &Message) -> Vec<u8> {
-    let mut hash = Sha256::new();
-    let mut feed = |kind: &str, bytes: &[u8]| {
-        hash.update(kind.as_bytes());
-        hash.update((bytes.len() as u64).to_be_bytes());
-        hash.update(bytes);
-    };
-    for part in &message.parts {
-        match &part.content {
-            PartContent::Text(text) => feed("text", text.as_bytes()),
-            PartContent::Raw(bytes) => feed("raw", hex::encode(Sha256::digest(bytes)).as_bytes()),
-            PartContent::Stored(blob) => feed("raw", blob.sha256.as_bytes()),
-            PartContent::Url(url) => match Reference::of(url) {
-                Some(Ok(upload)) => feed("raw", upload.sha256().as_bytes()),
-                _ => feed("url", url.as_bytes()),
-            },
-            PartContent::Data(value) => feed("data", value.to_string().as_bytes()),
-        }
-        feed(
-            "name",
-            part.filename.as_deref().unwrap_or_default().as_bytes(),
-        );
-    }
-    hash.finalize().to_vec()
+        && last.is_some_and(|said| parts_hash(&said.parts) == parts_hash(&command.message.parts))
 }

@@ -134,7 +134,9 @@ impl Engine {
         };
         let claimed = match self.commit(record, vec![claim], None, Race::Decide).await? {
             Write::Stored(claimed) => claimed,
-            Write::Lost(_) | Write::ThreadMoved => return self.fenced(item).await,
+            Write::Lost(_) | Write::ThreadMoved | Write::KeyTaken(_) => {
+                return self.fenced(item).await;
+            }
         };
         let said = match said_last(&claimed) {
             Some(said) => Some(self.reader.heard(said).await?),
@@ -143,7 +145,7 @@ impl Engine {
         let work = self.take_up(claimed, said.as_ref(), deadline);
         match Box::pin(self.run_received(work, receipt)).await? {
             Ended::Rested(_) | Ended::HandedOver(_) | Ended::Message(_) => Ok(Ack::Delete),
-            Ended::Lost(_) => self.fenced(item).await,
+            Ended::Lost(_) | Ended::Repeated(_) => self.fenced(item).await,
         }
     }
 
@@ -216,6 +218,7 @@ impl Engine {
         Work {
             record,
             opening: Vec::new(),
+            key: None,
             force: false,
             queued: false,
             job,

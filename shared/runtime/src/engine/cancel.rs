@@ -42,8 +42,8 @@ impl Engine {
                 }
                 Outcome::Lost(Some(current)) => record = current,
                 Outcome::Lost(None) => return Err(Refusal::TaskNotFound.into()),
-                Outcome::ThreadMoved => {
-                    return Err(EngineError::broken("a cancel touches no thread"));
+                Outcome::ThreadMoved | Outcome::KeyTaken(_) => {
+                    return Err(EngineError::broken("a cancel touches no thread and no key"));
                 }
             }
         }

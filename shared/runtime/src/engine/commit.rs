@@ -4,8 +4,9 @@
 //! write whose answer was lost is recognised and neither lost nor done twice
 //! (guarantees: an ambiguous store answer is never reported unchecked).
 
+use super::idempotent::SendKey;
 use super::{Engine, EngineError};
-use crate::store::{Committed, Expect, StoreError, TaskWrite, ThreadWrite};
+use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
 use std::time::Duration;
 
@@ -38,6 +39,17 @@ pub(super) enum Outcome {
     Lost(Option<TaskRecord>),
     /// The thread has moved on; nothing was written.
     ThreadMoved,
+    /// The idempotency key stands for another send; nothing was written.
+    KeyTaken(Box<Keyed>),
+}
+
+/// What belongs into the transaction of a commit beside its task.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    /// The conversation as this turn leaves it.
+    pub(super) thread: Option<ThreadWrite>,
+    /// The key of the send that asks for this commit.
+    pub(super) key: Option<SendKey>,
 }
 
 impl Engine {
@@ -50,9 +62,24 @@ impl Engine {
     /// When the store is away, or when `base` does not accept the changes.
     pub(super) async fn commit(
         &self,
+        base: TaskRecord,
+        changes: Vec<Change>,
+        thread: Option<ThreadWrite>,
+        race: Race,
+    ) -> Result<Outcome, EngineError> {
+        let beside = Beside { thread, key: None };
+        self.commit_beside(base, changes, beside, race).await
+    }
+
+    /// The same with everything that belongs into its transaction.
+    ///
+    /// # Errors
+    /// As [`Engine::commit`].
+    pub(super) async fn commit_beside(
+        &self,
         mut base: TaskRecord,
         mut changes: Vec<Change>,
-        thread: Option<ThreadWrite>,
+        beside: Beside,
         race: Race,
     ) -> Result<Outcome, EngineError> {
         let epoch = base.epoch;
@@ -61,6 +88,7 @@ impl Engine {
         for _ in 0..ROUNDS {
             let now = self.reader.clock.now();
             let expires_at = now.plus(self.reader.policy.task_ttl);
+            let kept_until = expires_at.plus(self.reader.policy.task_ttl);
             let mut next = base
                 .next(changes.clone(), write.clone(), now, expires_at)
                 .map_err(|e| EngineError::broken(e.to_string()))?;
@@ -71,12 +99,14 @@ impl Engine {
             let write = TaskWrite {
                 record: next,
                 expect,
-                thread: thread.clone(),
+                thread: beside.thread.clone(),
+                key: beside.key.as_ref().map(|key| key.write(kept_until)),
                 now,
             };
             match self.put(&write).await? {
                 Committed::Done => return Ok(Outcome::Stored(write.record)),
                 Committed::ThreadConflict => return Ok(Outcome::ThreadMoved),
+                Committed::KeyTaken(keyed) => return Ok(Outcome::KeyTaken(keyed)),
                 Committed::Conflict(Some(current))
                     if race == Race::Reapply && current.epoch == epoch && open(&current) =>
                 {

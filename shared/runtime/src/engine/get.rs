@@ -22,6 +22,19 @@ impl Reader {
         caller: &Caller,
         id: &TaskId,
     ) -> Result<TaskRecord, EngineError> {
+        let found = self.load_any(caller, id).await?;
+        if found.hidden {
+            return Err(Refusal::TaskNotFound.into());
+        }
+        Ok(found)
+    }
+
+    /// The same, and also a task that only keeps a reply.
+    pub(super) async fn load_any(
+        &self,
+        caller: &Caller,
+        id: &TaskId,
+    ) -> Result<TaskRecord, EngineError> {
         let found = self.tasks.load(&caller.owner, id, self.clock.now()).await?;
         Ok(found.ok_or(Refusal::TaskNotFound)?)
     }
@@ -44,7 +57,7 @@ impl Reader {
         record: &TaskRecord,
         sink: &mut Sink,
     ) -> Result<(), EngineError> {
-        if !sink.is_stream() {
+        if !sink.is_stream() || record.hidden {
             return Ok(());
         }
         let Some(shown) = sink.shown() else {

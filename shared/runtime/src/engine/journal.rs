@@ -5,15 +5,18 @@
 //! longer, goes into the next one. Events are batched and never merged, and
 //! each is shown after its commit.
 
-use super::commit::{Outcome as Write, Race};
+use super::commit::{Beside, Outcome as Write, Race};
+use super::idempotent::SendKey;
 use super::run::Ended;
 use super::sink::Sink;
 use super::turn::Ask;
 use super::{Engine, EngineError};
 use crate::skill::host::Emission;
 use crate::skill::{Artifact as Made, Content};
+use crate::store::Keyed;
 use crate::task::{
-    ArtifactUpdate, Change, Message, Metadata, PartContent, Saved, SavedSlot, TaskRecord, Timestamp,
+    ArtifactUpdate, Change, Message, Metadata, PartContent, Refusal, Saved, SavedSlot, TaskRecord,
+    Timestamp,
 };
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
@@ -89,6 +92,36 @@ impl<'e> Journal<'e> {
             .await?;
         self.last_group = None;
         self.stored(written, sink).await
+    }
+
+    /// The same in one transaction with the key of the send; gives the task of
+    /// an earlier send that has the key.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskBusy`] if another writer was faster, and
+    /// [`Refusal::IdempotencyKeyReused`].
+    pub(super) async fn open_as(
+        &mut self,
+        key: Option<SendKey>,
+        sink: &mut Sink,
+    ) -> Result<Option<TaskRecord>, EngineError> {
+        let (base, changes) = self.take();
+        let beside = Beside {
+            thread: None,
+            key: key.clone(),
+        };
+        let written = self
+            .engine
+            .commit_beside(base, changes, beside, Race::Decide)
+            .await?;
+        self.last_group = None;
+        if let (Write::KeyTaken(keyed), Some(key)) = (&written, key) {
+            return Ok(Some(key.task_of(Keyed::clone(keyed))?));
+        }
+        if !self.stored(written, sink).await? {
+            return Err(Refusal::TaskBusy.into());
+        }
+        Ok(None)
     }
 
     /// Whether no task was made: nothing stored, nothing shown.
@@ -198,6 +231,7 @@ impl<'e> Journal<'e> {
                 Ok(false)
             }
             Write::ThreadMoved => Err(EngineError::broken("a thread conflict without a thread")),
+            Write::KeyTaken(_) => Err(EngineError::broken("a key conflict without a key")),
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`
 //! - `upload`: files that clients send by themselves
+//! - `idempotent`: sends that come twice, under one key
 //! - `background`: relay, work and sweep, the steps behind the calls
 //! - `tidy`: objects that nobody needs any more
 //! - `commit` is the only writer of tasks
@@ -21,6 +22,7 @@ mod clock;
 mod commit;
 mod error;
 mod get;
+mod idempotent;
 mod journal;
 mod list;
 mod page;
@@ -78,6 +80,9 @@ pub struct Policy {
     pub state_max_bytes: usize,
     /// At most this many tasks are counted for a list's total.
     pub list_count_max: usize,
+    /// Whether the id of a message stands for an idempotency key, where its
+    /// client gives none.
+    pub idempotent_message_id: bool,
     /// Authenticates page tokens.
     pub secret: Vec<u8>,
 }
@@ -97,6 +102,7 @@ impl Default for Policy {
             upload_max: 1024 * 1024 * 1024,
             state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
+            idempotent_message_id: false,
             secret: Vec::new(),
         }
     }

@@ -6,6 +6,7 @@
 //! the turn at once, since nothing of it runs elsewhere.
 
 use super::attend::{Attended, attend};
+use super::idempotent::SendKey;
 use super::journal::Journal;
 use super::pulse::Pulse;
 use super::settle::too_large;
@@ -15,7 +16,7 @@ use super::{Engine, EngineError};
 use crate::skill::{AgentError, Content, TaskContext, TurnFacts};
 use crate::skill::{AnySkill, Call, Outcome};
 use crate::store::queue::Receipt;
-use crate::task::{Change, Message, Refusal, SavedSlot, TaskRecord, Timestamp};
+use crate::task::{Change, Message, SavedSlot, TaskRecord, Timestamp};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -31,6 +32,8 @@ pub(super) struct Work {
     pub(super) record: TaskRecord,
     /// What opens the turn: the message, the skill, the start.
     pub(super) opening: Vec<Change>,
+    /// The idempotency key of the send, stored with the opening.
+    pub(super) key: Option<SendKey>,
     /// Whether the opening has to be stored before the skill runs.
     pub(super) force: bool,
     pub(super) job: Job,
@@ -69,6 +72,8 @@ pub(super) enum Ended {
     HandedOver(TaskRecord),
     /// Another writer decided; the record as it stands.
     Lost(Option<TaskRecord>),
+    /// The same send was taken meanwhile, under its idempotency key: its task.
+    Repeated(TaskRecord),
 }
 
 impl Engine {
@@ -90,8 +95,10 @@ impl Engine {
             Job::Ask { .. } | Job::Fail(_) => true,
         };
         let mut journal = Journal::new(self, work.record, work.opening, makes_task, work.deadline);
-        if work.force && !journal.open(sink).await? {
-            return Err(Refusal::TaskBusy.into());
+        if work.force
+            && let Some(first) = journal.open_as(work.key, sink).await?
+        {
+            return Ok(Ended::Repeated(first));
         }
         let (skill, call) = match work.job {
             Job::Skill(skill, call) => (skill, call),
@@ -144,18 +151,16 @@ impl Engine {
         Ok(ended)
     }
 
-    /// Stores a turn for a worker.
+    /// Stores a turn for a worker; gives its task, which is another one if the
+    /// same send was taken meanwhile, under its idempotency key.
     pub(super) async fn enqueue(
         &self,
         work: Work,
         sink: &mut Sink,
     ) -> Result<TaskRecord, EngineError> {
         let mut journal = Journal::new(self, work.record, work.opening, true, work.deadline);
-        if journal.open(sink).await? {
-            Ok(journal.record)
-        } else {
-            Err(Refusal::TaskBusy.into())
-        }
+        let repeated = journal.open_as(work.key, sink).await?;
+        Ok(repeated.unwrap_or(journal.record))
     }
 
     /// When a turn has to stop so that it can be given away before the

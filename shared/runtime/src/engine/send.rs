@@ -68,6 +68,10 @@ impl Engine {
         let work = match self.admit(caller, command, deadline).await? {
             Admission::Work(work) => work,
             Admission::Replay(record) => return self.sent(&record, history_length).await,
+            Admission::Repeat(record) => {
+                let record = self.waited(caller, *record, mode, waits_until).await?;
+                return self.sent(&record, history_length).await;
+            }
         };
         if work.queued {
             return self
@@ -78,6 +82,10 @@ impl Engine {
         let work = Work { stop_at, ..*work };
         match Box::pin(self.run(work, None, &mut Sink::none())).await? {
             Ended::Rested(record) | Ended::HandedOver(record) | Ended::Lost(Some(record)) => {
+                self.sent(&record, history_length).await
+            }
+            Ended::Repeated(record) => {
+                let record = self.waited(caller, record, mode, waits_until).await?;
                 self.sent(&record, history_length).await
             }
             Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
@@ -95,14 +103,30 @@ impl Engine {
         history_length: usize,
         waits_until: Timestamp,
     ) -> Result<Sent, EngineError> {
-        let mut record = self.enqueue(work, &mut Sink::none()).await?;
-        if mode == SendMode::Blocking {
-            record = self.reader.rested(caller, record, waits_until).await?;
-        }
+        let record = self.enqueue(work, &mut Sink::none()).await?;
+        let record = self.waited(caller, record, mode, waits_until).await?;
         self.sent(&record, history_length).await
     }
 
+    /// A task that runs elsewhere, when its caller has waited for it.
+    async fn waited(
+        &self,
+        caller: &Caller,
+        record: TaskRecord,
+        mode: SendMode,
+        waits_until: Timestamp,
+    ) -> Result<TaskRecord, EngineError> {
+        // A reply is all there is to answer with.
+        if mode == SendMode::Blocking || record.hidden {
+            return self.reader.rested(caller, record, waits_until).await;
+        }
+        Ok(record)
+    }
+
     async fn sent(&self, record: &TaskRecord, history_length: usize) -> Result<Sent, EngineError> {
+        if record.hidden {
+            return Ok(Sent::Message(self.reader.reply(record).await?));
+        }
         Ok(Sent::Task(Box::new(
             self.reader.answer(record, history_length).await?,
         )))

@@ -2,6 +2,7 @@
 
 use super::commit::{Outcome as Write, Race};
 use super::error::Cause;
+use super::idempotent::alone;
 use super::journal::{Journal, size_of};
 use super::run::Ended;
 use super::sink::Sink;
@@ -43,13 +44,7 @@ impl Journal<'_> {
         }
         let outcome = match outcome {
             Outcome::Message(content) if self.untouched() => {
-                let mut message = self.says(content);
-                message.task_id = None;
-                // A context that was made for this reply is kept nowhere, so
-                // the client must not be told to go on in it.
-                let fresh = self.record.context_id.first_task().as_ref() == Some(&self.record.id);
-                message.context_id = message.context_id.filter(|_| !fresh);
-                return Ok(Ended::Message(message));
+                return Ok(Ended::Message(alone(&self.record, self.says(content))));
             }
             outcome => outcome,
         };
@@ -195,7 +190,7 @@ impl Engine {
         facts: &TurnFacts,
         record: &TaskRecord,
     ) {
-        if !record.state().is_terminal() {
+        if !record.state().is_terminal() || record.hidden {
             return;
         }
         let Some(settled) = settled(record, facts) else {

@@ -6,7 +6,7 @@ use super::run::Ended;
 use super::sink::{Sink, Until};
 use super::{Engine, EngineError};
 use crate::auth::Caller;
-use crate::task::{Frame, Refusal, SendCommand, SendMode, TaskId, Timestamp};
+use crate::task::{Frame, Refusal, SendCommand, SendMode, Timestamp};
 use tokio::sync::mpsc::UnboundedSender;
 
 impl Engine {
@@ -39,14 +39,18 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let work = match admission {
             Admission::Work(work) => work,
-            Admission::Replay(record) => return self.reader.tail(caller, record.id(), sink).await,
+            Admission::Replay(record) | Admission::Repeat(record) => {
+                return self.reader.follow(caller, *record, sink).await;
+            }
         };
-        let id: TaskId = work.record.id().clone();
         if work.queued {
-            self.enqueue(*work, sink).await?;
-            return self.reader.tail(caller, &id, sink).await;
+            let record = self.enqueue(*work, sink).await?;
+            return self.reader.follow(caller, record, sink).await;
         }
         match Box::pin(self.run(*work, None, sink)).await? {
+            Ended::Rested(record) if record.hidden => {
+                self.reader.follow(caller, record, sink).await
+            }
             Ended::Rested(_) => Ok(()),
             Ended::Message(message) => {
                 sink.send(Frame::Message(message));
@@ -54,8 +58,8 @@ impl Engine {
             }
             // The turn goes on elsewhere, or another writer decided: show what
             // is stored.
-            Ended::HandedOver(_) | Ended::Lost(Some(_)) => {
-                self.reader.tail(caller, &id, sink).await
+            Ended::HandedOver(record) | Ended::Lost(Some(record)) | Ended::Repeated(record) => {
+                self.reader.follow(caller, record, sink).await
             }
             Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
         }

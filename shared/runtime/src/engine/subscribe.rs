@@ -133,7 +133,7 @@ impl Reader {
             }
             now = self.clock.now();
         }
-        self.load(caller, record.id()).await
+        self.load_any(caller, record.id()).await
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Door, Edge};
 use crate::protocol::{self, Opened, Operation, RawRequest, Rejected, Site};
 use crate::task::Refusal;
 use bytes::Bytes;
-use http::{HeaderMap, Request};
+use http::{HeaderMap, HeaderValue, Request};
 
 /// Checks size and encoding, opens the envelope or the path, and refuses a call
 /// that belongs to another function.
@@ -19,6 +19,7 @@ pub(super) fn open(edge: &Edge, request: &Request<Bytes>) -> Result<Opened, Reje
         version: text(headers, "a2a-version"),
         extensions: text(headers, "a2a-extensions").or_else(|| text(headers, "x-a2a-extensions")),
         last_event_id: text(headers, "last-event-id"),
+        idempotency_key: only(headers, "idempotency-key"),
         body: request.body(),
     };
     if request.body().len() > edge.max_body {
@@ -33,6 +34,18 @@ pub(super) fn open(edge: &Edge, request: &Request<Bytes>) -> Result<Opened, Reje
         return Err(protocol::reject(&raw, Refusal::MethodNotFound));
     }
     protocol::open(&raw)
+}
+
+/// The bytes of a header that may stand once; none of them where it stands
+/// twice, so that neither is taken for the other.
+fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
+    let mut values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let first = values.next()?;
+    Some(if values.all(|value| value == first) {
+        first
+    } else {
+        b""
+    })
 }
 
 /// A header's text; one that is not text counts as absent.

@@ -5,6 +5,7 @@
 //! of the protocol are in `protocol`, those of a task in `engine`.
 
 mod card;
+mod date;
 mod decode;
 mod encode;
 mod stream;
@@ -209,15 +210,17 @@ impl Visit<'_> {
                 self.edge.engine()?.create_upload(&caller, order).await?,
             )),
             Ask::Unsupported(refusal) => return Err(refusal.into()),
-            // The card says that there is none (A2A 1.0 §3.1.11).
-            Ask::ExtendedCard => {
-                let why = "this agent has no extended card";
-                return Err(Refusal::UnsupportedOperation { why }.into());
-            }
+            Ask::ExtendedCard => self.edge.cards.answer_extended(self.proven())?,
+            Ask::Skills => self.edge.cards.answer_catalogue(self.proven()),
             Ask::Stream(_) | Ask::Subscribe(_) | Ask::Card(_) => {
                 return Err(EngineError::broken("a stream or card in a unary call"));
             }
         })
+    }
+
+    /// Whether the sender proved who it is.
+    fn proven(&self) -> Result<(), Refusal> {
+        self.edge.auth.proven(&self.identity)
     }
 
     async fn send(&self, caller: &Caller, command: SendCommand) -> Result<Sent, EngineError> {

@@ -1,6 +1,6 @@
 //! From what the engine says to the answer of a call.
 
-use super::card::SKILL_SCHEMAS_EXTENSION;
+use super::card::EXTENSIONS;
 use super::method::GenerationRule;
 use super::{
     Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, error, jsonrpc, legacy, upload, v01,
@@ -8,9 +8,6 @@ use super::{
 };
 use crate::task::{Frame, Generation, Page, Refusal, Sent, Task, TaskId, UploadGrant};
 use serde_json::Value;
-
-/// Extensions which a client can switch on by naming them.
-const ACTIVATED: [&str; 1] = [SKILL_SCHEMAS_EXTENSION];
 
 /// What the engine answers a unary call with.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +20,8 @@ pub enum Reply {
     Page(Page),
     /// The right to send a file.
     Upload(Box<UploadGrant>),
+    /// A document that is the same in every dialect: a card, the catalogue.
+    Document(Value),
 }
 
 /// A whole answer, in no HTTP library's types.
@@ -43,6 +42,7 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
         Reply::Sent(sent) => call.sent(sent),
         Reply::Task(task) => call.task(task),
         Reply::Upload(grant) => upload::encode(grant),
+        Reply::Document(document) => document.clone(),
         Reply::Page(page) => match call.dialect.generation {
             Generation::V10 => v1::encode_page(page),
             // 0.1 has no list; it is never asked for one.
@@ -246,7 +246,8 @@ impl Call {
             Generation::V01 => return None,
         };
         let asked = |uri: &&str| self.extensions.iter().any(|asked| asked == uri);
-        let on: Vec<&str> = ACTIVATED.into_iter().filter(asked).collect();
+        let offered = EXTENSIONS.into_iter().map(|extension| extension.uri);
+        let on: Vec<&str> = offered.filter(asked).collect();
         (!on.is_empty()).then(|| (name, on.join(", ")))
     }
 }

@@ -1,7 +1,7 @@
 //! From a call to what the engine can do: the parameters are read here.
 
 use super::method::Operation as O;
-use super::{Binding, Call, upload, v01, v1, v03};
+use super::{Binding, Call, idempotency, upload, v01, v1, v03};
 use crate::task::{
     CancelCommand, EventId, Generation, GetQuery, InvalidEventId, ListQuery, Refusal, SendCommand,
     SubscribeCommand, UploadOrder,
@@ -38,6 +38,8 @@ pub enum Ask {
     Card(CardForm),
     /// Read the card for known callers.
     ExtendedCard,
+    /// Ours: read the catalogue of skills.
+    Skills,
     /// A known operation which is not offered.
     Unsupported(Refusal),
 }
@@ -67,7 +69,8 @@ impl Call {
                 Ask::Unsupported(Refusal::PushNotSupported)
             }
             O::CreateUpload => Ask::CreateUpload(upload::decode(&self.params.value)?),
-            O::ListContexts | O::DeleteContext | O::DeleteTask | O::ListSkills => {
+            O::ListSkills => Ask::Skills,
+            O::ListContexts | O::DeleteContext | O::DeleteTask => {
                 Ask::Unsupported(Refusal::UnsupportedOperation {
                     why: "this extension is not offered",
                 })
@@ -77,12 +80,14 @@ impl Call {
 
     fn decode_send(&self) -> Result<SendCommand, Refusal> {
         let params = &self.params.value;
-        match (self.dialect.generation, self.dialect.binding) {
+        let mut command = match (self.dialect.generation, self.dialect.binding) {
             (Generation::V10, _) => v1::decode_send(params),
             (Generation::V03, Binding::JsonRpc) => v03::decode_send(params),
             (Generation::V03, Binding::Rest) => v03::rest::decode_send(self.body()),
             (Generation::V01, _) => v01::decode_send(params),
-        }
+        }?;
+        command.idempotency_key = idempotency::key(self.idempotency_key.as_deref(), &command)?;
+        Ok(command)
     }
 
     fn decode_get(&self) -> Result<GetQuery, Refusal> {

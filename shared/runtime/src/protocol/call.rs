@@ -5,7 +5,7 @@ use super::json::Step;
 use super::jsonrpc::{self, Envelope, MAX_BATCH};
 use super::method::GenerationRule;
 use super::rest::{Route, Target};
-use super::{Binding, Dialect, Operation, RpcId, json, media, method, rest, version};
+use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, rest, version};
 use crate::task::{FieldViolation, Generation, Refusal};
 use serde_json::Value;
 
@@ -28,6 +28,9 @@ pub struct RawRequest<'a> {
     pub extensions: Option<&'a str>,
     /// `Last-Event-ID`.
     pub last_event_id: Option<&'a str>,
+    /// `Idempotency-Key`, as it came: a key that is not text is refused, not
+    /// passed over.
+    pub idempotency_key: Option<&'a [u8]>,
     /// The body; its size is checked before.
     pub body: &'a [u8],
 }
@@ -59,6 +62,7 @@ pub struct Call {
     pub(super) params: Params,
     pub(super) version: Option<String>,
     pub(super) last_event_id: Option<String>,
+    pub(super) idempotency_key: Option<Vec<u8>>,
     pub(super) extensions: Vec<String>,
     pub(super) media: &'static str,
     /// Whether the client reads server-sent events and nothing else.
@@ -151,13 +155,19 @@ impl Opener<'_> {
             let why = format!("a batch has 1 to {MAX_BATCH} requests");
             return Err(refused(jsonrpc::invalid(why)));
         }
+        let alone = entries.len() == 1;
         let slot = |(index, entry): (usize, Value)| {
             let inside: Vec<Vec<Step>> = duplicates
                 .iter()
                 .filter(|path| path.first() == Some(&Step::Index(index)))
                 .map(|path| path.get(1..).unwrap_or_default().to_vec())
                 .collect();
-            let call = self.envelope(entry, &inside)?;
+            let mut call = self.envelope(entry, &inside)?;
+            if !alone && call.operation == Operation::Send && call.idempotency_key.is_some() {
+                let why = "names one send: give each of a batch its own in its metadata";
+                let fault = FieldViolation::new(idempotency::HEADER, why);
+                call.params.faults.push(fault);
+            }
             if call.operation.streams() {
                 let refusal = jsonrpc::invalid("a batch holds no streaming method");
                 return Err(self.refused(call.dialect.generation, call.rpc_id, refusal));
@@ -283,6 +293,7 @@ impl Opener<'_> {
             params,
             version: version::named(request.version, &self.pairs),
             last_event_id: request.last_event_id.and_then(owned),
+            idempotency_key: request.idempotency_key.map(<[u8]>::to_vec),
             extensions: request
                 .extensions
                 .unwrap_or_default()

@@ -6,14 +6,17 @@
 //! 0.2 have a document of their own.
 
 mod build;
+mod extension;
+mod jcs;
 mod security;
+mod signature;
+
+pub use self::extension::{Extension, OFFERED as EXTENSIONS};
+pub use self::signature::{CardSignature, InvalidSignature, Unsigned};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-
-/// The capability extension that carries the JSON schemas of skills.
-pub const SKILL_SCHEMAS_EXTENSION: &str = "urn:a2a-lambda:ext:skill-schemas:1";
 
 /// What a card says, in no generation's shape.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -157,6 +160,8 @@ pub enum CardShape {
 /// A card as bytes that are the same for the same input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
+    /// The card.
+    pub value: Value,
     /// JSON with sorted members.
     pub body: Vec<u8>,
     /// A strong validator, quotes included.
@@ -164,10 +169,25 @@ pub struct Document {
 }
 
 impl Document {
-    fn of(value: &Value) -> Self {
+    fn of(value: Value) -> Self {
         let body = value.to_string().into_bytes();
         let etag = format!("\"{}\"", hex::encode(Sha256::digest(&body)));
-        Self { body, etag }
+        Self { value, body, etag }
+    }
+
+    /// The card with those of `signatures` that belong to it (A2A 1.0 §8.4).
+    #[must_use]
+    pub fn signed(&self, signatures: &[CardSignature]) -> Self {
+        let own: Vec<Value> = signatures
+            .iter()
+            .filter(|signature| signature.is_of(&self.value))
+            .map(CardSignature::to_json)
+            .collect();
+        let mut value = self.value.clone();
+        if let (Value::Object(members), false) = (&mut value, own.is_empty()) {
+            members.insert("signatures".to_owned(), own.into());
+        }
+        Self::of(value)
     }
 }
 
@@ -192,6 +212,15 @@ pub enum CardError {
         /// The name.
         name: String,
     },
+    /// A signature belongs to none of the agent's cards.
+    #[error(
+        "signature {number} of `A2A_CARD_SIGNATURES` is of another card than those of this agent \
+         and its settings: sign the card again with `a2a-local sign-card`"
+    )]
+    ForeignSignature {
+        /// Its place in the setting, from 1.
+        number: usize,
+    },
 }
 
 impl CardInfo {
@@ -201,7 +230,7 @@ impl CardInfo {
     /// [`CardError`] when something required is missing.
     pub fn agent_card(&self, shape: CardShape) -> Result<Document, CardError> {
         self.check()?;
-        Ok(Document::of(&match shape {
+        Ok(Document::of(match shape {
             CardShape::Union => build::union(self),
             CardShape::V1 => build::v1(self),
         }))
@@ -213,7 +242,7 @@ impl CardInfo {
     /// [`CardError`] when something required is missing.
     pub fn legacy_agent_json(&self) -> Result<Document, CardError> {
         self.check()?;
-        Ok(Document::of(&build::legacy(self)))
+        Ok(Document::of(build::legacy(self)))
     }
 
     /// Checks that everything A2A 1.0 marks REQUIRED says something.

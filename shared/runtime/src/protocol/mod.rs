@@ -14,6 +14,7 @@ mod ask;
 mod call;
 mod card;
 mod error;
+mod idempotency;
 mod json;
 mod jsonrpc;
 mod legacy;
@@ -34,10 +35,11 @@ pub use answer::{Answer, Reply, answer, batch, refuse};
 pub use ask::{Ask, CardForm};
 pub use call::{Call, Opened, RawRequest, Rejected, open, reject};
 pub use card::{
-    ApiKeyLocation, Capabilities, CardError, CardInfo, CardShape, Document, Provider,
-    SKILL_SCHEMAS_EXTENSION, SecurityScheme, SkillInfo,
+    ApiKeyLocation, Capabilities, CardError, CardInfo, CardShape, CardSignature, Document,
+    EXTENSIONS, Extension, InvalidSignature, Provider, SecurityScheme, SkillInfo, Unsigned,
 };
 pub use error::ErrorRow;
+pub use idempotency::IDEMPOTENCY_EXTENSION;
 pub use jsonrpc::RpcId;
 pub use method::Operation;
 pub use rest::{Site, site};

@@ -44,6 +44,8 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
         ("A2A_BLOCKING_BUDGET", "25"),
         ("A2A_MAX_ATTEMPTS", "0"),
         ("A2A_PUBLIC_URL", "ftp://x"),
+        ("A2A_CARD_SIGNATURES", "e30..AA"),
+        ("A2A_DEPLOYED_AT", "yesterday"),
         ("TCK_STREAMING_TIMEOUT", "soon"),
     ] {
         let mut env = BTreeMap::from([("A2A_AUTH", "dev")]);
@@ -148,5 +150,13 @@ fn the_documented_defaults_are_those_of_the_code() {
         .filter(|(_, default)| default.is_none())
         .map(|(name, _)| name)
         .collect();
-    assert_eq!(without, ["A2A_SECRET_KEY", "A2A_WORK_QUEUE_URL"]);
+    assert_eq!(
+        without,
+        [
+            "A2A_SECRET_KEY",
+            "A2A_CARD_SIGNATURES",
+            "A2A_DEPLOYED_AT",
+            "A2A_WORK_QUEUE_URL"
+        ]
+    );
 }

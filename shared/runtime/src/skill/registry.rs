@@ -41,6 +41,7 @@ impl Agent {
             version: None,
             description: None,
             dispatcher_prompt: None,
+            extended_description: None,
             skills: Vec::new(),
         }
     }
@@ -78,12 +79,14 @@ pub struct AgentBuilder {
     version: Option<String>,
     description: Option<String>,
     dispatcher_prompt: Option<String>,
+    extended_description: Option<String>,
     skills: Vec<Registered>,
 }
 
 #[derive(Clone)]
 struct Registered {
     set: Option<String>,
+    extended: bool,
     skill: Arc<dyn AnySkill>,
 }
 
@@ -118,11 +121,32 @@ impl AgentBuilder {
 
     /// Adds a skill.
     #[must_use]
-    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
+    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(self, handler: H) -> Self {
+        self.with(handler, false)
+    }
+
+    /// Adds a skill which only the extended card shows (A2A 1.0 §3.1.11), and
+    /// so only to callers who have proved who they are. It is unlisted and not
+    /// protected: whoever may call the agent and knows the id reaches it.
+    #[must_use]
+    pub fn extended_skill<S: SkillSlot, H: SkillHandler<S>>(self, handler: H) -> Self {
+        self.with(handler, true)
+    }
+
+    fn with<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H, extended: bool) -> Self {
         self.skills.push(Registered {
             set: None,
+            extended,
             skill: Arc::new(Erased::new(handler)),
         });
+        self
+    }
+
+    /// What the extended card says the agent does; else what the public one
+    /// says. With it or a skill of its own there is an extended card.
+    #[must_use]
+    pub fn extended_description(mut self, description: impl Into<String>) -> Self {
+        self.extended_description = Some(description.into());
         self
     }
 
@@ -133,6 +157,7 @@ impl AgentBuilder {
         self.skills
             .extend(set.skills.into_iter().map(|skill| Registered {
                 set: Some(set.id.clone()),
+                extended: false,
                 skill,
             }));
         self
@@ -151,15 +176,16 @@ impl AgentBuilder {
         }
         let name = self.name.unwrap_or_else(|| self.id.clone());
         let description = self.description.unwrap_or_else(|| name.clone());
-        if description.trim().is_empty() {
+        let extended = self.extended_description.as_deref();
+        if description.trim().is_empty() || extended.is_some_and(|text| text.trim().is_empty()) {
             return Err(BuildError::EmptyDescription { id: self.id });
         }
         let mut handlers = BTreeMap::new();
         let mut skills = Vec::new();
-        for Registered { set, skill } in self.skills {
-            let id = checked(skill.metadata())?;
-            skills.push(SkillManifest::of(&*skill, set));
-            if handlers.insert(id, skill).is_some() {
+        for registered in self.skills {
+            let id = checked(registered.skill.metadata())?;
+            skills.push(SkillManifest::of(&registered));
+            if handlers.insert(id, registered.skill).is_some() {
                 let id = skills.pop().map(|skill| skill.metadata.id.to_owned());
                 return Err(BuildError::DuplicateSkill {
                     id: id.unwrap_or_default(),
@@ -173,6 +199,7 @@ impl AgentBuilder {
                 version: self.version.unwrap_or_else(|| "0.1.0".to_owned()),
                 description,
                 dispatcher_prompt: self.dispatcher_prompt,
+                extended_description: self.extended_description,
                 skills,
             }),
             handlers: Arc::new(handlers),
@@ -272,6 +299,9 @@ pub struct AgentManifest {
     /// What a model that picks a skill is told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispatcher_prompt: Option<String>,
+    /// What the extended card says it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extended_description: Option<String>,
     /// Its skills, as they were added.
     pub skills: Vec<SkillManifest>,
 }
@@ -295,13 +325,26 @@ pub struct SkillManifest {
     pub asks: bool,
     /// Whether it can make a task.
     pub task: bool,
+    /// Whether only the extended card shows it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub extended: bool,
+}
+
+impl AgentManifest {
+    /// Whether known callers are shown more than the public.
+    #[must_use]
+    pub fn has_extended_card(&self) -> bool {
+        self.extended_description.is_some() || self.skills.iter().any(|skill| skill.extended)
+    }
 }
 
 impl SkillManifest {
-    fn of(skill: &dyn AnySkill, set: Option<String>) -> Self {
+    fn of(registered: &Registered) -> Self {
+        let skill = &registered.skill;
         Self {
             metadata: *skill.metadata(),
-            set,
+            set: registered.set.clone(),
+            extended: registered.extended,
             input_schema: skill.input_schema().clone(),
             output_schema: skill.output_schema().cloned(),
             asks: skill.can_ask(),

@@ -9,6 +9,7 @@
 mod blobs;
 mod commits;
 mod expiry;
+mod keys;
 mod leases;
 mod lists;
 mod open;
@@ -20,6 +21,7 @@ mod world;
 pub use blobs::*;
 pub use commits::*;
 pub use expiry::*;
+pub use keys::*;
 pub use leases::*;
 pub use lists::*;
 pub use open::*;
@@ -72,6 +74,15 @@ macro_rules! store_contract_cases {
             nobody_reads_anothers_thread
             a_task_and_its_thread_are_stored_together_or_not_at_all
             a_repeated_write_of_task_and_thread_is_done
+            a_key_is_stored_with_its_task
+            a_taken_key_shows_its_task_as_it_is_now
+            a_repeated_keyed_write_is_done_once
+            a_keyed_continuation_is_stored_with_its_key_or_not_at_all
+            of_keyed_creates_at_once_exactly_one_wins
+            a_key_is_free_when_its_task_has_expired_and_not_before
+            a_key_does_not_pass_to_a_later_task_of_the_same_id
+            nobody_finds_anothers_key
+            a_task_that_only_keeps_a_reply_is_in_no_list
             bytes_are_read_as_they_were_put
             the_same_bytes_can_be_put_again
             other_bytes_never_replace_what_is_stored

@@ -9,11 +9,13 @@ mod tests;
 use super::blobs::measured;
 use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
-    BlobHead, Blobs, Committed, Expect, ListPosition, ReadTasks, ReadThreads, RecordPage,
-    RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
-    stored,
+    BlobHead, Blobs, Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, ReadThreads,
+    RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks,
+    WriteThreads, stored,
 };
-use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord, TaskState, Timestamp, WriteId};
+use crate::task::{
+    ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, TaskState, TenantId, Timestamp, WriteId,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -35,6 +37,7 @@ struct Shelf {
     /// The tasks as the list index knows them while it lags.
     lagging: Option<BTreeMap<TaskKey, TaskRecord>>,
     threads: BTreeMap<(Owner, ContextId), StoredThread>,
+    keys: BTreeMap<(TenantId, KeyHash), StoredKey>,
     blobs: BTreeMap<String, Kept>,
 }
 
@@ -50,6 +53,14 @@ struct StoredThread {
     record: ThreadRecord,
     /// Newest last.
     writes: Vec<WriteId>,
+}
+
+#[derive(Debug)]
+struct StoredKey {
+    content: String,
+    task: TaskKey,
+    incarnation: WriteId,
+    write: WriteId,
 }
 
 impl MemoryStore {
@@ -104,6 +115,47 @@ impl Shelf {
         }
         let current = (mine && !expired).then(|| Box::new(stored.clone()));
         Some(Committed::Conflict(current))
+    }
+
+    /// What a key of `owner` stands for, unless its task is gone.
+    fn keyed(&self, owner: &Owner, key: &KeyHash, now: Timestamp) -> Option<Keyed> {
+        let stored = self.keys.get(&(owner.tenant.clone(), key.clone()))?;
+        let record = self.tasks.get(&stored.task).filter(|record| {
+            record.owner() == owner
+                && record.incarnation == stored.incarnation
+                && !record.expired(now)
+        })?;
+        Some(Keyed {
+            content: stored.content.clone(),
+            record: record.clone(),
+        })
+    }
+
+    /// Why the key's condition does not hold, if there is a key and it does not.
+    fn key_refuses(&self, write: &TaskWrite, id: &WriteId) -> Option<Committed> {
+        let owner = write.record.owner();
+        let key = &write.key.as_ref()?.key;
+        let stored = self.keys.get(&(owner.tenant.clone(), key.clone()))?;
+        if stored.write == *id {
+            return Some(Committed::Done);
+        }
+        let keyed = self.keyed(owner, key, write.now)?;
+        Some(Committed::KeyTaken(Box::new(keyed)))
+    }
+
+    fn keep_key(&mut self, write: &TaskWrite, id: &WriteId) {
+        let Some(KeyWrite { key, content, .. }) = &write.key else {
+            return;
+        };
+        let record = &write.record;
+        let stored = StoredKey {
+            content: content.clone(),
+            task: record.key(),
+            incarnation: record.incarnation.clone(),
+            write: id.clone(),
+        };
+        let tenant = record.owner().tenant.clone();
+        self.keys.insert((tenant, key.clone()), stored);
     }
 
     fn thread_accepts(&self, write: &ThreadWrite) -> Accepts {
@@ -181,6 +233,15 @@ impl ReadTasks for MemoryStore {
             matching,
         })
     }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        Ok(self.shelf().keyed(owner, key, now))
+    }
 }
 
 #[async_trait]
@@ -239,7 +300,8 @@ impl WriteTasks for MemoryStore {
             stored::state_text(&thread.record.state)?;
         }
         let mut shelf = self.shelf();
-        if let Some(answer) = shelf.refuse(write, id) {
+        let refused = shelf.key_refuses(write, id);
+        if let Some(answer) = refused.or_else(|| shelf.refuse(write, id)) {
             return Ok(answer);
         }
         if let Some(thread) = &write.thread {
@@ -248,6 +310,7 @@ impl WriteTasks for MemoryStore {
                 Accepts::Already | Accepts::No => return Ok(Committed::ThreadConflict),
             }
         }
+        shelf.keep_key(write, id);
         shelf.tasks.insert(write.record.key(), write.record.clone());
         Ok(Committed::Done)
     }

@@ -12,6 +12,7 @@ mod blobs;
 pub mod contract;
 #[cfg(feature = "aws")]
 pub mod dynamodb;
+mod key;
 pub mod memory;
 pub mod queue;
 #[cfg(feature = "aws")]
@@ -26,9 +27,11 @@ pub use blobs::{
     BlobHead, BlobReader, Blobs, Download, Measured, UploadTerms, UploadUrl, remove_below,
 };
 pub(crate) use blobs::{measured as blobs_measured, measured_to_end};
+pub use key::{KeyWrite, Keyed};
 
 use crate::task::{
-    ContextId, LoggedEvent, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+    ContextId, KeyHash, LoggedEvent, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp,
+    WriteId,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -77,6 +80,9 @@ pub struct TaskWrite {
     pub expect: Expect,
     /// Thread state to write in the same transaction.
     pub thread: Option<ThreadWrite>,
+    /// The idempotency key of the send that asks for this commit, to write in
+    /// the same transaction.
+    pub key: Option<KeyWrite>,
     /// The time by which expiry is judged.
     pub now: Timestamp,
 }
@@ -106,6 +112,8 @@ pub enum Committed {
     Conflict(Option<Box<TaskRecord>>),
     /// The task's condition held, but the thread has another version.
     ThreadConflict,
+    /// The idempotency key stands for another send of the same caller.
+    KeyTaken(Box<Keyed>),
 }
 
 /// A page of a caller's tasks.
@@ -164,6 +172,7 @@ impl RecordQuery {
     pub fn matches(&self, owner: &Owner, record: &TaskRecord) -> bool {
         let context = self.context_id.as_ref();
         record.owner() == owner
+            && !record.is_hidden()
             && !record.expired(self.now)
             && context.is_none_or(|context| record.context_id() == context)
             && self.state.is_none_or(|state| record.state() == state)
@@ -243,6 +252,18 @@ pub trait ReadTasks: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError>;
+
+    /// What an idempotency key of `owner` stands for, read consistently; `None`
+    /// if it is free.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or an item is corrupt.
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError>;
 }
 
 /// Writing tasks.

@@ -117,6 +117,34 @@ pub enum Change {
     Cancel,
 }
 
+impl Change {
+    /// Whether it gives the client more than one reply to see: then there is a
+    /// task, though its skill makes none.
+    const fn makes_a_task(&self) -> bool {
+        match self {
+            Self::Update { .. }
+            | Self::Artifact(_)
+            | Self::Save { .. }
+            | Self::Step { .. }
+            | Self::AskInput { .. }
+            | Self::AskAuth { .. }
+            | Self::Fail { .. }
+            | Self::Reject { .. } => true,
+            Self::Accept { .. }
+            | Self::Pin(_)
+            | Self::Request(_)
+            | Self::Dispatch
+            | Self::Claim { .. }
+            | Self::Queue { .. }
+            | Self::HandOver { .. }
+            | Self::Start { .. }
+            | Self::Resume { .. }
+            | Self::Complete { .. }
+            | Self::Cancel => false,
+        }
+    }
+}
+
 impl TaskRecord {
     /// Applies one change; gives the event that streams see of it.
     pub(super) fn apply(
@@ -124,6 +152,7 @@ impl TaskRecord {
         change: Change,
         at: Timestamp,
     ) -> Result<Option<Event>, InvalidTransition> {
+        self.hidden &= !change.makes_a_task();
         let status = match change {
             Change::Accept { message } => {
                 self.history.push(message);

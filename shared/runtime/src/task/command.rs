@@ -1,8 +1,8 @@
 //! What a caller can ask of tasks, in no generation's spelling.
 
 use super::{
-    ContextId, EventId, Generation, LoggedEvent, Message, Metadata, Task, TaskId, TaskState,
-    Timestamp,
+    ContextId, EventId, Generation, IdempotencyKey, LoggedEvent, Message, Metadata, Task, TaskId,
+    TaskState, Timestamp,
 };
 
 /// Whether the answer waits for the turn.
@@ -43,6 +43,8 @@ pub struct SendCommand {
     pub metadata: Metadata,
     /// The generation the task will be created with.
     pub generation: Generation,
+    /// The name of this send, if its client gave it one.
+    pub idempotency_key: Option<IdempotencyKey>,
 }
 
 /// A question for one task.

@@ -4,6 +4,7 @@
 //! name of a wire format. Time ([`Timestamp`]) and ids come in as arguments.
 //!
 //! - `id`: who and what is named: tenant, subject, task, context, skill
+//! - `key`: the name of one send
 //! - `part`, `message`, `artifact`, `event`: what a task is made of
 //! - `state`: the state machine, one pure function
 //! - `record`: the stored task and the one way to change it
@@ -16,6 +17,7 @@ mod change;
 mod command;
 mod event;
 mod id;
+mod key;
 mod message;
 mod part;
 mod record;
@@ -33,6 +35,7 @@ pub use event::{
     ArtifactUpdate, Event, EventId, InvalidEventId, LoggedEvent, Status, StatusUpdate,
 };
 pub use id::{ContextId, InvalidId, Owner, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId};
+pub use key::{IdempotencyKey, KeyHash};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
 pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};

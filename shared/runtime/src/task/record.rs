@@ -139,6 +139,8 @@ pub struct TaskRecord {
     pub(crate) dispatched_at: Option<Timestamp>,
     /// How often the sweep has asked again for the current turn.
     pub(crate) redispatches: u32,
+    /// Whether the task only keeps the reply of a skill that makes none.
+    pub(crate) hidden: bool,
     pub(crate) updated_at: Timestamp,
     /// When the task is gone, once it is at rest.
     pub(crate) expires_at: Timestamp,
@@ -210,6 +212,7 @@ impl TaskRecord {
             request: None,
             dispatched_at: None,
             redispatches: 0,
+            hidden: false,
             updated_at: at,
             expires_at: at,
         }
@@ -303,6 +306,13 @@ impl TaskRecord {
     #[must_use]
     pub const fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Whether no client may see it: it only keeps a reply, for the caller who
+    /// sends again under the same idempotency key.
+    #[must_use]
+    pub const fn is_hidden(&self) -> bool {
+        self.hidden
     }
 
     /// Whether it is gone for every reader: at rest and past its expiry. A

@@ -7,10 +7,10 @@ use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, OpenTask, Receipt, SweepTasks, TaskImage, WorkItem, WorkQueue};
-use crate::store::{ReadTasks, RecordPage, RecordQuery, StoreError};
+use crate::store::{Keyed, ReadTasks, RecordPage, RecordQuery, StoreError};
 use crate::task::{
-    CancelCommand, Event, Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject,
-    Task, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
+    CancelCommand, Event, Generation, KeyHash, Message, Owner, Part, SendCommand, SendMode, Sent,
+    Subject, Task, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
 };
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -127,6 +127,15 @@ impl ReadTasks for Index {
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         self.0.list(owner, query).await
     }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.0.load_key(owner, key, now).await
+    }
 }
 
 #[async_trait]
@@ -194,6 +203,7 @@ impl World {
             push: None,
             metadata: serde_json::Map::new(),
             generation: Generation::V10,
+            idempotency_key: None,
         }
     }
 

@@ -7,7 +7,7 @@
 use super::{download, weigh};
 use crate::engine::{EngineError, Policy, Reader};
 use crate::store::Download;
-use crate::task::{Blob, Event, Message, Part, PartContent, Task};
+use crate::task::{Blob, Event, Message, Metadata, Part, PartContent, Task};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -95,14 +95,39 @@ impl Reader {
     /// # Errors
     /// As [`Reader::fit`].
     pub(in crate::engine) async fn fit_event(&self, event: &mut Event) -> Result<(), EngineError> {
-        let mut room = Room::of(&self.policy, 1);
-        let (parts, metadata) = match event {
-            Event::Artifact(update) => (&mut update.artifact.parts, &mut update.metadata),
+        match event {
+            Event::Artifact(update) => {
+                self.fit_parts(&mut update.artifact.parts, &mut update.metadata)
+                    .await
+            }
             Event::Status(update) => match &mut update.status.message {
-                Some(message) => (&mut message.parts, &mut update.metadata),
-                None => return Ok(()),
+                Some(message) => {
+                    self.fit_parts(&mut message.parts, &mut update.metadata)
+                        .await
+                }
+                None => Ok(()),
             },
-        };
+        }
+    }
+
+    /// Makes a message fit into an answer of its own.
+    ///
+    /// # Errors
+    /// As [`Reader::fit`].
+    pub(in crate::engine) async fn fit_message(
+        &self,
+        message: &mut Message,
+    ) -> Result<(), EngineError> {
+        self.fit_parts(&mut message.parts, &mut message.metadata)
+            .await
+    }
+
+    async fn fit_parts(
+        &self,
+        parts: &mut [Part],
+        metadata: &mut Metadata,
+    ) -> Result<(), EngineError> {
+        let mut room = Room::of(&self.policy, 1);
         let mut left_out = false;
         for part in parts.iter_mut() {
             if !matches!(part.content, PartContent::Stored(_)) {
@@ -166,7 +191,7 @@ fn name_only(part: &mut Part) {
     }
 }
 
-fn mark(metadata: &mut crate::task::Metadata) {
+fn mark(metadata: &mut Metadata) {
     metadata.insert(TRUNCATED.to_owned(), Value::Bool(true));
 }
 

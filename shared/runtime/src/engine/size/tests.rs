@@ -96,6 +96,7 @@ async fn task(text: String) -> (Task, TaskRecord) {
         push: None,
         metadata: serde_json::Map::new(),
         generation: Generation::V10,
+        idempotency_key: None,
     };
     let sent = engine.send(&caller(), command, None).await.unwrap();
     let Sent::Task(task) = sent else {

@@ -63,6 +63,7 @@ impl Desk {
             record: self.record.clone(),
             expect,
             thread: None,
+            key: None,
             now: self.world.now,
         };
         assert_eq!(self.store.commit(&write).await.unwrap(), Committed::Done);

@@ -169,7 +169,7 @@ fn an_extension_is_named_when_it_is_asked_for_and_known() {
         ..get("/tasks/t1")
     };
     let headers = answer(&call(&asked), &reply(Generation::V10)).headers;
-    let expected = ("a2a-extensions", SKILL_SCHEMAS_EXTENSION.to_owned());
+    let expected = ("a2a-extensions", EXTENSIONS[0].uri.to_owned());
     assert!(headers.contains(&expected), "{headers:?}");
     let headers = answer(
         &call(&RawRequest {
@@ -179,7 +179,7 @@ fn an_extension_is_named_when_it_is_asked_for_and_known() {
         &reply(Generation::V10),
     )
     .headers;
-    assert!(headers.contains(&("x-a2a-extensions", SKILL_SCHEMAS_EXTENSION.to_owned())));
+    assert!(headers.contains(&("x-a2a-extensions", EXTENSIONS[0].uri.to_owned())));
     let unknown = RawRequest {
         extensions: Some("urn:other"),
         ..get("/tasks/t1")

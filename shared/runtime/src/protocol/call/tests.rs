@@ -462,7 +462,8 @@ fn operations_not_offered_are_known_and_refused() {
         let ask = one(&request).decode().unwrap();
         assert_eq!(ask, Ask::Unsupported(Refusal::PushNotSupported));
     }
-    let call = one(&get("/a2a-lambda/skills"));
+    assert_eq!(one(&get("/a2a-lambda/skills")).decode(), Ok(Ask::Skills));
+    let call = one(&get("/a2a-lambda/contexts"));
     let Ok(Ask::Unsupported(refusal)) = call.decode() else {
         panic!("offered")
     };

@@ -1,7 +1,8 @@
 //! The documents themselves.
 
+use super::extension::{OFFERED, SKILL_SCHEMAS};
 use super::security;
-use super::{CardInfo, SKILL_SCHEMAS_EXTENSION, SkillInfo};
+use super::{CardInfo, SkillInfo};
 use serde_json::{Map, Value, json};
 
 const JSON_RPC: &str = "JSONRPC";
@@ -137,10 +138,20 @@ fn capabilities(info: &CardInfo) -> Members {
     put(&mut capabilities, "pushNotifications", push);
     let extended = info.capabilities.extended_agent_card;
     put(&mut capabilities, "extendedAgentCard", extended);
-    if let Some(extension) = skill_schemas(info) {
-        put(&mut capabilities, "extensions", vec![extension]);
-    }
+    put(&mut capabilities, "extensions", extensions(info));
     capabilities
+}
+
+/// What is on offer beyond the protocol; schemas only if there are any.
+fn extensions(info: &CardInfo) -> Vec<Value> {
+    let declared = OFFERED.into_iter().filter_map(|extension| {
+        if extension == SKILL_SCHEMAS {
+            skill_schemas(info).map(|schemas| extension.declared(Some(schemas)))
+        } else {
+            Some(extension.declared(None))
+        }
+    });
+    declared.collect()
 }
 
 /// The schemas of the skills: a card has no member for them.
@@ -160,14 +171,7 @@ fn skill_schemas(info: &CardInfo) -> Option<Value> {
             put(&mut skills, &skill.id, schemas);
         }
     }
-    (!skills.is_empty()).then(|| {
-        json!({
-            "uri": SKILL_SCHEMAS_EXTENSION,
-            "description": "JSON schemas of the data parts each skill reads and writes",
-            "required": false,
-            "params": {"skills": skills},
-        })
-    })
+    (!skills.is_empty()).then(|| json!({"skills": skills}))
 }
 
 fn schemes(info: &CardInfo, spell: fn(&super::SecurityScheme) -> Members) -> Value {

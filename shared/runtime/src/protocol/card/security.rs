@@ -66,8 +66,20 @@ pub(super) fn v03(scheme: &SecurityScheme) -> Map<String, Value> {
 }
 
 /// Both at once: the two generations share the member's name, and no member
-/// inside has two meanings.
+/// inside has two meanings. Some readers of 1.0 take a scheme that has a `type`
+/// from the members of 0.3, so both have the same text in the same case: a
+/// signature over what was read is then one for all.
 pub(super) fn union(scheme: &SecurityScheme) -> Map<String, Value> {
+    let scheme = &match scheme {
+        SecurityScheme::Http {
+            scheme,
+            bearer_format,
+        } => SecurityScheme::Http {
+            scheme: scheme.to_ascii_lowercase(),
+            bearer_format: bearer_format.clone(),
+        },
+        other => other.clone(),
+    };
     let mut members = v03(scheme);
     members.extend(v1(scheme));
     members

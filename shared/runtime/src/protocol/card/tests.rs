@@ -78,8 +78,13 @@ fn a_pure_card_has_members_of_1_0_only() {
                 "extensions": [{
                     "uri": "urn:a2a-lambda:ext:skill-schemas:1",
                     "description": "JSON schemas of the data parts each skill reads and writes",
-                    "required": false,
                     "params": {"skills": {"echo": {"inputSchema": {"type": "object"}}}},
+                }, {
+                    "uri": "urn:a2a-lambda:ext:skill-route:1",
+                    "description": "the message metadata `a2a-lambda/skillId` names the skill that answers",
+                }, {
+                    "uri": "urn:a2a-lambda:ext:uploads:1",
+                    "description": "POST /a2a-lambda/uploads gives a URL for a large file, and a part that names it",
                 }],
             },
             "defaultInputModes": ["text/plain"],
@@ -141,7 +146,7 @@ fn a_scheme_of_the_union_card_is_complete_for_both_generations() {
     let union = card(CardShape::Union);
     assert_eq!(
         union["securitySchemes"]["bearer"],
-        json!({"type": "http", "scheme": "bearer", "httpAuthSecurityScheme": {"scheme": "Bearer"}})
+        json!({"type": "http", "scheme": "bearer", "httpAuthSecurityScheme": {"scheme": "bearer"}})
     );
     assert_eq!(
         union["securitySchemes"]["key"],

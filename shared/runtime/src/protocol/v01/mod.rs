@@ -51,6 +51,7 @@ pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
             push,
             metadata,
             generation: Generation::V01,
+            idempotency_key: None,
         })
     })
 }

@@ -36,6 +36,7 @@ fn a_send_is_read_with_the_clients_task_id() {
         }),
         metadata: [("r".to_owned(), json!(1))].into_iter().collect(),
         generation: Generation::V01,
+        idempotency_key: None,
     };
     assert_eq!(decode_send(&params()), Ok(expected));
 }

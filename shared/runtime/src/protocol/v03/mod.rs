@@ -116,6 +116,7 @@ fn read_command(
         push: options.push,
         metadata,
         generation: Generation::V03,
+        idempotency_key: None,
     })
 }
 

@@ -61,6 +61,7 @@ fn a_send_is_read_with_everything_it_says() {
         }),
         metadata: Metadata::from_iter([("a2a-lambda/skillId".to_owned(), json!("s"))]),
         generation: Generation::V03,
+        idempotency_key: None,
     };
     assert_eq!(sent, expected);
 }

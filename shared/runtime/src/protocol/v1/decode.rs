@@ -35,6 +35,7 @@ pub(in crate::protocol) fn decode_send(params: &Value) -> Result<SendCommand, Re
             .map(|config| PushOffer { url: config.url }),
         metadata: metadata(request.metadata),
         generation: Generation::V10,
+        idempotency_key: None,
     })
 }
 

@@ -197,6 +197,7 @@ impl World {
             record: record.clone(),
             expect,
             thread: None,
+            key: None,
             now: self.now,
         }
     }

@@ -31,8 +31,8 @@ pub(super) const DISPATCH: &str = "dispatch";
 /// The subject itself, for what has only an item and no caller.
 pub(super) const OWNER_SUBJECT: &str = "owner_subject";
 pub(super) const TURN: &str = "turn";
-const INCARNATION: &str = "incarnation";
-const SCHEMA: &str = "schema";
+pub(super) const INCARNATION: &str = "incarnation";
+pub(super) const SCHEMA: &str = "schema";
 const BODY: &str = "body";
 const STATE_VERSION: &str = "state_version";
 
@@ -86,13 +86,14 @@ pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
         (OWNER_SUBJECT, text(record.owner().subject.as_str())),
         (TURN, number(record.turn)),
         (INCARNATION, text(record.incarnation.as_str())),
-        (key::LISTS_PK, text(key::list(record.owner()))),
-        (
-            key::LISTS_SK,
-            text(key::place(record.status().timestamp, record.id())),
-        ),
         (BODY, text(stored::task_text(record)?)),
     ]);
+    // A task that only keeps a reply is in no list.
+    if !record.is_hidden() {
+        let place = key::place(record.status().timestamp, record.id());
+        item.insert(key::LISTS_PK, text(key::list(record.owner())));
+        item.insert(key::LISTS_SK, text(place));
+    }
     if let Some(until) = record.lease_until {
         item.insert(LEASE_UNTIL, number(until.as_millis()));
     }

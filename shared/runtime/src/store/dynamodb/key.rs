@@ -4,7 +4,7 @@
 //! `#`, so two owners, or two kinds of item, never share a partition.
 
 use crate::store::ListPosition;
-use crate::task::{ContextId, Owner, TaskId, TaskKey, TenantId, Timestamp};
+use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TenantId, Timestamp};
 
 /// Partition key of the table.
 pub(super) const PK: &str = "PK";
@@ -14,6 +14,8 @@ pub(super) const SK: &str = "SK";
 pub(super) const META: &str = "META";
 /// The conversation state beside a thread.
 pub(super) const STATE: &str = "STATE";
+/// What an idempotency key stands for.
+pub(super) const IDEM: &str = "IDEM";
 /// The index of lists.
 pub(super) const LISTS: &str = "GSI1";
 /// Its partition key.
@@ -63,6 +65,11 @@ pub(super) fn thread(owner: &Owner, id: &ContextId) -> String {
     format!("T#{}#C#{}#{id}", owner.tenant, owner.subject.hash())
 }
 
+/// The partition of an idempotency key. The subject is in the hash.
+pub(super) fn idempotency(tenant: &TenantId, key: &KeyHash) -> String {
+    format!("T#{tenant}#I#{key}")
+}
+
 /// The partition of an owner's list.
 pub(super) fn list(owner: &Owner) -> String {
     format!("T#{}#L#{}#{SHARD}", owner.tenant, owner.subject.hash())
@@ -99,7 +106,7 @@ fn millis(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::Subject;
+    use crate::task::{IdempotencyKey, Subject};
 
     fn owner(tenant: &str, subject: &str) -> Owner {
         Owner {
@@ -121,6 +128,8 @@ mod tests {
                     assert!(seen.insert(thread(&owner, &id)));
                 }
                 assert!(seen.insert(list(&owner)));
+                let hash = IdempotencyKey::parse("x").unwrap().hash(&owner);
+                assert!(seen.insert(idempotency(&owner.tenant, &hash)));
             }
         }
     }

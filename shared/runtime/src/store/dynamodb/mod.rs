@@ -4,6 +4,7 @@
 //! - `item`: records as items
 //! - `statement`: a conditional write as data
 //! - `calls`: what a call came to; ambiguous answers
+//! - `idempotency`: keys of sends, beside the tasks they stand for
 //! - `list`: a page from the list index
 //! - `open`: what the sweep index shows
 //! - `image`: what the table's stream says
@@ -13,6 +14,7 @@
 //! only cleans. A write whose answer is lost is known again by its write id.
 
 mod calls;
+mod idempotency;
 mod image;
 mod item;
 mod key;
@@ -27,14 +29,15 @@ pub use image::{removed_task_of_event, task_image_of_event};
 pub use table::create_table;
 
 use self::calls::{Check, Outcome, TRIES};
+use self::idempotency::Stands;
 use self::item::{Item, Joined};
 use self::statement::Statement;
 use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
-    Committed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
+    Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
     ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
 };
-use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
+use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use std::time::Duration;
@@ -75,11 +78,16 @@ impl DynamoStore {
 
     /// The deciding item of a partition, read consistently.
     async fn meta(&self, partition: &str) -> Result<Option<Item>, StoreError> {
+        self.item(partition, key::META).await
+    }
+
+    /// One item, read consistently.
+    async fn item(&self, partition: &str, sort: &str) -> Result<Option<Item>, StoreError> {
         let found = self
             .client
             .get_item()
             .table_name(&self.table)
-            .set_key(Some(item::key_of(partition, key::META)))
+            .set_key(Some(item::key_of(partition, sort)))
             .consistent_read(true)
             .send()
             .await;
@@ -122,6 +130,7 @@ impl DynamoStore {
         let stored = self.stored_task(&write.record.key()).await?;
         match stored {
             Some(stored) if stored.was_written_by(id) => Ok(Committed::Done),
+            _ if self.key_has(write).await? => Ok(Committed::Done),
             _ => Err(StoreError::Unavailable(why)),
         }
     }
@@ -132,6 +141,23 @@ impl DynamoStore {
         let partition = key::thread(&record.owner, &record.context_id);
         let meta = self.meta(&partition).await?;
         Ok(meta.is_some_and(|meta| item::thread_written_by(&meta, &write.write)))
+    }
+
+    /// What a commit writes: first the task, then its key. `dead` is the write
+    /// of the key that it may replace.
+    fn statements(
+        &self,
+        write: &TaskWrite,
+        dead: Option<&str>,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let mut statements = vec![Statement::task(write)?];
+        if let Some(key) = &write.key {
+            statements.push(Statement::key(write, key, dead));
+        }
+        if let Some(thread) = &write.thread {
+            statements.extend(self.thread_statements(thread)?);
+        }
+        Ok(statements)
     }
 
     fn thread_statements(&self, write: &ThreadWrite) -> Result<Vec<Statement>, StoreError> {
@@ -162,6 +188,10 @@ impl DynamoStore {
     }
 }
 
+fn moving_key() -> StoreError {
+    StoreError::Unavailable("an idempotency key changes faster than it can be written".to_owned())
+}
+
 #[async_trait]
 impl ReadTasks for DynamoStore {
     async fn load(
@@ -176,6 +206,15 @@ impl ReadTasks for DynamoStore {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         list::page(&self.client, &self.table, owner, query).await
+    }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.keyed(owner, key, now).await
     }
 }
 
@@ -201,15 +240,18 @@ impl SweepTasks for DynamoStore {
 impl WriteTasks for DynamoStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         write.checked_id()?;
-        let mut statements = vec![Statement::task(write)?];
-        if let Some(thread) = &write.thread {
-            statements.extend(self.thread_statements(thread)?);
-        }
+        let mut statements = self.statements(write, None)?;
         let mut tries = 0;
         loop {
             match self.write(&statements).await {
                 Outcome::Done => return Ok(Committed::Done),
-                Outcome::Refused(checks) => return self.refused(write, checks).await,
+                Outcome::Refused(checks) => match self.key_stands(write, &checks).await? {
+                    Stands::Free => return self.refused(write, checks).await,
+                    Stands::Mine => return Ok(Committed::Done),
+                    Stands::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
+                    Stands::Dead(_) if tries + 1 == TRIES => return Err(moving_key()),
+                    Stands::Dead(by) => statements = self.statements(write, by.as_deref())?,
+                },
                 Outcome::Undecided(why) if tries + 1 == TRIES => {
                     return Err(StoreError::Unavailable(why));
                 }

@@ -131,7 +131,11 @@ impl Statement {
     }
 
     fn put(partition: &str, attributes: Attributes) -> Self {
-        let mut item = item::key_of(partition, key::META);
+        Self::put_at(partition, key::META, attributes)
+    }
+
+    pub(super) fn put_at(partition: &str, sort: &str, attributes: Attributes) -> Self {
+        let mut item = item::key_of(partition, sort);
         for (name, value) in attributes {
             item.insert(name.to_owned(), value);
         }
@@ -171,9 +175,16 @@ impl Statement {
         }
     }
 
-    fn when(mut self, condition: &str) -> Self {
+    pub(super) fn when(mut self, condition: &str) -> Self {
         self.condition = Some(condition.to_owned());
         self
+    }
+
+    /// Only where nothing stands, or what the write named in `attribute` left.
+    pub(super) fn when_written_by(mut self, attribute: &str, write: &str) -> Self {
+        self.name(attribute);
+        self.value(":dead", item::text(write));
+        self.when(&format!("attribute_not_exists(PK) OR #{attribute} = :dead"))
     }
 
     fn now(&mut self, now: Timestamp) {

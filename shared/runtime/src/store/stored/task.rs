@@ -61,6 +61,9 @@ pub(super) struct Stored {
     dat: Option<i64>,
     #[serde(default, skip_serializing_if = "is_zero")]
     rd: u32,
+    /// The task only keeps a reply.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    hid: bool,
     up: i64,
     exp: i64,
 }
@@ -223,6 +226,7 @@ impl From<&TaskRecord> for Stored {
             rq: record.request.as_ref().map(Request::from),
             dat: record.dispatched_at.map(Timestamp::as_millis),
             rd: record.redispatches,
+            hid: record.hidden,
             up: record.updated_at.as_millis(),
             exp: record.expires_at.as_millis(),
         }
@@ -278,6 +282,7 @@ impl Stored {
         record.request = self.rq.map(TurnRequest::from);
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
         record.redispatches = self.rd;
+        record.hidden = self.hid;
         record.updated_at = Timestamp::from_millis(self.up);
         record.expires_at = Timestamp::from_millis(self.exp);
         Ok(record)

@@ -1,0 +1,321 @@
+//! `sign-card`: signs the cards of a deployment where the key is, beforehand.
+//!
+//! The functions are given the signatures as a setting and never see a key.
+
+use crate::config::{AgentName, Card};
+use a2a_lambda::protocol::{CardError, CardSignature, Unsigned};
+use a2a_lambda::runtime::cards;
+use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
+use a2a_lambda::skill::BuildError;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use clap::ValueEnum;
+use p256::SecretKey;
+use p256::ecdsa::signature::Signer as _;
+use p256::ecdsa::{Signature, SigningKey};
+use p256::elliptic_curve::sec1::ToEncodedPoint as _;
+use p256::pkcs8::DecodePrivateKey as _;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What to sign, and with which key.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SignCard {
+    /// The private key: P-256, unencrypted PEM, PKCS#8 or SEC1.
+    #[arg(long, value_name = "FILE")]
+    pub key: PathBuf,
+    /// Write to this file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// What to write: the signed card, the value of `A2A_CARD_SIGNATURES`, or
+    /// the public key as a JWK set.
+    #[arg(long, value_enum, default_value_t = Print::Card)]
+    pub print: Print,
+    /// Sign the card in this file, as it is served, instead of the agent's own.
+    #[arg(long = "in", value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// The base URL on the card; else `A2A_PUBLIC_URL`.
+    #[arg(long, value_name = "URL", conflicts_with = "input")]
+    pub public_url: Option<String>,
+    /// The form of the card; else `A2A_CARD`.
+    #[arg(long, value_enum, conflicts_with = "input")]
+    pub card: Option<Card>,
+    /// Whose card.
+    #[arg(long, value_enum, default_value_t = AgentName::Reference, conflicts_with = "input")]
+    pub agent: AgentName,
+    /// The name of the key; else its JWK thumbprint (RFC 7638).
+    #[arg(long, value_name = "ID")]
+    pub kid: Option<String>,
+    /// Where the JWK set with the public key can be read.
+    #[arg(long, value_name = "URL")]
+    pub jku: Option<String>,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Print {
+    /// The card with its signatures.
+    Card,
+    /// The signatures of all cards of the agent, as `A2A_CARD_SIGNATURES`.
+    Setting,
+    /// The public key.
+    Jwks,
+}
+
+/// A card that cannot be signed.
+#[derive(Debug, thiserror::Error)]
+pub enum SignError {
+    /// A file cannot be read or written.
+    #[error("failed to use `{path}`: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The key is another kind of key.
+    #[error("`{0}` holds no P-256 key as unencrypted PEM (PKCS#8 or SEC1)")]
+    Key(PathBuf),
+    /// The file with the card is none.
+    #[error("`{0}` holds no card: a JSON object")]
+    Card(PathBuf),
+    /// The URL of the card is not known.
+    #[error("pass --public-url or set `A2A_PUBLIC_URL`: it stands on the card")]
+    NoUrl,
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The agent cannot be published.
+    #[error(transparent)]
+    Agent(#[from] BuildError),
+    /// The agent gives no valid card.
+    #[error("failed to make the agent card: {0}")]
+    Invalid(#[from] CardError),
+    /// The terminal is gone.
+    #[error("failed to print: {0}")]
+    Print(#[from] io::Error),
+}
+
+/// The settings a deployment has, with those of the command line.
+struct Deployed<'a>(&'a SignCard);
+
+impl Source for Deployed<'_> {
+    fn get(&self, name: &str) -> Option<String> {
+        let given = match name {
+            // Those of the card as it was before.
+            "A2A_CARD_SIGNATURES" => return None,
+            "A2A_PUBLIC_URL" => self.0.public_url.clone(),
+            "A2A_CARD" => self.0.card.map(|card| card.word().to_owned()),
+            _ => None,
+        };
+        given.or_else(|| Environment.get(name))
+    }
+}
+
+/// Signs.
+///
+/// # Errors
+/// [`SignError`].
+pub fn run(options: &SignCard) -> Result<(), SignError> {
+    let key = Key::read(&options.key, options.kid.as_deref())?;
+    let text = match options.print {
+        Print::Jwks => format!("{}\n", json!({"keys": [key.jwk()]})),
+        Print::Card => signed(&key, options)?,
+        Print::Setting => {
+            let cards = cards_of(options)?;
+            let signatures = cards.iter().flat_map(|card| key.sign(card, options));
+            let words: Vec<String> = signatures.map(|one| one.to_string()).collect();
+            format!("{}\n", words.join(" "))
+        }
+    };
+    match &options.out {
+        Some(path) => fs::write(path, text).map_err(|source| failed(path, source)),
+        None => Ok(io::stdout().write_all(text.as_bytes())?),
+    }
+}
+
+/// The public card with its signatures, in the bytes in which it is served.
+fn signed(key: &Key, options: &SignCard) -> Result<String, SignError> {
+    let mut card = cards_of(options)?.into_iter().next().unwrap_or_default();
+    let signatures = key.sign(&card, options);
+    let signatures: Vec<Value> = signatures.iter().map(CardSignature::to_json).collect();
+    if let Value::Object(members) = &mut card {
+        members.insert("signatures".to_owned(), signatures.into());
+    }
+    Ok(card.to_string())
+}
+
+/// The card in the file, or those of the agent, the public one first.
+fn cards_of(options: &SignCard) -> Result<Vec<Value>, SignError> {
+    if let Some(path) = &options.input {
+        let text = fs::read(path).map_err(|source| failed(path, source))?;
+        let card: Option<Value> = serde_json::from_slice(&text).ok();
+        let card = card.filter(Value::is_object);
+        return Ok(vec![card.ok_or_else(|| SignError::Card(path.clone()))?]);
+    }
+    let source = Deployed(options);
+    if source.get("A2A_PUBLIC_URL").is_none() {
+        return Err(SignError::NoUrl);
+    }
+    let settings = Settings::read_public(&source)?;
+    let agent = match options.agent {
+        AgentName::Reference => reference_agent::agent()?,
+        AgentName::Conformance => reference_agent::conformance::agent(Duration::from_secs(2))?,
+    };
+    let cards = cards(&agent, &settings)?;
+    Ok(cards.documents().map(|one| one.value.clone()).collect())
+}
+
+fn failed(path: &Path, source: io::Error) -> SignError {
+    SignError::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// A key with its name.
+struct Key {
+    secret: SecretKey,
+    kid: String,
+}
+
+impl Key {
+    fn read(path: &Path, kid: Option<&str>) -> Result<Self, SignError> {
+        let text = fs::read_to_string(path).map_err(|source| failed(path, source))?;
+        let secret = secret(&text).ok_or_else(|| SignError::Key(path.to_owned()))?;
+        let kid = kid.map_or_else(|| thumbprint(&secret), str::to_owned);
+        Ok(Self { secret, kid })
+    }
+
+    fn sign(&self, card: &Value, options: &SignCard) -> Vec<CardSignature> {
+        // Deterministic (RFC 6979): the same card and key, the same bytes.
+        let key = SigningKey::from(&self.secret);
+        let unsigned = Unsigned::of(card, &self.kid, options.jku.as_deref());
+        let sign = |unsigned: Unsigned| {
+            let signature: Signature = key.sign(unsigned.signing_input().as_bytes());
+            unsigned.signed(signature.to_bytes().into())
+        };
+        unsigned.into_iter().map(sign).collect()
+    }
+
+    fn jwk(&self) -> Value {
+        let mut jwk = public(&self.secret);
+        jwk["alg"] = json!("ES256");
+        jwk["use"] = json!("sig");
+        jwk["kid"] = json!(self.kid);
+        jwk
+    }
+}
+
+/// The key in a PEM file, which may hold the curve's parameters as well.
+fn secret(text: &str) -> Option<SecretKey> {
+    let from = |label: &str| text.find(label).and_then(|at| text.get(at..));
+    if let Some(pem) = from("-----BEGIN EC PRIVATE KEY-----") {
+        return SecretKey::from_sec1_pem(pem).ok();
+    }
+    SecretKey::from_pkcs8_pem(from("-----BEGIN PRIVATE KEY-----")?).ok()
+}
+
+/// The public half, with the members of a thumbprint alone (RFC 7638 §3.2).
+fn public(secret: &SecretKey) -> Value {
+    let point = secret.public_key().to_encoded_point(false);
+    let coordinate =
+        |bytes: Option<&p256::FieldBytes>| bytes.map(|bytes| URL_SAFE_NO_PAD.encode(bytes));
+    json!({"crv": "P-256", "kty": "EC", "x": coordinate(point.x()), "y": coordinate(point.y())})
+}
+
+fn thumbprint(secret: &SecretKey) -> String {
+    // Sorted members and no space: the form the hash is taken of.
+    URL_SAFE_NO_PAD.encode(Sha256::digest(public(secret).to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p256::ecdsa::VerifyingKey;
+    use p256::ecdsa::signature::Verifier as _;
+    use p256::pkcs8::{EncodePrivateKey as _, LineEnding};
+
+    fn key() -> Key {
+        let secret = SecretKey::from_slice(&[7; 32]).unwrap();
+        let kid = thumbprint(&secret);
+        Key { secret, kid }
+    }
+
+    fn options() -> SignCard {
+        SignCard {
+            key: PathBuf::new(),
+            out: None,
+            print: Print::Card,
+            input: None,
+            public_url: Some("https://agent.example".to_owned()),
+            card: Some(Card::Union),
+            agent: AgentName::Reference,
+            kid: None,
+            jku: None,
+        }
+    }
+
+    #[test]
+    fn both_forms_of_a_key_are_the_same_key() {
+        let key = key().secret;
+        let pkcs8 = key.to_pkcs8_pem(LineEnding::LF).unwrap();
+        let sec1 = key.to_sec1_pem(LineEnding::CRLF).unwrap();
+        // As `openssl ecparam -genkey` writes it.
+        let block = "EC PARAMETERS-----";
+        let params = format!("-----BEGIN {block}\nBggqhkjOPQMBBw==\n-----END {block}\n");
+        for text in [pkcs8.as_str(), &sec1, &format!("{params}{}", sec1.as_str())] {
+            assert_eq!(secret(text).as_ref(), Some(&key), "{text}");
+        }
+        for bad in [
+            "",
+            "-----BEGIN PRIVATE KEY-----",
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----",
+        ] {
+            assert!(secret(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_signed_card_verifies_with_the_public_key_and_belongs_to_the_card() {
+        let key = key();
+        let verifier = VerifyingKey::from(&SigningKey::from(&key.secret));
+        for card in cards_of(&options()).unwrap() {
+            for unsigned in Unsigned::of(&card, &key.kid, None) {
+                let input = unsigned.signing_input();
+                let signature: Signature = SigningKey::from(&key.secret).sign(input.as_bytes());
+                assert!(verifier.verify(input.as_bytes(), &signature).is_ok());
+                assert!(verifier.verify(&input.as_bytes()[1..], &signature).is_err());
+            }
+            for signature in key.sign(&card, &options()) {
+                assert!(signature.is_of(&card));
+            }
+            assert_eq!(key.sign(&card, &options()), key.sign(&card, &options()));
+        }
+    }
+
+    #[test]
+    fn the_thumbprint_of_a_key_is_that_of_its_public_half() {
+        let key = key();
+        let jwk = key.jwk();
+        let own = format!(
+            r#"{{"crv":"P-256","kty":"EC","x":{},"y":{}}}"#,
+            jwk["x"], jwk["y"]
+        );
+        assert_eq!(jwk["kid"], URL_SAFE_NO_PAD.encode(Sha256::digest(own)));
+        assert!(jwk.get("d").is_none());
+    }
+
+    #[test]
+    fn the_card_of_nowhere_is_not_signed() {
+        let nowhere = SignCard {
+            public_url: None,
+            ..options()
+        };
+        assert!(matches!(cards_of(&nowhere), Err(SignError::NoUrl)));
+    }
+}

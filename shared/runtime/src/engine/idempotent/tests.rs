@@ -1,0 +1,648 @@
+//! Keyed sends over the memory store, with a pause at every call of it, and
+//! tokio's paused clock. A crash is a dropped future.
+
+use super::{asked_hash, parts_hash};
+use crate::auth::Caller;
+use crate::engine::{Clock, Engine, Leases, Policy, RandomIds, Services};
+use crate::prelude::*;
+use crate::store::memory::MemoryStore;
+use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
+use crate::store::{
+    Committed, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite, WriteTasks,
+};
+use crate::task::{
+    Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message, Metadata,
+    Owner, Part, PartContent, Refusal, SendCommand, SendMode, Sent, Subject, Task, TaskId,
+    TaskRecord, TaskState, TenantId, Timestamp,
+};
+use async_trait::async_trait;
+use futures::future::{BoxFuture, join_all};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+struct Paused(Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_000_000).plus(self.0.elapsed())
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(at.since(self.now())))
+    }
+}
+
+/// Lets others run before and after every call, and can lose an answer.
+#[derive(Default)]
+struct Halting {
+    memory: MemoryStore,
+    unheard: AtomicU32,
+}
+
+impl Halting {
+    async fn call<T>(&self, call: impl Future<Output = T>) -> T {
+        tokio::task::yield_now().await;
+        let done = call.await;
+        tokio::task::yield_now().await;
+        done
+    }
+}
+
+#[async_trait]
+impl ReadTasks for Halting {
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.call(self.memory.load(owner, id, now)).await
+    }
+
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        self.call(self.memory.list(owner, query)).await
+    }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.call(self.memory.load_key(owner, key, now)).await
+    }
+}
+
+#[async_trait]
+impl WriteTasks for Halting {
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        let done = self.call(self.memory.commit(write)).await?;
+        let lost = |left: u32| left.checked_sub(1);
+        let unheard = &self.unheard;
+        if unheard
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, lost)
+            .is_ok()
+        {
+            return Err(StoreError::Unavailable("unheard".to_owned()));
+        }
+        Ok(done)
+    }
+
+    async fn heartbeat(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        epoch: u64,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.memory.heartbeat(owner, id, epoch, lease_until).await
+    }
+}
+
+/// A message of the queue that nobody else sees.
+struct Only;
+
+#[async_trait]
+impl Receipt for Only {
+    async fn hide(&self, _: Duration) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+type Starts = Arc<AtomicU32>;
+
+async fn begin(starts: &Starts, text: &str) -> AgentResult<()> {
+    starts.fetch_add(1, Ordering::SeqCst);
+    if text.contains("slowly") {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    if text.contains("badly") {
+        return Err(AgentError::domain("BADLY", "it went badly"));
+    }
+    Ok(())
+}
+
+/// Makes a task, and asks if it is told to.
+#[skill(id = "work", tags = ["test"], input_modes = ["text/plain"])]
+struct Works(Starts);
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Open;
+
+impl SkillSlot for Open {}
+
+impl SkillHandler<Open> for Works {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        input: String,
+    ) -> AgentResult<OnRequestResult<String, Open>> {
+        begin(&self.0, &input).await?;
+        if input == "ask" {
+            return OnRequestResult::ask("which one?", Open);
+        }
+        OnRequestResult::done(format!("done: {input}"))
+    }
+
+    async fn on_input_received(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Open,
+        input: Content,
+    ) -> AgentResult<OnInputResult<String, Open>> {
+        begin(&self.0, input.text()?).await?;
+        OnInputResult::ask("and then?", Open)
+    }
+}
+
+/// Makes none.
+#[skill(id = "greet", tags = ["test"], input_modes = ["text/plain"])]
+struct Greets(Starts);
+
+impl SkillHandler for Greets {
+    type Input = String;
+    type Output = NoOutput;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: String,
+    ) -> AgentResult<OnRequestResult<NoOutput>> {
+        if input == "aloud" {
+            cx.send_intermediate_update("hm").await?;
+        }
+        begin(&self.0, &input).await?;
+        Ok(OnRequestResult::Message {
+            message: Content::from_text("hello"),
+        })
+    }
+}
+
+struct World {
+    engine: Engine,
+    store: Arc<Halting>,
+    starts: Starts,
+}
+
+fn owner(subject: &str) -> Owner {
+    Owner {
+        tenant: TenantId::parse("acme").unwrap(),
+        subject: Subject::parse(subject).unwrap(),
+    }
+}
+
+fn ann() -> Caller {
+    Caller::behind(&owner("ann"), None)
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with(Policy::default())
+    }
+
+    fn with(policy: Policy) -> Self {
+        let starts = Starts::default();
+        let agent = Agent::builder("test")
+            .skill(Works(starts.clone()))
+            .skill(Greets(starts.clone()))
+            .build()
+            .unwrap();
+        let store = Arc::new(Halting::default());
+        let memory = Arc::new(MemoryStore::new());
+        let services = Services {
+            tasks: store.clone(),
+            threads: memory.clone(),
+            blobs: memory,
+            clock: Arc::new(Paused(Instant::now())),
+            ids: Arc::new(RandomIds),
+            model: None,
+        };
+        Self {
+            engine: Engine::new(Arc::new(agent), services, policy),
+            store,
+            starts,
+        }
+    }
+
+    fn starts(&self) -> u32 {
+        self.starts.load(Ordering::SeqCst)
+    }
+
+    async fn sent(&self, command: SendCommand) -> Result<Sent, Refusal> {
+        let sent = self.engine.send(&ann(), command, None).await;
+        sent.map_err(|error| error.refusal)
+    }
+
+    async fn task(&self, command: SendCommand) -> Task {
+        match self.sent(command).await.unwrap() {
+            Sent::Task(task) => *task,
+            Sent::Message(message) => panic!("{message:?}"),
+        }
+    }
+
+    async fn message(&self, command: SendCommand) -> Message {
+        match self.sent(command).await.unwrap() {
+            Sent::Message(message) => message,
+            Sent::Task(task) => panic!("{task:?}"),
+        }
+    }
+
+    async fn frames(&self, command: SendCommand) -> Vec<Frame> {
+        let (frames, mut shown) = tokio::sync::mpsc::unbounded_channel();
+        let done = self.engine.stream(&ann(), command, None, frames).await;
+        done.unwrap();
+        let mut all = Vec::new();
+        while let Some(frame) = shown.recv().await {
+            all.push(frame);
+        }
+        all
+    }
+
+    /// What a sweep finds open.
+    async fn open(&self) -> Vec<TaskId> {
+        let (open, _) = self.store.memory.open_tasks(None, 10).await.unwrap();
+        open.into_iter().map(|open| open.task).collect()
+    }
+
+    /// A worker takes the only open task.
+    async fn take_over(&self) -> Ack {
+        let report = self
+            .engine
+            .sweep(&self.store.memory, Leases::Respect)
+            .await
+            .unwrap();
+        assert_eq!(report.redispatched, 1);
+        let item = WorkItem {
+            owner: owner("ann"),
+            task: self.open().await.remove(0),
+            turn: 1,
+            dispatch: 2,
+        };
+        self.engine.work(&item, &Only, None).await
+    }
+}
+
+fn say(skill: &str, text: &str, key: &str) -> SendCommand {
+    let mut message = Message::from_user(text.len().to_string(), vec![Part::text(text)]);
+    let skill_id = ("a2a-lambda/skillId".to_owned(), json!(skill));
+    message.metadata = [skill_id].into_iter().collect();
+    SendCommand {
+        message,
+        client_task_id: None,
+        mode: SendMode::Blocking,
+        history_length: 100,
+        accepted_output_modes: Vec::new(),
+        push: None,
+        metadata: Metadata::new(),
+        generation: Generation::V10,
+        idempotency_key: IdempotencyKey::parse(key).ok(),
+    }
+}
+
+fn answer(task: &Task, text: &str, key: &str) -> SendCommand {
+    let mut command = say("work", text, key);
+    command.message.metadata.clear();
+    command.message.task_id = Some(task.id.clone());
+    command
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_sends_under_one_key_one_starts_and_all_get_its_task() {
+    let world = World::new();
+    let keys = 100;
+    let sends = (0..keys).map(|key| {
+        let world = &world;
+        async move {
+            let text = format!("n {key}");
+            let name = format!("key {key}");
+            let burst = || join_all((0..16).map(|_| world.task(say("work", &text, &name))));
+            let mut tasks = burst().await;
+            tasks.extend(burst().await);
+            let first = tasks.remove(0);
+            assert_eq!(first.status.state, TaskState::Completed);
+            assert!(tasks.iter().all(|task| *task == first));
+            first.id
+        }
+    });
+    let ids: std::collections::BTreeSet<TaskId> = join_all(sends).await.into_iter().collect();
+    assert_eq!(ids.len(), keys);
+    assert_eq!(world.starts() as usize, keys);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_refused_for_another_content() {
+    let world = World::new();
+    world.task(say("work", "one", "k")).await;
+    for command in [
+        say("work", "other", "k"),
+        say("greet", "one", "k"),
+        SendCommand {
+            client_task_id: TaskId::parse("mine").ok(),
+            ..say("work", "one", "k")
+        },
+    ] {
+        let refused = world.sent(command).await;
+        assert_eq!(refused, Err(Refusal::IdempotencyKeyReused));
+    }
+    assert_eq!(world.starts(), 1);
+    // Also where the two come at once.
+    let (one, other) = tokio::join!(
+        world.sent(say("work", "one", "x")),
+        world.sent(say("work", "other", "x"))
+    );
+    let refused = [one, other].into_iter().filter_map(Result::err);
+    let refused: Vec<Refusal> = refused.collect();
+    assert_eq!(refused, [Refusal::IdempotencyKeyReused]);
+    assert_eq!(world.starts(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_belongs_to_its_caller() {
+    let world = World::new();
+    let mine = world.task(say("work", "one", "k")).await;
+    let bob = Caller::behind(&owner("bob"), None);
+    let sent = world.engine.send(&bob, say("work", "other", "k"), None);
+    let Ok(Sent::Task(his)) = sent.await else {
+        panic!("no task")
+    };
+    assert_ne!(mine.id, his.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_of_the_keyed_write_starts_nothing_twice() {
+    let world = World::new();
+    world.store.unheard.store(2, Ordering::SeqCst);
+    let first = world.task(say("work", "one", "k")).await;
+    let again = world.task(say("work", "one", "k")).await;
+    assert_eq!(first, again);
+    assert_eq!(world.starts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_waits_for_the_turn_that_runs() {
+    let world = World::new();
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut at_once = say("work", "slowly", "k");
+        at_once.mode = SendMode::Immediate;
+        let seen = world.task(at_once).await.status.state;
+        (seen, world.task(say("work", "slowly", "k")).await)
+    };
+    let (first, (seen, repeat)) = tokio::join!(world.task(say("work", "slowly", "k")), late);
+    assert_eq!(seen, TaskState::Working);
+    assert_eq!(repeat, first);
+    assert_eq!(first.status.state, TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_stream_shows_the_task_and_its_end() {
+    let world = World::new();
+    let ends = |frames: &[Frame]| match frames.last() {
+        Some(Frame::Task(task)) => Some(task.status.state),
+        Some(Frame::Event { event, .. }) => match &event.event {
+            crate::task::Event::Status(update) => Some(update.status.state),
+            crate::task::Event::Artifact(_) => None,
+        },
+        _ => None,
+    };
+    let (first, repeat) = tokio::join!(
+        world.frames(say("work", "slowly", "k")),
+        world.frames(say("work", "slowly", "k"))
+    );
+    let late = world.frames(say("work", "slowly", "k")).await;
+    for frames in [&first, &repeat, &late] {
+        assert!(matches!(frames.first(), Some(Frame::Task(_))));
+        assert_eq!(ends(frames), Some(TaskState::Completed), "{frames:?}");
+    }
+    assert_eq!(late.len(), 1);
+    assert_eq!(world.starts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_keyed_send_to_a_worker_is_queued_once() {
+    let world = World::new();
+    let command = || SendCommand {
+        mode: SendMode::Immediate,
+        ..say("work", "one", "k")
+    };
+    let (first, second) = tokio::join!(world.task(command()), world.task(command()));
+    assert_eq!(first.id, second.id);
+    assert_eq!(first.status.state, TaskState::Submitted);
+    assert_eq!(world.open().await, [first.id]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_answer_gets_the_task_whatever_it_now_asks() {
+    let world = World::new();
+    let task = world.task(say("work", "ask", "open")).await;
+    let answers = join_all((0..16).map(|_| world.task(answer(&task, "this", "a")))).await;
+    for asked in &answers {
+        let says = asked.status.message.as_ref().unwrap();
+        assert_eq!(says.parts, [Part::text("and then?")]);
+        assert_eq!(asked.id, task.id);
+    }
+    assert_eq!(world.starts(), 2);
+    // The task has gone on: the first answer, and the send that opened it, get
+    // it as it is now.
+    let now = world.task(answer(&task, "that", "b")).await;
+    assert_eq!(world.task(answer(&task, "this", "a")).await, now);
+    assert_eq!(world.task(say("work", "ask", "open")).await, now);
+    assert_eq!(world.starts(), 3);
+    let reused = world.sent(answer(&task, "other", "a")).await;
+    assert_eq!(reused, Err(Refusal::IdempotencyKeyReused));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_task_has_expired_is_new() {
+    let ttl = Duration::from_secs(3600);
+    let world = World::with(Policy {
+        task_ttl: ttl,
+        ..Policy::default()
+    });
+    let first = world.task(say("work", "one", "k")).await;
+    tokio::time::advance(ttl).await;
+    let second = world.task(say("work", "other", "k")).await;
+    assert_ne!(first.id, second.id);
+    assert_eq!(world.starts(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_reply_comes_again_and_its_task_is_nowhere() {
+    let world = World::new();
+    let replies = join_all((0..16).map(|_| world.message(say("greet", "hi", "k")))).await;
+    let first = &replies[0];
+    assert!(replies.iter().all(|reply| reply == first));
+    assert_eq!((&first.task_id, &first.context_id), (&None, &None));
+    assert_eq!(
+        world.frames(say("greet", "hi", "k")).await,
+        [Frame::Message(first.clone())]
+    );
+    assert_eq!(world.starts(), 1);
+    let mut in_context = say("greet", "hi", "other");
+    in_context.message.context_id = ContextId::parse("mine").ok();
+    let said = world.message(in_context).await;
+    assert_eq!(said.context_id, ContextId::parse("mine").ok());
+    // Whoever guessed the id would not find it either.
+    let list = world.store.memory.list(&owner("ann"), &everything()).await;
+    assert_eq!(list.unwrap().records, []);
+    for key in ["k", "other"] {
+        let key = IdempotencyKey::parse(key).unwrap().hash(&owner("ann"));
+        let now = Timestamp::default();
+        let keyed = world.store.load_key(&owner("ann"), &key, now).await;
+        let id = keyed.unwrap().unwrap().record.id;
+        let query = GetQuery {
+            id: id.clone(),
+            history_length: 0,
+        };
+        let got = world.engine.reader().get(&ann(), &query).await;
+        assert_eq!(got.unwrap_err().refusal, Refusal::TaskNotFound);
+        let mut next = say("work", "go on", "");
+        next.message.task_id = Some(id.clone());
+        assert_eq!(world.sent(next).await, Err(Refusal::TaskNotFound));
+        let mut next = say("work", "go on", "");
+        next.message.reference_task_ids = vec![id.to_string()];
+        world.task(next).await;
+    }
+}
+
+fn everything() -> RecordQuery {
+    RecordQuery {
+        context_id: None,
+        state: None,
+        status_after: None,
+        after: None,
+        limit: 10,
+        count_limit: 10,
+        now: Timestamp::default(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_whose_maker_died_is_made_by_a_worker() {
+    let world = World::new();
+    let send = world.message(say("greet", "slowly", "k"));
+    let died = tokio::time::timeout(Duration::from_secs(1), send).await;
+    assert!(died.is_err());
+    // Nobody makes it, and there is no task to answer with.
+    let early = world.sent(say("greet", "slowly", "k")).await;
+    assert!(
+        matches!(early, Err(Refusal::Unavailable { .. })),
+        "{early:?}"
+    );
+    tokio::time::advance(2 * MINUTE).await;
+    assert_eq!(world.take_over().await, Ack::Delete);
+    let reply = world.message(say("greet", "slowly", "k")).await;
+    assert_eq!(reply.parts, [Part::text("hello")]);
+    assert_eq!(world.starts(), 2);
+    assert_eq!(world.open().await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_without_task_that_fails_or_speaks_up_has_one_after_all() {
+    for (text, state) in [
+        ("badly", TaskState::Failed),
+        ("aloud", TaskState::Completed),
+    ] {
+        let world = World::new();
+        let task = world.task(say("greet", text, "k")).await;
+        assert_eq!(task.status.state, state);
+        assert_eq!(world.task(say("greet", text, "k")).await, task);
+        let query = GetQuery {
+            id: task.id.clone(),
+            history_length: 100,
+        };
+        let got = world.engine.reader().get(&ann(), &query).await.unwrap();
+        assert_eq!(got, task);
+        let frames = world.frames(say("greet", text, "stream")).await;
+        assert!(matches!(frames.first(), Some(Frame::Task(_))), "{frames:?}");
+        assert_eq!(world.starts(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_id_of_a_message_is_a_key_where_that_is_the_setting() {
+    for (on, starts) in [(true, 1), (false, 2)] {
+        let world = World::with(Policy {
+            idempotent_message_id: on,
+            ..Policy::default()
+        });
+        let first = world.task(say("work", "one", "")).await;
+        let second = world.task(say("work", "one", "")).await;
+        assert_eq!(first == second, on);
+        let other = world.sent(say("work", "two", "")).await;
+        assert_eq!(other == Err(Refusal::IdempotencyKeyReused), on);
+        assert_eq!(world.starts(), starts + u32::from(!on));
+        // A key of its own counts before the id of the message.
+        world.task(say("work", "one", "3")).await;
+        assert_eq!(world.starts(), starts + 1 + u32::from(!on));
+    }
+}
+
+#[test]
+fn a_content_is_the_same_wherever_its_bytes_are_and_however_it_is_spelled() {
+    let bytes = bytes::Bytes::from_static(b"\x00\x01");
+    let stored = PartContent::Stored(Blob {
+        key: "v1/x".to_owned(),
+        size: 2,
+        sha256: hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&bytes)),
+    });
+    let raw = [Part::new(PartContent::Raw(bytes))];
+    assert_eq!(parts_hash(&raw), parts_hash(&[Part::new(stored)]));
+
+    let base = say("work", "one", "k");
+    let same = SendCommand {
+        idempotency_key: None,
+        mode: SendMode::Immediate,
+        history_length: 0,
+        generation: Generation::V03,
+        metadata: [(IdempotencyKey::METADATA.to_owned(), json!("k"))]
+            .into_iter()
+            .collect(),
+        ..say("work", "one", "k")
+    };
+    let mut same_too = base.clone();
+    same_too.message.id = "another".to_owned();
+    for same in [same, same_too] {
+        assert_eq!(asked_hash(&base), asked_hash(&same));
+    }
+}
+
+#[test]
+fn two_contents_that_ask_for_different_things_have_different_hashes() {
+    let mut commands = vec![say("work", "one", "k"), say("greet", "one", "k")];
+    let mut change = |change: &dyn Fn(&mut SendCommand)| {
+        let mut command = say("work", "one", "k");
+        change(&mut command);
+        commands.push(command);
+    };
+    let task = TaskId::made_of(1);
+    change(&|it| it.message.task_id = Some(task.clone()));
+    change(&|it| it.client_task_id = Some(task.clone()));
+    change(&|it| it.message.context_id = ContextId::parse(task.as_str()).ok());
+    change(&|it| it.message.reference_task_ids = vec![task.to_string()]);
+    change(&|it| it.message.parts.push(Part::text("")));
+    change(&|it| it.message.parts = vec![Part::text("on"), Part::text("e")]);
+    change(&|it| it.message.parts = vec![Part::new(PartContent::Data(json!("one")))]);
+    change(&|it| it.message.parts = vec![Part::new(PartContent::Data(json!({"a": [1]})))]);
+    change(&|it| it.message.parts = vec![Part::new(PartContent::Data(json!({"a": [[1]]})))]);
+    change(&|it| it.message.parts = vec![Part::new(PartContent::Url("one".to_owned()))]);
+    change(&|it| it.message.parts = vec![Part::new(PartContent::Raw("one".into()))]);
+    change(&|it| it.message.parts[0].filename = Some("x".to_owned()));
+    change(&|it| it.message.parts[0].media_type = Some("x".to_owned()));
+    change(&|it| {
+        it.metadata.insert("a".to_owned(), json!(1));
+    });
+    change(&|it| {
+        it.message.metadata.insert("a".to_owned(), json!(1));
+    });
+    let hashes: std::collections::BTreeSet<_> = commands.iter().map(asked_hash).collect();
+    assert_eq!(hashes.len(), commands.len());
+}

@@ -1,0 +1,43 @@
+//! The capability extensions: one table of what there is and what works.
+
+use serde_json::{Value, json};
+
+/// An extension of ours (A2A 1.0 §4.4.4). None of them is ever required.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extension {
+    /// Its name.
+    pub uri: &'static str,
+    /// What it adds, for people.
+    pub description: &'static str,
+}
+
+/// The JSON schemas of skills, in the extension's `params`.
+pub(super) const SKILL_SCHEMAS: Extension = Extension {
+    uri: "urn:a2a-lambda:ext:skill-schemas:1",
+    description: "JSON schemas of the data parts each skill reads and writes",
+};
+
+/// What this server does: whatever stands here is on the card, and is echoed to
+/// a client that names it.
+pub const OFFERED: [Extension; 3] = [
+    SKILL_SCHEMAS,
+    Extension {
+        uri: "urn:a2a-lambda:ext:skill-route:1",
+        description: "the message metadata `a2a-lambda/skillId` names the skill that answers",
+    },
+    Extension {
+        uri: "urn:a2a-lambda:ext:uploads:1",
+        description: "POST /a2a-lambda/uploads gives a URL for a large file, and a part that names it",
+    },
+];
+
+impl Extension {
+    /// As a card shows it.
+    pub(super) fn declared(self, params: Option<Value>) -> Value {
+        let mut declared = json!({"uri": self.uri, "description": self.description});
+        if let (Some(params), Value::Object(members)) = (params, &mut declared) {
+            members.insert("params".to_owned(), params);
+        }
+        declared
+    }
+}

@@ -1,0 +1,330 @@
+//! Signatures of a card (A2A 1.0 §8.4): JWS over its canonical form.
+//!
+//! They are made where the key is (`a2a-local sign-card`), and given to the
+//! functions as a setting. A function has no key and verifies nothing: each
+//! signature names the hash of what it is made over, and one of another card
+//! stops the start.
+//!
+//! One card can have two canonical forms, and has a signature over each:
+//!
+//! - the document as it is served, without `signatures`: whoever keeps to the
+//!   letter of the specification, and the only one that covers the members of
+//!   older generations;
+//! - what a reader of 1.0 keeps of it. The official SDKs canonicalize the card
+//!   *after* reading it into their types, which drops members they do not know
+//!   and everything empty.
+//!
+//! A card is authentic if one of its signatures is (§8.4.3).
+
+use super::jcs;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+use std::str::FromStr;
+
+/// The protected header parameter with the SHA-256 of the payload, in
+/// hexadecimal digits.
+const PAYLOAD_HASH: &str = "a2a-lambda/sha256";
+
+/// A signature of a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardSignature {
+    /// The protected header, base64url.
+    protected: String,
+    /// The signature, base64url.
+    signature: String,
+    /// The hash of what it is made over.
+    payload: String,
+}
+
+/// A text that is no signature of a card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a detached JWS as `a2a-local sign-card` makes it")]
+pub struct InvalidSignature;
+
+impl CardSignature {
+    /// The signature as a member of the card (A2A 1.0 §4.4.7).
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({"protected": self.protected, "signature": self.signature})
+    }
+
+    /// Whether it is made over a form of `card`.
+    #[must_use]
+    pub fn is_of(&self, card: &Value) -> bool {
+        signing_payloads(card)
+            .iter()
+            .any(|payload| hash(payload) == self.payload)
+    }
+}
+
+impl FromStr for CardSignature {
+    type Err = InvalidSignature;
+
+    /// Reads a compact JWS with its payload left out (RFC 7515, appendix F).
+    fn from_str(text: &str) -> Result<Self, InvalidSignature> {
+        let (protected, signature) = text.split_once("..").ok_or(InvalidSignature)?;
+        let header = URL_SAFE_NO_PAD
+            .decode(protected)
+            .map_err(|_| InvalidSignature)?;
+        let header: Value = serde_json::from_slice(&header).map_err(|_| InvalidSignature)?;
+        // 64 bytes are the two numbers of ES256 (RFC 7518 §3.4).
+        let bytes = URL_SAFE_NO_PAD.decode(signature);
+        let es256 = bytes.is_ok_and(|bytes| bytes.len() == 64) && header["alg"] == "ES256";
+        let payload = header[PAYLOAD_HASH].as_str().ok_or(InvalidSignature)?;
+        if !es256 {
+            return Err(InvalidSignature);
+        }
+        Ok(Self {
+            protected: protected.to_owned(),
+            signature: signature.to_owned(),
+            payload: payload.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for CardSignature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.protected, self.signature)
+    }
+}
+
+/// What is still to be signed: a key makes a [`CardSignature`] of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsigned {
+    protected: String,
+    payload: String,
+}
+
+impl Unsigned {
+    /// Everything there is to sign of `card`, under the key `kid`; `jku` is
+    /// where its public half can be read.
+    #[must_use]
+    pub fn of(card: &Value, kid: &str, jku: Option<&str>) -> Vec<Self> {
+        let payloads = signing_payloads(card).into_iter();
+        payloads
+            .map(|payload| {
+                let mut header = json!({
+                    "alg": "ES256",
+                    "kid": kid,
+                    "typ": "JOSE",
+                    PAYLOAD_HASH: hash(&payload),
+                });
+                if let (Some(jku), Value::Object(members)) = (jku, &mut header) {
+                    members.insert("jku".to_owned(), jku.into());
+                }
+                Self {
+                    protected: URL_SAFE_NO_PAD.encode(header.to_string()),
+                    payload,
+                }
+            })
+            .collect()
+    }
+
+    /// The bytes a key signs (RFC 7515 §5.1).
+    #[must_use]
+    pub fn signing_input(&self) -> String {
+        format!(
+            "{}.{}",
+            self.protected,
+            URL_SAFE_NO_PAD.encode(&self.payload)
+        )
+    }
+
+    /// The signature, of the two numbers of ES256 in 64 bytes.
+    #[must_use]
+    pub fn signed(self, signature: [u8; 64]) -> CardSignature {
+        CardSignature {
+            protected: self.protected,
+            signature: URL_SAFE_NO_PAD.encode(signature),
+            payload: hash(&self.payload),
+        }
+    }
+}
+
+/// The canonical forms of a card, each once.
+fn signing_payloads(card: &Value) -> Vec<String> {
+    let mut whole = card.clone();
+    if let Value::Object(members) = &mut whole {
+        members.remove("signatures");
+    }
+    let mut payloads = vec![jcs::canonical(&whole)];
+    let read = jcs::canonical(&as_read(&whole));
+    if !payloads.contains(&read) {
+        payloads.push(read);
+    }
+    payloads
+}
+
+fn hash(payload: &str) -> String {
+    hex::encode(Sha256::digest(payload))
+}
+
+/// The members of an `AgentCard` (A2A 1.0 §4.4.1), without its signatures.
+const CARD: [&str; 13] = [
+    "capabilities",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "description",
+    "documentationUrl",
+    "iconUrl",
+    "name",
+    "provider",
+    "securityRequirements",
+    "securitySchemes",
+    "skills",
+    "supportedInterfaces",
+    "version",
+];
+
+/// The members of `AgentCapabilities` (A2A 1.0 §4.4.3).
+const CAPABILITIES: [&str; 4] = [
+    "extendedAgentCard",
+    "extensions",
+    "pushNotifications",
+    "streaming",
+];
+
+/// What a reader of 1.0 keeps of a card: the members of 1.0, and of those
+/// nothing that is empty or the default. Below the members which differ
+/// between the generations our cards have no others.
+fn as_read(card: &Value) -> Value {
+    let mut card = card.clone();
+    let Value::Object(members) = &mut card else {
+        return card;
+    };
+    members.retain(|name, _| CARD.contains(&name.as_str()));
+    if let Some(Value::Object(capabilities)) = members.get_mut("capabilities") {
+        capabilities.retain(|name, _| CAPABILITIES.contains(&name.as_str()));
+        if let Some(Value::Array(extensions)) = capabilities.get_mut("extensions") {
+            let extensions = extensions.iter_mut().filter_map(Value::as_object_mut);
+            // The default of a member without presence.
+            extensions.for_each(|one| one.retain(|name, it| name != "required" || *it == true));
+        }
+    }
+    if let Some(Value::Object(schemes)) = members.get_mut("securitySchemes") {
+        let schemes = schemes.values_mut().filter_map(Value::as_object_mut);
+        schemes.for_each(|scheme| scheme.retain(|name, _| name.ends_with("SecurityScheme")));
+    }
+    filled(card).unwrap_or_else(|| Value::Object(Map::new()))
+}
+
+/// The value without whatever is empty in it; `None` if that is all of it.
+fn filled(value: Value) -> Option<Value> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => (!text.is_empty()).then_some(Value::String(text)),
+        Value::Array(items) => {
+            let items: Vec<Value> = items.into_iter().filter_map(filled).collect();
+            (!items.is_empty()).then_some(Value::Array(items))
+        }
+        Value::Object(members) => {
+            let members: Map<String, Value> = members
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, filled(value)?)))
+                .collect();
+            (!members.is_empty()).then_some(Value::Object(members))
+        }
+        value @ (Value::Bool(_) | Value::Number(_)) => Some(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card() -> Value {
+        json!({
+            "name": "Echo", "description": "", "protocolVersion": "0.3.0",
+            "capabilities": {
+                "streaming": false, "stateTransitionHistory": true,
+                "extensions": [{"uri": "urn:x", "required": false, "params": {"a": {}, "b": 0}}],
+            },
+            "securitySchemes": {"bearer": {
+                "type": "http", "scheme": "bearer",
+                "httpAuthSecurityScheme": {"scheme": "bearer"},
+            }},
+            "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
+            "skills": [{"id": "echo", "tags": []}],
+            "signatures": [{"protected": "x", "signature": "y"}],
+        })
+    }
+
+    fn signed(card: &Value) -> Vec<CardSignature> {
+        Unsigned::of(card, "key-1", None)
+            .into_iter()
+            .map(|unsigned| unsigned.signed([7; 64]))
+            .collect()
+    }
+
+    #[test]
+    fn a_card_is_signed_as_it_is_served_and_as_a_reader_of_1_0_keeps_it() {
+        let payloads = signing_payloads(&card());
+        assert_eq!(payloads.len(), 2);
+        assert!(payloads[0].contains("protocolVersion") && !payloads[0].contains("signatures"));
+        assert_eq!(
+            payloads[1],
+            concat!(
+                r#"{"capabilities":{"extensions":[{"params":{"b":0},"uri":"urn:x"}],"#,
+                r#""streaming":false},"name":"Echo","#,
+                r#""securitySchemes":{"bearer":{"httpAuthSecurityScheme":{"scheme":"bearer"}}},"#,
+                r#""skills":[{"id":"echo"}]}"#
+            )
+        );
+        // A card in which nothing is empty or old is the same to both.
+        assert_eq!(signing_payloads(&json!({"name": "Echo"})).len(), 1);
+    }
+
+    #[test]
+    fn a_signature_belongs_to_its_card_and_to_no_other() {
+        for signature in signed(&card()) {
+            assert!(signature.is_of(&card()));
+            let mut other = card();
+            other["name"] = json!("Echo.");
+            assert!(!signature.is_of(&other));
+            // It stays the signature of its card when the card carries it.
+            let mut carrying = card();
+            carrying["signatures"] = json!([signature.to_json()]);
+            assert!(signature.is_of(&carrying));
+        }
+    }
+
+    #[test]
+    fn a_signature_is_written_without_its_payload_and_read_back() {
+        for signature in signed(&card()) {
+            let text = signature.to_string();
+            assert_eq!(text.parse(), Ok(signature));
+            assert!(
+                text.bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+            );
+            for bad in [
+                "",
+                "..",
+                "x..y",
+                &text.replace("..", "."),
+                &format!("{text}AA"),
+                &format!("e30{text}"),
+            ] {
+                assert_eq!(bad.parse::<CardSignature>(), Err(InvalidSignature), "{bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_protected_header_names_algorithm_key_and_key_set() {
+        let unsigned = Unsigned::of(&card(), "key-1", Some("https://agent.example/jwks.json"));
+        let input = unsigned[0].signing_input();
+        let (protected, payload) = input.split_once('.').unwrap();
+        let header: Value =
+            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(protected).unwrap()).unwrap();
+        assert_eq!(header["alg"], "ES256");
+        assert_eq!(header["typ"], "JOSE");
+        assert_eq!(header["kid"], "key-1");
+        assert_eq!(header["jku"], "https://agent.example/jwks.json");
+        let payload = URL_SAFE_NO_PAD.decode(payload).unwrap();
+        assert_eq!(header[PAYLOAD_HASH], hex::encode(Sha256::digest(payload)));
+    }
+}

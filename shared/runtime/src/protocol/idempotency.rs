@@ -1,0 +1,56 @@
+//! The idempotency key of a send: a header, or metadata of the message or of
+//! the request, in every generation and binding.
+
+use crate::task::{IdempotencyKey, Refusal, SendCommand};
+use serde_json::Value;
+
+/// The extension under which a card offers keys.
+pub const IDEMPOTENCY_EXTENSION: &str = "urn:a2a-lambda:ext:idempotency:1";
+/// The header.
+pub(super) const HEADER: &str = "Idempotency-Key";
+
+/// The key of `command`, which came with these bytes in its header.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] for a key of another form, and for two places
+/// that do not agree.
+pub(super) fn key(
+    header: Option<&[u8]>,
+    command: &SendCommand,
+) -> Result<Option<IdempotencyKey>, Refusal> {
+    let of_message = format!("message.metadata.{}", IdempotencyKey::METADATA);
+    let of_request = format!("metadata.{}", IdempotencyKey::METADATA);
+    let mut found = header.map(|bytes| of_header(bytes)).transpose()?;
+    for (field, metadata) in [
+        (of_message, &command.message.metadata),
+        (of_request, &command.metadata),
+    ] {
+        let Some(value) = metadata.get(IdempotencyKey::METADATA) else {
+            continue;
+        };
+        let key = of_metadata(&field, value)?;
+        if found.as_ref().is_some_and(|other| *other != key) {
+            let why = "is not the idempotency key given elsewhere in this request";
+            return Err(Refusal::invalid(field, why));
+        }
+        found = Some(key);
+    }
+    Ok(found)
+}
+
+fn of_header(bytes: &[u8]) -> Result<IdempotencyKey, Refusal> {
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    parsed(HEADER, text.trim())
+}
+
+fn of_metadata(field: &str, value: &Value) -> Result<IdempotencyKey, Refusal> {
+    let Value::String(text) = value else {
+        return Err(Refusal::invalid(field, "must be a string"));
+    };
+    parsed(field, text)
+}
+
+fn parsed(field: &str, text: &str) -> Result<IdempotencyKey, Refusal> {
+    IdempotencyKey::parse(text)
+        .map_err(|error| Refusal::invalid(field, format!("must be {}", error.rule)))
+}

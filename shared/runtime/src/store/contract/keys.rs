@@ -1,0 +1,322 @@
+//! Idempotency keys: written with their commit, free with the end of their task.
+
+use super::{Broken, Stores, World};
+use crate::store::{Committed, KeyWrite, Keyed, TaskWrite};
+use crate::task::{
+    Change, IdempotencyKey, KeyHash, Message, Metadata, Owner, Part, SavedSlot, TaskId, TaskRecord,
+    Timestamp,
+};
+
+/// The address of a key named `name`.
+fn hash(owner: &Owner, name: &str) -> Result<KeyHash, Broken> {
+    Ok(IdempotencyKey::parse(name)?.hash(owner))
+}
+
+/// `write` with the key `name` and this content.
+fn under(write: &TaskWrite, name: &str, content: &str) -> Result<TaskWrite, Broken> {
+    let record = &write.record;
+    let key = KeyWrite {
+        key: hash(record.owner(), name)?,
+        content: content.to_owned(),
+        kept_until: record.expires_at,
+    };
+    Ok(TaskWrite {
+        key: Some(key),
+        ..write.clone()
+    })
+}
+
+/// What the key `name` of the world's owner stands for at `now`.
+async fn found(
+    stores: &Stores<'_>,
+    world: &World,
+    name: &str,
+    now: Timestamp,
+) -> Result<Option<Keyed>, Broken> {
+    let key = hash(&world.owner, name)?;
+    Ok(stores.tasks.load_key(&world.owner, &key, now).await?)
+}
+
+fn keyed(content: &str, record: &TaskRecord) -> Keyed {
+    Keyed {
+        content: content.to_owned(),
+        record: record.clone(),
+    }
+}
+
+fn taken(content: &str, record: &TaskRecord) -> Committed {
+    Committed::KeyTaken(Box::new(keyed(content, record)))
+}
+
+fn question() -> Change {
+    Change::AskInput {
+        message: Message::from_agent("q", vec![Part::text("which?")]),
+        slot: SavedSlot {
+            version: 1,
+            value: serde_json::Value::Null,
+        },
+    }
+}
+
+fn answer(world: &World) -> Change {
+    Change::Resume {
+        message: Message::from_user("a", vec![Part::text("this")]),
+        secret: false,
+        lease_until: world.at(60_000),
+    }
+}
+
+/// A key is free until its commit is stored, and then names that task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_key_is_stored_with_its_task(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let client_made = world.new_task(&world.owner, TaskId::parse("mine")?)?;
+    for (name, task) in [("k", world.task()?), ("\u{1F600} x#y~z", client_made)] {
+        assert_eq!(found(stores, world, name, world.now).await?, None);
+        let create = under(&world.create(&task), name, "c")?;
+        assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+        assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
+        let there = found(stores, world, name, world.now).await?;
+        assert_eq!(there, Some(keyed("c", &task)));
+    }
+    Ok(())
+}
+
+/// Another send under the key writes nothing and gets the first one's task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_taken_key_shows_its_task_as_it_is_now(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    let create = under(&world.create(&task), "k", "c")?;
+    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    let done = world.finished(&task)?;
+    stores.tasks.commit(&world.update(&done, &task)).await?;
+    for content in ["c", "other"] {
+        let second = world.task()?;
+        let write = under(&world.create(&second), "k", content)?;
+        assert_eq!(stores.tasks.commit(&write).await?, taken("c", &done));
+        assert_eq!(world.loaded(stores, &second).await?, None);
+    }
+    let there = found(stores, world, "k", world.now).await?;
+    assert_eq!(there, Some(keyed("c", &done)));
+    Ok(())
+}
+
+/// The same write again, as after a lost answer, is done, however much has
+/// happened to the task since.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_repeated_keyed_write_is_done_once(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    let create = under(&world.create(&task), "k", "c")?;
+    let asking = world.next(&task, [world.start(), question()])?;
+    let working = world.next(&asking, [answer(world)])?;
+    let resume = under(&world.update(&working, &asking), "a", "c")?;
+    for write in [&create, &create, &world.update(&asking, &task), &create] {
+        assert_eq!(stores.tasks.commit(write).await?, Committed::Done);
+    }
+    let mut last = working.clone();
+    for write in [&resume, &resume] {
+        assert_eq!(stores.tasks.commit(write).await?, Committed::Done);
+    }
+    for _ in 0..9 {
+        let said = Change::Update {
+            message: None,
+            metadata: Metadata::new(),
+        };
+        let next = world.next(&last, [said])?;
+        stores.tasks.commit(&world.update(&next, &last)).await?;
+        last = next;
+    }
+    for write in [&create, &resume] {
+        assert_eq!(stores.tasks.commit(write).await?, Committed::Done);
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(last));
+    Ok(())
+}
+
+/// A continuation that loses leaves no key; one that finds its key taken by the
+/// same continuation changes nothing.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_keyed_continuation_is_stored_with_its_key_or_not_at_all(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    let asking = world.next(&task, [world.start(), question()])?;
+    stores.tasks.commit(&world.create(&task)).await?;
+    let working = world.next(&asking, [answer(world)])?;
+    let early = under(&world.update(&working, &asking), "k", "c")?;
+    let conflict = Committed::Conflict(Some(Box::new(task.clone())));
+    assert_eq!(stores.tasks.commit(&early).await?, conflict);
+    assert_eq!(found(stores, world, "k", world.now).await?, None);
+    stores.tasks.commit(&world.update(&asking, &task)).await?;
+    assert_eq!(stores.tasks.commit(&early).await?, Committed::Done);
+    let again = world.next(&asking, [answer(world)])?;
+    let late = under(&world.update(&again, &asking), "k", "c")?;
+    assert_eq!(stores.tasks.commit(&late).await?, taken("c", &working));
+    assert_eq!(world.loaded(stores, &task).await?, Some(working));
+    Ok(())
+}
+
+/// Eight creates under one key: one task, which the seven others see.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn of_keyed_creates_at_once_exactly_one_wins(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut writes = Vec::new();
+    for _ in 0..8 {
+        writes.push(under(&world.create(&world.task()?), "k", "c")?);
+    }
+    let commits = writes.iter().map(|write| stores.tasks.commit(write));
+    let answers = futures::future::join_all(commits).await;
+    let winner = found(stores, world, "k", world.now).await?;
+    let mut won = 0;
+    for (write, answer) in writes.iter().zip(answers) {
+        let there = world.loaded(stores, &write.record).await?;
+        match answer? {
+            Committed::Done => {
+                won += 1;
+                assert_eq!(winner, Some(keyed("c", &write.record)));
+                assert_eq!(there, Some(write.record.clone()));
+            }
+            answer => {
+                let shown = winner.clone().map(Box::new).map(Committed::KeyTaken);
+                assert_eq!(Some(answer), shown);
+                assert_eq!(there, None);
+            }
+        }
+    }
+    assert_eq!(won, 1, "exactly one create is stored");
+    Ok(())
+}
+
+/// A key lives exactly as long as its task, which may be open for ever.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let open = world.task()?;
+    let create = under(&world.create(&open), "open", "c")?;
+    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    for offset in [-1, 0, 1] {
+        let name = format!("k{offset}");
+        let task = world.finished(&world.task()?)?;
+        let create = under(&world.create(&task), &name, "c")?;
+        assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+        let now = Timestamp::from_millis(world.expiry().as_millis() + offset);
+        let there = (offset < 0).then(|| keyed("c", &task));
+        assert_eq!(found(stores, world, &name, now).await?, there, "{offset}");
+        let second = world.task()?;
+        let mut write = under(&world.create(&second), &name, "other")?;
+        write.now = now;
+        let expected = match &there {
+            Some(keyed) => Committed::KeyTaken(Box::new(keyed.clone())),
+            None => Committed::Done,
+        };
+        assert_eq!(stores.tasks.commit(&write).await?, expected, "{offset}");
+        if there.is_none() {
+            let now_there = found(stores, world, &name, now).await?;
+            assert_eq!(now_there, Some(keyed("other", &second)), "{offset}");
+            // Nor does the first send take its key back.
+            let again = stores.tasks.commit(&under(&write, &name, "other")?).await?;
+            assert_eq!(again, Committed::Done);
+        }
+        let still = found(stores, world, "open", now).await?;
+        assert_eq!(still, Some(keyed("c", &open)), "{offset}");
+    }
+    Ok(())
+}
+
+/// An id that is used again is another task, and no key of the first.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_key_does_not_pass_to_a_later_task_of_the_same_id(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = TaskId::parse("mine")?;
+    let task = world.finished(&world.new_task(&world.owner, id.clone())?)?;
+    let create = under(&world.create(&task), "k", "c")?;
+    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    let again = world.new_task(&world.owner, id)?;
+    let mut write = world.create(&again);
+    write.now = world.expiry();
+    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    assert_eq!(found(stores, world, "k", world.now).await?, None);
+    Ok(())
+}
+
+/// Two callers use the same key and never meet; nor does one find the other's
+/// by its address.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn nobody_finds_anothers_key(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
+    let owners = [&world.owner, &world.colleague, &world.stranger];
+    for owner in owners {
+        let task = world.new_task(owner, TaskId::made_of(world.number()))?;
+        let create = under(&world.create(&task), "k", "c")?;
+        assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    }
+    for owner in owners {
+        for other in owners {
+            let key = hash(other, "k")?;
+            let there = stores.tasks.load_key(owner, &key, world.now).await?;
+            assert_eq!(there.is_some(), owner == other);
+        }
+    }
+    Ok(())
+}
+
+/// Loaded by whoever knows it, listed for nobody; a failure brings it out.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_task_that_only_keeps_a_reply_is_in_no_list(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut task = world.task()?;
+    task.hidden = true;
+    let working = world.next(&task, [world.start()])?;
+    let done = world.next(&working, [Change::Complete { message: None }])?;
+    stores.tasks.commit(&world.create(&task)).await?;
+    for (next, before) in [(&working, &task), (&done, &working)] {
+        let answer = stores.tasks.commit(&world.update(next, before)).await?;
+        assert_eq!(answer, Committed::Done);
+        assert_eq!(world.loaded(stores, &task).await?.as_ref(), Some(next));
+        let page = stores.tasks.list(&world.owner, &world.everything()).await?;
+        assert_eq!((page.records.as_slice(), page.matching), ([].as_slice(), 0));
+    }
+    let mut other = world.task()?;
+    other.hidden = true;
+    stores.tasks.commit(&world.create(&other)).await?;
+    let message = Message::from_agent("f", vec![Part::text("failed")]);
+    let failed = world.next(&other, [Change::Fail { message }])?;
+    stores.tasks.commit(&world.update(&failed, &other)).await?;
+    let page = stores.tasks.list(&world.owner, &world.everything()).await?;
+    assert_eq!(page.records, [failed]);
+    Ok(())
+}

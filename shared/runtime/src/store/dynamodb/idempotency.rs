@@ -1,0 +1,128 @@
+//! Idempotency keys as items.
+//!
+//! A key's item is written in the transaction of the commit it belongs to and
+//! names that commit. It never says by itself whether it is free: the task it
+//! names does, and a free key is replaced on the condition that it is still the
+//! one that was looked at.
+
+use super::calls::Check;
+use super::item::{self, Attributes, Item};
+use super::statement::Statement;
+use super::{DynamoStore, key};
+use crate::store::{KeyWrite, Keyed, StoreError, TaskWrite, stored};
+use crate::task::{KeyHash, Owner, TaskId, TaskKey, Timestamp};
+
+const CONTENT: &str = "content";
+const TASK: &str = "task";
+const WRITE: &str = "write";
+
+/// Why the condition of a key did not hold.
+pub(super) enum Stands {
+    /// It did.
+    Free,
+    /// This very commit has written it.
+    Mine,
+    /// A live task has it.
+    For(Box<Keyed>),
+    /// A task that is gone has it, or nobody any more: this write may be
+    /// replaced.
+    Dead(Option<String>),
+}
+
+impl Statement {
+    /// The write of a key beside `write`; `dead` is the write of the key that
+    /// it may replace.
+    pub(super) fn key(write: &TaskWrite, key: &KeyWrite, dead: Option<&str>) -> Self {
+        let record = &write.record;
+        let id = write.id().map(ToString::to_string).unwrap_or_default();
+        let attributes = Attributes::from([
+            (item::SCHEMA, item::number(stored::SCHEMA)),
+            (CONTENT, item::text(&*key.content)),
+            (TASK, item::text(record.id().as_str())),
+            (item::INCARNATION, item::text(record.incarnation.as_str())),
+            (WRITE, item::text(id)),
+            (item::TTL, item::number(key.kept_until.ttl_seconds())),
+        ]);
+        let partition = key::idempotency(&record.owner().tenant, &key.key);
+        let put = Self::put_at(&partition, key::IDEM, attributes);
+        match dead {
+            None => put.when("attribute_not_exists(PK)"),
+            Some(dead) => put.when_written_by(WRITE, dead),
+        }
+    }
+}
+
+impl DynamoStore {
+    /// What a key stands for, unless its task is gone.
+    pub(super) async fn keyed(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        match self.key_item(owner, key).await? {
+            None => Ok(None),
+            Some(item) => self.task_of_key(owner, &item, now).await,
+        }
+    }
+
+    /// Why the key of a refused commit is not free, if it is not. Its statement
+    /// is the second of the transaction.
+    pub(super) async fn key_stands(
+        &self,
+        write: &TaskWrite,
+        checks: &[Check],
+    ) -> Result<Stands, StoreError> {
+        let (Some(key), Some(Check::Failed(shown))) = (&write.key, checks.get(1)) else {
+            return Ok(Stands::Free);
+        };
+        let owner = write.record.owner();
+        let item = match shown {
+            Some(item) => Some(item.clone()),
+            // Not every service shows the item.
+            None => self.key_item(owner, &key.key).await?,
+        };
+        let Some(item) = item else {
+            return Ok(Stands::Dead(None));
+        };
+        let by = item::string(&item, WRITE)?;
+        if write.id().is_some_and(|id| id.as_str() == by) {
+            return Ok(Stands::Mine);
+        }
+        Ok(match self.task_of_key(owner, &item, write.now).await? {
+            Some(keyed) => Stands::For(Box::new(keyed)),
+            None => Stands::Dead(Some(by.to_owned())),
+        })
+    }
+
+    /// Whether a commit's key is stored, and with it the commit.
+    pub(super) async fn key_has(&self, write: &TaskWrite) -> Result<bool, StoreError> {
+        let (Some(key), Some(id)) = (&write.key, write.id()) else {
+            return Ok(false);
+        };
+        let item = self.key_item(write.record.owner(), &key.key).await?;
+        Ok(item.is_some_and(|item| item::string(&item, WRITE).is_ok_and(|by| by == id.as_str())))
+    }
+
+    async fn key_item(&self, owner: &Owner, key: &KeyHash) -> Result<Option<Item>, StoreError> {
+        let partition = key::idempotency(&owner.tenant, key);
+        self.item(&partition, key::IDEM).await
+    }
+
+    async fn task_of_key(
+        &self,
+        owner: &Owner,
+        item: &Item,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        let id = TaskId::parse(item::string(item, TASK)?)
+            .map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        let incarnation = item::string(item, item::INCARNATION)?;
+        let content = item::string(item, CONTENT)?.to_owned();
+        let task = self.stored_task(&TaskKey::new(owner, &id)).await?;
+        let live = task.filter(|task| {
+            task.owner() == owner && task.incarnation.as_str() == incarnation && !task.expired(now)
+        });
+        Ok(live.map(|record| Keyed { content, record }))
+    }
+}

@@ -1,0 +1,153 @@
+//! Idempotency keys: the name a client gives to one send, so that sending
+//! again after a lost answer is no second request.
+
+use super::{InvalidId, Owner};
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+
+/// The longest key in bytes (protocol.md section 8; a proposal of ours).
+const MAX: usize = 256;
+
+/// The name of one send. Whoever sends it again asks for the same thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    kind: Kind,
+    text: String,
+}
+
+/// Where a key comes from. The two never name the same send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Given,
+    Message,
+}
+
+impl IdempotencyKey {
+    /// The metadata in which a client may give it.
+    pub const METADATA: &'static str = "a2a-lambda/idempotencyKey";
+
+    /// Parses a key that a client gave as such.
+    ///
+    /// # Errors
+    /// When it is not 1-256 bytes of text without control characters.
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+        let text = text.into();
+        if (1..=MAX).contains(&text.len()) && !text.contains(char::is_control) {
+            let kind = Kind::Given;
+            Ok(Self { kind, text })
+        } else {
+            Err(InvalidId {
+                kind: "idempotency key",
+                rule: "1-256 bytes of text without control characters",
+            })
+        }
+    }
+
+    /// The id of a message, where it stands for a key.
+    #[must_use]
+    pub fn of_message(id: impl Into<String>) -> Self {
+        Self {
+            kind: Kind::Message,
+            text: id.into(),
+        }
+    }
+
+    /// The address of this key. Two callers that use the same key have two
+    /// addresses, and neither tells the key or the caller.
+    #[must_use]
+    pub fn hash(&self, owner: &Owner) -> KeyHash {
+        let tenant = owner.tenant.as_str();
+        let fields = [tenant, owner.subject.as_str(), self.kind(), &self.text];
+        KeyHash(hash_of(&fields))
+    }
+
+    /// A hash of `content` that tells nothing about it to whoever does not know
+    /// the key: an answer can hold credentials.
+    #[must_use]
+    pub fn seal(&self, content: &[u8]) -> String {
+        let content = hex::encode(Sha256::digest(content));
+        hash_of(&[self.kind(), &self.text, &content])
+    }
+
+    const fn kind(&self) -> &'static str {
+        match self.kind {
+            Kind::Given => "key",
+            Kind::Message => "message",
+        }
+    }
+}
+
+/// Fields with their lengths, so that no two lists hash alike.
+fn hash_of(fields: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for field in fields {
+        hash.update((field.len() as u64).to_be_bytes());
+        hash.update(field);
+    }
+    hex::encode(hash.finalize())
+}
+
+/// The address of an idempotency key: 64 hex digits over caller and key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyHash(String);
+
+impl KeyHash {
+    /// The address as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{Subject, TenantId};
+
+    fn owner(tenant: &str, subject: &str) -> Owner {
+        Owner {
+            tenant: TenantId::parse(tenant).unwrap(),
+            subject: Subject::parse(subject).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_key_is_a_short_text_without_control_characters() {
+        for good in ["k", "8e03978e-40d5", "\u{e4}\u{1F600} x", &"k".repeat(256)] {
+            assert!(IdempotencyKey::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a\nb", "\u{0}", "a\u{7f}", "\u{85}", &"k".repeat(257)] {
+            assert!(IdempotencyKey::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn no_two_callers_and_no_two_kinds_share_an_address() {
+        let mut seen = std::collections::BTreeSet::new();
+        for tenant in ["a", "ab", "key"] {
+            for subject in ["b", "x", "bkey"] {
+                let owner = owner(tenant, subject);
+                for text in ["x", "xx", "message"] {
+                    let given = IdempotencyKey::parse(text).unwrap();
+                    assert!(seen.insert(given.hash(&owner)));
+                    let message = IdempotencyKey::of_message(text);
+                    assert!(seen.insert(message.hash(&owner)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_sealed_content_differs_from_key_to_key() {
+        let [one, other] = ["1", "2"].map(|text| IdempotencyKey::parse(text).unwrap());
+        assert_eq!(one.seal(b"x"), one.clone().seal(b"x"));
+        assert_ne!(one.seal(b"x"), one.seal(b"y"));
+        assert_ne!(one.seal(b"x"), other.seal(b"x"));
+    }
+}

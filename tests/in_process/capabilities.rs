@@ -1,0 +1,130 @@
+//! What the card says it can do is done, and what it says it cannot is refused
+//! with the error which the protocol has for that.
+
+use a2a_lambda::skill::{AgentDefinition, BuildError};
+use a2a_lambda_tests::dialect::{Dialect, Op, SKILL, Say, at};
+use a2a_lambda_tests::error_rows::{Fault, NO_PUSH, UNSUPPORTED};
+use a2a_lambda_tests::tester::{self, Gate};
+use a2a_lambda_tests::world::{Request, World};
+use serde_json::{Value, json};
+
+type Make = fn(Gate) -> Result<AgentDefinition, BuildError>;
+
+async fn card(world: &World) -> Value {
+    let request = Request::new("GET", "/.well-known/agent-card.json");
+    world.call(&request).await.json()
+}
+
+fn call(method: &str, params: &Value) -> Request {
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    Dialect::Rpc10.versioned(Request::post("/", &body))
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_true_capability_works_and_every_false_one_gives_its_error() {
+    let makes: [Make; 2] = [tester::agent, tester::extended_agent];
+    for make in makes {
+        let world = World::serving(make, |_| ()).unwrap();
+        let card = card(&world).await;
+        let capabilities = card["capabilities"].as_object().unwrap();
+        for (name, value) in capabilities {
+            match (name.as_str(), value) {
+                ("streaming", value) => streaming(&world, *value == true).await,
+                ("pushNotifications", value) => push(&world, *value == true).await,
+                ("extendedAgentCard", value) => extended(&world, *value == true).await,
+                ("stateTransitionHistory", value) => history(&world, *value == true).await,
+                ("extensions", Value::Array(extensions)) => {
+                    for extension in extensions {
+                        extends(&world, extension).await;
+                    }
+                }
+                other => panic!("nobody knows whether {other:?} holds"),
+            }
+        }
+    }
+}
+
+async fn streaming(world: &World, works: bool) {
+    assert!(works, "every agent streams");
+    for dialect in Dialect::ALL {
+        let live = world.open(&dialect.stream(&Say::to("chunks", "hi"))).await;
+        let content_type = live.headers["content-type"].to_str().unwrap().to_owned();
+        assert_eq!(content_type, "text/event-stream", "{dialect:?}");
+    }
+}
+
+async fn push(world: &World, works: bool) {
+    let dialect = Dialect::Rpc10;
+    let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
+    let config = json!({"taskId": task["id"], "url": "https://hooks.example/a"});
+    let reply = world
+        .call(&call("CreateTaskPushNotificationConfig", &config))
+        .await;
+    if works {
+        let made = dialect.result(&reply);
+        assert_eq!(made["url"], "https://hooks.example/a", "{}", reply.text());
+    } else {
+        Fault::new(dialect, NO_PUSH).check(&reply).unwrap();
+    }
+}
+
+async fn extended(world: &World, works: bool) {
+    let request = call("GetExtendedAgentCard", &json!({})).from("acme:ann");
+    let reply = world.call(&request).await;
+    if works {
+        assert_eq!(Dialect::Rpc10.result(&reply)["name"], "tester");
+    } else {
+        Fault::new(Dialect::Rpc10, UNSUPPORTED)
+            .check(&reply)
+            .unwrap();
+    }
+}
+
+/// A member of the older generations.
+async fn history(world: &World, works: bool) {
+    assert!(works, "every agent keeps it");
+    for dialect in [Dialect::Rpc03, Dialect::Rpc01] {
+        let say = Say::to("echo", "hi").under("h:1");
+        let task = dialect.task(&world.call(&dialect.send(&say)).await);
+        let steps = at(&task, "/metadata/a2a-lambda~1stateTransitions");
+        assert!(steps.as_array().is_some_and(|s| s.len() > 1), "{task}");
+    }
+}
+
+async fn extends(world: &World, extension: &Value) {
+    assert!(extension["description"].is_string(), "{extension}");
+    assert_ne!(extension["required"], true, "none is forced on a client");
+    let uri = extension["uri"].as_str().unwrap();
+    match uri.strip_prefix("urn:a2a-lambda:ext:") {
+        Some("skill-schemas:1") => {
+            let schema = at(extension, "/params/skills/add/inputSchema");
+            assert_eq!(at(schema, "/required"), &json!(["a", "b"]));
+        }
+        Some("skill-route:1") => {
+            let dialect = Dialect::Rest10;
+            let mut params = dialect.say(&Say::to("add", "hi"));
+            params["message"]["metadata"] = json!({SKILL: "add"});
+            params["message"]["parts"] = json!([{"data": {"a": 2, "b": 3}}]);
+            let reply = world.call(&dialect.request(Op::Send, "", &params)).await;
+            let sum = at(&dialect.task(&reply), "/artifacts/0/parts/0/data/sum").clone();
+            assert_eq!(sum, 5, "{}", reply.text());
+        }
+        // Each of these has a suite of its own.
+        Some("uploads:1" | "contexts:1" | "idempotency:1") => {}
+        _ => panic!("nobody knows whether {uri} works"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_told_which_of_the_extensions_it_named_are_on() {
+    let world = World::new().unwrap();
+    let card = card(&world).await;
+    let declared = at(&card, "/capabilities/extensions").as_array().unwrap();
+    for extension in declared {
+        let uri = extension["uri"].as_str().unwrap();
+        let request = Dialect::Rest10.send(&Say::to("echo", "hi"));
+        let request = request.header("a2a-extensions", &format!("urn:other, {uri}"));
+        let reply = world.call(&request).await;
+        assert_eq!(reply.header("a2a-extensions"), uri);
+    }
+}

@@ -1,0 +1,191 @@
+//! The card for known callers, and the catalogue of skills.
+
+use a2a_lambda::auth::Identity;
+use a2a_lambda::http::{Backend, Cards, Door, Edge};
+use a2a_lambda::protocol::{Capabilities, CardInfo, CardShape, SkillInfo};
+use a2a_lambda_tests::dialect::{Dialect, at};
+use a2a_lambda_tests::error_rows::{
+    Fault, NO_EXTENDED_CARD, NOT_FOUND, Row, UNAUTHENTICATED, UNSUPPORTED,
+};
+use a2a_lambda_tests::tester;
+use a2a_lambda_tests::world::{Request, World, behind_a_gateway, send};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const CARD: &str = "/.well-known/agent-card.json";
+
+/// Every way to ask for the card of known callers.
+fn ways() -> Vec<(Dialect, Request)> {
+    let call = |method| json!({"jsonrpc": "2.0", "id": 7, "method": method});
+    let ways = [
+        (
+            Dialect::Rpc10,
+            Request::post("/", &call("GetExtendedAgentCard")),
+        ),
+        (Dialect::Rest10, Request::new("GET", "/extendedAgentCard")),
+        (
+            Dialect::Rpc03,
+            Request::post("/", &call("agent/getAuthenticatedExtendedCard")),
+        ),
+        (Dialect::Rest03, Request::new("GET", "/v1/card")),
+        (
+            Dialect::Rest03,
+            Request::new("GET", "/agent/authenticatedExtendedCard"),
+        ),
+    ];
+    ways.into_iter()
+        .map(|(dialect, request)| (dialect, dialect.versioned(request)))
+        .collect()
+}
+
+fn skills(card: &Value) -> Vec<&str> {
+    let skills = card["skills"].as_array().unwrap().iter();
+    skills.map(|skill| skill["id"].as_str().unwrap()).collect()
+}
+
+async fn refused(world: &World, row: Row) {
+    for (dialect, request) in ways() {
+        let reply = world.call(&request).await;
+        let fault = Fault::new(dialect, row);
+        assert_eq!(fault.check(&reply), Ok(()), "{dialect:?} {}", reply.text());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_caller_sees_more_of_the_agent_in_every_generation() {
+    for shape in [CardShape::Union, CardShape::V1] {
+        let world = World::serving(tester::extended_agent, |s| s.card = shape).unwrap();
+        let public = world.call(&Request::new("GET", CARD)).await.json();
+        assert_eq!(*at(&public, "/capabilities/extendedAgentCard"), true);
+        let announced = public.get("supportsAuthenticatedExtendedCard");
+        assert_eq!(announced.is_some(), shape == CardShape::Union);
+        assert!(!skills(&public).contains(&"hidden"));
+        assert!(!public.to_string().contains("hidden"));
+        for (dialect, request) in ways() {
+            let reply = world.call(&request.from("acme:ann")).await;
+            let card = dialect.result(&reply);
+            assert_eq!(card["description"], "What only known callers are told.");
+            assert_eq!(skills(&card).last(), Some(&"hidden"), "{dialect:?}");
+            assert_eq!(skills(&card).len(), skills(&public).len() + 1);
+            let schemas = at(&card, "/capabilities/extensions/0/params/skills/hidden");
+            assert!(schemas["inputSchema"].is_object(), "{schemas}");
+            // Beside that it is the public one.
+            for same in ["name", "version", "supportedInterfaces", "url"] {
+                assert_eq!(card.get(same), public.get(same), "{same}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_extended_card_is_for_callers_who_proved_who_they_are() {
+    // On one's own machine a call without a token is the tenant `local`, which
+    // anybody is; behind a gateway there is no such caller.
+    let world = World::serving(tester::extended_agent, |_| ()).unwrap();
+    refused(&world, UNAUTHENTICATED).await;
+    let gateway = World::serving(tester::extended_agent, behind_a_gateway).unwrap();
+    refused(&gateway, UNAUTHENTICATED).await;
+    for (dialect, request) in ways() {
+        let door = Door::of(request.method, request.path());
+        let authorizer = json!({"tenant": "acme", "subject": "ann"});
+        let identity = Identity {
+            authorizer: authorizer.as_object().cloned(),
+            authorization: None,
+        };
+        let reply = send(&gateway.edge(door), &request, identity).await;
+        let card = dialect.result(&reply.finish().await);
+        assert!(skills(&card).contains(&"hidden"), "{dialect:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_an_extended_card_refuses_it_as_its_card_says() {
+    let world = World::new().unwrap();
+    refused(&world, UNSUPPORTED).await;
+    for (dialect, request) in ways() {
+        let reply = world.call(&request.from("acme:ann")).await;
+        Fault::new(dialect, UNSUPPORTED).check(&reply).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extended_card_that_is_announced_and_missing_has_an_error_of_its_own() {
+    let info = CardInfo {
+        name: "bare".to_owned(),
+        description: "Promises too much.".to_owned(),
+        version: "1.0.0".to_owned(),
+        base_url: "https://agent.example".to_owned(),
+        default_input_modes: vec!["text/plain".to_owned()],
+        default_output_modes: vec!["text/plain".to_owned()],
+        capabilities: Capabilities {
+            extended_agent_card: true,
+            ..Capabilities::default()
+        },
+        skills: vec![SkillInfo {
+            id: "x".to_owned(),
+            name: "x".to_owned(),
+            description: "x".to_owned(),
+            tags: vec!["x".to_owned()],
+            ..SkillInfo::default()
+        }],
+        ..CardInfo::default()
+    };
+    let cards = Arc::new(Cards::new(&info, CardShape::Union).unwrap());
+    let auth = a2a_lambda::auth::AuthMode::Dev;
+    for (dialect, request) in ways() {
+        let door = Door::of(request.method, request.path());
+        let edge = Edge::new(door, Backend::Cards, Arc::clone(&cards), auth, 1_000);
+        let identity = Identity {
+            authorizer: None,
+            authorization: Some("Bearer dev:acme:ann".to_owned()),
+        };
+        let reply = send(&edge, &request, identity).await.finish().await;
+        let fault = Fault::new(dialect, NO_EXTENDED_CARD);
+        assert_eq!(fault.check(&reply), Ok(()), "{dialect:?} {}", reply.text());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_tenants_path_leads_to_no_extended_card() {
+    let world = World::serving(tester::extended_agent, |_| ()).unwrap();
+    let at = |tenant: &str| {
+        let request = Request::new("GET", format!("/{tenant}/extendedAgentCard"));
+        Dialect::Rest10.versioned(request).from("acme:ann")
+    };
+    assert_eq!(world.call(&at("acme")).await.status, 200);
+    let reply = world.call(&at("evil")).await;
+    Fault::new(Dialect::Rest10, NOT_FOUND)
+        .check(&reply)
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_catalogue_lists_skills_with_their_schemas() {
+    let world = World::serving(tester::extended_agent, |_| ()).unwrap();
+    let request = Request::new("GET", "/a2a-lambda/skills");
+    let reply = world.call(&request).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let catalogue = reply.json();
+    assert!(!skills(&catalogue).contains(&"hidden"));
+    let add = catalogue["skills"].as_array().unwrap().iter();
+    let add = add.clone().find(|skill| skill["id"] == "add").unwrap();
+    assert_eq!(at(add, "/inputSchema/required"), &json!(["a", "b"]));
+    assert_eq!(at(add, "/outputSchema/required"), &json!(["sum"]));
+    assert_eq!((&add["task"], &add["asks"]), (&json!(true), &json!(false)));
+    let known = world.call(&request.from("acme:ann")).await.json();
+    assert_eq!(skills(&known).last(), Some(&"hidden"));
+    assert_eq!(skills(&known).len(), skills(&catalogue).len() + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_catalogue_is_for_callers() {
+    let world = World::with(behind_a_gateway).unwrap();
+    let reply = world.call(&Request::new("GET", "/a2a-lambda/skills")).await;
+    Fault::new(Dialect::Rest10, UNAUTHENTICATED)
+        .check(&reply)
+        .unwrap();
+    for wrong in ["POST", "DELETE"] {
+        let reply = world.call(&Request::new(wrong, "/a2a-lambda/skills")).await;
+        assert_eq!(reply.status, 404, "{wrong}");
+    }
+}

@@ -1,0 +1,297 @@
+//! Idempotency keys, in every generation and binding.
+
+use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::error_rows::{Fault, KEY_REUSED, NOT_FOUND, PARAMS, Row};
+use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::world::{Reply, Request, World};
+use serde_json::{Value, json};
+
+const HEADER: &str = "idempotency-key";
+const METADATA: &str = "a2a-lambda/idempotencyKey";
+
+/// The ways to name a send.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Header,
+    Message,
+    Request,
+}
+
+const WAYS: [Way; 3] = [Way::Header, Way::Message, Way::Request];
+
+/// A send that is named in one way.
+fn named(dialect: Dialect, op: Op, say: &Say<'_>, way: Way, key: &Value) -> Request {
+    let mut params = dialect.say(say);
+    match way {
+        Way::Header => {
+            let text = key.as_str().unwrap();
+            return dialect.request(op, "", &params).header(HEADER, text);
+        }
+        Way::Message => params["message"]["metadata"][METADATA] = key.clone(),
+        Way::Request => params["metadata"] = json!({ METADATA: key }),
+    }
+    dialect.request(op, "", &params)
+}
+
+fn send(dialect: Dialect, say: &Say<'_>, way: Way) -> Request {
+    named(dialect, Op::Send, say, way, &json!("key 1"))
+}
+
+/// How many tasks the store was asked to make.
+fn creates(world: &World) -> usize {
+    let commits = world.store.commits();
+    commits.iter().filter(|commit| commit.version == 1).count()
+}
+
+fn said(dialect: Dialect, reply: &Reply) -> Value {
+    assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());
+    dialect.result(reply)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_under_a_known_key_is_answered_with_its_task_and_runs_nothing() {
+    for dialect in Dialect::ALL {
+        for first in WAYS {
+            let world = World::new().unwrap();
+            let say = Say::to("echo", "hi");
+            let reply = world.call(&send(dialect, &say, first)).await;
+            let answer = said(dialect, &reply);
+            let writes = world.store.writes();
+            // The way it is named, and the waiting, are no part of what is asked.
+            for again in WAYS {
+                let reply = world.call(&send(dialect, &say, again)).await;
+                assert_eq!(said(dialect, &reply), answer, "{dialect:?} {first:?}");
+            }
+            let task = dialect.task(&reply);
+            assert_eq!(dialect.state(&task), "completed", "{dialect:?}");
+            assert_eq!(world.store.writes(), writes);
+            assert_eq!(creates(&world), 1);
+            let stream = named(dialect, Op::Stream, &say, first, &json!("key 1"));
+            let reply = world.call(&stream).await;
+            let shown = frames(&reply).unwrap();
+            assert_eq!(shown.len(), 1, "{dialect:?} {shown:?}");
+            let kind = if dialect.is_v01() { "status" } else { "task" };
+            assert_eq!(dialect.told(&shown[0]), format!("{kind} completed"));
+            assert_eq!(world.store.writes(), writes);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_keyed_send_is_stored_before_its_skill_runs() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let say = Say::to("echo", "hi");
+        world.call(&send(dialect, &say, Way::Header)).await;
+        let versions: Vec<u64> = world.store.commits().iter().map(|c| c.version).collect();
+        assert_eq!(versions, [1, 2], "{dialect:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_content_under_a_known_key_is_refused() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        world
+            .call(&send(dialect, &Say::to("echo", "hi"), Way::Header))
+            .await;
+        for say in [
+            Say::to("echo", "ho"),
+            Say::to("greet", "hi"),
+            Say::to("echo", "hi").in_context("mine"),
+        ] {
+            for op in [Op::Send, Op::Stream] {
+                let request = named(dialect, op, &say, Way::Message, &json!("key 1"));
+                refused(dialect, &world.call(&request).await, KEY_REUSED);
+            }
+        }
+        assert_eq!(creates(&world), 1);
+        // Nor is the key taken from anybody else.
+        let other = send(dialect, &Say::to("echo", "ho"), Way::Header).from("other:ann");
+        let reply = world.call(&other).await;
+        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+        let other = send(dialect, &Say::to("echo", "ha"), Way::Header).from("local:bob");
+        let reply = world.call(&other).await;
+        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_under_a_known_key_gets_the_task_whatever_it_now_asks() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let open = Say::to("ask", "hi");
+        let reply = world.call(&send(dialect, &open, Way::Header)).await;
+        let task = dialect.task(&reply);
+        let id = task["id"].as_str().unwrap();
+        let answer = |key: &str, text: &str| {
+            let say = Say::in_task(id, text);
+            named(dialect, Op::Send, &say, Way::Message, &json!(key))
+        };
+        let reply = world.call(&answer("a", "again")).await;
+        let asked = dialect.task(&reply);
+        assert_eq!(dialect.status_words(&asked), "which one now?");
+        let writes = world.store.writes();
+        for request in [answer("a", "again"), send(dialect, &open, Way::Request)] {
+            let repeat = world.call(&request).await;
+            assert_eq!(repeat.status, 200, "{dialect:?} {}", repeat.text());
+            assert_eq!(dialect.task(&repeat)["status"], asked["status"]);
+        }
+        assert_eq!(world.store.writes(), writes);
+        let reply = world.call(&answer("b", "blue")).await;
+        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+        // The task has ended, and takes no message but one it has had.
+        let late = world.call(&answer("a", "again")).await;
+        assert_eq!(dialect.state(&dialect.task(&late)), "completed");
+        refused(dialect, &world.call(&answer("a", "else")).await, KEY_REUSED);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_without_task_gives_the_same_reply_again() {
+    for dialect in Dialect::ALL {
+        if dialect.is_v01() {
+            continue;
+        }
+        let world = World::new().unwrap();
+        let say = Say::to("greet", "hi");
+        let reply = world.call(&send(dialect, &say, Way::Header)).await;
+        let answer = said(dialect, &reply);
+        let bare = dialect.send(&say);
+        let unnamed = said(dialect, &world.call(&bare).await);
+        let members = |value: &Value| -> Vec<String> {
+            let message = value.get("message").unwrap_or(value);
+            message.as_object().unwrap().keys().cloned().collect()
+        };
+        assert_eq!(members(&answer), members(&unnamed), "{dialect:?}");
+        assert_ne!(answer, unnamed);
+        for way in WAYS {
+            let repeat = world.call(&send(dialect, &say, way)).await;
+            assert_eq!(said(dialect, &repeat), answer, "{dialect:?} {way:?}");
+        }
+        let stream = named(dialect, Op::Stream, &say, Way::Header, &json!("key 1"));
+        let shown = frames(&world.call(&stream).await).unwrap();
+        assert_eq!(dialect.told(&shown[0]), "message hello there");
+        assert_eq!(shown.len(), 1);
+        assert_eq!(creates(&world), 1);
+        let kept = world.store.commits()[0].task.to_string();
+        for op in [Op::Get, Op::Cancel, Op::Subscribe] {
+            let reply = world.call(&dialect.of_task(op, &kept)).await;
+            refused(dialect, &reply, NOT_FOUND);
+        }
+        if dialect != Dialect::Rpc03 {
+            let list = world.call(&dialect.request(Op::List, "", &json!({}))).await;
+            let tasks = at(&dialect.result(&list), "/tasks").clone();
+            assert!(tasks.as_array().is_none_or(Vec::is_empty), "{tasks}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_of_another_form_is_refused_by_its_place() {
+    let long = "k".repeat(257);
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        for (way, field) in [
+            (Way::Message, "message.metadata.a2a-lambda/idempotencyKey"),
+            (Way::Request, "metadata.a2a-lambda/idempotencyKey"),
+        ] {
+            for key in [json!(""), json!("a\nb"), json!(long), json!(1), Value::Null] {
+                let request = named(dialect, Op::Send, &Say::to("echo", "hi"), way, &key);
+                refused_at(dialect, &world.call(&request).await, field);
+            }
+        }
+        for key in ["", " ", long.as_str()] {
+            let request = dialect.send(&Say::to("echo", "hi")).header(HEADER, key);
+            refused_at(dialect, &world.call(&request).await, "Idempotency-Key");
+        }
+        assert_eq!(world.store.writes(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_places_have_to_agree_on_the_key() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let say = Say::to("echo", "hi");
+        let in_message = "message.metadata.a2a-lambda/idempotencyKey";
+        let in_request = "metadata.a2a-lambda/idempotencyKey";
+        for (way, field) in [(Way::Message, in_message), (Way::Request, in_request)] {
+            let request = send(dialect, &say, way).header(HEADER, "another");
+            refused_at(dialect, &world.call(&request).await, field);
+        }
+        let mut params = dialect.say(&say);
+        params["message"]["metadata"][METADATA] = json!("one");
+        params["metadata"] = json!({ METADATA: "other" });
+        let reply = world.call(&dialect.request(Op::Send, "", &params)).await;
+        refused_at(dialect, &reply, in_request);
+        let mut twice = dialect.send(&say).header(HEADER, "one");
+        twice.headers.push((HEADER.to_owned(), "other".to_owned()));
+        refused_at(dialect, &world.call(&twice).await, "Idempotency-Key");
+        assert_eq!(world.store.writes(), 0);
+        let same = send(dialect, &say, Way::Message).header(HEADER, "key 1");
+        let reply = world.call(&same).await;
+        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_header_names_no_send_of_a_batch() {
+    let world = World::new().unwrap();
+    let d = Dialect::Rpc10;
+    let entry = |key: Option<&str>| {
+        let mut params = d.say(&Say::to("echo", "hi"));
+        if let Some(key) = key {
+            params["metadata"] = json!({ METADATA: key });
+        }
+        d.envelope(Op::Send, &params)
+    };
+    let batch = |entries: Value| Request::post("/", &entries).header("a2a-version", "1.0");
+    let two = json!([entry(None), entry(None)]);
+    let reply = world.call(&batch(two).header(HEADER, "k")).await;
+    for slot in reply.json().as_array().unwrap() {
+        assert_eq!(at(slot, "/error/code"), -32602);
+    }
+    let one = json!([entry(None)]);
+    let reply = world.call(&batch(one).header(HEADER, "k")).await;
+    let task = at(&reply.json(), "/0/result/task").clone();
+    assert_eq!(d.state(&task), "completed");
+    let named = json!([entry(Some("k")), entry(Some("l"))]);
+    let reply = world.call(&batch(named)).await.json();
+    assert_eq!(at(&reply, "/0/result/task/id"), &task["id"]);
+    assert_ne!(at(&reply, "/1/result/task/id"), &task["id"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_id_of_a_message_is_a_key_where_that_is_the_setting() {
+    for dialect in Dialect::ALL {
+        let by_message = |on| World::with(|it| it.policy.idempotent_message_id = on).unwrap();
+        let say = Say::to("echo", "hi").under("a");
+        let again = Say::to("echo", "ho").under("b");
+        for on in [true, false] {
+            let world = by_message(on);
+            world.call(&dialect.send(&say)).await;
+            let reply = world.call(&dialect.send(&again)).await;
+            // 0.1 has no such id.
+            if on && !dialect.is_v01() {
+                refused(dialect, &reply, KEY_REUSED);
+                assert_eq!(creates(&world), 1);
+            } else {
+                assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+                assert_eq!(creates(&world), 2);
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn refused(dialect: Dialect, reply: &Reply, row: Row) {
+    let checked = Fault::new(dialect, row).check(reply);
+    assert_eq!(checked, Ok(()), "{dialect:?} {}", reply.text());
+}
+
+#[track_caller]
+fn refused_at(dialect: Dialect, reply: &Reply, field: &str) {
+    let checked = Fault::new(dialect, PARAMS).at(field).check(reply);
+    assert_eq!(checked, Ok(()), "{dialect:?} {}", reply.text());
+}
