@@ -193,3 +193,61 @@ async fn a_file_sent_by_itself_comes_back_as_a_file_to_save() {
         "a URL was kept or logged"
     );
 }
+
+/// The task of a message that nobody waits for, when it is over: however long
+/// it takes.
+async fn rested(base: &str, text: &str) -> Value {
+    let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
+    let body = json!({"message": message, "configuration": {"returnImmediately": true}});
+    let begun = Call::say(base, text).body(&body).json().await;
+    let id = begun["task"]["id"].as_str().unwrap();
+    loop {
+        let task = Call::get(&format!("{base}/tasks/{id}")).json().await;
+        let state = task["status"]["state"].as_str().unwrap();
+        if !["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"].contains(&state) {
+            return task;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A line of `/proc/<id>/status`, in bytes.
+fn memory(id: u32, line: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let found = status.lines().find_map(|text| text.strip_prefix(line));
+    let kilobytes = found.unwrap().trim_start_matches(':').trim();
+    let (number, _) = kilobytes.split_once(' ').unwrap();
+    number.parse::<u64>().unwrap() * 1024
+}
+
+/// The process holds the agent and the object store, and both are counted.
+#[tokio::test]
+async fn a_hundred_megabytes_are_delivered_in_bounded_memory() {
+    const SIZE: usize = 100_000_000;
+    const MOST: u64 = 32 * 1024 * 1024;
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--agent", "conformance"]).await;
+    // The first large file brings in code and buffers of the store.
+    Call::say(agent.base(), "file 1000000").json().await;
+    let idle = memory(agent.id(), "VmRSS");
+    let answer = Call::say(agent.base(), &format!("file {SIZE}"))
+        .json()
+        .await;
+    let peak = memory(agent.id(), "VmHWM");
+    let above = peak.saturating_sub(idle);
+    println!("{SIZE} bytes delivered: {idle} bytes idle, {above} bytes more at the peak");
+    assert!(above <= MOST, "{above} bytes above idle");
+    let part = &task["artifacts"][0]["parts"][0];
+    let (status, headers, _) = ask(
+        Method::GET,
+        part["url"].as_str().unwrap(),
+        &json!({"range": "bytes=99999990-99999999"}),
+        Bytes::new(),
+    )
+    .await;
+    assert_eq!(status, 206, "{task}");
+    assert_eq!(
+        headers["content-range"],
+        "bytes 99999990-99999999/100000000"
+    );
+}

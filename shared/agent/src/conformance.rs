@@ -7,11 +7,15 @@
 mod command;
 
 use a2a_lambda::prelude::*;
+use a2a_lambda::skill::{FileContent, FileReader};
 use a2a_lambda::task::{Part, PartContent};
 use command::{Behaviour, Command};
 use serde::{Deserialize, Serialize};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// The conformance agent. The kits wait `streaming_timeout` for a stream, so
 /// the task they subscribe to again works twice as long.
@@ -224,10 +228,49 @@ async fn steps(cx: &mut TaskContext<'_>, count: u32) -> AgentResult<Ending> {
     )?)
 }
 
-/// A file whose byte i is i mod 251: a length that no power of two hides.
+/// A file whose byte i is i mod 251: a length that no power of two hides. A long
+/// one is made while it is stored.
 fn file(size: usize) -> Artifact {
-    let bytes: Vec<u8> = (0..=250).cycle().take(size).collect();
-    Artifact::from_file("file.bin", "application/octet-stream", bytes)
+    let content: FileContent = if size > AT_ONCE {
+        FileReader::new(Pattern::of(size)).into()
+    } else {
+        let bytes: Vec<u8> = (0..=250).cycle().take(size).collect();
+        bytes.into()
+    };
+    Artifact::from_file("file.bin", "application/octet-stream", content)
+}
+
+/// Bytes of a file that are made at once.
+const AT_ONCE: usize = 8 * 1024 * 1024;
+
+/// The bytes of such a file, as they are asked for.
+struct Pattern {
+    round: Vec<u8>,
+    given: usize,
+    size: usize,
+}
+
+impl Pattern {
+    fn of(size: usize) -> Self {
+        let round = (0..=250).cycle().take(251 * 251).collect();
+        let given = 0;
+        Self { round, given, size }
+    }
+}
+
+impl AsyncRead for Pattern {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let count = space.remaining().min(self.size - self.given);
+        let rest = self.round.iter().skip(self.given % 251);
+        let bytes: Vec<u8> = rest.copied().take(count).collect();
+        space.put_slice(&bytes);
+        self.given += bytes.len();
+        Poll::Ready(Ok(()))
+    }
 }
 
 /// The file that was sent, as it came.

@@ -11,7 +11,7 @@ const MAX_PAUSE: u64 = 3_600_000;
 /// The most steps.
 const MAX_STEPS: u32 = 1_000;
 /// The most bytes of `file`.
-const MAX_FILE: usize = 64 * 1024 * 1024;
+const MAX_FILE: usize = 256 * 1024 * 1024;
 
 /// What the agent is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

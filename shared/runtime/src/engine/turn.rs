@@ -12,7 +12,7 @@ use super::thread::Conversation;
 use crate::auth::Caller;
 use crate::skill::host::{Emission, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Artifact, TurnFacts};
-use crate::store::{BlobReader, StoreError, stored};
+use crate::store::{BlobReader, Chained, StoreError, read_up_to, stored};
 use crate::task::{Blob, Change, PartContent, Saved, TaskKey, TaskRecord, Timestamp};
 use crate::thread::Thread;
 use bytes::Bytes;
@@ -98,16 +98,23 @@ impl<'e> Turn<'e> {
         &self.conversation
     }
 
-    /// Stores a file under a key of this attempt, before any commit names it.
-    async fn keep_file(&self, mut source: BlobReader) -> Result<Blob, StoreError> {
+    /// Stores a file under a key of this attempt, before any commit names it;
+    /// a small one is no object but goes into the commit.
+    async fn keep_file(&self, mut source: BlobReader) -> Result<PartContent, StoreError> {
+        let inline_max = self.engine.reader.policy.inline_max;
+        let head = read_up_to(&mut source, inline_max.saturating_add(1)).await?;
+        if head.len() <= inline_max {
+            return Ok(PartContent::Raw(head));
+        }
+        let mut source: BlobReader = Box::pin(Chained { head, rest: source });
         let key = self.attempt.early_key(self.engine.ids.next());
         let blobs = &self.engine.reader.blobs;
         let measured = blobs.put_from(&self.task, &key, &mut source).await?;
-        Ok(Blob {
+        Ok(PartContent::Stored(Blob {
             key,
             size: measured.size,
             sha256: measured.sha256,
-        })
+        }))
     }
 
     async fn ask(&self, ask: Ask) -> AgentResult<()> {
@@ -156,9 +163,9 @@ impl TurnHost for Turn<'_> {
     fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
         Box::pin(async {
             if let Some(source) = artifact.source() {
-                let blob = self.keep_file(source.take()?).await;
-                let blob = blob.map_err(|error| self.conversation.failed(error))?;
-                artifact.fill(PartContent::Stored(blob));
+                let content = self.keep_file(source.take()?).await;
+                let content = content.map_err(|error| self.conversation.failed(error))?;
+                artifact.fill(content);
             }
             Ok(artifact)
         })

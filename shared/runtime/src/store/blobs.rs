@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -236,6 +237,29 @@ pub async fn remove_below(blobs: &dyn Blobs, prefix: &str) -> Result<usize, Stor
         }
         blobs.remove(&keys).await?;
         removed += keys.len();
+    }
+}
+
+/// What was read of a file already, and the rest of it.
+pub(crate) struct Chained {
+    /// What was read.
+    pub(crate) head: Bytes,
+    /// What follows it.
+    pub(crate) rest: BlobReader,
+}
+
+impl AsyncRead for Chained {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        if self.head.is_empty() {
+            return self.rest.as_mut().poll_read(cx, space);
+        }
+        let given = self.head.len().min(space.remaining());
+        space.put_slice(&self.head.split_to(given));
+        Poll::Ready(Ok(()))
     }
 }
 

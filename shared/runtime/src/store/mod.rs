@@ -21,12 +21,10 @@ pub mod s3;
 pub mod sqs;
 pub mod stored;
 
-#[cfg(test)]
-pub(crate) use blobs::read_up_to;
 pub use blobs::{
     BlobHead, BlobReader, Blobs, Download, Measured, UploadTerms, UploadUrl, remove_below,
 };
-pub(crate) use blobs::{measured as blobs_measured, measured_to_end};
+pub(crate) use blobs::{Chained, measured as blobs_measured, measured_to_end, read_up_to};
 pub use key::{KeyWrite, Keyed};
 
 use crate::task::{
