@@ -6,6 +6,7 @@ use a2a_lambda::skill::{
     Content, NoOutput, OnInputResult, OnRequestResult, Skill, SkillHandler, SkillMetadata,
     SkillSlot, TaskContext,
 };
+use a2a_lambda::task::{Part, PartContent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -71,8 +72,9 @@ fn builder(gate: Gate) -> AgentBuilder {
         .skill(Panics)
         .skill(Declines)
         .skill(Login)
-        .skill(Slow(gate))
+        .skill(Slow(gate.clone()))
         .skill(Refers)
+        .skill(Notes(gate))
 }
 
 macro_rules! metadata {
@@ -97,7 +99,48 @@ metadata! {
     Login => "login";
     Slow => "slow";
     Refers => "refers";
+    Notes => "notes";
     Hidden => "hidden";
+}
+
+/// Keeps things for its conversation: `set <key> <value>`, `add <text>`, both
+/// after the gate with `wait` before them; `show` says what is there.
+struct Notes(Gate);
+
+impl SkillHandler for Notes {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(&self, cx: &mut TaskContext<'_>, input: String) -> Done {
+        let mut words: Vec<&str> = input.split(' ').collect();
+        if words.first() == Some(&"wait") {
+            self.0.pass().await;
+            words.remove(0);
+        }
+        for order in words.chunks(3) {
+            match order {
+                ["set", key, value] => cx.save_session(key, value)?,
+                ["add", text, ..] => cx.add_event(*text)?,
+                ["fill", key, size] => {
+                    let size = size.parse().unwrap_or_default();
+                    cx.save_session(key, &"x".repeat(size))?;
+                }
+                ["get", key, ..] => {
+                    let value: Option<String> = cx.load_session(key).await?;
+                    return OnRequestResult::done(value.unwrap_or_else(|| "nothing".to_owned()));
+                }
+                _ => {}
+            }
+        }
+        let thread = cx.thread().await?;
+        let said = thread.iter().flat_map(|message| &message.parts);
+        let text = |part: &Part| match &part.content {
+            PartContent::Text(text) => Some(text.clone()),
+            _ => None,
+        };
+        let said: Vec<String> = said.filter_map(text).collect();
+        OnRequestResult::done(said.join("|"))
+    }
 }
 
 /// Stands on the extended card alone.

@@ -1,11 +1,15 @@
 //! A store that counts what is written and can be told to fail or to wait.
 
+use a2a_lambda::engine::Policy;
 use a2a_lambda::store::memory::MemoryStore;
+use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadRecord, WriteTasks,
+    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
 };
-use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, TaskState, Timestamp};
+use a2a_lambda::task::{
+    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,7 +36,10 @@ pub struct WatchedStore {
     inner: MemoryStore,
     commits: Mutex<Vec<Commit>>,
     blobs: AtomicUsize,
+    threads: AtomicUsize,
     away: AtomicBool,
+    threads_away: AtomicBool,
+    lists_lost: AtomicBool,
     open: watch::Sender<bool>,
 }
 
@@ -42,7 +49,10 @@ impl Default for WatchedStore {
             inner: MemoryStore::new(),
             commits: Mutex::default(),
             blobs: AtomicUsize::new(0),
+            threads: AtomicUsize::new(0),
             away: AtomicBool::new(false),
+            threads_away: AtomicBool::new(false),
+            lists_lost: AtomicBool::new(false),
             open: watch::Sender::new(true),
         }
     }
@@ -55,15 +65,32 @@ impl WatchedStore {
         self.list().clone()
     }
 
-    /// Everything ever written or tried: commits and bytes.
+    /// Everything ever written or tried: commits, threads apart from them, and
+    /// bytes.
     #[must_use]
     pub fn writes(&self) -> usize {
-        self.list().len() + self.blobs.load(Ordering::SeqCst)
+        self.list().len() + self.blobs.load(Ordering::SeqCst) + self.thread_writes()
+    }
+
+    /// Threads written apart from a commit, or tried to.
+    #[must_use]
+    pub fn thread_writes(&self) -> usize {
+        self.threads.load(Ordering::SeqCst)
     }
 
     /// Whether commits are refused from now on.
     pub fn refuse_commits(&self, away: bool) {
         self.away.store(away, Ordering::SeqCst);
+    }
+
+    /// Whether threads can be written from now on, apart from commits.
+    pub fn refuse_threads(&self, away: bool) {
+        self.threads_away.store(away, Ordering::SeqCst);
+    }
+
+    /// Whether lists are empty from now on, as an index that lags far behind.
+    pub fn lose_lists(&self, lost: bool) {
+        self.lists_lost.store(lost, Ordering::SeqCst);
     }
 
     /// Lets commits wait until [`WatchedStore::release`].
@@ -74,6 +101,11 @@ impl WatchedStore {
     /// Lets them through again.
     pub fn release(&self) {
         self.open.send_replace(true);
+    }
+
+    /// Removes what has expired, as a table would some time later.
+    pub fn clean_up(&self, now: Timestamp) {
+        self.inner.clean_up(now, Policy::default().thread_tombstone);
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<Commit>> {
@@ -93,6 +125,9 @@ impl ReadTasks for WatchedStore {
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        if self.lists_lost.load(Ordering::SeqCst) {
+            return Ok(RecordPage::default());
+        }
         self.inner.list(owner, query).await
     }
 
@@ -146,6 +181,18 @@ impl ReadThreads for WatchedStore {
 }
 
 #[async_trait]
+impl WriteThreads for WatchedStore {
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        self.threads.fetch_add(1, Ordering::SeqCst);
+        let away = |flag: &AtomicBool| flag.load(Ordering::SeqCst);
+        if away(&self.away) || away(&self.threads_away) {
+            return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
+        }
+        self.inner.put_thread(write).await
+    }
+}
+
+#[async_trait]
 impl Blobs for WatchedStore {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
@@ -154,5 +201,52 @@ impl Blobs for WatchedStore {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         self.inner.get(key).await
+    }
+}
+
+#[async_trait]
+impl ReadPushes for WatchedStore {
+    async fn pushes(&self, owner: &Owner, task: &TaskId) -> Result<Vec<PushRecord>, StoreError> {
+        self.inner.pushes(owner, task).await
+    }
+}
+
+#[async_trait]
+impl WritePushes for WatchedStore {
+    async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
+        self.inner.put_push(push).await
+    }
+
+    async fn delete_push(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &PushId,
+    ) -> Result<(), StoreError> {
+        self.inner.delete_push(owner, task, id).await
+    }
+}
+
+#[async_trait]
+impl DeliverPushes for WatchedStore {
+    async fn advance_push(
+        &self,
+        push: &PushRecord,
+        to: u64,
+        clean_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.inner.advance_push(push, to, clean_at).await
+    }
+
+    async fn attempt_push(
+        &self,
+        push: &PushRecord,
+        retry_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.inner.attempt_push(push, retry_at).await
+    }
+
+    async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        self.inner.confirm_pushes(record).await
     }
 }

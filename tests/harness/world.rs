@@ -4,6 +4,7 @@ use crate::tester::{self, Gate};
 use crate::virtual_clock::VirtualClock;
 use crate::watched_store::WatchedStore;
 use a2a_lambda::auth::{AuthMode, Identity};
+use a2a_lambda::engine::Clock as _;
 use a2a_lambda::http::{Body, Door, Edge};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
@@ -183,6 +184,7 @@ pub struct World {
     pub store: Arc<WatchedStore>,
     /// Holds the skill `slow`.
     pub gate: Gate,
+    clock: Arc<VirtualClock>,
     runtime: Runtime,
 }
 
@@ -228,17 +230,25 @@ impl World {
         let store = Arc::new(WatchedStore::default());
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
+        let clock = Arc::new(VirtualClock::default());
         let runtime = Runtime::builder(agent(gate.clone())?, settings)
             .tasks(store.clone())
+            .pushes(store.clone())
             .threads(store.clone())
             .blobs(store.clone())
-            .clock(Arc::new(VirtualClock::default()))
+            .clock(clock.clone())
             .build()?;
         Ok(Self {
             store,
             gate,
+            clock,
             runtime,
         })
+    }
+
+    /// Removes from the store what has expired.
+    pub fn clean_up(&self) {
+        self.store.clean_up(self.clock.now());
     }
 
     /// The edge of one function.

@@ -10,6 +10,8 @@ mod capabilities;
 #[cfg(test)]
 mod card;
 #[cfg(test)]
+mod contexts;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod errors;

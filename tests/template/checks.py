@@ -20,10 +20,18 @@ _TURNS = {
     "Bucket": _SEEN,
     "Bucket/v1/*": _OBJECTS,
 }
+# A call may remove a webhook too.
+_CALLS = _TURNS | {"Table": _TURNS["Table"] | {"dynamodb:DeleteItem"}}
 # A message can name a file that was sent by itself.
 _TAKEN = {"Bucket/up/*": {"s3:GetObject"}}
 # What is left of tasks is listed below their own prefix only.
 TIDY = {"StringLike": {"s3:prefix": "v1/*"}}
+_RECEIVE = {
+    "sqs:ChangeMessageVisibility",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
+}
 # What only the mapping of a queue or a stream calls, in the name of the function.
 POLLING = {
     "dynamodb:DescribeStream",
@@ -38,7 +46,7 @@ POLLING = {
 RIGHTS = {
     "agent-card": {},
     # The right to send a file is handed on in a URL.
-    "tasks-send": _TURNS | {"Bucket/up/*": {"s3:GetObject", "s3:PutObject"}},
+    "tasks-send": _CALLS | {"Bucket/up/*": {"s3:GetObject", "s3:PutObject"}},
     "tasks-get": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
@@ -46,7 +54,7 @@ RIGHTS = {
         "Bucket/v1/*": {"s3:GetObject"},
     },
     "tasks-stream": _TURNS | _TAKEN,
-    "rpc": _TURNS | _TAKEN,
+    "rpc": _CALLS | _TAKEN,
     "relay": {
         "Table": {"dynamodb:GetItem"},
         "Bucket": _SEEN,
@@ -54,34 +62,36 @@ RIGHTS = {
         "Table.StreamArn": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
         "Table/stream/*": {"dynamodb:ListStreams"},
         "WorkQueue": {"sqs:SendMessage"},
+        "PushQueue": {"sqs:SendMessage"},
         "RelayFailures": {"sqs:SendMessage"},
     },
-    "worker": _TURNS
-    | {
-        "WorkQueue": {
-            "sqs:ChangeMessageVisibility",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-            "sqs:ReceiveMessage",
-        }
+    "worker": _TURNS | {"WorkQueue": _RECEIVE},
+    # It calls strangers: no bucket, and nothing of a task but its cursor is written.
+    "push": {
+        "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+        "PushQueue": _RECEIVE,
     },
     "sweep": {
-        "Table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "Table": _WRITE,
         "Table/index/GSI2": {"dynamodb:Query"},
+        "PushQueue": {"sqs:SendMessage"},
         "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject"},
     },
 }
 # The roles that remove objects.
 REMOVES = {"relay", "sweep"}
-# What the relay is started for: tasks that ask for a worker, and tasks that the table lets go.
+# The images which the relay is started for: of tasks, when they ask for a worker, and when webhooks
+# want to hear of them.
+FORWARDED = [
+    {"dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {name: {"N": [{"exists": True}]}}}}
+    for name in ("dispatch", "notify")
+]
+# And tasks which the table lets go.
 EXPIRED = {
     "eventName": ["REMOVE"],
     "userIdentity": {"principalId": ["dynamodb.amazonaws.com"]},
     "dynamodb": {"Keys": {"SK": {"S": ["META"]}}},
-}
-DISPATCHED = {
-    "dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {"dispatch": {"N": [{"exists": True}]}}}
 }
 # The settings that name what a function may touch. The others are for all.
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY"}
@@ -91,9 +101,10 @@ NAMED = {
     "tasks-get": _CALLED,
     "tasks-stream": _CALLED,
     "rpc": _CALLED,
-    "relay": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
+    "relay": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
-    "sweep": {"A2A_TABLE", "A2A_BUCKET"},
+    "push": {"A2A_TABLE", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
+    "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL"},
 }
 # Seconds. The gateway waits 29 for a buffered answer; a stream and a turn may take all there is.
 TIMEOUTS = {
@@ -104,6 +115,7 @@ TIMEOUTS = {
     "rpc": 900,
     "relay": 60,
     "worker": 900,
+    "push": 60,
     "sweep": 300,
 }
 
@@ -266,6 +278,10 @@ def queues(stack):
         # The age of a message goes on counting there.
         elif found[target]["Properties"]["MessageRetentionPeriod"] <= properties["MessageRetentionPeriod"]:
             wrong.append(f"{target}: forgets letters as soon as they are dead")
+        elif found[target]["Properties"].get("FifoQueue") != properties.get("FifoQueue"):
+            wrong.append(f"{target}: is of another kind than {name}")
+        if name == "PushQueue" and properties.get("FifoQueue") is not True:
+            wrong.append("PushQueue: events of a webhook could come in any order")
         if letters.get("maxReceiveCount", 0) < 100:
             wrong.append(f"{name}: a message that bounces off a lease counts as poison")
         for taker in takers:
@@ -291,6 +307,11 @@ def mappings(stack):
             "BatchSize": 1,
             "FunctionResponseTypes": ["ReportBatchItemFailures"],
         },
+        "push": {
+            "EventSourceArn": {"Fn::GetAtt": ["PushQueue", "Arn"]},
+            "BatchSize": 1,
+            "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        },
     }
     found = {}
     for mapping in _mappings(stack):
@@ -304,14 +325,15 @@ def mappings(stack):
             if found.get(directory, {}).get(key) != value:
                 wrong.append(f"{directory}: {key} is {found.get(directory, {}).get(key)}")
     wrong += [f"{directory}: nothing was to start it" for directory in found.keys() - wanted.keys()]
-    relay, worker = found.get("relay", {}), found.get("worker", {})
+    relay = found.get("relay", {})
     if not 0 < relay.get("MaximumRetryAttempts", -1) <= 100:
         wrong.append("relay: a record that fails holds its shard for a day")
     patterns = [json.loads(f["Pattern"]) for f in relay.get("FilterCriteria", {}).get("Filters", [])]
-    if patterns != [DISPATCHED, EXPIRED]:
+    if patterns != [*FORWARDED, EXPIRED]:
         wrong.append(f"relay: is started for {patterns}")
-    if "MaximumConcurrency" not in worker.get("ScalingConfig", {}):
-        wrong.append("worker: no end to how many run at once")
+    for directory in ("worker", "push"):
+        if "MaximumConcurrency" not in found.get(directory, {}).get("ScalingConfig", {}):
+            wrong.append(f"{directory}: no end to how many run at once")
     rules = [r["Properties"] for r in stack.of_type("AWS::Events::Rule").values()]
     started = [(r["ScheduleExpression"], [t["Arn"]["Ref"] for t in r["Targets"]]) for r in rules]
     if started != [({"Ref": "SweepInterval"}, ["SweepFunctionAliaslive"])]:

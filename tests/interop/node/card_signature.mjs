@@ -18,9 +18,12 @@ const accepts = (card) => verify(card).then(() => true, () => false);
 
 const faults = [];
 const resolved = await new DefaultAgentCardResolver().resolve(values.base);
-if (!(await accepts(resolved))) faults.push('the card it resolved does not verify');
 const card = await (await fetch(`${values.base}/.well-known/agent-card.json`)).json();
 if (!(await accepts(card))) faults.push('the card as it is served does not verify');
+// A pure 1.0 card with security schemes is resolved to the SDK's own types, which
+// its verifier then reads as JSON and finds no schemes in.
+const retyped = !('url' in card) && 'securitySchemes' in card;
+if (!retyped && !(await accepts(resolved))) faults.push('the card it resolved does not verify');
 
 const others = {
   name: { ...card, name: `${card.name}~` },

@@ -1,8 +1,8 @@
 //! What has to be true: every commit, answer and frame passes here.
 
 use crate::skills::{SCRIPT, SLOW, digest_of};
-use a2a_lambda::store::TaskWrite;
 use a2a_lambda::store::queue::TaskImage;
+use a2a_lambda::store::{TaskWrite, ThreadWrite};
 use a2a_lambda::task::{
     Event, EventId, LoggedEvent, Message, PartContent, Refusal, Role, Task, TaskId, TaskRecord,
     TaskState,
@@ -132,6 +132,28 @@ impl Oracle {
         self.tasks.insert(record.id().clone(), seen);
         for fault in faults {
             self.broken(fault);
+        }
+    }
+
+    /// A thread was written apart from a task: its values stay, unless it says
+    /// that they have expired.
+    pub(crate) fn thread_kept(&mut self, write: &ThreadWrite) {
+        let record = &write.record;
+        let entry = self.threads.entry(record.context_id.to_string());
+        let (version, keys) = entry.or_default();
+        if record.version <= *version {
+            return; // The same write again.
+        }
+        let skipped = record.version != *version + 1;
+        *version = record.version;
+        if record.state_version == 0 {
+            keys.clear();
+        }
+        if skipped {
+            self.broken(format!(
+                "G3: a write of thread {} is lost",
+                record.context_id
+            ));
         }
     }
 

@@ -6,7 +6,7 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::queue::{OpenTask, SweepTasks};
 use a2a_lambda::store::{
     Blobs, Committed, Expect, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadRecord, WriteTasks, stored,
+    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
 };
 use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
 use async_trait::async_trait;
@@ -212,6 +212,20 @@ impl ReadThreads for SimStore {
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
         self.call(|| self.memory.load_thread(owner, id)).await
+    }
+}
+
+#[async_trait]
+impl WriteThreads for SimStore {
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        self.call(|| async {
+            let stored = self.memory.put_thread(write).await?;
+            if stored {
+                self.hub.world().oracle.thread_kept(write);
+            }
+            Ok(stored)
+        })
+        .await
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::store::memory::MemoryStore;
 use crate::store::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadRecord, WriteTasks, stored,
+    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
 };
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
 use async_trait::async_trait;
@@ -134,6 +134,13 @@ impl ReadThreads for BenchStore {
         let found = self.memory.load_thread(owner, id).await?;
         let read_back = |record| stored::decode_thread(stored::encode_thread(&record));
         found.map(read_back).transpose()
+    }
+}
+
+#[async_trait]
+impl WriteThreads for BenchStore {
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        self.memory.put_thread(write).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a message asks for, decided before anything is written: the task it
 //! opens or continues, the skill, the decoded input.
 
+use super::context::Standing;
 use super::idempotent::parts_hash;
 use super::run::{Job, Work};
 use super::{Engine, EngineError};
@@ -8,7 +9,6 @@ use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
 use crate::skill::{AgentError, Content, TurnFacts};
 use crate::skill::{Call, media};
-use crate::store::RecordQuery;
 use crate::task::{
     Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand,
     SendMode, SkillId, Task, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
@@ -31,7 +31,7 @@ pub(super) enum Admission {
 
 /// The task a message is for.
 enum Target {
-    New(Box<TaskRecord>),
+    New,
     Known(Box<TaskRecord>),
 }
 
@@ -43,7 +43,7 @@ impl Engine {
         mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Admission, EngineError> {
-        if command.push.is_some() {
+        if command.push.is_some() && self.pushes.is_none() {
             return Err(Refusal::PushNotSupported.into());
         }
         let key = self.send_key(caller, &command);
@@ -58,7 +58,7 @@ impl Engine {
         }
         let target = self.target(caller, &command).await?;
         let mut work = match target {
-            Target::New(record) => self.begin(caller, *record, command, deadline).await?,
+            Target::New => self.begin(caller, command, deadline).await?,
             Target::Known(record) if record.state().is_interrupted() => {
                 self.resume(caller, *record, command, deadline).await?
             }
@@ -90,99 +90,60 @@ impl Engine {
                 return Err(Refusal::TaskNotFound.into());
             }
         }
-        Ok(Target::New(Box::new(
-            self.new_record(caller, command, now).await?,
-        )))
+        Ok(Target::New)
     }
 
+    /// The task that a message opens, and how its conversation stands.
     async fn new_record(
         &self,
         caller: &Caller,
         command: &SendCommand,
         now: Timestamp,
-    ) -> Result<TaskRecord, EngineError> {
+    ) -> Result<(TaskRecord, Standing), EngineError> {
         let number = self.ids.next();
-        let context_id = match &command.message.context_id {
-            Some(id) => self.known_context(caller, id, now).await?,
-            None => ContextId::made_of(number),
+        let owner = &caller.owner;
+        let standing = match &command.message.context_id {
+            Some(id) => self.standing(owner, id, now).await?,
+            None => {
+                let derived = command.client_task_id.is_none();
+                self.fresh_context(owner, ContextId::made_of(number), derived, now)
+            }
         };
-        Ok(TaskRecord::create(NewTask {
+        let record = TaskRecord::create(NewTask {
             id: command
                 .client_task_id
                 .clone()
                 .unwrap_or_else(|| TaskId::made_of(number)),
-            owner: caller.owner.clone(),
-            context_id,
+            owner: owner.clone(),
+            context_id: standing.id.clone(),
             generation: command.generation,
             incarnation: WriteId::made_of(self.ids.next()),
             metadata: command.metadata.clone(),
             created_at: now,
-        }))
-    }
-
-    /// A client may make a context; one of ours has to exist: its thread, or
-    /// the task it was made for.
-    async fn known_context(
-        &self,
-        caller: &Caller,
-        id: &ContextId,
-        now: Timestamp,
-    ) -> Result<ContextId, EngineError> {
-        if let Some(thread) = self.threads.load_thread(&caller.owner, id).await? {
-            if thread.expires_at <= now {
-                return Err(Refusal::ContextExpired.into());
-            }
-            return Ok(id.clone());
-        }
-        if let Some(first) = id.first_task()
-            && !self.opened_by(caller, id, &first, now).await?
-        {
-            return Err(Refusal::ContextExpired.into());
-        }
-        Ok(id.clone())
-    }
-
-    async fn opened_by(
-        &self,
-        caller: &Caller,
-        id: &ContextId,
-        first: &TaskId,
-        now: Timestamp,
-    ) -> Result<bool, EngineError> {
-        if let Some(record) = self.tasks.load(&caller.owner, first, now).await? {
-            return Ok(record.context_id == *id && !record.hidden);
-        }
-        // 0.1: the first task has the id its client made, so only the list
-        // knows it by its context.
-        let query = RecordQuery {
-            context_id: Some(id.clone()),
-            state: None,
-            status_after: None,
-            after: None,
-            limit: 1,
-            count_limit: 0,
-            now,
-        };
-        let found = self.tasks.list(&caller.owner, &query).await?;
-        Ok(!found.records.is_empty())
+        });
+        Ok((record, standing))
     }
 
     /// The first turn of a new task.
     async fn begin(
         &self,
         caller: &Caller,
-        record: TaskRecord,
         mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
+        let now = self.reader.clock.now();
+        let (record, standing) = self.new_record(caller, &command, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.heard(&command.message).await?;
         let routed = route::route(&self.agent, &asked(None, &said, &command))?;
         let facts = self.facts(caller, &record, &command).await?;
         let mode = command.mode;
+        let listen = self.listens(&record, &command).await?;
         let message = placed(command.message, &record);
         let mut opening = vec![Change::Accept { message }];
         let job = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
+        // A skill that makes no task has nothing to tell a webhook.
+        opening.extend(listen.filter(|_| job.makes_task()));
         let request = caller.request(&command.accepted_output_modes);
         opening.extend(request.map(Change::Request));
         let queued = is_queued(&job, mode);
@@ -203,6 +164,7 @@ impl Engine {
             queued,
             job,
             facts,
+            standing: Some(standing),
             stop_at,
             deadline,
         })
@@ -216,6 +178,7 @@ impl Engine {
         mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
+        let standing = self.standing_of(&record, self.reader.clock.now()).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.heard(&command.message).await?;
         let mut facts = self.facts(caller, &record, &command).await?;
@@ -246,6 +209,7 @@ impl Engine {
             }
         }];
         opening.append(&mut pin);
+        opening.extend(self.listens(&record, &command).await?);
         let request = caller.request(&command.accepted_output_modes);
         opening.extend(request.map(Change::Request));
         let stop_at = self.stop_at(deadline);
@@ -257,9 +221,22 @@ impl Engine {
             queued,
             job,
             facts,
+            standing: Some(standing),
             stop_at,
             deadline,
         })
+    }
+
+    /// The webhook that came with a message.
+    async fn listens(
+        &self,
+        record: &TaskRecord,
+        command: &SendCommand,
+    ) -> Result<Option<Change>, EngineError> {
+        match &command.push {
+            Some(offer) => Ok(Some(self.listen(record, offer).await?)),
+            None => Ok(None),
+        }
     }
 
     /// The skill that asked, with the answer.

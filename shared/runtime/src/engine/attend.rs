@@ -46,7 +46,9 @@ pub(super) async fn attend(
     let ended = loop {
         if writing.is_none() && journal.due() {
             let (base, changes) = journal.take();
-            writing = Some(Box::pin(engine.commit(base, changes, None, Race::Reapply)));
+            let opens = journal.opens.take();
+            let commit = engine.commit_opening(base, changes, (opens, None), Race::Reapply);
+            writing = Some(Box::pin(commit));
         }
         let wake = journal.wakes_at().filter(|_| writing.is_none());
         tokio::select! {

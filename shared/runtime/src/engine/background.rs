@@ -6,6 +6,7 @@
 //! and the claim of the task decides.
 
 use super::commit::{Outcome as Write, Race};
+use super::deliver::push_again;
 use super::run::{Ended, Job, Work};
 use super::sink::Sink;
 use super::{Engine, EngineError};
@@ -21,7 +22,7 @@ use std::time::Duration;
 const OVERDUE: Duration = Duration::from_secs(30);
 /// How long a dispatched turn is left to its queue; doubled at each repeat, so
 /// that a backlog is not multiplied.
-const QUEUED: Duration = Duration::from_secs(300);
+pub(super) const QUEUED: Duration = Duration::from_secs(300);
 /// At most this many turns are dispatched again in one sweep.
 const REDISPATCHES: usize = 1000;
 /// Tasks read at a time by a sweep.
@@ -45,6 +46,8 @@ pub struct SweepReport {
     pub redispatched: usize,
     /// Tasks failed, since their attempts are spent.
     pub failed: usize,
+    /// Deliveries to webhooks asked for again.
+    pub pushed: usize,
 }
 
 /// Forwards images that ask for a worker; gives the indexes of those which the
@@ -132,12 +135,16 @@ impl Engine {
         let claim = Change::Claim {
             lease_until: self.lease_until(deadline),
         };
+        let looked = record.updated_at;
         let claimed = match self.commit(record, vec![claim], None, Race::Decide).await? {
             Write::Stored(claimed) => claimed,
             Write::Lost(_) | Write::ThreadMoved | Write::KeyTaken(_) => {
                 return self.fenced(item).await;
             }
         };
+        if self.looks_again(looked, claimed.updated_at) {
+            self.look_after_thread(&claimed).await;
+        }
         let said = match said_last(&claimed) {
             Some(said) => Some(self.reader.heard(said).await?),
             None => None,
@@ -223,6 +230,7 @@ impl Engine {
             queued: false,
             job,
             facts,
+            standing: None,
             stop_at,
             deadline,
         }
@@ -314,13 +322,21 @@ impl Engine {
         leases: Leases,
         report: &mut SweepReport,
     ) -> Result<(), EngineError> {
-        if record.state().is_at_rest() || !self.is_overdue(&record, leases) {
+        if record.state().is_at_rest() {
+            if let Some((pushes, queue)) = &self.push_queue {
+                let now = self.reader.clock.now();
+                report.pushed += push_again(&**pushes, &**queue, &record, now).await?;
+            }
+            return Ok(());
+        }
+        if !self.is_overdue(&record, leases) {
             return Ok(());
         }
         if record.attempt >= self.reader.policy.max_attempts {
             report.failed += usize::from(self.give_up_on(record).await?);
             return Ok(());
         }
+        self.look_after_thread(&record).await;
         let written = self
             .commit(record, vec![Change::Dispatch], None, Race::Decide)
             .await?;

@@ -8,6 +8,7 @@ use super::idempotent::SendKey;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
+use std::future::Future;
 use std::time::Duration;
 
 /// How often a lost race is decided again before the engine gives up.
@@ -83,6 +84,7 @@ impl Engine {
         race: Race,
     ) -> Result<Outcome, EngineError> {
         let epoch = base.epoch;
+        let registers = changes.iter().all(|it| matches!(it, Change::Listen(_)));
         let write = self.write_id(&base);
         self.store_blobs(&base, &mut changes).await?;
         for _ in 0..ROUNDS {
@@ -92,7 +94,8 @@ impl Engine {
             let mut next = base
                 .next(changes.clone(), write.clone(), now, expires_at)
                 .map_err(|e| EngineError::broken(e.to_string()))?;
-            if base.version == 0 && next.state().is_terminal() {
+            // What webhooks are to get has to be there.
+            if base.version == 0 && next.state().is_terminal() && next.listeners.is_empty() {
                 next.forget_log();
             }
             let expect = expectation(&base);
@@ -100,6 +103,7 @@ impl Engine {
                 record: next,
                 expect,
                 thread: beside.thread.clone(),
+                pushes: self.push_records(&base, &changes, now),
                 key: beside.key.as_ref().map(|key| key.write(kept_until)),
                 now,
             };
@@ -112,6 +116,12 @@ impl Engine {
                 {
                     base = *current;
                 }
+                // Somebody listens now; nothing else was decided.
+                Committed::Conflict(Some(current))
+                    if !registers && current.differs_in_listeners_only(&base) =>
+                {
+                    base = *current;
+                }
                 Committed::Conflict(current) => return Ok(Outcome::Lost(current.map(|c| *c))),
             }
         }
@@ -121,8 +131,17 @@ impl Engine {
     /// Tries the same write again while the store is away: the write id makes
     /// a second apply impossible.
     async fn put(&self, write: &TaskWrite) -> Result<Committed, EngineError> {
+        self.retried(|| self.tasks.commit(write)).await
+    }
+
+    /// Asks a store again while it is away. The write has an id, so that it is
+    /// done once.
+    pub(super) async fn retried<T, F>(&self, mut ask: impl FnMut() -> F) -> Result<T, EngineError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
         for wait in BACK_OFF {
-            match self.tasks.commit(write).await {
+            match ask().await {
                 Err(StoreError::Unavailable(_)) => {
                     let clock = &self.reader.clock;
                     clock.sleep_until(clock.now().plus(wait)).await;
@@ -130,7 +149,7 @@ impl Engine {
                 decided => return Ok(decided?),
             }
         }
-        Ok(self.tasks.commit(write).await?)
+        Ok(ask().await?)
     }
 
     /// The create's write id is the task's incarnation.

@@ -11,7 +11,7 @@ use super::{Engine, EngineError, Reader};
 use crate::auth::Caller;
 use crate::store::{KeyWrite, Keyed};
 use crate::task::{
-    Frame, IdempotencyKey, KeyHash, Message, Metadata, Part, PartContent, Refusal, SendCommand,
+    IdempotencyKey, KeyHash, Message, Metadata, Part, PartContent, Refusal, SendCommand,
     TaskRecord, TaskState, Timestamp,
 };
 use serde_json::Value;
@@ -56,6 +56,10 @@ impl Work {
             Job::Ask { .. } | Job::Fail(_) => true,
         };
         self.record.hidden = self.record.version == 0 && !makes_task && !self.force;
+        // Nothing is kept of a conversation in which nobody sees a task.
+        if let Some(standing) = self.standing.as_mut().filter(|_| self.record.hidden) {
+            standing.opens = None;
+        }
         self.key = Some(key);
         self.force = true;
     }
@@ -124,7 +128,7 @@ impl Reader {
         if !record.hidden {
             return self.tail(caller, record.id(), sink).await;
         }
-        sink.send(Frame::Message(self.reply(&record).await?));
+        sink.message(self.reply(&record).await?);
         Ok(())
     }
 }

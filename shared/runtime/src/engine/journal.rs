@@ -5,7 +5,7 @@
 //! longer, goes into the next one. Events are batched and never merged, and
 //! each is shown after its commit.
 
-use super::commit::{Beside, Outcome as Write, Race};
+use super::commit::{Outcome as Write, Race};
 use super::idempotent::SendKey;
 use super::run::Ended;
 use super::sink::Sink;
@@ -13,7 +13,7 @@ use super::turn::Ask;
 use super::{Engine, EngineError};
 use crate::skill::host::Emission;
 use crate::skill::{Artifact as Made, Content};
-use crate::store::Keyed;
+use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
     ArtifactUpdate, Change, Message, Metadata, PartContent, Refusal, Saved, SavedSlot, TaskRecord,
     Timestamp,
@@ -46,6 +46,8 @@ pub(super) struct Journal<'e> {
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
+    /// The thread that the first write opens beside the task.
+    pub(super) opens: Option<ThreadWrite>,
     /// The names this attempt can append to.
     artifact_names: BTreeSet<String>,
     last_group: Option<Timestamp>,
@@ -77,18 +79,26 @@ impl<'e> Journal<'e> {
             progress: false,
             waiters: Vec::new(),
             in_flight: Vec::new(),
+            opens: None,
             artifact_names,
             last_group: None,
         }
+    }
+
+    /// With a thread to store beside the first write.
+    pub(super) fn opening(mut self, opens: Option<ThreadWrite>) -> Self {
+        self.opens = opens;
+        self
     }
 
     /// Stores what opens the turn, before anything else; `false` if another
     /// writer was faster.
     pub(super) async fn open(&mut self, sink: &mut Sink) -> Result<bool, EngineError> {
         let (base, changes) = self.take();
+        let opens = self.opens.take();
         let written = self
             .engine
-            .commit(base, changes, None, Race::Decide)
+            .commit_opening(base, changes, (opens, None), Race::Decide)
             .await?;
         self.last_group = None;
         self.stored(written, sink).await
@@ -106,13 +116,10 @@ impl<'e> Journal<'e> {
         sink: &mut Sink,
     ) -> Result<Option<TaskRecord>, EngineError> {
         let (base, changes) = self.take();
-        let beside = Beside {
-            thread: None,
-            key: key.clone(),
-        };
+        let beside = (self.opens.take(), key.clone());
         let written = self
             .engine
-            .commit_beside(base, changes, beside, Race::Decide)
+            .commit_opening(base, changes, beside, Race::Decide)
             .await?;
         self.last_group = None;
         if let (Write::KeyTaken(keyed), Some(key)) = (&written, key) {
@@ -170,10 +177,14 @@ impl<'e> Journal<'e> {
     pub(super) async fn hand_over(mut self, sink: &mut Sink) -> Result<Ended, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         self.push(Change::HandOver { progress });
+        let opens = self.opens.take();
+        if opens.is_none() {
+            self.engine.look_after_thread(&self.record).await;
+        }
         let (base, changes) = self.take();
         let written = self
             .engine
-            .commit(base, changes, None, Race::Reapply)
+            .commit_opening(base, changes, (opens, None), Race::Reapply)
             .await?;
         if self.stored(written, sink).await? {
             Ok(Ended::HandedOver(self.record))

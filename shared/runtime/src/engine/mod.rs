@@ -1,10 +1,10 @@
 //! What happens to a task: load, apply, commit, run, settle.
 //!
-//! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`
-//! - `upload`: files that clients send by themselves
+//! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`;
+//!   `push` for those about webhooks, `upload` for files sent by themselves
 //! - `idempotent`: sends that come twice, under one key
-//! - `background`: relay, work and sweep, the steps behind the calls
-//! - `tidy`: objects that nobody needs any more
+//! - `background`: relay, work and sweep, the steps behind the calls;
+//!   `deliver` brings events to webhooks, `tidy` removes objects nobody needs
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
 //!   differ only in where committed events go
@@ -20,6 +20,8 @@ mod blob;
 mod cancel;
 mod clock;
 mod commit;
+mod context;
+mod deliver;
 mod error;
 mod get;
 mod idempotent;
@@ -27,7 +29,9 @@ mod journal;
 mod list;
 mod page;
 mod pulse;
+mod push;
 mod run;
+mod seal;
 mod send;
 mod settle;
 mod sink;
@@ -42,13 +46,17 @@ mod upload;
 pub use background::{Leases, SweepReport, relay};
 pub use blob::object::below as objects_below;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use deliver::{Courier, Notice, NoticeError, Webhooks, relay_pushes};
 pub use error::EngineError;
 pub use sink::Frames;
 pub use tidy::{TidyReport, forget_objects};
 
+use crate::outbound::Reach;
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
-use crate::store::{Blobs, ReadTasks, ReadThreads, WriteTasks};
+use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
+use crate::store::queue::PushQueue;
+use crate::store::{Blobs, ReadTasks, WriteTasks, WriteThreads};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +65,12 @@ use std::time::Duration;
 pub struct Policy {
     /// How long a task lives after its last rest.
     pub task_ttl: Duration,
+    /// How long a conversation goes on after its last activity.
+    pub thread_ttl: Duration,
+    /// How long the state of a conversation is kept after its last activity.
+    pub state_ttl: Duration,
+    /// How long a context id that a client made is known to have expired.
+    pub thread_tombstone: Duration,
     /// How long a running turn may not be taken over without a sign of life.
     pub lease: Duration,
     /// How long a blocking call may wait for its turn.
@@ -83,7 +97,9 @@ pub struct Policy {
     /// Whether the id of a message stands for an idempotency key, where its
     /// client gives none.
     pub idempotent_message_id: bool,
-    /// Authenticates page tokens.
+    /// How far requests to addresses of clients may reach.
+    pub reach: Reach,
+    /// Authenticates page tokens, and seals the secrets of webhooks.
     pub secret: Vec<u8>,
 }
 
@@ -91,6 +107,9 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             task_ttl: Duration::from_secs(30 * 24 * 3600),
+            thread_ttl: Duration::from_secs(24 * 3600),
+            state_ttl: Duration::from_secs(3600),
+            thread_tombstone: Duration::from_secs(7 * 24 * 3600),
             lease: Duration::from_secs(60),
             blocking_budget: Duration::from_secs(25),
             max_attempts: 5,
@@ -102,6 +121,7 @@ impl Default for Policy {
             upload_max: 1024 * 1024 * 1024,
             state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
+            reach: Reach::Public,
             idempotent_message_id: false,
             secret: Vec::new(),
         }
@@ -115,6 +135,8 @@ pub struct Reader {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policy: Arc<Policy>,
+    /// Absent where push is off.
+    pub(crate) pushes: Option<Arc<dyn ReadPushes>>,
 }
 
 /// All methods.
@@ -122,10 +144,14 @@ pub struct Reader {
 pub struct Engine {
     pub(crate) reader: Reader,
     pub(crate) tasks: Arc<dyn WriteTasks>,
-    pub(crate) threads: Arc<dyn ReadThreads>,
+    pub(crate) threads: Arc<dyn WriteThreads>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// Absent where push is off.
+    pub(crate) pushes: Option<Arc<dyn WritePushes>>,
+    /// What a sweep asks for deliveries again with.
+    pub(crate) push_queue: Option<(Arc<dyn DeliverPushes>, Arc<dyn PushQueue>)>,
 }
 
 /// The services an [`Engine`] stands on.
@@ -134,7 +160,7 @@ pub struct Services {
     /// Tasks.
     pub tasks: Arc<dyn WriteTasks>,
     /// Conversations.
-    pub threads: Arc<dyn ReadThreads>,
+    pub threads: Arc<dyn WriteThreads>,
     /// Bytes.
     pub blobs: Arc<dyn Blobs>,
     /// Time.
@@ -159,6 +185,7 @@ impl Reader {
             blobs,
             clock,
             policy: Arc::new(policy),
+            pushes: None,
         }
     }
 }
@@ -175,7 +202,30 @@ impl Engine {
             ids: services.ids,
             agent,
             model: services.model,
+            pushes: None,
+            push_queue: None,
         }
+    }
+
+    /// The same engine with push notifications: webhooks are kept in `pushes`,
+    /// which has to be the store of the tasks.
+    #[must_use]
+    pub fn with_pushes(mut self, pushes: Arc<dyn WritePushes>) -> Self {
+        self.reader.pushes = Some(pushes.clone());
+        self.pushes = Some(pushes);
+        self
+    }
+
+    /// The same engine, whose sweep asks `queue` again for the deliveries that
+    /// nobody has confirmed.
+    #[must_use]
+    pub fn with_push_queue(
+        mut self,
+        pushes: Arc<dyn DeliverPushes>,
+        queue: Arc<dyn PushQueue>,
+    ) -> Self {
+        self.push_queue = Some((pushes, queue));
+        self
     }
 
     /// The methods which only read.

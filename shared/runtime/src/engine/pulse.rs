@@ -24,6 +24,8 @@ pub(super) struct Pulse<'e> {
     every: Duration,
     next: Timestamp,
     extend_at: Timestamp,
+    /// When the conversation was looked after last.
+    looked: Timestamp,
     beating: Option<BoxFuture<'e, Result<bool, StoreError>>>,
 }
 
@@ -46,6 +48,7 @@ impl<'e> Pulse<'e> {
             every,
             next: now.plus(every),
             extend_at: now.plus(third),
+            looked: now,
             beating: None,
         }
     }
@@ -87,10 +90,18 @@ impl<'e> Pulse<'e> {
         self.extend_at = now.plus(lease / 3);
         let until = engine.lease_until(self.deadline);
         let receipt = self.receipt;
+        let mut talk = None;
+        if engine.half_way(self.looked, now) {
+            self.looked = now;
+            talk = Some(record.clone());
+        }
         Box::pin(async move {
             let alive = engine.tasks.heartbeat(&owner, &id, epoch, until).await?;
             if let Some(receipt) = receipt.filter(|_| alive) {
                 receipt.hide(lease).await?;
+            }
+            if let Some(record) = talk.filter(|_| alive) {
+                engine.look_after_thread(&record).await;
             }
             Ok(alive)
         })

@@ -6,6 +6,7 @@
 //! the turn at once, since nothing of it runs elsewhere.
 
 use super::attend::{Attended, attend};
+use super::context::Standing;
 use super::idempotent::SendKey;
 use super::journal::Journal;
 use super::pulse::Pulse;
@@ -38,12 +39,21 @@ pub(super) struct Work {
     pub(super) force: bool,
     pub(super) job: Job,
     pub(super) facts: TurnFacts,
+    /// How the conversation stands, when a message opened the turn.
+    pub(super) standing: Option<Standing>,
     /// Whether a worker is asked for instead.
     pub(super) queued: bool,
     /// When no new step may start here.
     pub(super) stop_at: Option<Timestamp>,
     /// When the invocation ends.
     pub(super) deadline: Option<Timestamp>,
+}
+
+impl Work {
+    /// Whether the state of the conversation was gone when the message came.
+    pub(super) fn is_reset(&self) -> bool {
+        self.standing.as_ref().is_some_and(|it| it.reset)
+    }
 }
 
 /// What a turn does.
@@ -59,6 +69,16 @@ pub(super) enum Job {
     },
     /// The stored turn cannot be taken up.
     Fail(AgentError),
+}
+
+impl Job {
+    /// Whether there is a task for it, whatever comes of it.
+    pub(super) fn makes_task(&self) -> bool {
+        match self {
+            Self::Skill(skill, _) => skill.makes_task(),
+            Self::Ask { .. } | Self::Fail(_) => true,
+        }
+    }
 }
 
 /// How a turn ended.
@@ -90,11 +110,11 @@ impl Engine {
         sink: &mut Sink,
     ) -> Result<Ended, EngineError> {
         let (turn, inbox) = Turn::new(self, &work);
-        let makes_task = match &work.job {
-            Job::Skill(skill, _) => skill.makes_task(),
-            Job::Ask { .. } | Job::Fail(_) => true,
-        };
-        let mut journal = Journal::new(self, work.record, work.opening, makes_task, work.deadline);
+        let makes_task = work.job.makes_task();
+        let watched = sink.is_stream() || work.opening.iter().any(listens);
+        let opens = work.standing.and_then(|standing| standing.opens);
+        let mut journal =
+            Journal::new(self, work.record, work.opening, makes_task, work.deadline).opening(opens);
         if work.force
             && let Some(first) = journal.open_as(work.key, sink).await?
         {
@@ -116,8 +136,9 @@ impl Engine {
         let mut context = TaskContext::new(&turn, &work.facts);
         let mut running = guarded(&*skill, &mut context, call);
         // A skill that answers at once with a message makes no task, not even
-        // on a stream; any other stream shows the stored task first.
-        if sink.is_stream() && !work.force {
+        // on a stream; any other stream shows the stored task first, and a
+        // webhook hears of it from the beginning.
+        if watched && !work.force {
             let first = (&mut running).now_or_never();
             if !matches!(first, Some(Outcome::Message(_))) && journal.makes_task {
                 journal.open(sink).await?;
@@ -158,7 +179,9 @@ impl Engine {
         work: Work,
         sink: &mut Sink,
     ) -> Result<TaskRecord, EngineError> {
-        let mut journal = Journal::new(self, work.record, work.opening, true, work.deadline);
+        let opens = work.standing.and_then(|standing| standing.opens);
+        let mut journal =
+            Journal::new(self, work.record, work.opening, true, work.deadline).opening(opens);
         let repeated = journal.open_as(work.key, sink).await?;
         Ok(repeated.unwrap_or(journal.record))
     }
@@ -171,6 +194,10 @@ impl Engine {
         let margin = (deadline.since(now) / 10).max(MARGIN);
         Some(now.plus(deadline.since(now).saturating_sub(margin + MARGIN)))
     }
+}
+
+const fn listens(change: &Change) -> bool {
+    matches!(change, Change::Listen(_))
 }
 
 /// The skill's future. A panic in it is a failed turn, not a dead process; what

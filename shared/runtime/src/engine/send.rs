@@ -12,6 +12,9 @@ use std::time::Duration;
 /// a worker instead.
 const WORTH_WAITING: Duration = Duration::from_secs(3);
 
+/// Tells a client that the state of its conversation was gone.
+pub(super) const CONTEXT_RESET: &str = "a2a-lambda/contextReset";
+
 impl Engine {
     /// Takes a message, runs the turn it asks for, and answers with the task at
     /// rest, or with the message of a skill that makes no task.
@@ -73,13 +76,27 @@ impl Engine {
                 return self.sent(&record, history_length).await;
             }
         };
+        let reset = work.is_reset();
+        let worked = self.work_through(caller, *work, mode, history_length, waits_until);
+        let sent = Box::pin(worked).await?;
+        Ok(if reset { context_reset(sent) } else { sent })
+    }
+
+    async fn work_through(
+        &self,
+        caller: &Caller,
+        work: Work,
+        mode: SendMode,
+        history_length: usize,
+        waits_until: Timestamp,
+    ) -> Result<Sent, EngineError> {
         if work.queued {
             return self
-                .queued(caller, *work, mode, history_length, waits_until)
+                .queued(caller, work, mode, history_length, waits_until)
                 .await;
         }
         let stop_at = Some(work.stop_at.map_or(waits_until, |at| at.min(waits_until)));
-        let work = Work { stop_at, ..*work };
+        let work = Work { stop_at, ..work };
         match Box::pin(self.run(work, None, &mut Sink::none())).await? {
             Ended::Rested(record) | Ended::HandedOver(record) | Ended::Lost(Some(record)) => {
                 self.sent(&record, history_length).await
@@ -131,4 +148,15 @@ impl Engine {
             self.reader.answer(record, history_length).await?,
         )))
     }
+}
+
+/// The answer of a conversation whose state was gone (protocol: the reply says
+/// so in its metadata).
+fn context_reset(mut sent: Sent) -> Sent {
+    let metadata = match &mut sent {
+        Sent::Task(task) => &mut task.metadata,
+        Sent::Message(message) => &mut message.metadata,
+    };
+    metadata.insert(CONTEXT_RESET.to_owned(), true.into());
+    sent
 }

@@ -11,7 +11,7 @@ use super::thread::Conversation;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, Outcome};
-use crate::store::{StoreError, stored};
+use crate::store::{StoreError, ThreadWrite, stored};
 use crate::task::{Change, Message, Refusal, TaskRecord};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 /// How often a lost race for the thread is run again; the skill is not.
-const THREAD_ROUNDS: usize = 8;
+const THREAD_ROUNDS: u32 = 8;
 /// Bytes of one item (DynamoDB's quota).
 const ITEM_MAX: u64 = 400 * 1024;
 /// How long `on_completed` may take.
@@ -50,8 +50,10 @@ impl Journal<'_> {
         };
         self.conclude(outcome);
         let (base, changes) = self.take();
-        let written = match self.finish(&base, &changes, conversation).await {
-            Err(error) if too_large(&error) => self.give_up(base, &changes, &error).await?,
+        let opens = self.opens.take();
+        let finished = self.finish(&base, &changes, conversation, opens.clone());
+        let written = match Box::pin(finished).await {
+            Err(error) if too_large(&error) => self.give_up(base, &changes, &error, opens).await?,
             written => written?,
         };
         if self.stored(written, sink).await? {
@@ -61,32 +63,49 @@ impl Journal<'_> {
         }
     }
 
-    /// The final commit, with the turn's thread changes in its transaction.
+    /// The final commit, with the turn's thread changes in its transaction. A
+    /// lost race for the thread applies them to its fresh state.
     async fn finish(
         &self,
         base: &TaskRecord,
         changes: &[Change],
         conversation: &Conversation<'_>,
+        opens: Option<ThreadWrite>,
     ) -> Result<Write, EngineError> {
-        for _ in 0..THREAD_ROUNDS {
+        if conversation.is_unchanged() {
+            if opens.is_none() && base.version > 0 {
+                conversation.look_after(base).await;
+            }
+            let commit = self.engine.commit_opening(
+                base.clone(),
+                changes.to_vec(),
+                (opens, None),
+                Race::Reapply,
+            );
+            return commit.await;
+        }
+        for round in 0..THREAD_ROUNDS {
             let thread = conversation.write().await?;
             let written = self
                 .engine
-                .commit(base.clone(), changes.to_vec(), thread, Race::Reapply)
+                .commit(base.clone(), changes.to_vec(), Some(thread), Race::Reapply)
                 .await?;
             if !matches!(written, Write::ThreadMoved) {
                 return Ok(written);
             }
+            self.engine.stand_back(round).await;
         }
-        Err(StoreError::Unavailable("lost too many races for the thread".to_owned()).into())
+        let lost = StoreError::Unavailable("lost too many races for the thread".to_owned());
+        Err(lost.into())
     }
 
-    /// The item can never be stored: the task fails without what was too much.
+    /// This can never be stored: the task fails without what was too much.
     async fn give_up(
         &self,
         base: TaskRecord,
         changes: &[Change],
         error: &EngineError,
+        opens: Option<ThreadWrite>,
     ) -> Result<Write, EngineError> {
         let written = changes.iter().map(size_of).sum::<usize>() as u64;
         let (current, allowed) = match error.refusal {
@@ -99,7 +118,9 @@ impl Journal<'_> {
         let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
         let error = AgentError::state_too_large(current, allowed);
         kept.push(self.engine.failure(&base, &error));
-        self.engine.commit(base, kept, None, Race::Reapply).await
+        self.engine
+            .commit_opening(base, kept, (opens, None), Race::Reapply)
+            .await
     }
 
     /// The failure of a turn whose output cannot be stored. What was not stored
@@ -166,6 +187,16 @@ impl Journal<'_> {
 }
 
 impl Engine {
+    /// Waits a little before a race is run again, longer each time and each
+    /// task for itself, so that many tasks of one conversation all get through.
+    async fn stand_back(&self, round: u32) {
+        let longest = 10_u64 << round.min(6);
+        let wait = u64::try_from(self.ids.next() % u128::from(longest)).unwrap_or(longest);
+        let clock = &self.reader.clock;
+        let until = clock.now().plus(Duration::from_millis(1 + wait));
+        clock.sleep_until(until).await;
+    }
+
     /// A failure: the public text, with code and details; the cause is logged
     /// here, once, and never sent.
     pub(super) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {

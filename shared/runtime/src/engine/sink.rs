@@ -1,8 +1,10 @@
 //! Where committed events go: nowhere, or to the frames of a stream.
 
 use super::EngineError;
+use super::send::CONTEXT_RESET;
 use crate::task::{
-    ContextId, Event, EventId, Frame, LoggedEvent, Task, TaskId, TaskRecord, TaskState,
+    ContextId, Event, EventId, Frame, LoggedEvent, Message, Metadata, Task, TaskId, TaskRecord,
+    TaskState,
 };
 use tokio::sync::mpsc;
 
@@ -30,6 +32,8 @@ pub(super) struct Sink {
     history_length: usize,
     shown: Option<u64>,
     over: bool,
+    /// Whether the first frame says that the conversation's state was gone.
+    reset: bool,
 }
 
 impl Sink {
@@ -41,6 +45,7 @@ impl Sink {
             history_length: 0,
             shown: None,
             over: false,
+            reset: false,
         }
     }
 
@@ -57,7 +62,13 @@ impl Sink {
             history_length,
             shown: None,
             over: false,
+            reset: false,
         }
+    }
+
+    /// Lets the first frame say that the conversation's state was gone.
+    pub(super) const fn says_reset(&mut self) {
+        self.reset = true;
     }
 
     /// Messages of history in the first frame.
@@ -97,8 +108,9 @@ impl Sink {
     }
 
     /// The first frame: the task, with every event up to `seq`.
-    pub(super) fn task(&mut self, task: Task, seq: u64) {
+    pub(super) fn task(&mut self, mut task: Task, seq: u64) {
         self.shown = Some(seq);
+        self.mark(&mut task.metadata);
         self.send(Frame::Task(Box::new(task)));
     }
 
@@ -109,7 +121,18 @@ impl Sink {
     }
 
     /// The only frame of a stream without a task.
-    pub(super) fn send(&self, frame: Frame) {
+    pub(super) fn message(&self, mut message: Message) {
+        self.mark(&mut message.metadata);
+        self.send(Frame::Message(message));
+    }
+
+    fn mark(&self, metadata: &mut Metadata) {
+        if self.reset {
+            metadata.insert(CONTEXT_RESET.to_owned(), true.into());
+        }
+    }
+
+    fn send(&self, frame: Frame) {
         if let Some(frames) = &self.frames {
             // A closed channel is a client that went away.
             let _gone = frames.send(frame);

@@ -43,6 +43,9 @@ impl Engine {
                 return self.reader.follow(caller, *record, sink).await;
             }
         };
+        if work.is_reset() {
+            sink.says_reset();
+        }
         if work.queued {
             let record = self.enqueue(*work, sink).await?;
             return self.reader.follow(caller, record, sink).await;
@@ -53,7 +56,7 @@ impl Engine {
             }
             Ended::Rested(_) => Ok(()),
             Ended::Message(message) => {
-                sink.send(Frame::Message(message));
+                sink.message(message);
                 Ok(())
             }
             // The turn goes on elsewhere, or another writer decided: show what

@@ -1,30 +1,45 @@
 //! The conversation of a turn: read when it is asked for, changed by
 //! operations that can be applied again to a fresh state.
 
+use super::run::Work;
+use super::size::check_state_size;
 use super::turn::lock;
 use super::{Engine, EngineError};
-use crate::skill::{AgentError, AgentResult};
-use crate::store::{RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite};
-use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, WriteId};
+use crate::skill::{AgentError, AgentResult, Content};
+use crate::store::{RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
+use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp};
 use crate::thread::Thread;
 use serde_json::Value;
 use std::sync::Mutex;
-use std::time::Duration;
 
 /// At most this many messages of a context are put back into a thread.
 const REBUILT: usize = 100;
 /// At most this many tasks of a context are read for it.
 const TASKS: usize = 20;
-/// How long a thread lives after its last write.
-const THREAD_TTL: Duration = Duration::from_secs(24 * 3600);
-/// How long conversation state lives after its last write.
-const STATE_TTL: Duration = Duration::from_secs(3600);
-
-/// One change of a conversation's state.
+/// One change of a conversation's state. It can be applied again to a fresh
+/// state, and does nothing where it stands already.
 #[derive(Debug, Clone)]
-struct SetKey {
-    key: String,
-    value: Value,
+enum Operation {
+    /// The event is added, once: its id names the task, the turn and the place
+    /// in the turn.
+    Append(Message),
+    /// The value is set.
+    Set { key: String, value: Value },
+}
+
+impl Operation {
+    fn apply(self, state: &mut ThreadState) {
+        match self {
+            Self::Append(event) => {
+                if !state.events.iter().any(|there| there.id == event.id) {
+                    state.events.push(event);
+                }
+            }
+            Self::Set { key, value } => {
+                state.session.insert(key, value);
+            }
+        }
+    }
 }
 
 /// The conversation of one turn.
@@ -33,24 +48,34 @@ pub(super) struct Conversation<'e> {
     owner: Owner,
     context: ContextId,
     task: TaskId,
+    turn: u32,
+    /// When the conversation began.
+    began: Timestamp,
+    /// When its thread was looked after last.
+    looked: Timestamp,
     /// The messages of the turn's own task.
     own: Vec<Message>,
-    changes: Mutex<Vec<SetKey>>,
+    operations: Mutex<Vec<Operation>>,
     /// Why the conversation could not be read, while the store was away.
     unread: Mutex<Option<StoreError>>,
 }
 
 impl<'e> Conversation<'e> {
-    pub(super) fn new(engine: &'e Engine, record: &TaskRecord, opening: &[Change]) -> Self {
+    pub(super) fn new(engine: &'e Engine, work: &Work) -> Self {
+        let record = &work.record;
         let mut own = spoken(record);
-        own.extend(opening.iter().filter_map(said).cloned());
+        own.extend(work.opening.iter().filter_map(said).cloned());
+        let standing = work.standing.as_ref();
         Self {
             engine,
             owner: record.owner.clone(),
             context: record.context_id.clone(),
             task: record.id.clone(),
+            turn: work.facts.turn,
+            began: standing.map_or(record.created_at, |standing| standing.began),
+            looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
-            changes: Mutex::default(),
+            operations: Mutex::default(),
             unread: Mutex::default(),
         }
     }
@@ -69,22 +94,24 @@ impl<'e> Conversation<'e> {
         AgentError::from(EngineError::from(error))
     }
 
-    /// What was said in the context so far: the stored conversation, else the
-    /// messages of the context's tasks, oldest first.
+    /// What was said in the context so far: the messages of its tasks, each
+    /// task's followed by the events which skills added to it, oldest first.
     pub(super) async fn thread(&self) -> AgentResult<Thread> {
-        let messages = match self.stored().await? {
-            Some(record) if !record.state.events.is_empty() => record.state.events,
-            _ => self.rebuilt().await.map_err(|e| self.failed(e))?,
-        };
-        let own = self.own.iter().cloned();
-        Ok(messages
-            .into_iter()
-            .chain(own)
-            .fold(Thread::default(), |t, m| t.add_event(m)))
+        let state = self.stored().await?.map(|record| record.state);
+        let mut events = state.unwrap_or_default().events;
+        for operation in lock(&self.operations).iter() {
+            if let Operation::Append(event) = operation {
+                events.push(event.clone());
+            }
+        }
+        let others = self.others().await.map_err(|e| self.failed(e))?;
+        let messages = others.iter().map(|task| (&task.id, spoken(task)));
+        let own = (&self.task, self.own.clone());
+        Ok(joined(messages.chain([own]), events).into_iter().collect())
     }
 
-    /// The messages of the other tasks of the context.
-    async fn rebuilt(&self) -> Result<Vec<Message>, StoreError> {
+    /// The other tasks of the context, the newest of them, oldest first.
+    async fn others(&self) -> Result<Vec<TaskRecord>, StoreError> {
         let query = RecordQuery {
             context_id: Some(self.context.clone()),
             state: None,
@@ -96,10 +123,10 @@ impl<'e> Conversation<'e> {
         };
         let mut tasks = self.engine.tasks.list(&self.owner, &query).await?.records;
         tasks.retain(|task| task.id != self.task);
+        // Newest first; those of one moment keep their order.
+        tasks.reverse();
         tasks.sort_by_key(|task| task.created_at);
-        let messages: Vec<Message> = tasks.iter().flat_map(spoken).collect();
-        let skip = messages.len().saturating_sub(REBUILT);
-        Ok(messages.into_iter().skip(skip).collect())
+        Ok(tasks)
     }
 
     async fn stored(&self) -> AgentResult<Option<ThreadRecord>> {
@@ -115,11 +142,13 @@ impl<'e> Conversation<'e> {
 
     /// A session value, this turn's own changes first.
     pub(super) async fn load(&self, key: String) -> AgentResult<Option<Value>> {
-        let own = lock(&self.changes)
+        let own = lock(&self.operations)
             .iter()
             .rev()
-            .find(|c| c.key == key)
-            .map(|c| c.value.clone());
+            .find_map(|operation| match operation {
+                Operation::Set { key: set, value } if *set == key => Some(value.clone()),
+                Operation::Set { .. } | Operation::Append(_) => None,
+            });
         if own.is_some() {
             return Ok(own);
         }
@@ -131,50 +160,82 @@ impl<'e> Conversation<'e> {
 
     /// Sets a session value in the turn's final commit.
     pub(super) fn save(&self, key: String, value: Value) {
-        lock(&self.changes).push(SetKey { key, value });
+        lock(&self.operations).push(Operation::Set { key, value });
     }
 
-    /// The write that applies this turn's changes to the thread as it stands;
-    /// `None` if the turn changes nothing.
-    pub(super) async fn write(&self) -> Result<Option<ThreadWrite>, EngineError> {
-        let changes = lock(&self.changes).clone();
-        if changes.is_empty() {
-            return Ok(None);
-        }
+    /// Adds an event in the turn's final commit.
+    pub(super) fn add_event(&self, content: Content) {
+        let mut operations = lock(&self.operations);
+        let id = format!("evt-{}-{}-{}", self.task, self.turn, operations.len() + 1);
+        let mut event = Message::from_agent(id, content.into_parts());
+        event.task_id = Some(self.task.clone());
+        event.context_id = Some(self.context.clone());
+        operations.push(Operation::Append(event));
+    }
+
+    /// Whether the turn changes nothing of the conversation.
+    pub(super) fn is_unchanged(&self) -> bool {
+        lock(&self.operations).is_empty()
+    }
+
+    /// Keeps the thread of a long turn alive.
+    pub(super) async fn look_after(&self, record: &TaskRecord) {
         let now = self.engine.reader.clock.now();
-        let stored = self
+        if self.engine.looks_again(self.looked, now) {
+            self.engine.look_after_thread(record).await;
+        }
+    }
+
+    /// The write that applies this turn's changes to the thread as it stands.
+    /// The task keeps its conversation alive, so what has expired meanwhile
+    /// goes on, without its old state.
+    pub(super) async fn write(&self) -> Result<ThreadWrite, EngineError> {
+        let now = self.engine.reader.clock.now();
+        let found = self
             .engine
             .threads
             .load_thread(&self.owner, &self.context)
             .await?;
-        let expect = stored.as_ref().map_or(0, |record| record.version);
-        let mut record = stored.unwrap_or_else(|| ThreadRecord {
-            owner: self.owner.clone(),
-            context_id: self.context.clone(),
-            version: 0,
-            created_at: now,
-            updated_at: now,
-            expires_at: now,
-            state_expires_at: now,
-            state: ThreadState::default(),
+        let mut record = found.unwrap_or_else(|| {
+            ThreadRecord::begun(self.owner.clone(), self.context.clone(), self.began, now)
         });
         if record.state_expires_at <= now {
             record.state = ThreadState::default();
         }
-        for SetKey { key, value } in changes {
-            record.state.session.insert(key, value);
+        for operation in lock(&self.operations).clone() {
+            operation.apply(&mut record.state);
         }
-        record.version = expect + 1;
-        record.updated_at = now;
-        record.expires_at = now.plus(THREAD_TTL);
-        record.state_expires_at = now.plus(STATE_TTL);
-        let write = WriteId::made_of(self.engine.ids.next());
-        Ok(Some(ThreadWrite {
-            record,
-            expect,
-            write,
-        }))
+        let allowed = self.engine.reader.policy.state_max_bytes;
+        check_state_size(stored::state_size(&record.state), allowed)?;
+        let mut write = self.engine.renewed(record, now);
+        write.record.state_version = write.record.version;
+        Ok(write)
     }
+}
+
+/// The messages of tasks, at most [`REBUILT`] of them, with each event behind
+/// the messages of its task. Events of tasks that are not here come first.
+fn joined<'t>(
+    tasks: impl Iterator<Item = (&'t TaskId, Vec<Message>)>,
+    mut events: Vec<Message>,
+) -> Vec<Message> {
+    let mut all = Vec::new();
+    for (task, messages) in tasks {
+        let of_task = |event: &Message| event.task_id.as_ref() == Some(task);
+        let (mine, rest) = events.into_iter().partition(of_task);
+        events = rest;
+        all.push((messages, mine));
+    }
+    let said: usize = all.iter().map(|(messages, _)| messages.len()).sum();
+    let mut surplus = said.saturating_sub(REBUILT);
+    let mut joined: Vec<Message> = events;
+    for (messages, mine) in all {
+        let skip = surplus.min(messages.len());
+        surplus -= skip;
+        joined.extend(messages.into_iter().skip(skip));
+        joined.extend::<Vec<Message>>(mine);
+    }
+    joined
 }
 
 /// What was said in a task, its open question or closing words included.

@@ -11,7 +11,7 @@ use super::size::{StateTooLarge, check_state_size};
 use super::thread::Conversation;
 use crate::auth::Caller;
 use crate::skill::host::{Emission, Step, TurnHost};
-use crate::skill::{AgentError, AgentResult, Artifact, TurnFacts};
+use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
 use crate::store::{BlobReader, Chained, StoreError, read_up_to, stored};
 use crate::task::{Blob, Change, PartContent, Saved, TaskKey, TaskRecord, Timestamp};
 use crate::thread::Thread;
@@ -78,7 +78,7 @@ impl<'e> Turn<'e> {
             asks,
             saved: Mutex::new(saved),
             steps: Mutex::default(),
-            conversation: Conversation::new(engine, &work.record, &work.opening),
+            conversation: Conversation::new(engine, work),
             task: work.record.key(),
             attempt: Attempt::of(&work.record, engine.reader.clock.now()),
             stop_at: work.stop_at,
@@ -236,6 +236,11 @@ impl TurnHost for Turn<'_> {
 
     fn save_session(&self, key: String, value: Value) -> AgentResult<()> {
         self.conversation.save(key, value);
+        Ok(())
+    }
+
+    fn add_event(&self, content: Content) -> AgentResult<()> {
+        self.conversation.add_event(content);
         Ok(())
     }
 

@@ -1,11 +1,11 @@
 //! The function behind the table's stream.
 
-use super::{ServeError, clients, logging, queue};
+use super::{ServeError, clients, logging, push_queue, queue};
 use crate::engine::{self, Clock, SystemClock};
 use crate::settings::{Environment, Settings};
 use crate::store::Blobs;
 use crate::store::dynamodb::{DynamoStore, removed_task_of_event, task_image_of_event};
-use crate::store::queue::{TasksByKey, WorkQueue};
+use crate::store::queue::{PushQueue, TasksByKey, WorkQueue};
 use crate::store::s3::S3Blobs;
 use crate::task::TaskKey;
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
@@ -13,8 +13,9 @@ use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventR
 use lambda_runtime::{LambdaEvent, service_fn};
 use std::convert::Infallible;
 
-/// Moves the turns that ask for a worker from the table's stream to the queue,
-/// and removes the objects of tasks which the table has let go.
+/// Moves the turns that ask for a worker, and the events that webhooks want,
+/// from the table's stream to their queues, and removes the objects of tasks
+/// which the table has let go.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
@@ -22,11 +23,13 @@ pub async fn relay() -> Result<(), ServeError> {
     logging();
     let settings = Settings::read_public(&Environment)?;
     let queue = queue(&settings).await?;
+    let pushes = push_queue(&settings).await;
     let clients = clients().await;
     let tasks = DynamoStore::new(clients.dynamodb, &settings.table);
     let blobs = S3Blobs::new(clients.s3, &settings.bucket);
     let stands_on = &Relay {
         queue: &queue,
+        pushes: pushes.as_ref().map(|queue| queue as &dyn PushQueue),
         tasks: &tasks,
         blobs: &blobs,
         clock: &SystemClock,
@@ -40,6 +43,7 @@ pub async fn relay() -> Result<(), ServeError> {
 /// What the relay stands on.
 struct Relay<'a> {
     queue: &'a dyn WorkQueue,
+    pushes: Option<&'a dyn PushQueue>,
     tasks: &'a dyn TasksByKey,
     blobs: &'a dyn Blobs,
     clock: &'a dyn Clock,
@@ -77,6 +81,11 @@ impl Relay<'_> {
         }
         for index in engine::relay(self.queue, &images).await {
             again.extend(records.get(index));
+        }
+        if let Some(pushes) = self.pushes {
+            for index in engine::relay_pushes(pushes, &images).await {
+                again.extend(records.get(index));
+            }
         }
         let mut response = DynamoDbEventResponse::default();
         for record in again {

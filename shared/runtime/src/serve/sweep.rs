@@ -1,13 +1,13 @@
 //! The function that looks for turns which died.
 
-use super::{Built, ServeError, clients, logging};
+use super::{Built, ServeError, clients, logging, push_queue};
 use crate::engine::{EngineError, Leases};
 use crate::runtime::Runtime;
 use crate::settings::{Environment, Settings};
 use crate::store::dynamodb::DynamoStore;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::de::IgnoredAny;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Looks over the open tasks once each time the schedule says so.
 ///
@@ -17,9 +17,15 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     logging();
     let settings = Settings::read_public(&Environment)?;
     let clients = clients().await;
-    let tasks = &DynamoStore::new(clients.dynamodb.clone(), &settings.table);
+    let store = Arc::new(DynamoStore::new(clients.dynamodb.clone(), &settings.table));
+    let pushes = push_queue(&settings).await;
+    let tasks = store.clone();
     let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;
-    let engine = runtime.engine();
+    let mut engine = runtime.engine().clone();
+    if let Some(queue) = pushes {
+        engine = engine.with_push_queue(store, Arc::new(queue));
+    }
+    let (engine, tasks) = (&engine, &*tasks);
     let objects = &Mutex::new(None);
     let handler = service_fn(move |_tick: LambdaEvent<IgnoredAny>| async move {
         let report = engine.sweep(tasks, Leases::Respect).await?;
@@ -31,6 +37,7 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
             sweep.failed = report.failed,
             sweep.objects = tidied.looked_at,
             sweep.removed = tidied.removed,
+            sweep.pushed = report.pushed,
             "swept"
         );
         Ok::<_, SweepError>(())

@@ -173,6 +173,18 @@ impl<'a> TaskContext<'a> {
         value.map(from_value).transpose()
     }
 
+    /// Adds an event to the conversation, which [`TaskContext::thread`] shows
+    /// from then on, in this task and in all others of the context. The client
+    /// is not shown it. It is stored with the commit that ends the turn, and
+    /// goes after an hour without activity, as session values do.
+    ///
+    /// # Errors
+    /// None so far. A conversation that grows past its limit fails the task,
+    /// with `STATE_TOO_LARGE`.
+    pub fn add_event(&mut self, event: impl Into<Content>) -> AgentResult<()> {
+        self.host.add_event(event.into())
+    }
+
     /// Does `work` once: its result is stored, and a turn that runs again gets
     /// it back instead of doing the work again. The key is `name` with its
     /// occurrence in the turn, so steps must come in the same order each time.

@@ -75,6 +75,9 @@ pub(crate) trait TurnHost: Send + Sync {
     /// Sets a session value of the context, in the turn's final commit.
     fn save_session(&self, key: String, value: Value) -> AgentResult<()>;
 
+    /// Adds an event to the conversation, in the turn's final commit.
+    fn add_event(&self, content: Content) -> AgentResult<()>;
+
     /// The time this turn may still run.
     fn time_left(&self) -> Duration;
 

@@ -24,6 +24,7 @@ pub(super) struct Host {
     pub(super) data: Mutex<BTreeMap<String, Value>>,
     pub(super) session: Mutex<BTreeMap<String, Value>>,
     pub(super) steps: Mutex<BTreeMap<String, Value>>,
+    pub(super) events: Mutex<Vec<Content>>,
     pub(super) begun: Mutex<BTreeMap<String, usize>>,
     pub(super) thread: Thread,
     pub(super) cancelled: bool,
@@ -117,6 +118,11 @@ impl TurnHost for Host {
 
     fn save_session(&self, key: String, value: Value) -> AgentResult<()> {
         self.session.lock().unwrap().insert(key, value);
+        Ok(())
+    }
+
+    fn add_event(&self, content: Content) -> AgentResult<()> {
+        self.events.lock().unwrap().push(content);
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 mod tests;
 
 use super::blobs::measured;
+use super::push::{DeliverPushes, ReadPushes, WritePushes};
 use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
     BlobHead, Blobs, Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, ReadThreads,
@@ -14,13 +15,15 @@ use super::{
     WriteThreads, stored,
 };
 use crate::task::{
-    ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, TaskState, TenantId, Timestamp, WriteId,
+    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
+    TenantId, Timestamp, WriteId,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Writes of a thread by which a store knows its own; a task keeps its own list.
 const THREAD_WRITES: usize = 4;
@@ -39,6 +42,9 @@ struct Shelf {
     threads: BTreeMap<(Owner, ContextId), StoredThread>,
     keys: BTreeMap<(TenantId, KeyHash), StoredKey>,
     blobs: BTreeMap<String, Kept>,
+    pushes: BTreeMap<(TaskKey, PushId), PushRecord>,
+    /// The versions at rest whose webhooks have heard of it.
+    confirmed: BTreeMap<TaskKey, u64>,
 }
 
 /// Stored bytes, and the task they belong to.
@@ -80,6 +86,21 @@ impl MemoryStore {
     /// Lets the list index show every task again.
     pub fn catch_up_index(&self) {
         self.shelf().lagging = None;
+    }
+
+    /// Removes what a table's native TTL would remove at `now`: tasks at rest and
+    /// threads past their expiry, those under client-made ids `tombstone` later.
+    pub fn clean_up(&self, now: Timestamp, tombstone: Duration) {
+        let mut shelf = self.shelf();
+        shelf.tasks.retain(|_, task| !task.expired(now));
+        shelf.threads.retain(|(_, id), thread| {
+            let kept = if id.is_server_made() {
+                Duration::ZERO
+            } else {
+                tombstone
+            };
+            now < thread.record.expires_at.plus(kept)
+        });
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -171,14 +192,42 @@ impl Shelf {
         }
     }
 
+    /// Whether a sweep may have to look at a task.
+    fn is_open(&self, key: &TaskKey, record: &TaskRecord) -> bool {
+        let told = self.confirmed.get(key) == Some(&record.version());
+        !record.state().is_at_rest() || !record.listeners.is_empty() && !told
+    }
+
+    fn keep_push(&mut self, key: &TaskKey, push: &PushRecord) {
+        let id = push.listener.id.clone();
+        self.pushes.insert((key.clone(), id), push.clone());
+    }
+
+    /// The webhook as stored, if it is still this registration of it.
+    fn same_push(&mut self, push: &PushRecord) -> Option<&mut PushRecord> {
+        let key = TaskKey::new(&push.owner, &push.task);
+        let stored = self.pushes.get_mut(&(key, push.listener.id.clone()))?;
+        let same = stored.owner == push.owner
+            && stored.incarnation == push.incarnation
+            && stored.created_at == push.created_at
+            && stored.listener == push.listener;
+        same.then_some(stored)
+    }
+
     fn keep_thread(&mut self, write: &ThreadWrite) {
         let key = thread_key(&write.record);
         let before = self.threads.remove(&key);
-        let mut writes = before.map_or_else(Vec::new, |stored| stored.writes);
+        let (mut writes, before_state) = before.map_or_else(Default::default, |stored| {
+            (stored.writes, Some(stored.record.state))
+        });
         writes.push(write.write.clone());
         let surplus = writes.len().saturating_sub(THREAD_WRITES);
         writes.drain(..surplus);
-        let record = write.record.clone();
+        let mut record = write.record.clone();
+        if !record.replaces_state() {
+            let kept = before_state.filter(|_| record.state_version > 0);
+            record.state = kept.unwrap_or_default();
+        }
         self.threads.insert(key, StoredThread { record, writes });
     }
 }
@@ -263,7 +312,7 @@ impl SweepTasks for MemoryStore {
         let index = shelf.lagging.as_ref().unwrap_or(&shelf.tasks);
         let mut found: Vec<_> = index
             .iter()
-            .filter(|(_, record)| !record.state().is_at_rest())
+            .filter(|(key, record)| shelf.is_open(key, record))
             .map(|(key, record)| {
                 let at = record.created_at.as_millis();
                 ((at, key.tenant().as_str(), key.local()), record)
@@ -311,7 +360,11 @@ impl WriteTasks for MemoryStore {
             }
         }
         shelf.keep_key(write, id);
-        shelf.tasks.insert(write.record.key(), write.record.clone());
+        let key = write.record.key();
+        for push in &write.pushes {
+            shelf.keep_push(&key, push);
+        }
+        shelf.tasks.insert(key, write.record.clone());
         Ok(Committed::Done)
     }
 
@@ -430,5 +483,95 @@ impl Blobs for MemoryStore {
             shelf.blobs.remove(key);
         }
         Ok(())
+    }
+}
+
+#[async_trait]
+impl ReadPushes for MemoryStore {
+    async fn pushes(&self, owner: &Owner, task: &TaskId) -> Result<Vec<PushRecord>, StoreError> {
+        let key = TaskKey::new(owner, task);
+        let shelf = self.shelf();
+        let found = shelf.pushes.iter();
+        Ok(found
+            .filter(|((of, _), push)| *of == key && push.owner == *owner)
+            .map(|(_, push)| push.clone())
+            .collect())
+    }
+}
+
+#[async_trait]
+impl WritePushes for MemoryStore {
+    async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
+        let key = TaskKey::new(&push.owner, &push.task);
+        self.shelf().keep_push(&key, push);
+        Ok(())
+    }
+
+    async fn delete_push(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &PushId,
+    ) -> Result<(), StoreError> {
+        let place = (TaskKey::new(owner, task), id.clone());
+        let mut shelf = self.shelf();
+        if shelf
+            .pushes
+            .get(&place)
+            .is_some_and(|push| push.owner == *owner)
+        {
+            shelf.pushes.remove(&place);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl DeliverPushes for MemoryStore {
+    async fn advance_push(
+        &self,
+        push: &PushRecord,
+        to: u64,
+        clean_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut shelf = self.shelf();
+        let stored = shelf.same_push(push).filter(|stored| stored.cursor < to);
+        Ok(stored
+            .map(|stored| {
+                stored.cursor = to;
+                stored.attempts = 0;
+                stored.retry_at = Timestamp::default();
+                stored.clean_at = clean_at;
+            })
+            .is_some())
+    }
+
+    async fn attempt_push(
+        &self,
+        push: &PushRecord,
+        retry_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut shelf = self.shelf();
+        let stored = shelf.same_push(push);
+        let stored = stored.filter(|stored| stored.attempts == push.attempts);
+        Ok(stored
+            .map(|stored| {
+                stored.attempts += 1;
+                stored.retry_at = retry_at;
+            })
+            .is_some())
+    }
+
+    async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        let mut shelf = self.shelf();
+        let key = record.key();
+        let current = shelf.tasks.get(&key).is_some_and(|stored| {
+            stored.version() == record.version() && stored.incarnation == record.incarnation
+        });
+        let confirmed = current && record.state().is_at_rest();
+        if confirmed {
+            shelf.confirmed.insert(key, record.version());
+        }
+        Ok(confirmed)
     }
 }

@@ -14,12 +14,16 @@ pub mod contract;
 pub mod dynamodb;
 mod key;
 pub mod memory;
+pub mod push;
 pub mod queue;
 #[cfg(feature = "aws")]
 pub mod s3;
 #[cfg(feature = "aws")]
 pub mod sqs;
 pub mod stored;
+mod thread;
+
+pub use thread::{ReadThreads, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, WriteThreads};
 
 pub use blobs::{
     BlobHead, BlobReader, Blobs, Download, Measured, UploadTerms, UploadUrl, remove_below,
@@ -28,11 +32,10 @@ pub(crate) use blobs::{Chained, measured as blobs_measured, measured_to_end, rea
 pub use key::{KeyWrite, Keyed};
 
 use crate::task::{
-    ContextId, KeyHash, LoggedEvent, Message, Owner, TaskId, TaskRecord, TaskState, Timestamp,
+    ContextId, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
     WriteId,
 };
 use async_trait::async_trait;
-use std::collections::BTreeMap;
 
 /// Why a store could not answer. None of it is shown to a client.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +81,8 @@ pub struct TaskWrite {
     pub expect: Expect,
     /// Thread state to write in the same transaction.
     pub thread: Option<ThreadWrite>,
+    /// Webhooks to store in the same transaction, over those of the same id.
+    pub pushes: Vec<PushRecord>,
     /// The idempotency key of the send that asks for this commit, to write in
     /// the same transaction.
     pub key: Option<KeyWrite>,
@@ -291,71 +296,4 @@ pub trait WriteTasks: ReadTasks {
         epoch: u64,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError>;
-}
-
-/// The conversation state of a context.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ThreadState {
-    /// What was said, oldest first.
-    pub events: Vec<Message>,
-    /// Session data by key.
-    pub session: BTreeMap<String, serde_json::Value>,
-}
-
-/// The stored thread of a context.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ThreadRecord {
-    /// Whose it is.
-    pub owner: Owner,
-    /// Its id.
-    pub context_id: ContextId,
-    /// +1 a write; 0 = not stored.
-    pub version: u64,
-    /// When the context began.
-    pub created_at: Timestamp,
-    /// When it was last written.
-    pub updated_at: Timestamp,
-    /// When the context is gone.
-    pub expires_at: Timestamp,
-    /// When the state is gone.
-    pub state_expires_at: Timestamp,
-    /// The state.
-    pub state: ThreadState,
-}
-
-/// A write of thread state beside a task's commit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ThreadWrite {
-    /// The whole next thread; its `version` is the one after `expect`.
-    pub record: ThreadRecord,
-    /// The version it replaces; 0 = none stored.
-    pub expect: u64,
-    /// The id of the write.
-    pub write: WriteId,
-}
-
-/// Reading conversations.
-#[async_trait]
-pub trait ReadThreads: Send + Sync {
-    /// The stored thread; `None` if absent or not `owner`'s. An expired thread
-    /// is returned: its reader must tell expired from never seen.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer or the item is corrupt.
-    async fn load_thread(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError>;
-}
-
-/// Writing conversations apart from a task's commit.
-#[async_trait]
-pub trait WriteThreads: ReadThreads {
-    /// Stores the thread if its stored version is `write.expect`; `false` if
-    /// another write stands there.
-    ///
-    /// # Errors
-    /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
-    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError>;
 }

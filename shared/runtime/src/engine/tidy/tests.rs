@@ -64,6 +64,7 @@ impl Desk {
             expect,
             thread: None,
             key: None,
+            pushes: Vec::new(),
             now: self.world.now,
         };
         assert_eq!(self.store.commit(&write).await.unwrap(), Committed::Done);

@@ -53,6 +53,7 @@ async fn answered(
     let event = serde_json::from_str(event).unwrap();
     let relay = Relay {
         queue,
+        pushes: None,
         tasks,
         blobs,
         clock: &SystemClock,

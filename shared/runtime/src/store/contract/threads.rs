@@ -1,7 +1,7 @@
 //! Conversations, alone and beside a task.
 
 use super::{Broken, Stores, World};
-use crate::store::{Committed, ThreadState};
+use crate::store::{Committed, ThreadRecord, ThreadState};
 use crate::task::ContextId;
 
 /// What is loaded is what was written, with and without state.
@@ -19,11 +19,54 @@ pub async fn a_thread_is_loaded_as_it_was_written(
         let mut write = world.thread(&world.owner, &id, version);
         if version % 2 == 1 {
             write.record.state = ThreadState::default();
+            write.record.state_version = 0;
         }
         assert!(stores.threads.put_thread(&write).await?);
         let found = stores.threads.load_thread(&world.owner, &id).await?;
         assert_eq!(found, Some(write.record), "version {version}");
     }
+    Ok(())
+}
+
+/// A write that names an earlier state leaves it as it is; the head is read
+/// without it.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_thread_is_refreshed_without_its_state(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = ContextId::parse("c:1")?;
+    let first = world.thread(&world.owner, &id, 0);
+    assert!(stores.threads.put_thread(&first).await?);
+    for version in 1..3 {
+        let mut write = world.thread(&world.owner, &id, version);
+        write.record.state_version = 1;
+        write.record.state = ThreadState::default();
+        write.record.expires_at = world.at(90_000_000);
+        assert!(stores.threads.put_thread(&write).await?);
+        let head = stores.threads.load_thread_head(&world.owner, &id).await?;
+        assert_eq!(head.as_ref(), Some(&write.record), "version {version}");
+        let found = stores.threads.load_thread(&world.owner, &id).await?;
+        let state = first.record.state.clone();
+        let whole = ThreadRecord {
+            state,
+            ..write.record
+        };
+        assert_eq!(found, Some(whole), "version {version}");
+    }
+    let mut emptied = world.thread(&world.owner, &id, 3);
+    emptied.record.state_version = 0;
+    emptied.record.state = ThreadState::default();
+    assert!(stores.threads.put_thread(&emptied).await?);
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found, Some(emptied.record));
+    let other = stores
+        .threads
+        .load_thread_head(&world.colleague, &id)
+        .await?;
+    assert_eq!(other, None);
     Ok(())
 }
 

@@ -1,9 +1,10 @@
 //! What a case works with: stores, owners, ids, times, records.
 
+use crate::store::push::Pushes;
 use crate::store::queue::SweepTasks;
 use crate::store::{
     Blobs, Committed, Expect, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadState,
-    ThreadWrite, WriteTasks, WriteThreads,
+    ThreadStatus, ThreadWrite, WriteTasks, WriteThreads,
 };
 use crate::task::{
     Change, ContextId, Generation, InvalidId, InvalidTransition, Message, Metadata, NewTask, Owner,
@@ -27,6 +28,8 @@ pub struct Stores<'a> {
     pub threads: &'a dyn WriteThreads,
     /// Bytes.
     pub blobs: &'a dyn Blobs,
+    /// Webhooks of the same tasks; a store without them passes their cases.
+    pub pushes: Option<&'a dyn Pushes>,
 }
 
 /// Why a case could not be run to its end.
@@ -197,6 +200,7 @@ impl World {
             record: record.clone(),
             expect,
             thread: None,
+            pushes: Vec::new(),
             key: None,
             now: self.now,
         }
@@ -238,10 +242,12 @@ impl World {
                 owner: owner.clone(),
                 context_id: id.clone(),
                 version: expect + 1,
+                status: ThreadStatus::Active,
                 created_at: self.now,
                 updated_at: self.now,
                 expires_at: self.at(86_400_000),
                 state_expires_at: self.at(3_600_000),
+                state_version: expect + 1,
                 state,
             },
             expect,

@@ -6,7 +6,7 @@
 use super::{item, key};
 use crate::store::StoreError;
 use crate::store::queue::TaskImage;
-use crate::task::{Owner, Subject, TaskKey};
+use crate::task::{Owner, PushId, Subject, TaskKey};
 use std::str::FromStr;
 
 /// Who removes the items whose time is up.
@@ -33,12 +33,17 @@ pub fn task_image(
     let dispatch = attribute(item::DISPATCH)
         .map(|digits| parsed(&digits, item::DISPATCH))
         .transpose()?;
+    let notify = attribute(item::NOTIFY)
+        .map(|digits| parsed(&digits, item::NOTIFY))
+        .transpose()?;
     Ok(Some(TaskImage {
         owner: Owner { tenant, subject },
         task,
         turn: number(attribute, item::TURN)?,
         version: number(attribute, item::VERSION)?,
         dispatch,
+        notify,
+        listeners: listeners(attribute)?,
     }))
 }
 
@@ -96,6 +101,14 @@ pub fn removed_task_of_event(
     removed_task(&text, principal)
 }
 
+/// The webhooks of the task.
+fn listeners(attribute: &dyn Fn(&str) -> Option<String>) -> Result<Vec<PushId>, StoreError> {
+    let ids = attribute(item::LISTENERS).unwrap_or_default();
+    ids.split_ascii_whitespace()
+        .map(|id| PushId::parse(id).map_err(|_| missing(item::LISTENERS)))
+        .collect()
+}
+
 fn number<N: FromStr>(
     attribute: &dyn Fn(&str) -> Option<String>,
     name: &'static str,
@@ -151,6 +164,8 @@ mod tests {
                     turn: 1,
                     version: record.version(),
                     dispatch,
+                    notify: None,
+                    listeners: Vec::new(),
                 };
                 assert_eq!(image(&stored(record)).unwrap(), Some(expected));
             }

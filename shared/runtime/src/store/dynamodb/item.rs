@@ -7,7 +7,7 @@
 
 use super::key;
 use crate::store::{StoreError, ThreadRecord, ThreadState, stored};
-use crate::task::{Owner, TaskRecord, Timestamp, WriteId};
+use crate::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
@@ -31,18 +31,24 @@ pub(super) const DISPATCH: &str = "dispatch";
 /// The subject itself, for what has only an item and no caller.
 pub(super) const OWNER_SUBJECT: &str = "owner_subject";
 pub(super) const TURN: &str = "turn";
+/// The last event, in the commit that logged it, while webhooks want to know.
+pub(super) const NOTIFY: &str = "notify";
+/// The ids of those webhooks.
+pub(super) const LISTENERS: &str = "listeners";
 pub(super) const INCARNATION: &str = "incarnation";
 pub(super) const SCHEMA: &str = "schema";
-const BODY: &str = "body";
+pub(super) const BODY: &str = "body";
 const STATE_VERSION: &str = "state_version";
 
 /// The last writes of a thread, newest first.
 pub(super) const WRITES: [&str; 4] = ["w0", "w1", "w2", "w3"];
 
 /// Attributes of a task that a commit without them takes away.
-pub(super) const OPTIONAL: [&str; 6] = [
+pub(super) const OPTIONAL: [&str; 8] = [
     LEASE_UNTIL,
     DISPATCH,
+    NOTIFY,
+    LISTENERS,
     EXPIRES_AT,
     TTL,
     key::SWEEP_PK,
@@ -103,11 +109,25 @@ pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
     if record.state().is_at_rest() {
         item.insert(EXPIRES_AT, number(record.expires_at.as_millis()));
         item.insert(TTL, number(record.expires_at.ttl_seconds()));
-    } else {
+    }
+    if let Some(seq) = record.notify() {
+        item.insert(NOTIFY, number(seq));
+    }
+    if !record.listeners.is_empty() {
+        item.insert(LISTENERS, text(listeners(record)));
+    }
+    // At rest it stays until its webhooks have heard of it.
+    if !record.state().is_at_rest() || !record.listeners.is_empty() {
         item.insert(key::SWEEP_PK, text(key::open()));
         item.insert(key::SWEEP_SK, number(record.created_at.as_millis()));
     }
     Ok(item)
+}
+
+/// The ids of a task's webhooks as one text: no id holds a space.
+fn listeners(record: &TaskRecord) -> String {
+    let ids: Vec<&str> = record.listeners.iter().map(PushId::as_str).collect();
+    ids.join(" ")
 }
 
 /// The task of an item. The attribute is the lease, not the body: a heartbeat
@@ -144,32 +164,26 @@ pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attri
     Ok(Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version)),
-        (STATE_VERSION, number(state_version(record))),
+        (STATE_VERSION, number(record.state_version)),
         ("thread_id", text(record.context_id.as_str())),
         ("tenant_id", text(record.owner.tenant.as_str())),
         ("created_at", text(record.created_at.to_rfc3339())),
         ("updated_at", text(record.updated_at.to_rfc3339())),
+        ("status", text(record.status.as_str())),
         (EXPIRES_AT, number(record.expires_at.as_millis())),
         (TTL, number(record.expires_at.plus(keep).ttl_seconds())),
         (BODY, text(stored::encode_thread(&head).to_string())),
     ]))
 }
 
-/// The version of the state item that belongs to a thread; 0 = none.
-fn state_version(record: &ThreadRecord) -> u64 {
-    if record.state == ThreadState::default() {
-        0
-    } else {
-        record.version
-    }
-}
-
-/// The whole state item of a thread; `None` if there is no state to keep.
+/// The whole state item of a thread; `None` if the write leaves the state as it
+/// is. Native TTL removes it with its thread: earlier expiry is for readers to
+/// judge and for the sweep to clean up.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
 pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreError> {
-    if state_version(record) == 0 {
+    if !record.replaces_state() {
         return Ok(None);
     }
     let partition = key::thread(&record.owner, &record.context_id);
@@ -178,7 +192,7 @@ pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreE
     for (name, value) in [
         (VERSION, number(record.version)),
         (EXPIRES_AT, number(expiry.as_millis())),
-        (TTL, number(expiry.ttl_seconds())),
+        (TTL, number(record.expires_at.ttl_seconds())),
         (BODY, text(stored::state_text(&record.state)?)),
     ] {
         item.insert(name.to_owned(), value);
@@ -202,9 +216,8 @@ pub(super) enum Joined {
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, StoreError> {
-    let value = serde_json::from_str(body(meta)?).map_err(corrupt)?;
-    let mut record = Box::new(stored::decode_thread(value)?);
-    let wanted: u64 = integer(meta, STATE_VERSION)?;
+    let mut record = Box::new(thread_head(meta)?);
+    let wanted = record.state_version;
     if wanted == 0 {
         return Ok(Joined::Thread(record));
     }
@@ -216,6 +229,17 @@ pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, Sto
     }
     record.state = stored::state_of_text(body(state)?)?;
     Ok(Joined::Thread(record))
+}
+
+/// The thread of its deciding item, without its state.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn thread_head(meta: &Item) -> Result<ThreadRecord, StoreError> {
+    let value = serde_json::from_str(body(meta)?).map_err(corrupt)?;
+    let mut record = stored::decode_thread(value)?;
+    record.state_version = integer(meta, STATE_VERSION)?;
+    Ok(record)
 }
 
 /// Whether `write` is one of the last writes of a thread.

@@ -7,6 +7,7 @@
 //! - `idempotency`: keys of sends, beside the tasks they stand for
 //! - `list`: a page from the list index
 //! - `open`: what the sweep index shows
+//! - `push`: webhooks
 //! - `image`: what the table's stream says
 //! - `table`: the table itself, for emulators
 //!
@@ -20,6 +21,7 @@ mod item;
 mod key;
 mod list;
 mod open;
+mod push;
 mod statement;
 mod table;
 
@@ -156,6 +158,9 @@ impl DynamoStore {
         }
         if let Some(thread) = &write.thread {
             statements.extend(self.thread_statements(thread)?);
+        }
+        for push in &write.pushes {
+            statements.push(Statement::push(push)?);
         }
         Ok(statements)
     }
@@ -309,6 +314,16 @@ impl ReadThreads for DynamoStore {
         Err(StoreError::Unavailable(format!(
             "the thread `{id}` changes faster than it can be read"
         )))
+    }
+
+    async fn load_thread_head(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+    ) -> Result<Option<ThreadRecord>, StoreError> {
+        let meta = self.meta(&key::thread(owner, id)).await?;
+        let head = meta.as_ref().map(item::thread_head).transpose()?;
+        Ok(head.filter(|thread| thread.owner == *owner))
     }
 }
 

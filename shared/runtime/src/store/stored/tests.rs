@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::ThreadStatus;
 use crate::task::{
     Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Generation, Message, Metadata,
     NewTask, Owner, Part, PartContent, SavedSlot, SkillId, Subject, TaskId, TenantId, Timestamp,
@@ -191,10 +192,12 @@ fn a_thread_reads_back_as_it_was_written() {
         owner: owner(),
         context_id: ContextId::made_of(9),
         version: 3,
+        status: ThreadStatus::Expired,
         created_at: at,
         updated_at: at,
         expires_at: at,
         state_expires_at: at,
+        state_version: 2,
         state: ThreadState {
             events: vec![said(every_part())],
             session: [("k".to_owned(), json!(null))].into(),
@@ -203,6 +206,19 @@ fn a_thread_reads_back_as_it_was_written() {
     assert_eq!(decode_thread(encode_thread(&thread)).unwrap(), thread);
     let text = state_text(&thread.state).unwrap();
     assert_eq!(state_of_text(&text).unwrap(), thread.state);
+}
+
+#[test]
+fn a_thread_of_the_first_form_is_active_and_has_the_state_written_with_it() {
+    let at = Timestamp::from_millis(5);
+    let mut thread = ThreadRecord::begun(owner(), ContextId::made_of(9), at, at);
+    (thread.version, thread.state_version) = (3, 3);
+    thread.state.session = [("k".to_owned(), json!(1))].into();
+    let mut value = encode_thread(&thread);
+    value.as_object_mut().unwrap().remove("sv");
+    assert_eq!(decode_thread(value.clone()).unwrap(), thread);
+    value["st"]["s"] = json!({});
+    assert_eq!(decode_thread(value).unwrap().state_version, 0);
 }
 
 #[test]

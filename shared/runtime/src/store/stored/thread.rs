@@ -3,7 +3,7 @@
 use super::content::{Message, all};
 use super::task::owner;
 use super::{SCHEMA, StoreError, corrupt, known};
-use crate::store::{ThreadRecord, ThreadState};
+use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
 use crate::task::{ContextId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +20,12 @@ pub(super) struct Stored {
     up: i64,
     exp: i64,
     sexp: i64,
+    /// Absent in the first records: then the state, if there is one, was
+    /// written with the thread.
+    #[serde(default)]
+    sv: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    gone: bool,
     st: State,
 }
 
@@ -64,6 +70,8 @@ impl From<&ThreadRecord> for Stored {
             up: record.updated_at.as_millis(),
             exp: record.expires_at.as_millis(),
             sexp: record.state_expires_at.as_millis(),
+            sv: Some(record.state_version),
+            gone: record.status == ThreadStatus::Expired,
             st: State::from(&record.state),
         }
     }
@@ -72,15 +80,27 @@ impl From<&ThreadRecord> for Stored {
 impl Stored {
     pub(super) fn into_record(self) -> Result<ThreadRecord, StoreError> {
         known(self.schema)?;
+        let state = self.st.into_state()?;
+        let written = if state == ThreadState::default() {
+            0
+        } else {
+            self.v
+        };
         Ok(ThreadRecord {
             owner: owner(self.tenant, self.subject)?,
             context_id: ContextId::parse(self.ctx).map_err(corrupt)?,
             version: self.v,
+            status: if self.gone {
+                ThreadStatus::Expired
+            } else {
+                ThreadStatus::Active
+            },
             created_at: Timestamp::from_millis(self.at),
             updated_at: Timestamp::from_millis(self.up),
             expires_at: Timestamp::from_millis(self.exp),
             state_expires_at: Timestamp::from_millis(self.sexp),
-            state: self.st.into_state()?,
+            state_version: self.sv.unwrap_or(written),
+            state,
         })
     }
 }

@@ -1,0 +1,397 @@
+//! Conversations: what they keep, and when they are over.
+
+use a2a_lambda::settings::Settings;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::error_rows::{CONTEXT_EXPIRED, Fault};
+use a2a_lambda_tests::world::{Reply, World};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::advance;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
+const RESET: &str = "/metadata/a2a-lambda~1contextReset";
+
+/// How a conversation came to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    /// The server made its id, and it has one task.
+    Derived,
+    /// The same, with a second task.
+    Second,
+    /// Its client made the id.
+    Own,
+}
+
+const KINDS: [Kind; 3] = [Kind::Derived, Kind::Second, Kind::Own];
+
+/// A message in a conversation, for a task of its own.
+async fn say(world: &World, dialect: Dialect, to: &str, text: &str, context: &str) -> Reply {
+    let name = format!("t:{}", world.store.commits().len());
+    let mut say = Say::to(to, text).under(&name);
+    if !context.is_empty() {
+        say = say.in_context(context);
+    }
+    world.call(&dialect.send(&say)).await
+}
+
+async fn done(world: &World, dialect: Dialect, to: &str, text: &str, context: &str) -> Value {
+    let reply = say(world, dialect, to, text, context).await;
+    let task = dialect.task(&reply);
+    let state = dialect.state(&task);
+    assert!(
+        ["completed", "input-required"].contains(&state.as_str()),
+        "{}",
+        reply.text()
+    );
+    task
+}
+
+fn answer(dialect: Dialect, task: &Value) -> String {
+    dialect.words(&task["artifacts"][0])
+}
+
+/// A conversation in which nothing happens any more, and its open question.
+async fn conversation(world: &World, dialect: Dialect, kind: Kind) -> (String, Value) {
+    let name = if kind == Kind::Own { "mine:c" } else { "" };
+    let task = done(world, dialect, "ask", "hi", name).await;
+    let context = dialect.context(&task);
+    if kind == Kind::Second {
+        done(world, dialect, "echo", "hi", &context).await;
+    }
+    (context, task)
+}
+
+fn expired(dialect: Dialect, reply: &Reply) {
+    let fault = Fault::new(dialect, CONTEXT_EXPIRED);
+    assert_eq!(fault.check(reply), Ok(()), "{dialect:?} {}", reply.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_goes_on_until_its_expiry_and_not_a_millisecond_longer() {
+    for dialect in Dialect::ALL {
+        for kind in KINDS {
+            for (late, there) in [(-1_i64, true), (0, false), (1, false)] {
+                for continues in [false, true] {
+                    let world = World::new().unwrap();
+                    let (context, asked) = conversation(&world, dialect, kind).await;
+                    let wait = i64::try_from(DAY.as_millis()).unwrap() + late;
+                    advance(Duration::from_millis(wait.unsigned_abs())).await;
+                    let reply = if continues {
+                        let id = asked["id"].as_str().unwrap();
+                        world.call(&dialect.send(&Say::in_task(id, "blue"))).await
+                    } else {
+                        say(&world, dialect, "echo", "more", &context).await
+                    };
+                    if there {
+                        let task = dialect.task(&reply);
+                        assert_eq!(dialect.state(&task), "completed", "{dialect:?} {kind:?}");
+                        continue;
+                    }
+                    expired(dialect, &reply);
+                    let id = asked["id"].as_str().unwrap();
+                    let kept = world.call(&dialect.of_task(Op::Get, id)).await;
+                    let state = dialect.state(&dialect.task(&kept));
+                    assert_eq!(state, "input-required", "the task itself lives longer");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_conversation_is_refused_in_the_same_words_before_and_after_clean_up() {
+    for dialect in Dialect::ALL {
+        for kind in KINDS {
+            let world = World::new().unwrap();
+            let (context, _) = conversation(&world, dialect, kind).await;
+            advance(DAY + Duration::from_secs(1)).await;
+            let writes = world.store.writes();
+            let before = say(&world, dialect, "echo", "more", &context).await;
+            expired(dialect, &before);
+            world.clean_up();
+            let after = say(&world, dialect, "echo", "more", &context).await;
+            assert_eq!(before.body, after.body, "{dialect:?} {kind:?}");
+            assert_eq!(
+                world.store.writes(),
+                writes,
+                "a refused message writes nothing"
+            );
+            // Gone with everything of it, an id of ours is as if never made.
+            advance(DAY * 31).await;
+            world.clean_up();
+            let reply = say(&world, dialect, "echo", "more", &context).await;
+            if kind == Kind::Own {
+                let task = dialect.task(&reply);
+                assert_eq!(dialect.state(&task), "completed", "{}", reply.text());
+            } else {
+                assert_eq!(before.body, reply.body, "{dialect:?} {kind:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_of_ones_own_is_new_when_its_tombstone_is_gone() {
+    for cleaned in [false, true] {
+        for dialect in Dialect::ALL {
+            let world = World::new().unwrap();
+            let orders = "set k v add noted";
+            let task = done(&world, dialect, "notes", orders, "mine:c").await;
+            advance(DAY + WEEK - Duration::from_millis(1)).await;
+            expired(
+                dialect,
+                &say(&world, dialect, "echo", "more", "mine:c").await,
+            );
+            advance(Duration::from_millis(1)).await;
+            if cleaned {
+                world.clean_up();
+            }
+            let again = done(&world, dialect, "notes", "get k", "mine:c").await;
+            assert_eq!(answer(dialect, &again), "nothing");
+            assert_eq!(at(&again, RESET), &Value::Null, "it is new, not reset");
+            assert_ne!(again["id"], task["id"]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn activity_keeps_a_conversation_alive() {
+    for kind in KINDS {
+        let world = World::new().unwrap();
+        let dialect = Dialect::Rest10;
+        let (context, _) = conversation(&world, dialect, kind).await;
+        for _ in 0..5 {
+            advance(DAY * 9 / 10).await;
+            done(&world, dialect, "echo", "still here", &context).await;
+        }
+        advance(DAY).await;
+        expired(
+            dialect,
+            &say(&world, dialect, "echo", "more", &context).await,
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_worked_on_keeps_its_conversation_alive() {
+    for kind in KINDS {
+        let life = Duration::from_secs(600);
+        let brief = |settings: &mut Settings| {
+            settings.policy.thread_ttl = life;
+            settings.policy.state_ttl = life;
+        };
+        let world = World::with(brief).unwrap();
+        let dialect = Dialect::Rest10;
+        let (context, _) = conversation(&world, dialect, kind).await;
+        let slow = dialect.stream(&Say::to("slow", "go").in_context(&context));
+        let live = world.open(&slow).await;
+        // The turn has no deadline here: it beats on.
+        tokio::time::sleep(life * 3).await;
+        done(&world, dialect, "echo", "meanwhile", &context).await;
+        tokio::time::sleep(life * 3).await;
+        world.gate.open();
+        live.finish().await;
+        tokio::time::sleep(life * 9 / 10).await;
+        done(&world, dialect, "echo", "after it", &context).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_context_of_ours_is_not_written_before_its_second_task() {
+    for dialect in [
+        Dialect::Rpc10,
+        Dialect::Rest10,
+        Dialect::Rpc03,
+        Dialect::Rest03,
+    ] {
+        let world = World::new().unwrap();
+        let task = done(&world, dialect, "echo", "hi", "").await;
+        let context = dialect.context(&task);
+        assert_eq!(world.store.writes(), 1, "{dialect:?}");
+        done(&world, dialect, "echo", "hi", &context).await;
+        assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
+        // A thread that was just written is not written again.
+        for _ in 0..5 {
+            advance(Duration::from_secs(20)).await;
+            done(&world, dialect, "echo", "hi", &context).await;
+        }
+        assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
+        advance(Duration::from_secs(100)).await;
+        done(&world, dialect, "echo", "hi", &context).await;
+        assert_eq!(world.store.thread_writes(), 2, "{dialect:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_context_of_the_client_is_written_with_its_first_task() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        done(&world, dialect, "echo", "hi", "mine:c").await;
+        assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
+        done(&world, dialect, "echo", "hi", "mine:c").await;
+        assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
+        // A reply without a task leaves nothing behind.
+        let world = World::new().unwrap();
+        if !dialect.is_v01() {
+            say(&world, dialect, "greet", "hi", "mine:c").await;
+            assert_eq!(world.store.writes(), 0, "{dialect:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_waits_for_the_thread_of_its_conversation() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    world.store.refuse_threads(true);
+    let reply = say(&world, dialect, "echo", "hi", "mine:c").await;
+    assert_eq!(reply.status, 503, "{}", reply.text());
+    world.store.refuse_threads(false);
+    done(&world, dialect, "echo", "hi", "mine:c").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_hour_of_silence_the_state_is_gone_and_the_reply_says_so() {
+    for dialect in Dialect::ALL {
+        for kind in KINDS {
+            for (silence, gone) in [(HOUR - Duration::from_millis(1), false), (HOUR, true)] {
+                let world = World::new().unwrap();
+                let (context, asked) = conversation(&world, dialect, kind).await;
+                advance(Duration::from_millis(1)).await;
+                let orders = "set colour blue add noted";
+                done(&world, dialect, "notes", orders, &context).await;
+                advance(silence).await;
+                let task = done(&world, dialect, "notes", "get colour", &context).await;
+                let expected = if gone { "nothing" } else { "blue" };
+                assert_eq!(answer(dialect, &task), expected, "{dialect:?} {kind:?}");
+                let said = at(&task, RESET) == &Value::Bool(true);
+                assert_eq!(said, gone, "{dialect:?} {kind:?} {task}");
+                // What was said is there as before; what was noted is not.
+                let task = done(&world, dialect, "notes", "show", &context).await;
+                assert_eq!(at(&task, RESET), &Value::Null, "it is said once");
+                let thread = answer(dialect, &task);
+                assert!(
+                    thread.contains("hi|which one?") && thread.contains("|set colour"),
+                    "{thread}"
+                );
+                assert_eq!(thread.contains("|noted"), !gone, "{thread}");
+                // The question is older than the silence, and still open.
+                let id = asked["id"].as_str().unwrap();
+                let reply = world.call(&dialect.send(&Say::in_task(id, "red"))).await;
+                let task = dialect.task(&reply);
+                assert_eq!(answer(dialect, &task), "red after 1", "{}", reply.text());
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_and_a_reply_without_a_task_say_that_the_state_was_gone() {
+    for dialect in [Dialect::Rpc10, Dialect::Rest10] {
+        let world = World::new().unwrap();
+        let (context, _) = conversation(&world, dialect, Kind::Own).await;
+        advance(HOUR).await;
+        let request = dialect.stream(&Say::to("chunks", "go").in_context(&context));
+        let text = world.call(&request).await.text();
+        assert_eq!(text.matches("contextReset").count(), 1, "{text}");
+        advance(HOUR).await;
+        let reply = say(&world, dialect, "greet", "hi", &context).await;
+        let message = dialect.result(&reply)["message"].clone();
+        assert_eq!(at(&message, RESET), &Value::Bool(true), "{}", reply.text());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn parallel_tasks_of_a_conversation_lose_nothing_of_each_other() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    done(&world, dialect, "echo", "hi", "mine:c").await;
+    let before = world.store.commits().len();
+    let calls = (0..16).map(|n| {
+        let world = &world;
+        async move {
+            let text = format!("wait set k{n} v{n} add e{n}");
+            say(world, dialect, "notes", &text, "mine:c").await
+        }
+    });
+    let all = futures::future::join_all(calls);
+    let race = async {
+        // All of them work, then all of them have read the same thread before
+        // the first writes.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.store.hold();
+        world.gate.open();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.store.release();
+    };
+    let (replies, ()) = tokio::join!(all, race);
+    for reply in replies {
+        let state = dialect.state(&dialect.task(&reply));
+        assert_eq!(state, "completed", "{}", reply.text());
+    }
+    assert!(
+        world.store.commits().len() > before + 32,
+        "there was no race"
+    );
+    for n in 0..16 {
+        let order = format!("get k{n}");
+        let task = done(&world, dialect, "notes", &order, "mine:c").await;
+        assert_eq!(answer(dialect, &task), format!("v{n}"));
+    }
+    let task = done(&world, dialect, "notes", "show", "mine:c").await;
+    let thread = answer(dialect, &task);
+    let mut events: Vec<&str> = thread.split('|').filter(|it| it.starts_with('e')).collect();
+    events.sort_unstable();
+    let mut expected: Vec<String> = (0..16).map(|n| format!("e{n}")).collect();
+    expected.sort();
+    assert_eq!(events, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_grows_too_large_fails_the_task_and_stays_as_it_was() {
+    let world = World::with(|settings| settings.policy.state_max_bytes = 2_000).unwrap();
+    let dialect = Dialect::Rest10;
+    done(&world, dialect, "notes", "fill a 1000", "mine:c").await;
+    let reply = say(&world, dialect, "notes", "set b 1 fill c 1000", "mine:c").await;
+    let task = dialect.task(&reply);
+    assert_eq!(dialect.state(&task), "failed", "{}", reply.text());
+    let metadata = at(&task, "/status/message/metadata");
+    assert_eq!(metadata["a2a-lambda/errorCode"], "STATE_TOO_LARGE");
+    let details = &metadata["a2a-lambda/errorDetails"];
+    assert_eq!(details["allowed"], 2_000, "{details}");
+    assert!(details["current"].as_u64().unwrap() > 2_000, "{details}");
+    let task = done(&world, dialect, "notes", "get b", "mine:c").await;
+    assert_eq!(answer(dialect, &task), "nothing");
+    done(&world, dialect, "notes", "fill a 10 set x", "mine:c").await;
+    done(&world, dialect, "notes", "set b 1 fill c 1000", "mine:c").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_task_of_a_session_of_0_1_needs_no_list() {
+    for dialect in [Dialect::Rpc01, Dialect::Path01] {
+        let world = World::new().unwrap();
+        let task = done(&world, dialect, "echo", "hi", "").await;
+        let context = dialect.context(&task);
+        // The index knows nothing of the first task.
+        world.store.lose_lists(true);
+        done(&world, dialect, "echo", "more", &context).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn anothers_context_id_is_free_to_use() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let mine = Say::to("echo", "hi").under("t:1").in_context("shared");
+        let first = dialect.send(&mine).from("acme:ann");
+        let theirs = dialect.send(&mine).from("evil:eve");
+        let first = world.call(&first).await;
+        let theirs = world.call(&theirs).await;
+        let (first, theirs) = (dialect.task(&first), dialect.task(&theirs));
+        assert_eq!(dialect.context(&theirs), "shared");
+        assert_eq!(at(&theirs, RESET), &Value::Null);
+        assert_eq!(answer(dialect, &first), answer(dialect, &theirs));
+    }
+}
