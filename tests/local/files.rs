@@ -230,9 +230,7 @@ async fn a_hundred_megabytes_are_delivered_in_bounded_memory() {
     // The first large file brings in code and buffers of the store.
     Call::say(agent.base(), "file 1000000").json().await;
     let idle = memory(agent.id(), "VmRSS");
-    let answer = Call::say(agent.base(), &format!("file {SIZE}"))
-        .json()
-        .await;
+    let task = rested(agent.base(), &format!("file {SIZE}")).await;
     let peak = memory(agent.id(), "VmHWM");
     let above = peak.saturating_sub(idle);
     println!("{SIZE} bytes delivered: {idle} bytes idle, {above} bytes more at the peak");
