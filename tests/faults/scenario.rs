@@ -1,6 +1,6 @@
 //! The six scenarios, each with what must be true of it whatever the line did.
 
-use crate::agent::{BIG, CHUNKS};
+use crate::agent::{BIG, CHUNKS, chunk};
 use crate::case::Case;
 use a2a_lambda::engine::EngineError;
 use a2a_lambda::store::ReadThreads as _;
@@ -224,7 +224,7 @@ async fn stream(case: &Case) {
             case.check(seen.is_empty(), || "frames and an error".to_owned());
         }
     }
-    let expected: String = (0..CHUNKS).map(|n| format!("{n} ")).collect();
+    let expected: String = (0..CHUNKS).map(chunk).collect();
     let letters = format!("{expected}end");
     let record = rests(case, !seen.is_empty(), 1, &letters).await;
     let mut last = None;

@@ -76,7 +76,7 @@ RIGHTS = {
         "Table/index/GSI2": {"dynamodb:Query"},
         "PushQueue": {"sqs:SendMessage"},
         "Bucket": _SEEN,
-        "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject"},
+        "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
     },
 }
 # The roles that remove objects.

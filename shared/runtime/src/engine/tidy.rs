@@ -55,7 +55,7 @@ pub async fn forget_objects(
         if keys.is_empty() {
             return Ok(removed);
         }
-        let stored = tasks.stored_at(task).await?;
+        let stored = tasks.standing_at(task).await?;
         let gone: Vec<String> = match Heir::of(stored.as_ref(), now) {
             Heir::Open => return Ok(removed),
             heir => keys

@@ -298,6 +298,10 @@ impl TasksByKey for MemoryStore {
     async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         Ok(self.shelf().tasks.get(key).cloned())
     }
+
+    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.stored_at(key).await
+    }
 }
 
 #[async_trait]
@@ -344,7 +348,7 @@ fn open_place(text: &str) -> Result<(i64, &str, &str), StoreError> {
 impl WriteTasks for MemoryStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         let id = write.checked_id()?;
-        stored::task_text(&write.record)?;
+        stored::pieces(&write.record)?;
         if let Some(thread) = &write.thread {
             stored::state_text(&thread.record.state)?;
         }

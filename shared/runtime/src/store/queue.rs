@@ -149,4 +149,11 @@ pub trait TasksByKey: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the store does not answer or the item is corrupt.
     async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
+
+    /// The same, but of its content only what stands in its own item: state,
+    /// incarnation and expiry.
+    ///
+    /// # Errors
+    /// As [`TasksByKey::stored_at`].
+    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
 }

@@ -330,6 +330,19 @@ impl TaskKey {
         })
     }
 
+    /// Where everything of the task lies in an object store: the tenant and an
+    /// id which a client made stand there as hashes, so that it is short and
+    /// of our own alphabet.
+    #[must_use]
+    pub fn folder(&self) -> String {
+        let tenant = short_hash(self.tenant.as_str());
+        if self.local.contains('~') {
+            format!("{tenant}/{}", short_hash(&self.local))
+        } else {
+            format!("{tenant}/{}", self.local)
+        }
+    }
+
     /// The tenant whose task it is.
     #[must_use]
     pub const fn tenant(&self) -> &TenantId {

@@ -6,9 +6,9 @@
 //! applied again to a fresh record after a lost race.
 
 use super::{
-    Artifact, Change, ContextId, Event, EventId, Generation, InvalidTransition, LoggedEvent,
-    Message, Metadata, Owner, PartContent, PushId, SkillId, Status, TaskId, TaskKey, TaskState,
-    Timestamp, WriteId,
+    Artifact, Change, ContextId, Event, EventId, Generation, InvalidTransition, Layout,
+    LoggedEvent, Message, Metadata, Owner, PartContent, PushId, SkillId, Status, TaskId, TaskKey,
+    TaskState, Timestamp, WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,6 +148,8 @@ pub struct TaskRecord {
     pub(crate) updated_at: Timestamp,
     /// When the task is gone, once it is at rest.
     pub(crate) expires_at: Timestamp,
+    /// Where its parts lie.
+    pub(crate) layout: Layout,
 }
 
 /// What an answer shows of a task.
@@ -221,6 +223,7 @@ impl TaskRecord {
             hidden: false,
             updated_at: at,
             expires_at: at,
+            layout: Layout::default(),
         }
     }
 
@@ -263,6 +266,12 @@ impl TaskRecord {
     #[must_use]
     pub const fn status(&self) -> &Status {
         &self.status
+    }
+
+    /// Where its parts lie.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// The state.

@@ -12,13 +12,7 @@ pub(crate) const ROOT: &str = "v1/";
 /// The beginning of the keys of all objects of a task; it ends with a `/`.
 #[must_use]
 pub fn below(task: &TaskKey) -> String {
-    let tenant = short(task.tenant().as_str());
-    let local = task.local();
-    if local.contains('~') {
-        format!("{ROOT}{tenant}/{}/", short(local))
-    } else {
-        format!("{ROOT}{tenant}/{local}/")
-    }
+    format!("{ROOT}{}/", task.folder())
 }
 
 /// The attempt that stores an object. An attempt has keys of its own, so that
