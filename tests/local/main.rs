@@ -8,12 +8,18 @@ mod background;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod costs;
+#[cfg(test)]
 mod documented;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
 mod kept;
 #[cfg(test)]
+mod meter;
+#[cfg(test)]
 mod options;
+#[cfg(test)]
+mod resumed;
 #[cfg(test)]
 mod signed;

@@ -263,3 +263,6 @@ pub(super) const fn too_large(error: &EngineError) -> bool {
     matches!(error.cause, Some(Cause::Store(StoreError::TooLarge(_))))
         || matches!(error.refusal, Refusal::StateTooLarge { .. })
 }
+
+#[cfg(test)]
+mod tests;
