@@ -19,6 +19,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import AsyncIterator, Callable
 
+from webhook import Webhook
+
 #: The most one call may take, in seconds. A blocking send answers within 28.
 CALL_TIMEOUT = 30
 
@@ -26,9 +28,7 @@ CALL_TIMEOUT = 30
 UNTYPED = "refused, reason not read by the SDK"
 
 #: Steps that wait for a capability which is not there yet, and for which one.
-LATER = {
-    "a_push_configuration_is_kept": "push notifications",
-}
+LATER: dict[str, str] = {}
 
 #: Exchanges kept for the report of a failure.
 KEPT_EXCHANGES = 4
@@ -89,6 +89,8 @@ class Adapter(ABC):
     #: Bytes sent by themselves in the upload step; 0 leaves the steps with large
     #: files out.
     upload_size = 0
+    #: Whether the adapter can register a webhook with a message.
+    hooks = False
 
     @abstractmethod
     async def open(self, base: str) -> list[str]:
@@ -100,6 +102,11 @@ class Adapter(ABC):
 
     async def send_upload(self, text: str, reference: str) -> Task:
         """Sends a text and a part that names an upload."""
+        raise NotImplementedError
+
+    async def hooked(self, text: str, url: str) -> Task:
+        """Sends one text message with a webhook at `url`, whose token is
+        `webhook.TOKEN`."""
         raise NotImplementedError
 
     @abstractmethod
@@ -211,6 +218,8 @@ class Walk:
         if self.adapter.upload_size:
             steps.append(self.a_file_too_large_for_an_answer_arrives_by_its_url)
             steps.append(self.a_file_sent_by_itself_comes_back)
+        if self.adapter.hooks:
+            steps.append(self.a_webhook_hears_of_the_end)
         steps.append(self.a_finished_task_takes_no_message)
         return steps
 
@@ -287,6 +296,13 @@ class Walk:
                 equal("state", (await self.adapter.cancel(started.id)).state, "canceled")
             events.append(event)
         equal("last event", (events[-1].kind, events[-1].state), ("status", "canceled"))
+
+    async def a_webhook_hears_of_the_end(self) -> None:
+        with Webhook() as hook:
+            task = await self.adapter.hooked("echo pushed", hook.url)
+            equal("state", task.state, "completed")
+            told = await asyncio.to_thread(hook.until_completed)
+        expect(len(told) >= 2, f"more than the end is told: {told}")
 
     async def a_list_holds_the_tasks_of_a_context(self) -> None:
         everything = {task.id for task in await self.adapter.list()}
