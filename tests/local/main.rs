@@ -18,6 +18,8 @@ mod meter;
 #[cfg(test)]
 mod options;
 #[cfg(test)]
+mod push;
+#[cfg(test)]
 mod resumed;
 #[cfg(test)]
 mod signed;

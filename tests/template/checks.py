@@ -54,6 +54,7 @@ RIGHTS = {
     # It calls strangers: no bucket, and nothing of a task but its cursor is written.
     "push": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+        "Bucket/v1/*": {"s3:GetObject"},
         "PushQueue": _RECEIVE,
     },
     "sweep": {
@@ -80,7 +81,7 @@ NAMED = {
     "rpc": _CALLED,
     "relay": {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
-    "push": {"A2A_TABLE", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
+    "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
     "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL"},
 }
 # Seconds. The gateway waits 29 for a buffered answer; a stream and a turn may take all there is.

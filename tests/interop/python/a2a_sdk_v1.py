@@ -26,6 +26,7 @@ from a2a.utils.errors import (
 )
 
 import recorded_httpx
+from webhook import TOKEN
 from walk import UNTYPED, Adapter, Artifact, Event, Exchanges, Task, main
 
 #: Binding of the walk -> (name of the binding on the card, protocol version).
@@ -89,6 +90,8 @@ def event(wire: StreamResponse) -> Event:
 
 
 class Sdk(Adapter):
+    hooks = True
+
     def __init__(self, binding: str, exchanges: Exchanges) -> None:
         self.binding, self.version = BINDINGS[binding]
         self.lists = self.version == "1.0"
@@ -143,6 +146,13 @@ class Sdk(Adapter):
     async def send(self, text: str, task: Task | None = None, wait: bool = True) -> Task:
         sender = self.calls if wait else self.polls
         answers = [one async for one in sender.send_message(self.request(text, task))]
+        return event(answers[-1]).task
+
+    async def hooked(self, text: str, url: str) -> Task:
+        request = self.request(text, None)
+        request.configuration.task_push_notification_config.url = url
+        request.configuration.task_push_notification_config.token = TOKEN
+        answers = [one async for one in self.calls.send_message(request)]
         return event(answers[-1]).task
 
     async def stream(self, text: str) -> AsyncIterator[Event]:

@@ -15,6 +15,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import AsyncIterator, Callable
 
+from webhook import Webhook
+
 #: The most one call may take, in seconds. A blocking send answers within 28.
 CALL_TIMEOUT = 30
 
@@ -22,9 +24,7 @@ CALL_TIMEOUT = 30
 UNTYPED = "refused, reason not read by the SDK"
 
 #: Steps that wait for a capability which is not there yet, and for which one.
-LATER = {
-    "a_push_configuration_is_kept": "push notifications",
-}
+LATER: dict[str, str] = {}
 
 #: Exchanges kept for the report of a failure.
 KEPT_EXCHANGES = 4
@@ -80,6 +80,8 @@ class Adapter(ABC):
     lists = False
     #: Bytes asked for in the file step; 0 leaves the step out.
     file_size = 1000
+    #: Whether the adapter can register a webhook with a message.
+    hooks = False
 
     @abstractmethod
     async def open(self, base: str) -> list[str]:
@@ -88,6 +90,11 @@ class Adapter(ABC):
     @abstractmethod
     async def send(self, text: str, task: Task | None = None, wait: bool = True) -> Task:
         """Sends one text message, continuing `task` if one is given."""
+
+    async def hooked(self, text: str, url: str) -> Task:
+        """Sends one text message with a webhook at `url`, whose token is
+        `webhook.TOKEN`."""
+        raise NotImplementedError
 
     @abstractmethod
     def stream(self, text: str) -> AsyncIterator[Event]:
@@ -185,6 +192,8 @@ class Walk:
             steps.append(self.a_list_holds_the_tasks_of_a_context)
         if self.adapter.file_size:
             steps.append(self.a_file_arrives_byte_for_byte)
+        if self.adapter.hooks:
+            steps.append(self.a_webhook_hears_of_the_end)
         steps.append(self.a_finished_task_takes_no_message)
         return steps
 
@@ -261,6 +270,13 @@ class Walk:
                 equal("state", (await self.adapter.cancel(started.id)).state, "canceled")
             events.append(event)
         equal("last event", (events[-1].kind, events[-1].state), ("status", "canceled"))
+
+    async def a_webhook_hears_of_the_end(self) -> None:
+        with Webhook() as hook:
+            task = await self.adapter.hooked("echo pushed", hook.url)
+            equal("state", task.state, "completed")
+            told = await asyncio.to_thread(hook.until_completed)
+        expect(len(told) >= 2, f"more than the end is told: {told}")
 
     async def a_list_holds_the_tasks_of_a_context(self) -> None:
         everything = {task.id for task in await self.adapter.list()}
