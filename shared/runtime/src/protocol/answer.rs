@@ -4,11 +4,12 @@ use super::card::EXTENSIONS;
 use super::method::GenerationRule;
 use super::write::Members;
 use super::{
-    Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, context, error, jsonrpc, legacy, v01,
-    v1, v03,
+    Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, context, error, jsonrpc, legacy,
+    upload, v01, v1, v03,
 };
 use crate::task::{
     ContextPage, Frame, Generation, Page, PushConfig, PushPage, Refusal, Sent, Task, TaskId,
+    UploadGrant,
 };
 use serde_json::Value;
 
@@ -25,6 +26,8 @@ pub enum Reply {
     Contexts(ContextPage),
     /// Something was deleted.
     Deleted,
+    /// The right to send a file.
+    Upload(Box<UploadGrant>),
     /// A webhook.
     Push(PushConfig),
     /// Webhooks of a task.
@@ -54,6 +57,7 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
         Reply::Task(task) => call.task(task),
         Reply::Contexts(page) => context::encode_page(page),
         Reply::Deleted => Value::Object(serde_json::Map::new()),
+        Reply::Upload(grant) => upload::encode(grant),
         Reply::Document(document) => document.clone(),
         Reply::Page(page) => match call.dialect.generation {
             Generation::V10 => v1::encode_page(page),

@@ -1,11 +1,11 @@
 //! From a call to what the engine can do: the parameters are read here.
 
 use super::method::Operation as O;
-use super::{Binding, Call, context, idempotency, read, v01, v1, v03};
+use super::{Binding, Call, context, idempotency, read, upload, v01, v1, v03};
 use crate::task::{
     CancelCommand, ContextId, ContextQuery, CreatePush, EventId, Generation, GetQuery,
     InvalidEventId, ListQuery, PushListQuery, PushQuery, Refusal, SendCommand, SubscribeCommand,
-    TaskId,
+    TaskId, UploadOrder,
 };
 use serde_json::{Map, Value};
 
@@ -33,6 +33,8 @@ pub enum Ask {
     Cancel(CancelCommand),
     /// Stream a task that exists.
     Subscribe(SubscribeCommand),
+    /// Get the right to send a file.
+    CreateUpload(UploadOrder),
     /// Register a webhook.
     CreatePush(Box<CreatePush>),
     /// Read a webhook.
@@ -85,10 +87,8 @@ impl Call {
             O::GetPushConfig => Ask::GetPush(self.decode_get_push()?),
             O::ListPushConfigs => Ask::ListPushes(self.decode_list_pushes()?),
             O::DeletePushConfig => Ask::DeletePush(self.decode_delete_push()?),
+            O::CreateUpload => Ask::CreateUpload(upload::decode(&self.params.value)?),
             O::ListSkills => Ask::Skills,
-            O::CreateUpload => Ask::Unsupported(Refusal::UnsupportedOperation {
-                why: "this extension is not offered",
-            }),
         })
     }
 

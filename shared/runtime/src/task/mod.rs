@@ -32,7 +32,7 @@ pub use artifact::Artifact;
 pub use change::Change;
 pub use command::{
     CancelCommand, Context, ContextPage, ContextQuery, Frame, GetQuery, ListQuery, Page,
-    SendCommand, SendMode, Sent, SubscribeCommand,
+    SendCommand, SendMode, Sent, SubscribeCommand, UploadGrant, UploadOrder,
 };
 pub use event::{
     ArtifactUpdate, Event, EventId, InvalidEventId, LoggedEvent, Status, StatusUpdate,
