@@ -12,6 +12,8 @@ mod costs;
 #[cfg(test)]
 mod documented;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod kept;
 #[cfg(test)]
 mod meter;

@@ -37,6 +37,14 @@ BINDINGS = {
     "rest-0.3": ("HTTP+JSON", "0.3"),
 }
 
+#: Bytes of the upload step: once as many as are promised, else a few.
+UPLOADS = {
+    "jsonrpc": 50_000_000,
+    "rest": 6_000_000,
+    "jsonrpc-0.3": 6_000_000,
+    "rest-0.3": 6_000_000,
+}
+
 REFUSALS = {
     TaskNotFoundError: "not-found",
     TaskNotCancelableError: "not-cancelable",
@@ -53,6 +61,7 @@ def artifact(wire: WireArtifact) -> Artifact:
         wire.artifact_id,
         [part.text for part in wire.parts if part.WhichOneof("content") == "text"],
         [part.raw for part in wire.parts if part.WhichOneof("content") == "raw"],
+        [part.url for part in wire.parts if part.WhichOneof("content") == "url"],
     )
 
 
@@ -101,6 +110,7 @@ class Sdk(Adapter):
         # server sends it; ProtoJSON, which we send, encodes it once. No size of
         # file arrives, so the step is left out.
         self.file_size = 0 if self.untyped else 1000
+        self.upload_size = UPLOADS[binding]
 
     async def open(self, base: str) -> list[str]:
         card = await A2ACardResolver(self.http, base).get_agent_card()
@@ -145,7 +155,15 @@ class Sdk(Adapter):
 
     async def send(self, text: str, task: Task | None = None, wait: bool = True) -> Task:
         sender = self.calls if wait else self.polls
-        answers = [one async for one in sender.send_message(self.request(text, task))]
+        return await self.answer(sender, self.request(text, task))
+
+    async def send_upload(self, text: str, reference: str) -> Task:
+        request = self.request(text, None)
+        request.message.parts.append(Part(url=reference, filename="a.bin"))
+        return await self.answer(self.calls, request)
+
+    async def answer(self, sender, request: SendMessageRequest) -> Task:
+        answers = [one async for one in sender.send_message(request)]
         return event(answers[-1]).task
 
     async def hooked(self, text: str, url: str) -> Task:
