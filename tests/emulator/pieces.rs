@@ -358,19 +358,8 @@ async fn a_stream_of_two_thousand_chunks_costs_the_same_at_its_end_as_at_its_sta
     let writes = Arc::<Mutex<Vec<usize>>>::default();
     let engine = engine(&emulator, &writes);
     let caller = caller(&world.owner);
-    let command = SendCommand {
-        message: Message::from_user("m-1", vec![Part::text("go")]),
-        client_task_id: None,
-        idempotency_key: None,
-        mode: SendMode::Blocking,
-        history_length: 10,
-        accepted_output_modes: Vec::new(),
-        push: None,
-        metadata: Metadata::new(),
-        generation: Generation::V10,
-    };
     let (frames, mut shown) = unbounded_channel();
-    let streamed = engine.stream(&caller, command, None, frames);
+    let streamed = engine.stream(&caller, go(), None, frames);
     Box::pin(streamed).await.unwrap();
     let mut live = Vec::new();
     let mut id = None;
@@ -398,20 +387,7 @@ async fn a_stream_of_two_thousand_chunks_costs_the_same_at_its_end_as_at_its_sta
     let expected: String = (0..CHUNKS).map(|n| format!("chunk-{n} ")).collect();
     assert_eq!(text, expected);
 
-    let writes = writes.lock().unwrap().clone();
-    let (largest, all): (usize, usize) = (*writes.iter().max().unwrap(), writes.iter().sum());
-    println!(
-        "{} events in {} writes of {all} bytes, the largest {largest}",
-        events.len(),
-        writes.len(),
-    );
-    // A group is at most 64 events. Written whole, the last commits alone would
-    // have hundreds of kilobytes.
-    assert!(largest < 64 * 1024, "{largest}");
-    let (first, last) = writes.split_at(writes.len() / 2);
-    let (first, last): (usize, usize) = (first.iter().sum(), last.iter().sum());
-    assert!(last < first * 3 / 2, "{first} bytes, then {last}");
-
+    bounded(&writes.lock().unwrap(), events.len());
     for seen in (0..events.len()).step_by(97) {
         let command = SubscribeCommand {
             id: id.clone(),
@@ -428,4 +404,34 @@ async fn a_stream_of_two_thousand_chunks_costs_the_same_at_its_end_as_at_its_sta
         }
         assert!(after == events[seen + 1..], "after {seen}");
     }
+}
+
+fn go() -> SendCommand {
+    SendCommand {
+        message: Message::from_user("m-1", vec![Part::text("go")]),
+        client_task_id: None,
+        idempotency_key: None,
+        mode: SendMode::Blocking,
+        history_length: 10,
+        accepted_output_modes: Vec::new(),
+        push: None,
+        metadata: Metadata::new(),
+        generation: Generation::V10,
+    }
+}
+
+/// No write is large, and those at the end are no larger than those before.
+fn bounded(writes: &[usize], events: usize) {
+    let (largest, all): (usize, usize) =
+        (writes.iter().copied().max().unwrap(), writes.iter().sum());
+    println!(
+        "{events} events in {} writes of {all} bytes, the largest {largest}",
+        writes.len(),
+    );
+    // A group is at most 64 events. Written whole, the last commits alone would
+    // have hundreds of kilobytes.
+    assert!(largest < 64 * 1024, "{largest}");
+    let (first, last) = writes.split_at(writes.len() / 2);
+    let (first, last): (usize, usize) = (first.iter().sum(), last.iter().sum());
+    assert!(last < first * 3 / 2, "{first} bytes, then {last}");
 }

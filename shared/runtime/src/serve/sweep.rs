@@ -31,9 +31,10 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     let (engine, tasks) = (&engine, &*tasks);
     let objects = &Mutex::new(None);
     let handler = service_fn(move |_tick: LambdaEvent<IgnoredAny>| async move {
-        let report = engine.sweep(tasks, Leases::Respect).await?;
-        let threads = engine.sweep_threads(tasks).await?;
-        let tidied = engine.sweep_objects(tasks, place(objects).clone()).await?;
+        let report = Box::pin(engine.sweep(tasks, Leases::Respect)).await?;
+        let threads = Box::pin(engine.sweep_threads(tasks)).await?;
+        let after = place(objects).clone();
+        let tidied = Box::pin(engine.sweep_objects(tasks, after)).await?;
         place(objects).clone_from(&tidied.next);
         tracing::info!(
             sweep.looked_at = report.looked_at,

@@ -208,21 +208,21 @@ pub async fn keys_below_a_prefix_are_listed_and_removed(
 ) -> Result<(), Broken> {
     let blobs = stores.blobs;
     let root = format!("v1/contract/{:032x}", world.number());
-    let below: Vec<String> = (1..=5).map(|n| format!("{root}/a/{n}")).collect();
+    let below = [1, 2, 3, 4, 5].map(|n| format!("{root}/a/{n}"));
     let beside = format!("{root}/ab/1");
     for key in below.iter().chain([&beside]) {
         blobs.put(key, Bytes::from_static(b"x")).await?;
     }
     let prefix = format!("{root}/a/");
     assert_eq!(blobs.keys(&prefix, None, 1000).await?, below);
-    assert_eq!(blobs.keys(&prefix, None, 2).await?, below[..2]);
-    let after = Some(below[1].as_str());
-    assert_eq!(blobs.keys(&prefix, after, 2).await?, below[2..4]);
-    let after = Some(below[4].as_str());
-    assert!(blobs.keys(&prefix, after, 2).await?.is_empty());
-    let gone = [below[0].clone(), format!("{root}/a/none")];
+    let [first, second, third, fourth, fifth] = below.each_ref().map(String::as_str);
+    assert_eq!(blobs.keys(&prefix, None, 2).await?, [first, second]);
+    let after = blobs.keys(&prefix, Some(second), 2).await?;
+    assert_eq!(after, [third, fourth]);
+    assert!(blobs.keys(&prefix, Some(fifth), 2).await?.is_empty());
+    let gone = [first.to_owned(), format!("{root}/a/none")];
     blobs.remove(&gone).await?;
-    assert_eq!(blobs.get(&below[0]).await?, None);
+    assert_eq!(blobs.get(first).await?, None);
     assert_eq!(remove_below(blobs, &prefix).await?, 4);
     assert!(blobs.keys(&prefix, None, 1000).await?.is_empty());
     assert!(blobs.get(&beside).await?.is_some());

@@ -166,7 +166,10 @@ pub async fn a_sweep_finds_state_that_has_expired_and_removes_it(
         context_id: id.clone(),
         what: Expiring::State,
     };
-    assert_eq!(expiring(stores, world, world.now).await?, [hint.clone()]);
+    assert_eq!(
+        expiring(stores, world, world.now).await?,
+        std::slice::from_ref(&hint)
+    );
 
     let mut later = world.thread(&world.owner, &id, 1);
     later.record.state_version = 1;

@@ -72,7 +72,7 @@ impl DynamoStore {
                     continue;
                 };
                 self.inflate(&mut item).await?;
-                found.insert(place, found_in(item)?);
+                found.insert(place, found_in(&item)?);
             }
             start = next;
             if start.is_none() {
@@ -234,16 +234,16 @@ impl DynamoStore {
             let mine = item::string(&item, item::INCARNATION)? == head.incarnation.as_str();
             if mine && item::integer::<u64>(&item, item::VERSION)? <= head.version() {
                 self.inflate(&mut item).await?;
-                events.append(&mut stored::events_of(&found_in(item)?.text)?);
+                events.append(&mut stored::events_of(&found_in(&item)?.text)?);
             }
         }
         Ok(Some((head, events)))
     }
 }
 
-fn found_in(item: Item) -> Result<Found, StoreError> {
+fn found_in(item: &Item) -> Result<Found, StoreError> {
     Ok(Found {
-        version: item::integer(&item, item::VERSION)?,
-        text: item::string(&item, item::BODY)?.to_owned(),
+        version: item::integer(item, item::VERSION)?,
+        text: item::string(item, item::BODY)?.to_owned(),
     })
 }

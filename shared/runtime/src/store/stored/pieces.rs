@@ -299,15 +299,12 @@ pub(crate) fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     }
     for (doc, apart) in &layout.docs {
         if apart.version == version {
-            with_doc(record, *doc, &|form| form.text())
-                .map(|text| checked(text, MAX_BYTES))
-                .transpose()?
-                .map(|text| {
-                    children.push(Child {
-                        place: Place::Doc(*doc),
-                        text,
-                    });
-                });
+            let text = with_doc(record, *doc, &|form| form.text());
+            let text = text.map(|text| checked(text, MAX_BYTES)).transpose()?;
+            children.extend(text.map(|text| Child {
+                place: Place::Doc(*doc),
+                text,
+            }));
         }
     }
     Ok(Pieces { head, children })
@@ -354,5 +351,6 @@ fn head(record: &TaskRecord) -> Stored {
     head
 }
 
-#[cfg(all(test, feature = "aws"))]
+#[cfg(test)]
+#[cfg(feature = "aws")]
 mod tests;
