@@ -12,4 +12,6 @@ mod embedded;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod lists;
+#[cfg(test)]
 mod queue;

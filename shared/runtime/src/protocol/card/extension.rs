@@ -1,5 +1,6 @@
 //! The capability extensions: one table of what there is and what works.
 
+use crate::protocol::IDEMPOTENCY_EXTENSION;
 use serde_json::{Value, json};
 
 /// An extension of ours (A2A 1.0 §4.4.4). None of them is ever required.
@@ -19,11 +20,16 @@ pub(super) const SKILL_SCHEMAS: Extension = Extension {
 
 /// What this server does: whatever stands here is on the card, and is echoed to
 /// a client that names it.
-pub const OFFERED: [Extension; 2] = [
+pub const OFFERED: [Extension; 3] = [
     SKILL_SCHEMAS,
     Extension {
         uri: "urn:a2a-lambda:ext:skill-route:1",
         description: "the message metadata `a2a-lambda/skillId` names the skill that answers",
+    },
+    Extension {
+        uri: IDEMPOTENCY_EXTENSION,
+        description: "the metadata `a2a-lambda/idempotencyKey`, or the header `Idempotency-Key`, \
+                      makes a send that is repeated one send",
     },
 ];
 

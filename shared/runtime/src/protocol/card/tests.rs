@@ -82,6 +82,9 @@ fn a_pure_card_has_members_of_1_0_only() {
                 }, {
                     "uri": "urn:a2a-lambda:ext:skill-route:1",
                     "description": "the message metadata `a2a-lambda/skillId` names the skill that answers",
+                }, {
+                    "uri": "urn:a2a-lambda:ext:idempotency:1",
+                    "description": "the metadata `a2a-lambda/idempotencyKey`, or the header `Idempotency-Key`, makes a send that is repeated one send",
                 }],
             },
             "defaultInputModes": ["text/plain"],

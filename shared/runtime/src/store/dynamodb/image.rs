@@ -89,7 +89,7 @@ mod tests {
 
     fn stored(record: &TaskRecord) -> item::Item {
         let mut item = item::key_of(&key::task(&record.key()), key::META);
-        for (name, value) in item::task(record).unwrap() {
+        for (name, value) in item::task(record, std::num::NonZeroU32::MIN).unwrap() {
             item.insert(name.to_owned(), value);
         }
         item

@@ -10,6 +10,7 @@ use crate::store::{StoreError, ThreadRecord, ThreadState, stored};
 use crate::task::{Owner, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -71,11 +72,12 @@ pub(super) fn subject(owner: &Owner) -> AttributeValue {
     text(owner.subject.hash())
 }
 
-/// The attributes of a task, without its key.
+/// The attributes of a task, without its key; its owner's list has `shards`
+/// shards.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
-pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
+pub(super) fn task(record: &TaskRecord, shards: NonZeroU32) -> Result<Attributes, StoreError> {
     let mut item = Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version())),
@@ -91,7 +93,8 @@ pub(super) fn task(record: &TaskRecord) -> Result<Attributes, StoreError> {
     // A task that only keeps a reply is in no list.
     if !record.is_hidden() {
         let place = key::place(record.status().timestamp, record.id());
-        item.insert(key::LISTS_PK, text(key::list(record.owner())));
+        let shard = key::shard_of(record.id(), shards);
+        item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
         item.insert(key::LISTS_SK, text(place));
     }
     if let Some(until) = record.lease_until {
@@ -292,7 +295,7 @@ mod tests {
         working.dispatch = Some(u64::MAX);
         let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
         for record in [working, canceled.unwrap()] {
-            let mut item = super::task(&record).unwrap();
+            let mut item = super::task(&record, NonZeroU32::MAX).unwrap();
             let partition = key::task(&record.key());
             item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
             item.insert(BODY, text("x".repeat(MAX_BYTES)));

@@ -5,6 +5,8 @@
 
 use crate::store::ListPosition;
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TenantId, Timestamp};
+use sha2::{Digest as _, Sha256};
+use std::num::NonZeroU32;
 
 /// Partition key of the table.
 pub(super) const PK: &str = "PK";
@@ -29,8 +31,11 @@ pub(super) const SWEEP_PK: &str = "open";
 /// Its sort key.
 pub(super) const SWEEP_SK: &str = "open_at";
 
-/// The only shard of the indexes so far. It stands in the key, so that their
-/// number can grow.
+/// How many shards an owner's list has.
+pub(super) const SHARDS: &str = "SHARDS";
+
+/// The only shard of the sweep index so far. It stands in the key, so that
+/// their number can grow.
 const SHARD: u32 = 0;
 
 /// The last time that fits into a sort key, in the year 2286.
@@ -64,9 +69,23 @@ pub(super) fn idempotency(tenant: &TenantId, key: &KeyHash) -> String {
     format!("T#{tenant}#I#{key}")
 }
 
-/// The partition of an owner's list.
+/// The partition, in the table, of what there is to know of an owner's list.
 pub(super) fn list(owner: &Owner) -> String {
-    format!("T#{}#L#{}#{SHARD}", owner.tenant, owner.subject.hash())
+    format!("T#{}#L#{}", owner.tenant, owner.subject.hash())
+}
+
+/// The partition, in the index, of a shard of an owner's list.
+pub(super) fn list_shard(owner: &Owner, shard: u32) -> String {
+    format!("{}#{shard}", list(owner))
+}
+
+/// The shard of a task, of `shards`. It is the task's alone, and the same
+/// everywhere.
+pub(super) fn shard_of(task: &TaskId, shards: NonZeroU32) -> u32 {
+    let hash = Sha256::digest(task.as_str());
+    let first = hash.iter().take(4);
+    let number = first.fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
+    number % shards
 }
 
 /// The place of a task in its list; text order is list order.
@@ -122,6 +141,7 @@ mod tests {
                     assert!(seen.insert(thread(&owner, &id)));
                 }
                 assert!(seen.insert(list(&owner)));
+                assert!((0..12).all(|shard| seen.insert(list_shard(&owner, shard))));
                 let hash = IdempotencyKey::parse("x").unwrap().hash(&owner);
                 assert!(seen.insert(idempotency(&owner.tenant, &hash)));
             }
@@ -144,6 +164,21 @@ mod tests {
         for text in ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"] {
             assert_eq!(task_of(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn tasks_are_spread_over_all_shards_alike() {
+        let shards = NonZeroU32::new(8).unwrap();
+        let mut counts = [0; 8];
+        for number in 0..8_000 {
+            counts[shard_of(&TaskId::made_of(number), shards) as usize] += 1;
+        }
+        assert!(
+            counts.iter().all(|count| (800..1_200).contains(count)),
+            "{counts:?}"
+        );
+        let one = TaskId::made_of(1);
+        assert_eq!(shard_of(&one, NonZeroU32::MIN), 0);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! - `statement`: a conditional write as data
 //! - `calls`: what a call came to; ambiguous answers
 //! - `idempotency`: keys of sends, beside the tasks they stand for
-//! - `list`: a page from the list index
+//! - `list`: a page from the list index; `merge` joins its shards, `shards` knows
+//!   how many there are
 //! - `open`: what the sweep index shows
 //! - `image`: what the table's stream says
 //! - `table`: the table itself, for emulators
@@ -19,13 +20,16 @@ mod image;
 mod item;
 mod key;
 mod list;
+mod merge;
 mod open;
+mod shards;
 mod statement;
 mod table;
 
 pub use image::task_image;
 #[cfg(feature = "lambda")]
 pub use image::task_image_of_event;
+pub use shards::MAX_SHARDS;
 pub use table::create_table;
 
 use self::calls::{Check, Outcome, TRIES};
@@ -40,6 +44,8 @@ use super::{
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a client-made context id stays known after its expiry (7 days).
@@ -51,6 +57,7 @@ pub struct DynamoStore {
     client: Client,
     table: String,
     tombstone: Duration,
+    lists: Arc<shards::Known>,
 }
 
 impl DynamoStore {
@@ -61,6 +68,7 @@ impl DynamoStore {
             client,
             table: table.into(),
             tombstone: TOMBSTONE,
+            lists: Arc::default(),
         }
     }
 
@@ -148,9 +156,10 @@ impl DynamoStore {
     fn statements(
         &self,
         write: &TaskWrite,
+        shards: NonZeroU32,
         dead: Option<&str>,
     ) -> Result<Vec<Statement>, StoreError> {
-        let mut statements = vec![Statement::task(write)?];
+        let mut statements = vec![Statement::task(write, shards)?];
         if let Some(key) = &write.key {
             statements.push(Statement::key(write, key, dead));
         }
@@ -205,7 +214,8 @@ impl ReadTasks for DynamoStore {
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        list::page(&self.client, &self.table, owner, query).await
+        let shards = self.shards_to_read(owner, query.now).await?;
+        list::page(&self.client, &self.table, owner, query, shards).await
     }
 
     async fn load_key(
@@ -233,7 +243,8 @@ impl SweepTasks for DynamoStore {
 impl WriteTasks for DynamoStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         write.checked_id()?;
-        let mut statements = self.statements(write, None)?;
+        let shards = self.shards_to_write(write).await;
+        let mut statements = self.statements(write, shards, None)?;
         let mut tries = 0;
         loop {
             match self.write(&statements).await {
@@ -243,7 +254,9 @@ impl WriteTasks for DynamoStore {
                     Stands::Mine => return Ok(Committed::Done),
                     Stands::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
                     Stands::Dead(_) if tries + 1 == TRIES => return Err(moving_key()),
-                    Stands::Dead(by) => statements = self.statements(write, by.as_deref())?,
+                    Stands::Dead(by) => {
+                        statements = self.statements(write, shards, by.as_deref())?;
+                    }
                 },
                 Outcome::Undecided(why) if tries + 1 == TRIES => {
                     return Err(StoreError::Unavailable(why));

@@ -10,6 +10,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// One item to write under a condition.
@@ -40,12 +41,12 @@ pub(super) enum Kind {
 const LIVE: &str = "(attribute_not_exists(#expires_at) OR #expires_at > :now)";
 
 impl Statement {
-    /// The write of a task.
+    /// The write of a task, whose owner's list has `shards` shards.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`].
-    pub(super) fn task(write: &TaskWrite) -> Result<Self, StoreError> {
-        let attributes = item::task(&write.record)?;
+    pub(super) fn task(write: &TaskWrite, shards: NonZeroU32) -> Result<Self, StoreError> {
+        let attributes = item::task(&write.record, shards)?;
         let partition = key::task(&write.record.key());
         let mut statement = match write.expect {
             Expect::Absent => Self::put(&partition, attributes)
