@@ -125,7 +125,7 @@ step_watch() {
 
 step_template() {
   venv template tests/template/requirements.txt
-  (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_template test_sources test_docs)
+  (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_template test_sources test_docs test_kit)
   venv sam tests/template/sam.txt
   sam_validate
   sam_validate --lint

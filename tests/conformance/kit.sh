@@ -37,7 +37,8 @@ esac
 kit=$(cd "$1" && pwd)
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
-place=${CARGO_TARGET_DIR:-$root/target}/conformance
+target=${CARGO_TARGET_DIR:-$root/target}
+place=$target/conformance
 
 # Seconds: a whole run of the kit's tests; the start of a built agent.
 readonly RUN_LIMIT=600 START_LIMIT=60
@@ -92,8 +93,8 @@ trap 'exit 130' INT TERM
 # A fresh agent. Sets `server` and `base`, from the line it prints when it is ready.
 start() {
     local log=$reports/agent-$1.log waited=0
-    (cd "$root" && exec cargo run -q -p a2a-local -- \
-        --agent conformance --card "$card" --memory --port 0) >"$log" 2>&1 &
+    "$target/debug/a2a-local" --agent conformance --card "$card" --memory --port 0 \
+        >"$log" 2>&1 &
     server=$!
     until base=$(grep -oE 'listening on http://[^[:space:]]+' "$log" | head -n 1); do
         if ! kill -0 "$server" 2>/dev/null || ((waited >= START_LIMIT * 5)); then

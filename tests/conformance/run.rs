@@ -5,6 +5,7 @@ use crate::errors::{check, details_at, fields};
 use crate::official::Kind;
 use crate::pattern::{Names, compare, filled};
 use crate::vector::{Asked, ErrorRow, Expect, Given, Step, Vector};
+use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::{Dialect, RPC_ID, at};
 use a2a_lambda_tests::frames::{Frame, frames};
 use a2a_lambda_tests::remote;
@@ -28,6 +29,8 @@ impl Agent {
         let world = World::serving(
             |_| agent,
             |settings| {
+                settings.deployed_at = Timestamp::parse_rfc3339("2026-05-28T10:00:00Z");
+                settings.push = given != Given::PushOff;
                 if given == Given::NoIdentity {
                     behind_a_gateway(settings);
                 }

@@ -32,6 +32,8 @@ pub(crate) enum Given {
     StoreAway,
     /// Identities come from a gateway, and none comes.
     NoIdentity,
+    /// Nobody may register webhooks.
+    PushOff,
 }
 
 /// What is asked.

@@ -105,6 +105,7 @@ impl Emulator {
             sweep: &self.records,
             threads: &self.records,
             blobs: &self.blobs,
+            pushes: Some(&self.records),
         }
     }
 }

@@ -2,11 +2,14 @@
 
 use a2a_lambda::engine::Policy;
 use a2a_lambda::store::memory::MemoryStore;
+use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
     TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
 };
-use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, TaskState, Timestamp};
+use a2a_lambda::task::{
+    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -198,5 +201,52 @@ impl Blobs for WatchedStore {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         self.inner.get(key).await
+    }
+}
+
+#[async_trait]
+impl ReadPushes for WatchedStore {
+    async fn pushes(&self, owner: &Owner, task: &TaskId) -> Result<Vec<PushRecord>, StoreError> {
+        self.inner.pushes(owner, task).await
+    }
+}
+
+#[async_trait]
+impl WritePushes for WatchedStore {
+    async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
+        self.inner.put_push(push).await
+    }
+
+    async fn delete_push(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &PushId,
+    ) -> Result<(), StoreError> {
+        self.inner.delete_push(owner, task, id).await
+    }
+}
+
+#[async_trait]
+impl DeliverPushes for WatchedStore {
+    async fn advance_push(
+        &self,
+        push: &PushRecord,
+        to: u64,
+        clean_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.inner.advance_push(push, to, clean_at).await
+    }
+
+    async fn attempt_push(
+        &self,
+        push: &PushRecord,
+        retry_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.inner.attempt_push(push, retry_at).await
+    }
+
+    async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        self.inner.confirm_pushes(record).await
     }
 }

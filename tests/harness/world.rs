@@ -233,6 +233,7 @@ impl World {
         let clock = Arc::new(VirtualClock::default());
         let runtime = Runtime::builder(agent(gate.clone())?, settings)
             .tasks(store.clone())
+            .pushes(store.clone())
             .threads(store.clone())
             .blobs(store.clone())
             .clock(clock.clone())

@@ -182,7 +182,7 @@ async fn a_card_names_the_configured_url_and_its_bindings_in_order() {
         ("/preferredTransport", json!("JSONRPC")),
         ("/protocolVersion", json!("0.3.0")),
         ("/capabilities/streaming", json!(true)),
-        ("/capabilities/pushNotifications", json!(false)),
+        ("/capabilities/pushNotifications", json!(true)),
         ("/capabilities/stateTransitionHistory", json!(true)),
     ] {
         assert_eq!(*at(&card, pointer), value, "{pointer}");

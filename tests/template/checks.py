@@ -14,6 +14,14 @@ _LIST = {"dynamodb:BatchGetItem"}
 _OBJECTS = {"s3:GetObject", "s3:PutObject"}
 # A turn writes its task and may read the other tasks of its context.
 _TURNS = {"Table": _WRITE | _LIST, "Table/index/GSI1": {"dynamodb:Query"}, "Bucket/v1/*": _OBJECTS}
+# A call may remove a webhook too.
+_CALLS = _TURNS | {"Table": _TURNS["Table"] | {"dynamodb:DeleteItem"}}
+_RECEIVE = {
+    "sqs:ChangeMessageVisibility",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
+}
 # What only the mapping of a queue or a stream calls, in the name of the function.
 POLLING = {
     "dynamodb:DescribeStream",
@@ -27,38 +35,39 @@ POLLING = {
 # What each role may do, and on what. Nothing else may be granted.
 RIGHTS = {
     "agent-card": {},
-    "tasks-send": _TURNS,
+    "tasks-send": _CALLS,
     "tasks-get": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
         "Bucket/v1/*": {"s3:GetObject"},
     },
     "tasks-stream": _TURNS,
-    "rpc": _TURNS,
+    "rpc": _CALLS,
     "relay": {
         "Table.StreamArn": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
         "Table/stream/*": {"dynamodb:ListStreams"},
         "WorkQueue": {"sqs:SendMessage"},
+        "PushQueue": {"sqs:SendMessage"},
         "RelayFailures": {"sqs:SendMessage"},
     },
-    "worker": _TURNS
-    | {
-        "WorkQueue": {
-            "sqs:ChangeMessageVisibility",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-            "sqs:ReceiveMessage",
-        }
+    "worker": _TURNS | {"WorkQueue": _RECEIVE},
+    # It calls strangers: no bucket, and nothing of a task but its cursor is written.
+    "push": {
+        "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+        "PushQueue": _RECEIVE,
     },
     "sweep": {
-        "Table": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "Table": _WRITE,
         "Table/index/GSI2": {"dynamodb:Query"},
+        "PushQueue": {"sqs:SendMessage"},
     },
 }
-# The images which the relay is started for: of tasks, when they ask for a worker.
-DISPATCHED = {
-    "dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {"dispatch": {"N": [{"exists": True}]}}}
-}
+# The images which the relay is started for: of tasks, when they ask for a worker, and when webhooks
+# want to hear of them.
+FORWARDED = [
+    {"dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {name: {"N": [{"exists": True}]}}}}
+    for name in ("dispatch", "notify")
+]
 # The settings that name what a function may touch. The others are for all.
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY"}
 NAMED = {
@@ -67,9 +76,10 @@ NAMED = {
     "tasks-get": _CALLED,
     "tasks-stream": _CALLED,
     "rpc": _CALLED,
-    "relay": {"A2A_WORK_QUEUE_URL"},
+    "relay": {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
-    "sweep": {"A2A_TABLE"},
+    "push": {"A2A_TABLE", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
+    "sweep": {"A2A_TABLE", "A2A_PUSH_QUEUE_URL"},
 }
 # Seconds. The gateway waits 29 for a buffered answer; a stream and a turn may take all there is.
 TIMEOUTS = {
@@ -80,6 +90,7 @@ TIMEOUTS = {
     "rpc": 900,
     "relay": 60,
     "worker": 900,
+    "push": 60,
     "sweep": 300,
 }
 
@@ -239,6 +250,10 @@ def queues(stack):
         # The age of a message goes on counting there.
         elif found[target]["Properties"]["MessageRetentionPeriod"] <= properties["MessageRetentionPeriod"]:
             wrong.append(f"{target}: forgets letters as soon as they are dead")
+        elif found[target]["Properties"].get("FifoQueue") != properties.get("FifoQueue"):
+            wrong.append(f"{target}: is of another kind than {name}")
+        if name == "PushQueue" and properties.get("FifoQueue") is not True:
+            wrong.append("PushQueue: events of a webhook could come in any order")
         if letters.get("maxReceiveCount", 0) < 100:
             wrong.append(f"{name}: a message that bounces off a lease counts as poison")
         for taker in takers:
@@ -264,6 +279,11 @@ def mappings(stack):
             "BatchSize": 1,
             "FunctionResponseTypes": ["ReportBatchItemFailures"],
         },
+        "push": {
+            "EventSourceArn": {"Fn::GetAtt": ["PushQueue", "Arn"]},
+            "BatchSize": 1,
+            "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        },
     }
     found = {}
     for mapping in _mappings(stack):
@@ -277,14 +297,15 @@ def mappings(stack):
             if found.get(directory, {}).get(key) != value:
                 wrong.append(f"{directory}: {key} is {found.get(directory, {}).get(key)}")
     wrong += [f"{directory}: nothing was to start it" for directory in found.keys() - wanted.keys()]
-    relay, worker = found.get("relay", {}), found.get("worker", {})
+    relay = found.get("relay", {})
     if not 0 < relay.get("MaximumRetryAttempts", -1) <= 100:
         wrong.append("relay: a record that fails holds its shard for a day")
     patterns = [json.loads(f["Pattern"]) for f in relay.get("FilterCriteria", {}).get("Filters", [])]
-    if patterns != [DISPATCHED]:
+    if patterns != FORWARDED:
         wrong.append(f"relay: is started for {patterns}")
-    if "MaximumConcurrency" not in worker.get("ScalingConfig", {}):
-        wrong.append("worker: no end to how many run at once")
+    for directory in ("worker", "push"):
+        if "MaximumConcurrency" not in found.get(directory, {}).get("ScalingConfig", {}):
+            wrong.append(f"{directory}: no end to how many run at once")
     rules = [r["Properties"] for r in stack.of_type("AWS::Events::Rule").values()]
     started = [(r["ScheduleExpression"], [t["Arn"]["Ref"] for t in r["Targets"]]) for r in rules]
     if started != [({"Ref": "SweepInterval"}, ["SweepFunctionAliaslive"])]:

@@ -263,6 +263,22 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_a_relay_that_every_write_starts(self):
         self.assertTrue(checks.mappings(self.broken('"dispatch":{"N":[{"exists":true}]}', '"version":{"N":[{"exists":true}]}')))
 
+    def test_deliveries_without_order(self):
+        copy = self.broken("      FifoQueue: true\n", "", count=2)
+        self.assertTrue(checks.queues(copy))
+
+    def test_dead_letters_of_another_kind(self):
+        copy = self.broken("      FifoQueue: true\n      MessageRetentionPeriod: 1209600\n", "      MessageRetentionPeriod: 1209600\n")
+        self.assertTrue(checks.queues(copy))
+
+    def test_a_relay_that_hears_of_no_event(self):
+        line = """          - Pattern: '{"dynamodb":{"Keys":{"SK":{"S":["META"]}},"NewImage":{"notify":{"N":[{"exists":true}]}}}}'\n"""
+        self.assertTrue(checks.mappings(self.broken(line, "")))
+
+    def test_a_caller_of_strangers_that_could_read_objects(self):
+        old = "Action: [dynamodb:GetItem, dynamodb:Query, dynamodb:UpdateItem]\n              Resource: !GetAtt Table.Arn"
+        self.assertTrue(checks.rights(self.broken(old, old.replace("dynamodb:Query", "dynamodb:PutItem"))))
+
     def test_workers_without_number(self):
         line = "      ScalingConfig: {MaximumConcurrency: !Ref WorkerConcurrency}\n"
         self.assertTrue(checks.mappings(self.broken(line, "")))

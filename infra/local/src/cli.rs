@@ -237,13 +237,18 @@ fn banner(
         .collect();
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
-         data   {kept}\n  off    rate limits, push notifications\n\n  try\n    \
+         data   {kept}\n  off    {off}\n\n  try\n    \
          curl {base}/.well-known/agent-card.json\n    \
          curl {base}/ -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d \
          '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"SendMessage\",\"params\":{{\"message\":{{\"messageId\":\"m1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"echo hello\"}}]}}}}}}'\n    \
          curl -N {base}/tasks/sendSubscribe -H 'Content-Type: application/json' -d \
          '{{\"id\":\"my-task-1\",\"message\":{{\"role\":\"user\",\"parts\":[{{\"type\":\"text\",\"text\":\"hello\"}}]}}}}'\n\n\
          listening on {base}\n",
+        off = if settings.push {
+            "rate limits"
+        } else {
+            "rate limits, push notifications"
+        },
         name = agent.manifest().name,
         version = agent.manifest().version,
         skills = skills.join(", "),

@@ -3,6 +3,7 @@
 use crate::embedded::{BUCKET, TABLE};
 use crate::folder::make_private;
 use crate::sign::SignCard;
+use a2a_lambda::outbound::Reach;
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
 use a2a_lambda::store::aws::Endpoints;
 use a2a_lambda::store::dynamodb::MAX_SHARDS;
@@ -211,7 +212,12 @@ impl Serve {
         {
             local.insert("A2A_SECRET_KEY", secret(data)?);
         }
-        Ok(Settings::read(&Local(local))?)
+        let mut settings = Settings::read(&Local(local))?;
+        if self.agent == AgentName::Conformance && settings.policy.reach == Reach::Public {
+            // The kits' webhooks are on this machine, and not encrypted.
+            settings.policy.reach = Reach::Loopback;
+        }
+        Ok(settings)
     }
 
     /// The services outside this process, if they are to be used.

@@ -2,13 +2,15 @@
 //! the workers and the schedule that a deployment has as functions. The steps
 //! are those of the functions; only what starts them is ours.
 
+use crate::fifo::{LocalPushQueue, PushDelivery};
 use crate::queue::{Delivery, LocalQueue};
 use crate::stream::Stream;
-use a2a_lambda::engine::{Engine, EngineError, Leases, SystemClock, relay};
+use a2a_lambda::engine::{Courier, Engine, EngineError, Leases, SystemClock, relay, relay_pushes};
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::sdk_config;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::Ack;
+use a2a_lambda::webhook::HttpWebhooks;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -16,6 +18,10 @@ use tokio::time::{Instant, interval_at, sleep};
 
 /// Turns that run at once, beside those which calls run themselves.
 const WORKERS: usize = 16;
+/// Deliveries to webhooks at once.
+const COURIERS: usize = 16;
+/// For how long a delivery is hidden unless it says otherwise.
+const HIDDEN: Duration = Duration::from_secs(90);
 /// How often the stream is asked for more.
 const POLL: Duration = Duration::from_millis(100);
 /// How long a pump rests after a failure.
@@ -53,6 +59,12 @@ impl Pumps {
         dynamodb: Option<&str>,
         settings: &Settings,
     ) -> Result<Self, PumpsError> {
+        let clock = Arc::new(SystemClock);
+        let pushes = LocalPushQueue::new(clock.clone(), HIDDEN);
+        let store = Arc::new(tasks.clone());
+        let engine = engine
+            .clone()
+            .with_push_queue(store.clone(), Arc::new(pushes.clone()));
         let taken = Box::pin(engine.sweep(&tasks, Leases::CountAsExpired)).await?;
         if taken.redispatched + taken.failed > 0 {
             tracing::info!(
@@ -63,11 +75,15 @@ impl Pumps {
         }
         let client = aws_sdk_dynamodbstreams::Client::new(&sdk_config(dynamodb).await);
         let stream = Stream::new(client, &settings.table);
-        let queue = LocalQueue::new(Arc::new(SystemClock), settings.policy.lease);
+        let queue = LocalQueue::new(clock.clone(), settings.policy.lease);
+        let policy = settings.policy.clone();
+        let webhooks = Arc::new(HttpWebhooks::new(policy.reach));
+        let courier = Courier::new(store.clone(), store, webhooks, clock, policy);
         let mut pumps = JoinSet::new();
-        pumps.spawn(forward(stream, queue.clone()));
+        pumps.spawn(forward(stream, queue.clone(), pushes.clone()));
+        pumps.spawn(deliver(courier, pushes));
         pumps.spawn(work(engine.clone(), queue));
-        pumps.spawn(sweep(engine.clone(), tasks, settings.sweep_interval));
+        pumps.spawn(sweep(engine, tasks, settings.sweep_interval));
         Ok(Self { pumps })
     }
 
@@ -77,8 +93,8 @@ impl Pumps {
     }
 }
 
-/// From the stream to the queue.
-async fn forward(mut stream: Stream, queue: LocalQueue) {
+/// From the stream to the queues.
+async fn forward(mut stream: Stream, queue: LocalQueue, pushes: LocalPushQueue) {
     let mut looks: u32 = 0;
     loop {
         if looks.is_multiple_of(DISCOVER)
@@ -94,7 +110,8 @@ async fn forward(mut stream: Stream, queue: LocalQueue) {
             match stream.read(&shard).await {
                 Ok(Some(batch)) => {
                     idle &= batch.is_empty();
-                    if relay(&queue, &batch.images).await.is_empty() {
+                    let kept = relay(&queue, &batch.images).await.is_empty();
+                    if kept && relay_pushes(&pushes, &batch.images).await.is_empty() {
                         stream.done(batch);
                     }
                 }
@@ -139,6 +156,30 @@ async fn turn(engine: Engine, delivery: Delivery) {
         }
         // Shown again when the time is over for which it is hidden.
         Ack::Keep => {}
+    }
+}
+
+/// From the queue of deliveries to the webhooks.
+async fn deliver(courier: Courier, queue: LocalPushQueue) {
+    let mut deliveries = JoinSet::new();
+    loop {
+        tokio::select! {
+            delivery = queue.receive(), if deliveries.len() < COURIERS => {
+                deliveries.spawn(delivered(courier.clone(), delivery));
+            }
+            Some(ended) = deliveries.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!("a delivery died: {error}");
+                }
+            }
+        }
+    }
+}
+
+async fn delivered(courier: Courier, delivery: PushDelivery) {
+    let PushDelivery { item, receipt } = delivery;
+    if courier.deliver(&item, &receipt, None).await == Ack::Delete && !receipt.delete() {
+        tracing::debug!(task.id = %item.task, "a delivery has come again meanwhile");
     }
 }
 

@@ -8,6 +8,7 @@ pub mod auth;
 pub mod bench;
 pub mod engine;
 pub mod http;
+pub mod outbound;
 pub mod protocol;
 pub mod runtime;
 #[cfg(feature = "lambda")]
@@ -18,6 +19,8 @@ pub mod store;
 pub mod task;
 pub mod telemetry;
 pub mod thread;
+#[cfg(feature = "aws")]
+pub mod webhook;
 
 pub use a2a_lambda_macros::skill;
 pub use bench::Bench;

@@ -9,6 +9,7 @@ use crate::settings::Settings;
 use crate::skill::model::Model;
 use crate::skill::{AgentDefinition, AgentManifest, SkillManifest};
 use crate::store::memory::MemoryStore;
+use crate::store::push::WritePushes;
 use crate::store::{Blobs, WriteTasks, WriteThreads};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +40,7 @@ pub struct RuntimeBuilder {
     tasks: Option<Arc<dyn WriteTasks>>,
     threads: Option<Arc<dyn WriteThreads>>,
     blobs: Option<Arc<dyn Blobs>>,
+    pushes: Option<Arc<dyn WritePushes>>,
     model: Option<Arc<dyn Model>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
@@ -54,6 +56,7 @@ impl Runtime {
             tasks: None,
             threads: None,
             blobs: None,
+            pushes: None,
             model: None,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
@@ -89,6 +92,7 @@ impl RuntimeBuilder {
             .with_tombstone(self.settings.policy.thread_tombstone);
         let store = Arc::new(store);
         self.tasks = Some(store.clone());
+        self.pushes = Some(store.clone());
         self.threads = Some(store);
         self.blobs = Some(Arc::new(S3Blobs::new(
             clients.s3.clone(),
@@ -118,6 +122,15 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Replaces the webhook service, which has to be one with the task service:
+    /// a commit of a task stores its webhooks. Tasks of one's own without it
+    /// have no push notifications, whatever the settings say.
+    #[must_use]
+    pub fn pushes(mut self, pushes: Arc<dyn WritePushes>) -> Self {
+        self.pushes = Some(pushes);
+        self
+    }
+
     /// Gives skills a model.
     #[must_use]
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
@@ -144,8 +157,14 @@ impl RuntimeBuilder {
     /// # Errors
     /// [`RuntimeError::Card`] when the agent gives no valid card.
     pub fn build(self) -> Result<Runtime, RuntimeError> {
-        let cards = Arc::new(cards(&self.agent, &self.settings)?);
         let memory = Arc::new(MemoryStore::default());
+        let mut settings = self.settings;
+        let pushes = match (self.pushes, &self.tasks) {
+            (None, None) => Some(memory.clone() as Arc<dyn WritePushes>),
+            (pushes, _) => pushes,
+        };
+        settings.push &= pushes.is_some();
+        let cards = Arc::new(cards(&self.agent, &settings)?);
         let services = Services {
             tasks: self.tasks.unwrap_or_else(|| memory.clone()),
             threads: self.threads.unwrap_or_else(|| memory.clone()),
@@ -154,11 +173,14 @@ impl RuntimeBuilder {
             ids: self.ids,
             model: self.model,
         };
-        let engine = Engine::new(Arc::new(self.agent), services, self.settings.policy.clone());
+        let mut engine = Engine::new(Arc::new(self.agent), services, settings.policy.clone());
+        if let Some(pushes) = pushes.filter(|_| settings.push) {
+            engine = engine.with_pushes(pushes);
+        }
         Ok(Runtime {
             engine,
             cards,
-            settings: Arc::new(self.settings),
+            settings: Arc::new(settings),
         })
     }
 }
@@ -180,6 +202,7 @@ fn edge(door: Door, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -
         settings.auth,
         settings.max_body,
     )
+    .with_push(settings.push)
 }
 
 /// What is published of an agent under these settings: the same everywhere,
@@ -229,7 +252,7 @@ fn card_info(
         default_output_modes: every(|skill| &skill.output_modes),
         capabilities: Capabilities {
             streaming: true,
-            push_notifications: false,
+            push_notifications: settings.push,
             extended_agent_card: manifest.has_extended_card(),
         },
         security_schemes: security(settings.auth),

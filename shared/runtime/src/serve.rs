@@ -1,8 +1,10 @@
 //! One entry point a function: the whole of its `main`.
 //!
 //! - here: the functions that answer calls
-//! - `relay`, `worker`, `sweep`: the functions behind them
+//! - `relay`, `worker`, `push`, `sweep`: the functions behind them
 
+#[cfg(feature = "aws")]
+mod push;
 #[cfg(feature = "aws")]
 mod relay;
 #[cfg(feature = "aws")]
@@ -11,7 +13,7 @@ mod sweep;
 mod worker;
 
 #[cfg(feature = "aws")]
-pub use self::{relay::relay, sweep::sweep, worker::worker};
+pub use self::{push::push, relay::relay, sweep::sweep, worker::worker};
 
 use crate::auth::Identity;
 use crate::http::{Body, Edge};
@@ -131,6 +133,17 @@ async fn queue(settings: &Settings) -> Result<SqsQueue, ServeError> {
     let url = settings.work_queue()?;
     let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
     Ok(SqsQueue::new(client, url))
+}
+
+/// The queue of deliveries, where there is one.
+#[cfg(feature = "aws")]
+async fn push_queue(settings: &Settings) -> Option<SqsQueue> {
+    let url = settings
+        .push_queue_url
+        .as_deref()
+        .filter(|_| settings.push)?;
+    let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
+    Some(SqsQueue::new(client, url))
 }
 
 /// Where a service answers, unless it is AWS.

@@ -5,6 +5,7 @@
 
 use crate::auth::AuthMode;
 use crate::engine::Policy;
+use crate::outbound::Reach;
 use crate::protocol::{CardShape, CardSignature};
 use crate::task::Timestamp;
 use std::time::Duration;
@@ -40,6 +41,10 @@ pub struct Settings {
     pub max_body: usize,
     /// `A2A_WORK_QUEUE_URL`: the queue of turns that wait for a worker.
     pub work_queue_url: Option<String>,
+    /// `A2A_PUSH`: whether clients may register webhooks.
+    pub push: bool,
+    /// `A2A_PUSH_QUEUE_URL`: the FIFO queue of deliveries to webhooks.
+    pub push_queue_url: Option<String>,
     /// `A2A_SWEEP_INTERVAL`: how often the local agent looks for turns that died.
     pub sweep_interval: Duration,
     /// Durations and sizes of the engine, and `A2A_SECRET_KEY`.
@@ -72,6 +77,9 @@ pub enum SettingsError {
     /// A deployed function takes no made-up identities.
     #[error("setting `A2A_AUTH` is `dev`: a deployed function accepts `gateway` only")]
     DevDeployed,
+    /// A deployed function calls public addresses only.
+    #[error("setting `A2A_PUSH_ALLOW_PRIVATE` is `on`: a deployed function accepts `off` only")]
+    PrivateDeployed,
 }
 
 /// Where settings come from.
@@ -139,6 +147,14 @@ impl Settings {
         if auth == AuthMode::Dev && deployed(source) {
             return Err(SettingsError::DevDeployed);
         }
+        let reach = if read.switch("A2A_PUSH_ALLOW_PRIVATE", false)? {
+            Reach::Anything
+        } else {
+            Reach::Public
+        };
+        if reach == Reach::Anything && deployed(source) {
+            return Err(SettingsError::PrivateDeployed);
+        }
         let defaults = Policy::default();
         Ok(Self {
             table: read.text("A2A_TABLE", "a2a-lambda-local"),
@@ -155,6 +171,8 @@ impl Settings {
             deployed_at: read.time("A2A_DEPLOYED_AT")?.or_else(|| source.built_at()),
             max_body: read.size("A2A_MAX_BODY", 1024 * 1024)?,
             work_queue_url: read.optional_url("A2A_WORK_QUEUE_URL")?,
+            push: read.switch("A2A_PUSH", true)?,
+            push_queue_url: read.optional_url("A2A_PUSH_QUEUE_URL")?,
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             policy: Policy {
                 task_ttl: read.duration("A2A_TASK_TTL", defaults.task_ttl)?,
@@ -170,11 +188,25 @@ impl Settings {
                 inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
                 state_max_bytes: read.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
                 list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
+                reach,
                 idempotent_message_id: read.switch("A2A_IDEMPOTENT_MESSAGE_ID", false)?,
                 ..defaults
             },
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
         })
+    }
+
+    /// The queue of deliveries, for a function that is nothing without it.
+    ///
+    /// # Errors
+    /// [`SettingsError::Missing`].
+    pub fn push_queue(&self) -> Result<&str, SettingsError> {
+        self.push_queue_url
+            .as_deref()
+            .ok_or(SettingsError::Missing {
+                name: "A2A_PUSH_QUEUE_URL",
+                allowed: URL,
+            })
     }
 
     /// The queue of turns, for a function that is nothing without it.

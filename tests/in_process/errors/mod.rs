@@ -169,7 +169,7 @@ struct Scene {
 
 impl Scene {
     async fn set(dialect: Dialect) -> Self {
-        let world = World::new().unwrap();
+        let world = World::with(|settings| settings.push = false).unwrap();
         let finished = opened(&world, dialect, "echo", "done:1", None).await;
         let waiting = opened(&world, dialect, "ask", "open:1", None).await;
         let foreign = opened(&world, dialect, "ask", "theirs:1", Some("evil:eve")).await;

@@ -43,7 +43,7 @@ impl Engine {
         mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Admission, EngineError> {
-        if command.push.is_some() {
+        if command.push.is_some() && self.pushes.is_none() {
             return Err(Refusal::PushNotSupported.into());
         }
         let key = self.send_key(caller, &command);
@@ -136,9 +136,12 @@ impl Engine {
         let routed = route::route(&self.agent, &asked(None, &command))?;
         let facts = self.facts(caller, &record, &command).await?;
         let mode = command.mode;
+        let listen = self.listens(&record, &command).await?;
         let message = placed(command.message, &record);
         let mut opening = vec![Change::Accept { message }];
         let job = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
+        // A skill that makes no task has nothing to tell a webhook.
+        opening.extend(listen.filter(|_| job.makes_task()));
         let request = caller.request(&command.accepted_output_modes);
         opening.extend(request.map(Change::Request));
         let queued = is_queued(&job, mode);
@@ -198,6 +201,7 @@ impl Engine {
             }
         }];
         opening.append(&mut pin);
+        opening.extend(self.listens(&record, &command).await?);
         let request = caller.request(&command.accepted_output_modes);
         opening.extend(request.map(Change::Request));
         let stop_at = self.stop_at(deadline);
@@ -213,6 +217,18 @@ impl Engine {
             stop_at,
             deadline,
         })
+    }
+
+    /// The webhook that came with a message.
+    async fn listens(
+        &self,
+        record: &TaskRecord,
+        command: &SendCommand,
+    ) -> Result<Option<Change>, EngineError> {
+        match &command.push {
+            Some(offer) => Ok(Some(self.listen(record, offer).await?)),
+            None => Ok(None),
+        }
     }
 
     /// The skill that asked, with the answer.

@@ -6,6 +6,7 @@
 //! and the claim of the task decides.
 
 use super::commit::{Outcome as Write, Race};
+use super::deliver::push_again;
 use super::run::{Ended, Job, Work};
 use super::sink::Sink;
 use super::{Engine, EngineError};
@@ -21,7 +22,7 @@ use std::time::Duration;
 const OVERDUE: Duration = Duration::from_secs(30);
 /// How long a dispatched turn is left to its queue; doubled at each repeat, so
 /// that a backlog is not multiplied.
-const QUEUED: Duration = Duration::from_secs(300);
+pub(super) const QUEUED: Duration = Duration::from_secs(300);
 /// At most this many turns are dispatched again in one sweep.
 const REDISPATCHES: usize = 1000;
 /// Tasks read at a time by a sweep.
@@ -45,6 +46,8 @@ pub struct SweepReport {
     pub redispatched: usize,
     /// Tasks failed, since their attempts are spent.
     pub failed: usize,
+    /// Deliveries to webhooks asked for again.
+    pub pushed: usize,
 }
 
 /// Forwards images that ask for a worker; gives the indexes of those which the
@@ -311,7 +314,14 @@ impl Engine {
         leases: Leases,
         report: &mut SweepReport,
     ) -> Result<(), EngineError> {
-        if record.state().is_at_rest() || !self.is_overdue(&record, leases) {
+        if record.state().is_at_rest() {
+            if let Some((pushes, queue)) = &self.push_queue {
+                let now = self.reader.clock.now();
+                report.pushed += push_again(&**pushes, &**queue, &record, now).await?;
+            }
+            return Ok(());
+        }
+        if !self.is_overdue(&record, leases) {
             return Ok(());
         }
         if record.attempt >= self.reader.policy.max_attempts {

@@ -131,6 +131,7 @@ fn parts_of(change: &mut Change) -> Box<dyn Iterator<Item = &mut Part> + Send + 
         | Change::Save { .. }
         | Change::Step { .. }
         | Change::Complete { message: None }
-        | Change::Cancel => Box::new(std::iter::empty()),
+        | Change::Cancel
+        | Change::Listen(_) => Box::new(std::iter::empty()),
     }
 }

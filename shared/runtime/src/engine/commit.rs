@@ -84,6 +84,7 @@ impl Engine {
         race: Race,
     ) -> Result<Outcome, EngineError> {
         let epoch = base.epoch;
+        let registers = changes.iter().all(|it| matches!(it, Change::Listen(_)));
         let write = self.write_id(&base);
         self.store_blobs(&base, &mut changes).await?;
         for _ in 0..ROUNDS {
@@ -93,7 +94,8 @@ impl Engine {
             let mut next = base
                 .next(changes.clone(), write.clone(), now, expires_at)
                 .map_err(|e| EngineError::broken(e.to_string()))?;
-            if base.version == 0 && next.state().is_terminal() {
+            // What webhooks are to get has to be there.
+            if base.version == 0 && next.state().is_terminal() && next.listeners.is_empty() {
                 next.forget_log();
             }
             let expect = expectation(&base);
@@ -101,6 +103,7 @@ impl Engine {
                 record: next,
                 expect,
                 thread: beside.thread.clone(),
+                pushes: self.push_records(&base, &changes, now),
                 key: beside.key.as_ref().map(|key| key.write(kept_until)),
                 now,
             };
@@ -110,6 +113,12 @@ impl Engine {
                 Committed::KeyTaken(keyed) => return Ok(Outcome::KeyTaken(keyed)),
                 Committed::Conflict(Some(current))
                     if race == Race::Reapply && current.epoch == epoch && open(&current) =>
+                {
+                    base = *current;
+                }
+                // Somebody listens now; nothing else was decided.
+                Committed::Conflict(Some(current))
+                    if !registers && current.differs_in_listeners_only(&base) =>
                 {
                     base = *current;
                 }

@@ -1,8 +1,10 @@
 //! What happens to a task: load, apply, commit, run, settle.
 //!
-//! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`
+//! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`;
+//!   `push` for those about webhooks
 //! - `idempotent`: sends that come twice, under one key
-//! - `background`: relay, work and sweep, the steps behind the calls
+//! - `background`: relay, work and sweep, the steps behind the calls;
+//!   `deliver` brings events to webhooks
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
 //!   differ only in where committed events go
@@ -19,6 +21,7 @@ mod cancel;
 mod clock;
 mod commit;
 mod context;
+mod deliver;
 mod error;
 mod get;
 mod idempotent;
@@ -26,7 +29,9 @@ mod journal;
 mod list;
 mod page;
 mod pulse;
+mod push;
 mod run;
+mod seal;
 mod send;
 mod settle;
 mod sink;
@@ -38,11 +43,15 @@ mod turn;
 
 pub use background::{Leases, SweepReport, relay};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use deliver::{Courier, Notice, NoticeError, Webhooks, relay_pushes};
 pub use error::EngineError;
 pub use sink::Frames;
 
+use crate::outbound::Reach;
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
+use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
+use crate::store::queue::PushQueue;
 use crate::store::{Blobs, ReadTasks, WriteTasks, WriteThreads};
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +89,9 @@ pub struct Policy {
     /// Whether the id of a message stands for an idempotency key, where its
     /// client gives none.
     pub idempotent_message_id: bool,
-    /// Authenticates page tokens.
+    /// How far requests to addresses of clients may reach.
+    pub reach: Reach,
+    /// Authenticates page tokens, and seals the secrets of webhooks.
     pub secret: Vec<u8>,
 }
 
@@ -100,6 +111,7 @@ impl Default for Policy {
             inline_max: 32 * 1024,
             state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
+            reach: Reach::Public,
             idempotent_message_id: false,
             secret: Vec::new(),
         }
@@ -113,6 +125,8 @@ pub struct Reader {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policy: Arc<Policy>,
+    /// Absent where push is off.
+    pub(crate) pushes: Option<Arc<dyn ReadPushes>>,
 }
 
 /// All methods.
@@ -124,6 +138,10 @@ pub struct Engine {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// Absent where push is off.
+    pub(crate) pushes: Option<Arc<dyn WritePushes>>,
+    /// What a sweep asks for deliveries again with.
+    pub(crate) push_queue: Option<(Arc<dyn DeliverPushes>, Arc<dyn PushQueue>)>,
 }
 
 /// The services an [`Engine`] stands on.
@@ -157,6 +175,7 @@ impl Reader {
             blobs,
             clock,
             policy: Arc::new(policy),
+            pushes: None,
         }
     }
 }
@@ -173,7 +192,30 @@ impl Engine {
             ids: services.ids,
             agent,
             model: services.model,
+            pushes: None,
+            push_queue: None,
         }
+    }
+
+    /// The same engine with push notifications: webhooks are kept in `pushes`,
+    /// which has to be the store of the tasks.
+    #[must_use]
+    pub fn with_pushes(mut self, pushes: Arc<dyn WritePushes>) -> Self {
+        self.reader.pushes = Some(pushes.clone());
+        self.pushes = Some(pushes);
+        self
+    }
+
+    /// The same engine, whose sweep asks `queue` again for the deliveries that
+    /// nobody has confirmed.
+    #[must_use]
+    pub fn with_push_queue(
+        mut self,
+        pushes: Arc<dyn DeliverPushes>,
+        queue: Arc<dyn PushQueue>,
+    ) -> Self {
+        self.push_queue = Some((pushes, queue));
+        self
     }
 
     /// The methods which only read.

@@ -71,6 +71,16 @@ pub(super) enum Job {
     Fail(AgentError),
 }
 
+impl Job {
+    /// Whether there is a task for it, whatever comes of it.
+    pub(super) fn makes_task(&self) -> bool {
+        match self {
+            Self::Skill(skill, _) => skill.makes_task(),
+            Self::Ask { .. } | Self::Fail(_) => true,
+        }
+    }
+}
+
 /// How a turn ended.
 #[derive(Debug)]
 pub(super) enum Ended {
@@ -100,10 +110,8 @@ impl Engine {
         sink: &mut Sink,
     ) -> Result<Ended, EngineError> {
         let (turn, inbox) = Turn::new(self, &work);
-        let makes_task = match &work.job {
-            Job::Skill(skill, _) => skill.makes_task(),
-            Job::Ask { .. } | Job::Fail(_) => true,
-        };
+        let makes_task = work.job.makes_task();
+        let watched = sink.is_stream() || work.opening.iter().any(listens);
         let opens = work.standing.and_then(|standing| standing.opens);
         let mut journal =
             Journal::new(self, work.record, work.opening, makes_task, work.deadline).opening(opens);
@@ -128,8 +136,9 @@ impl Engine {
         let mut context = TaskContext::new(&turn, &work.facts);
         let mut running = guarded(&*skill, &mut context, call);
         // A skill that answers at once with a message makes no task, not even
-        // on a stream; any other stream shows the stored task first.
-        if sink.is_stream() && !work.force {
+        // on a stream; any other stream shows the stored task first, and a
+        // webhook hears of it from the beginning.
+        if watched && !work.force {
             let first = (&mut running).now_or_never();
             if !matches!(first, Some(Outcome::Message(_))) && journal.makes_task {
                 journal.open(sink).await?;
@@ -185,6 +194,10 @@ impl Engine {
         let margin = (deadline.since(now) / 10).max(MARGIN);
         Some(now.plus(deadline.since(now).saturating_sub(margin + MARGIN)))
     }
+}
+
+const fn listens(change: &Change) -> bool {
+    matches!(change, Change::Listen(_))
 }
 
 /// The skill's future. A panic in it is a failed turn, not a dead process; what

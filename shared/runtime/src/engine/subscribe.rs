@@ -152,7 +152,7 @@ fn resume(record: &TaskRecord, id: EventId, sink: &mut Sink) -> Result<(), Engin
     Ok(())
 }
 
-fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
+pub(super) fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
     let seen = record.log.iter().filter(|event| event.seq <= seq);
     seen.rev()
         .find_map(|event| match &event.event {

@@ -60,6 +60,7 @@ pub struct Edge {
     cards: Arc<Cards>,
     auth: AuthMode,
     max_body: usize,
+    push: bool,
 }
 
 impl Edge {
@@ -78,7 +79,15 @@ impl Edge {
             cards,
             auth,
             max_body,
+            push: false,
         }
+    }
+
+    /// The same edge, with push notifications on or off.
+    #[must_use]
+    pub const fn with_push(mut self, on: bool) -> Self {
+        self.push = on;
+        self
     }
 
     /// Answers one request. `deadline` is the end of the invocation, if any.
@@ -206,6 +215,19 @@ impl Visit<'_> {
             Ask::Cancel(command) => Reply::Task(Box::new(
                 self.edge.engine()?.cancel(&caller, &command).await?,
             )),
+            Ask::CreatePush(command) => {
+                Reply::Push(self.edge.engine()?.create_push(&caller, &command).await?)
+            }
+            Ask::GetPush(query) => {
+                Reply::Push(self.edge.reader()?.get_push(&caller, &query).await?)
+            }
+            Ask::ListPushes(query) => {
+                Reply::Pushes(self.edge.reader()?.list_pushes(&caller, &query).await?)
+            }
+            Ask::DeletePush(query) => {
+                self.edge.engine()?.delete_push(&caller, &query).await?;
+                Reply::PushDeleted
+            }
             Ask::Unsupported(refusal) => return Err(refusal.into()),
             Ask::ExtendedCard => self.edge.cards.answer_extended(self.proven())?,
             Ask::Skills => self.edge.cards.answer_catalogue(self.proven()),
@@ -251,6 +273,9 @@ impl Visit<'_> {
             .is_some_and(|t| t != caller.owner.tenant.as_str());
         if elsewhere {
             return Err(Refusal::TaskNotFound);
+        }
+        if call.operation.is_push() && !self.edge.push {
+            return Err(Refusal::PushNotSupported);
         }
         let ask = call.decode()?;
         Ok((caller, ask))

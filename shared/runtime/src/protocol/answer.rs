@@ -2,10 +2,11 @@
 
 use super::card::EXTENSIONS;
 use super::method::GenerationRule;
+use super::write::Members;
 use super::{
     Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, error, jsonrpc, legacy, v01, v1, v03,
 };
-use crate::task::{Frame, Generation, Page, Refusal, Sent, Task, TaskId};
+use crate::task::{Frame, Generation, Page, PushConfig, PushPage, Refusal, Sent, Task, TaskId};
 use serde_json::Value;
 
 /// What the engine answers a unary call with.
@@ -17,6 +18,12 @@ pub enum Reply {
     Task(Box<Task>),
     /// A page of tasks.
     Page(Page),
+    /// A webhook.
+    Push(PushConfig),
+    /// Webhooks of a task.
+    Pushes(PushPage),
+    /// A webhook is gone.
+    PushDeleted,
     /// A document that is the same in every dialect: a card, the catalogue.
     Document(Value),
 }
@@ -43,6 +50,13 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
             Generation::V10 => v1::encode_page(page),
             // 0.1 has no list; it is never asked for one.
             Generation::V03 | Generation::V01 => v03::rest::encode_page(page),
+        },
+        Reply::Push(config) => call.push(config),
+        Reply::Pushes(page) => call.pushes(page),
+        // 0.3 says `null` in an envelope, an empty object everywhere else.
+        Reply::PushDeleted => match (call.dialect.generation, call.dialect.binding) {
+            (Generation::V03 | Generation::V01, Binding::JsonRpc) => Value::Null,
+            (Generation::V10, _) | (_, Binding::Rest) => Members::new().build(),
         },
     };
     let body = match call.dialect.binding {
@@ -190,6 +204,24 @@ impl Call {
                 // A send of 0.1 without its id was refused long ago.
                 (Sent::Message(message), None) => v03::encode_message(message),
             },
+        }
+    }
+
+    fn push(&self, config: &PushConfig) -> Value {
+        match (self.dialect.generation, self.dialect.binding) {
+            (Generation::V10, _) => v1::encode_push(config),
+            (Generation::V03, Binding::JsonRpc) => v03::encode_push(config),
+            (Generation::V03, Binding::Rest) => v03::rest::encode_push(config),
+            (Generation::V01, _) => v01::encode_push(config),
+        }
+    }
+
+    fn pushes(&self, page: &PushPage) -> Value {
+        match (self.dialect.generation, self.dialect.binding) {
+            (Generation::V10, _) => v1::encode_pushes(page),
+            (Generation::V03, Binding::Rest) => v03::rest::encode_pushes(page),
+            // 0.1 has no list; it is never asked for one.
+            (Generation::V03 | Generation::V01, _) => v03::encode_pushes(page),
         }
     }
 

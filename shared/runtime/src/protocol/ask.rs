@@ -1,10 +1,10 @@
 //! From a call to what the engine can do: the parameters are read here.
 
 use super::method::Operation as O;
-use super::{Binding, Call, idempotency, v01, v1, v03};
+use super::{Binding, Call, idempotency, read, v01, v1, v03};
 use crate::task::{
-    CancelCommand, EventId, Generation, GetQuery, InvalidEventId, ListQuery, Refusal, SendCommand,
-    SubscribeCommand,
+    CancelCommand, CreatePush, EventId, Generation, GetQuery, InvalidEventId, ListQuery,
+    PushListQuery, PushQuery, Refusal, SendCommand, SubscribeCommand,
 };
 use serde_json::{Map, Value};
 
@@ -32,6 +32,14 @@ pub enum Ask {
     Cancel(CancelCommand),
     /// Stream a task that exists.
     Subscribe(SubscribeCommand),
+    /// Register a webhook.
+    CreatePush(Box<CreatePush>),
+    /// Read a webhook.
+    GetPush(PushQuery),
+    /// Read the webhooks of a task.
+    ListPushes(PushListQuery),
+    /// Remove a webhook.
+    DeletePush(PushQuery),
     /// Read the public card.
     Card(CardForm),
     /// Read the card for known callers.
@@ -63,9 +71,10 @@ impl Call {
             O::Card => Ask::Card(CardForm::AgentCard),
             O::LegacyCard => Ask::Card(CardForm::LegacyAgentJson),
             O::ExtendedCard => Ask::ExtendedCard,
-            O::CreatePushConfig | O::GetPushConfig | O::ListPushConfigs | O::DeletePushConfig => {
-                Ask::Unsupported(Refusal::PushNotSupported)
-            }
+            O::CreatePushConfig => Ask::CreatePush(Box::new(self.decode_create_push()?)),
+            O::GetPushConfig => Ask::GetPush(self.decode_get_push()?),
+            O::ListPushConfigs => Ask::ListPushes(self.decode_list_pushes()?),
+            O::DeletePushConfig => Ask::DeletePush(self.decode_delete_push()?),
             O::ListSkills => Ask::Skills,
             O::CreateUpload | O::ListContexts | O::DeleteContext | O::DeleteTask => {
                 Ask::Unsupported(Refusal::UnsupportedOperation {
@@ -131,6 +140,60 @@ impl Call {
         }
     }
 
+    fn decode_create_push(&self) -> Result<CreatePush, Refusal> {
+        let params = &self.params.value;
+        match (self.dialect.generation, self.params.id.as_deref()) {
+            (Generation::V10, Some(id)) => v1::decode_create_push(&self.with(&[("taskId", id)])?),
+            (Generation::V10, None) => v1::decode_create_push(params),
+            (Generation::V03, Some(id)) => v03::rest::decode_create_push(id, self.body()),
+            (Generation::V03, None) => v03::decode_set_push(params),
+            (Generation::V01, _) => v01::decode_set_push(params),
+        }
+    }
+
+    fn decode_get_push(&self) -> Result<PushQuery, Refusal> {
+        let params = &self.params.value;
+        match (self.dialect.generation, self.push_of_path()?) {
+            (_, Some(query)) => Ok(query),
+            (Generation::V10, None) => v1::decode_one_push(params),
+            (Generation::V03, None) => v03::decode_get_push(params),
+            (Generation::V01, None) => v01::decode_get_push(params),
+        }
+    }
+
+    fn decode_delete_push(&self) -> Result<PushQuery, Refusal> {
+        let params = &self.params.value;
+        match (self.dialect.generation, self.push_of_path()?) {
+            (_, Some(query)) => Ok(query),
+            (Generation::V10, None) => v1::decode_one_push(params),
+            (Generation::V03, None) => v03::decode_delete_push(params),
+            // 0.1 has no delete; it is never asked for one.
+            (Generation::V01, None) => Err(Refusal::MethodNotFound),
+        }
+    }
+
+    fn decode_list_pushes(&self) -> Result<PushListQuery, Refusal> {
+        let (params, pairs) = (&self.params.value, self.own_pairs());
+        match (self.dialect.generation, self.params.id.as_deref()) {
+            (Generation::V10, Some(id)) => v1::decode_list_pushes_pairs(id, &pairs),
+            (Generation::V10, None) => v1::decode_list_pushes(params),
+            (Generation::V03, Some(id)) => v03::rest::decode_list_pushes(id, &pairs),
+            (Generation::V03, None) => v03::decode_list_pushes(params),
+            (Generation::V01, _) => Err(Refusal::MethodNotFound),
+        }
+    }
+
+    /// The push configuration a path names, in every generation's spelling.
+    fn push_of_path(&self) -> Result<Option<PushQuery>, Refusal> {
+        let (Some(task), Some(config)) = (&self.params.id, &self.params.config) else {
+            return Ok(None);
+        };
+        Ok(Some(PushQuery {
+            task: read::task_id(task)?,
+            id: Some(read::push_id(config)?),
+        }))
+    }
+
     /// The body of a REST request, in which an absent one is an empty object.
     fn body(&self) -> &Value {
         static EMPTY: std::sync::LazyLock<Value> =
@@ -151,15 +214,23 @@ impl Call {
 
     /// The parameters of 1.0 with the id of the path, which wins.
     fn with_id(&self) -> Result<Value, Refusal> {
-        let Some(id) = &self.params.id else {
-            return Ok(self.params.value.clone());
-        };
+        match &self.params.id {
+            Some(id) => self.with(&[("id", id)]),
+            None => Ok(self.params.value.clone()),
+        }
+    }
+
+    /// The parameters of 1.0 with what the path says, which wins.
+    fn with(&self, said: &[(&str, &str)]) -> Result<Value, Refusal> {
         let mut members = match &self.params.value {
             Value::Null => Map::new(),
             Value::Object(members) => members.clone(),
             _ => return Err(Refusal::invalid("params", "must be an object")),
         };
-        members.insert("id".to_owned(), id.as_str().into());
+        for (name, value) in said {
+            members.remove(&read::snake(name));
+            members.insert((*name).to_owned(), (*value).into());
+        }
         Ok(Value::Object(members))
     }
 

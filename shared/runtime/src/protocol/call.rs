@@ -76,6 +76,8 @@ pub(super) struct Params {
     pub(super) value: Value,
     /// The id in the path.
     pub(super) id: Option<String>,
+    /// The push configuration in the path.
+    pub(super) config: Option<String>,
     /// The query.
     pub(super) pairs: Vec<(String, String)>,
     /// Faults which `value` no longer shows.
@@ -242,7 +244,8 @@ impl Opener<'_> {
             self.read_body()
                 .map_err(|refusal| rejected(self.request, dialect, RpcId::Null, refusal))?
         };
-        let params = self.params(value, &duplicates, target.id);
+        let mut params = self.params(value, &duplicates, target.id);
+        params.config = target.config_id;
         let rule = GenerationRule::Named(target.generation);
         let call = self.call(target.operation, dialect, rule, target.tenant, params);
         Ok(Opened::One(Box::new(call)))
@@ -252,6 +255,7 @@ impl Opener<'_> {
         Params {
             value,
             id,
+            config: None,
             pairs: self.pairs.clone(),
             faults: duplicates
                 .iter()

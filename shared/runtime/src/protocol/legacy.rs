@@ -10,11 +10,12 @@
 //! | artifact id | same | `index`, the id in the artifact's metadata |
 //! | context id, message id | same | `sessionId`, none |
 
-use super::read::{self, Object, Spelling};
+use super::read::{self, Object, SCHEME_RULE, Spelling, is_scheme};
 use super::write::Members;
 use crate::task::{
-    CancelCommand, EventId, GetQuery, Metadata, Part, PartContent, PushOffer, Refusal, Status,
-    SubscribeCommand, Task, TaskState,
+    CancelCommand, EventId, Generation, GetQuery, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS,
+    MAX_PUSH_TOKEN, MAX_PUSH_URL, Metadata, Part, PartContent, PushConfig, PushId, PushOffer,
+    Refusal, Secret, Status, SubscribeCommand, Task, TaskState,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -247,11 +248,49 @@ pub(crate) fn task_metadata(task: &Task, name: impl Fn(TaskState) -> &'static st
     metadata
 }
 
-/// Reads a push configuration that comes with a send.
-pub(crate) fn read_push(config: &Object<'_>) -> Option<PushOffer> {
+/// Reads a push configuration, alone or inside a send.
+pub(crate) fn read_push(config: &Object<'_>, generation: Generation) -> Option<PushOffer> {
+    let id = config.push_id("id");
+    let url = config.required_text("url");
+    config.printable("url", MAX_PUSH_URL);
+    let token = config.printable("token", MAX_PUSH_TOKEN).map(Secret::new);
+    let authentication = config.object("authentication");
+    let (mut schemes, mut credentials) = (Vec::new(), None);
+    if let Some(it) = &authentication {
+        schemes = it.strings("schemes");
+        for (index, scheme) in schemes.iter().enumerate() {
+            if !is_scheme(scheme) {
+                it.refuse(&format!("schemes[{index}]"), SCHEME_RULE);
+            }
+        }
+        if schemes.len() > MAX_PUSH_CONFIGS {
+            it.refuse(
+                "schemes",
+                format!("must have at most {MAX_PUSH_CONFIGS} elements"),
+            );
+        }
+        credentials = it.printable("credentials", MAX_PUSH_CREDENTIALS);
+    }
     Some(PushOffer {
-        url: config.required_text("url")?.to_owned(),
+        at: config.path().to_owned(),
+        id,
+        url: url?.to_owned(),
+        token,
+        schemes,
+        credentials: credentials.map(Secret::new),
+        generation,
     })
+}
+
+/// Writes a push configuration, without its secrets.
+pub(crate) fn write_push(config: &PushConfig, id: Option<&PushId>) -> Members {
+    let schemes = config.schemes.iter().map(String::as_str);
+    let authentication =
+        (!config.schemes.is_empty()).then(|| Members::new().list("schemes", schemes));
+    Members::new()
+        .maybe("id", id.map(PushId::as_str))
+        .with("url", config.url.as_str())
+        .maybe("authentication", authentication)
 }
 
 /// Reads the parameters of `tasks/get`.

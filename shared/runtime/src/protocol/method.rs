@@ -63,6 +63,18 @@ impl Operation {
         )
     }
 
+    /// Whether it is about webhooks.
+    #[must_use]
+    pub const fn is_push(self) -> bool {
+        matches!(
+            self,
+            Self::CreatePushConfig
+                | Self::GetPushConfig
+                | Self::ListPushConfigs
+                | Self::DeletePushConfig
+        )
+    }
+
     /// Whether it is one of the two public cards, which need no version.
     #[must_use]
     pub const fn is_card(self) -> bool {

@@ -20,6 +20,7 @@ mod jsonrpc;
 mod legacy;
 mod media;
 mod method;
+mod notice;
 mod read;
 mod rest;
 mod sse;
@@ -41,6 +42,7 @@ pub use error::ErrorRow;
 pub use idempotency::IDEMPOTENCY_EXTENSION;
 pub use jsonrpc::RpcId;
 pub use method::Operation;
+pub use notice::notice;
 pub use rest::{Site, site};
 pub use stream::StreamEncoder;
 

@@ -5,7 +5,10 @@
 //! member first and puts the values together last. Unknown members are
 //! ignored; `null` counts as absent.
 
-use crate::task::{ContextId, FieldViolation, InvalidId, Metadata, Refusal, TaskId, Timestamp};
+use crate::task::{
+    ContextId, FieldViolation, InvalidId, MAX_PUSH_SCHEME, Metadata, PushId, Refusal, TaskId,
+    Timestamp,
+};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -109,6 +112,34 @@ pub(crate) fn read_query<T>(
 pub(crate) fn task_id(text: &str) -> Result<TaskId, Refusal> {
     TaskId::parse(text).map_err(|error| Refusal::invalid("id", rule(&error)))
 }
+
+/// Reads the id of a push configuration that stands in a path.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] when it has not the form of one.
+pub(crate) fn push_id(text: &str) -> Result<PushId, Refusal> {
+    PushId::parse(text).map_err(|error| Refusal::invalid("id", rule(&error)))
+}
+
+/// Whether a text has 1 to `max` printable ASCII characters.
+pub(crate) fn is_printable(text: &str, max: usize) -> bool {
+    let printable = |byte: u8| (b' '..=b'~').contains(&byte);
+    (1..=max).contains(&text.len()) && text.bytes().all(printable)
+}
+
+/// What [`is_printable`] asks for.
+pub(crate) fn printable_rule(max: usize) -> String {
+    format!("must have at most {max} characters, all of them printable ASCII")
+}
+
+/// Whether a text is the name of an authentication scheme (RFC 9110 §11.1).
+pub(crate) fn is_scheme(text: &str) -> bool {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    (1..=MAX_PUSH_SCHEME).contains(&text.len()) && text.bytes().all(token)
+}
+
+/// What [`is_scheme`] asks for.
+pub(crate) const SCHEME_RULE: &str = "must be the name of an HTTP authentication scheme";
 
 fn read_map<T>(
     map: &Map<String, Value>,
@@ -257,6 +288,32 @@ impl<'a> Object<'a> {
             return None;
         }
         Some(text)
+    }
+
+    /// Its own path.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// An optional string of at most `max` printable ASCII characters, such as
+    /// a header can carry; it is not empty.
+    pub(crate) fn printable(&self, name: &str, max: usize) -> Option<&'a str> {
+        let text = self.text(name)?;
+        if !is_printable(text, max) {
+            self.refuse(name, printable_rule(max));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// An optional id of a push configuration.
+    pub(crate) fn push_id(&self, name: &str) -> Option<PushId> {
+        self.id(name, PushId::parse(self.text(name)?))
+    }
+
+    /// The id of a push configuration that must be there.
+    pub(crate) fn required_push_id(&self, name: &str) -> Option<PushId> {
+        self.id(name, PushId::parse(self.required_text(name)?))
     }
 
     /// An optional boolean.
@@ -463,7 +520,7 @@ fn quoted(words: &[&str]) -> String {
 }
 
 /// `taskId` as `task_id`.
-fn snake(name: &str) -> String {
+pub(crate) fn snake(name: &str) -> String {
     let mut proto = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
         if letter.is_ascii_uppercase() {

@@ -1,16 +1,17 @@
 //! The function between the table's stream and the queue.
 
-use super::{ServeError, logging, queue};
+use super::{ServeError, logging, push_queue, queue};
 use crate::engine;
 use crate::settings::{Environment, Settings};
 use crate::store::dynamodb::task_image_of_event;
-use crate::store::queue::WorkQueue;
+use crate::store::queue::{PushQueue, WorkQueue};
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use lambda_runtime::{LambdaEvent, service_fn};
 use std::convert::Infallible;
 
-/// Moves the turns that ask for a worker from the table's stream to the queue.
+/// Moves the turns that ask for a worker, and the events that webhooks want,
+/// from the table's stream to their queues.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
@@ -18,8 +19,10 @@ pub async fn relay() -> Result<(), ServeError> {
     logging();
     let settings = Settings::read_public(&Environment)?;
     let queue = &queue(&settings).await?;
+    let pushes = push_queue(&settings).await;
+    let pushes = &pushes.as_ref().map(|queue| queue as &dyn PushQueue);
     let handler = service_fn(move |event: LambdaEvent<Event>| async move {
-        Ok::<_, Infallible>(forward(queue, &event.payload).await)
+        Ok::<_, Infallible>(forward(queue, *pushes, &event.payload).await)
     });
     Ok(lambda_runtime::run(handler).await?)
 }
@@ -28,7 +31,11 @@ pub async fn relay() -> Result<(), ServeError> {
 ///
 /// The stream comes back from the first of them on, so a record behind it is
 /// forwarded twice. That is what the claim is for.
-async fn forward(queue: &dyn WorkQueue, event: &Event) -> DynamoDbEventResponse {
+async fn forward(
+    queue: &dyn WorkQueue,
+    pushes: Option<&dyn PushQueue>,
+    event: &Event,
+) -> DynamoDbEventResponse {
     let mut images = Vec::new();
     let mut records = Vec::new();
     let mut again = Vec::new();
@@ -48,6 +55,11 @@ async fn forward(queue: &dyn WorkQueue, event: &Event) -> DynamoDbEventResponse 
     }
     for index in engine::relay(queue, &images).await {
         again.extend(records.get(index));
+    }
+    if let Some(pushes) = pushes {
+        for index in engine::relay_pushes(pushes, &images).await {
+            again.extend(records.get(index));
+        }
     }
     let mut response = DynamoDbEventResponse::default();
     for record in again {

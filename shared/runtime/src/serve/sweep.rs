@@ -1,12 +1,13 @@
 //! The function that looks for turns which died.
 
-use super::{Built, ServeError, clients, logging};
+use super::{Built, ServeError, clients, logging, push_queue};
 use crate::engine::{EngineError, Leases};
 use crate::runtime::Runtime;
 use crate::settings::{Environment, Settings};
 use crate::store::dynamodb::DynamoStore;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::de::IgnoredAny;
+use std::sync::Arc;
 
 /// Looks over the open tasks once each time the schedule says so.
 ///
@@ -16,15 +17,22 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     logging();
     let settings = Settings::read_public(&Environment)?;
     let clients = clients().await;
-    let tasks = &DynamoStore::new(clients.dynamodb.clone(), &settings.table);
+    let store = Arc::new(DynamoStore::new(clients.dynamodb.clone(), &settings.table));
+    let pushes = push_queue(&settings).await;
+    let tasks = store.clone();
     let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;
-    let engine = runtime.engine();
+    let mut engine = runtime.engine().clone();
+    if let Some(queue) = pushes {
+        engine = engine.with_push_queue(store, Arc::new(queue));
+    }
+    let (engine, tasks) = (&engine, &*tasks);
     let handler = service_fn(move |_tick: LambdaEvent<IgnoredAny>| async move {
         let report = engine.sweep(tasks, Leases::Respect).await?;
         tracing::info!(
             sweep.looked_at = report.looked_at,
             sweep.redispatched = report.redispatched,
             sweep.failed = report.failed,
+            sweep.pushed = report.pushed,
             "swept"
         );
         Ok::<_, SweepError>(())

@@ -32,6 +32,18 @@ fn a_deployed_function_refuses_made_up_identities() {
 }
 
 #[test]
+fn a_deployed_function_calls_no_private_address() {
+    let private = ("A2A_PUSH_ALLOW_PRIVATE", "on");
+    let here = Settings::read_public(&BTreeMap::from([private])).unwrap();
+    assert_eq!(here.policy.reach, Reach::Anything);
+    let deployed = ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand");
+    let refused = Settings::read_public(&BTreeMap::from([private, deployed]));
+    assert_eq!(refused, Err(SettingsError::PrivateDeployed));
+    let plain = Settings::read_public(&BTreeMap::from([deployed])).unwrap();
+    assert_eq!(plain.policy.reach, Reach::Public);
+}
+
+#[test]
 fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
     for (name, value) in [
         ("A2A_AUTH", "none"),
@@ -40,6 +52,9 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
         ("A2A_TASK_TTL", "10"),
         ("A2A_LEASE", "-1s"),
         ("A2A_WORK_QUEUE_URL", "work"),
+        ("A2A_PUSH_QUEUE_URL", "push"),
+        ("A2A_PUSH", "maybe"),
+        ("A2A_PUSH_ALLOW_PRIVATE", "true"),
         ("A2A_SWEEP_INTERVAL", "5"),
         ("A2A_BLOCKING_BUDGET", "25"),
         ("A2A_MAX_ATTEMPTS", "0"),
@@ -156,7 +171,8 @@ fn the_documented_defaults_are_those_of_the_code() {
             "A2A_SECRET_KEY",
             "A2A_CARD_SIGNATURES",
             "A2A_DEPLOYED_AT",
-            "A2A_WORK_QUEUE_URL"
+            "A2A_WORK_QUEUE_URL",
+            "A2A_PUSH_QUEUE_URL"
         ]
     );
 }

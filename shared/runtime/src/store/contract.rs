@@ -14,6 +14,7 @@ mod leases;
 mod lists;
 mod open;
 mod owners;
+mod pushes;
 mod sizes;
 mod threads;
 mod world;
@@ -26,6 +27,7 @@ pub use leases::*;
 pub use lists::*;
 pub use open::*;
 pub use owners::*;
+pub use pushes::*;
 pub use sizes::*;
 pub use threads::*;
 pub use world::{Broken, Stores, World};
@@ -75,6 +77,13 @@ macro_rules! store_contract_cases {
             nobody_reads_anothers_thread
             a_task_and_its_thread_are_stored_together_or_not_at_all
             a_repeated_write_of_task_and_thread_is_done
+            a_webhook_is_stored_with_its_commit_or_not_at_all
+            a_webhook_of_a_finished_task_leaves_the_task_alone
+            a_removed_webhook_is_gone_and_may_be_removed_again
+            nobody_sees_or_removes_anothers_webhook
+            a_cursor_moves_forward_and_for_its_own_registration_only
+            an_attempt_is_noted_once
+            a_sweep_finds_a_task_until_its_webhooks_have_heard_of_its_rest
             a_key_is_stored_with_its_task
             a_taken_key_shows_its_task_as_it_is_now
             a_repeated_keyed_write_is_done_once

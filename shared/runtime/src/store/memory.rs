@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::push::{DeliverPushes, ReadPushes, WritePushes};
 use super::queue::{OpenTask, SweepTasks};
 use super::{
     Blobs, Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, ReadThreads, RecordPage,
@@ -13,7 +14,8 @@ use super::{
     stored,
 };
 use crate::task::{
-    ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, TaskState, TenantId, Timestamp, WriteId,
+    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
+    TenantId, Timestamp, WriteId,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -38,6 +40,9 @@ struct Shelf {
     threads: BTreeMap<(Owner, ContextId), StoredThread>,
     keys: BTreeMap<(TenantId, KeyHash), StoredKey>,
     blobs: BTreeMap<String, Bytes>,
+    pushes: BTreeMap<(TaskKey, PushId), PushRecord>,
+    /// The versions at rest whose webhooks have heard of it.
+    confirmed: BTreeMap<TaskKey, u64>,
 }
 
 #[derive(Debug)]
@@ -178,6 +183,28 @@ impl Shelf {
         }
     }
 
+    /// Whether a sweep may have to look at a task.
+    fn is_open(&self, key: &TaskKey, record: &TaskRecord) -> bool {
+        let told = self.confirmed.get(key) == Some(&record.version());
+        !record.state().is_at_rest() || !record.listeners.is_empty() && !told
+    }
+
+    fn keep_push(&mut self, key: &TaskKey, push: &PushRecord) {
+        let id = push.listener.id.clone();
+        self.pushes.insert((key.clone(), id), push.clone());
+    }
+
+    /// The webhook as stored, if it is still this registration of it.
+    fn same_push(&mut self, push: &PushRecord) -> Option<&mut PushRecord> {
+        let key = TaskKey::new(&push.owner, &push.task);
+        let stored = self.pushes.get_mut(&(key, push.listener.id.clone()))?;
+        let same = stored.owner == push.owner
+            && stored.incarnation == push.incarnation
+            && stored.created_at == push.created_at
+            && stored.listener == push.listener;
+        same.then_some(stored)
+    }
+
     fn keep_thread(&mut self, write: &ThreadWrite) {
         let key = thread_key(&write.record);
         let before = self.threads.remove(&key);
@@ -269,7 +296,7 @@ impl SweepTasks for MemoryStore {
         let index = shelf.lagging.as_ref().unwrap_or(&shelf.tasks);
         let mut found: Vec<_> = index
             .iter()
-            .filter(|(_, record)| !record.state().is_at_rest())
+            .filter(|(key, record)| shelf.is_open(key, record))
             .map(|(key, record)| {
                 let at = record.created_at.as_millis();
                 ((at, key.tenant().as_str(), key.local()), record)
@@ -317,7 +344,11 @@ impl WriteTasks for MemoryStore {
             }
         }
         shelf.keep_key(write, id);
-        shelf.tasks.insert(write.record.key(), write.record.clone());
+        let key = write.record.key();
+        for push in &write.pushes {
+            shelf.keep_push(&key, push);
+        }
+        shelf.tasks.insert(key, write.record.clone());
         Ok(Committed::Done)
     }
 
@@ -389,5 +420,95 @@ impl Blobs for MemoryStore {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         Ok(self.shelf().blobs.get(key).cloned())
+    }
+}
+
+#[async_trait]
+impl ReadPushes for MemoryStore {
+    async fn pushes(&self, owner: &Owner, task: &TaskId) -> Result<Vec<PushRecord>, StoreError> {
+        let key = TaskKey::new(owner, task);
+        let shelf = self.shelf();
+        let found = shelf.pushes.iter();
+        Ok(found
+            .filter(|((of, _), push)| *of == key && push.owner == *owner)
+            .map(|(_, push)| push.clone())
+            .collect())
+    }
+}
+
+#[async_trait]
+impl WritePushes for MemoryStore {
+    async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
+        let key = TaskKey::new(&push.owner, &push.task);
+        self.shelf().keep_push(&key, push);
+        Ok(())
+    }
+
+    async fn delete_push(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &PushId,
+    ) -> Result<(), StoreError> {
+        let place = (TaskKey::new(owner, task), id.clone());
+        let mut shelf = self.shelf();
+        if shelf
+            .pushes
+            .get(&place)
+            .is_some_and(|push| push.owner == *owner)
+        {
+            shelf.pushes.remove(&place);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl DeliverPushes for MemoryStore {
+    async fn advance_push(
+        &self,
+        push: &PushRecord,
+        to: u64,
+        clean_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut shelf = self.shelf();
+        let stored = shelf.same_push(push).filter(|stored| stored.cursor < to);
+        Ok(stored
+            .map(|stored| {
+                stored.cursor = to;
+                stored.attempts = 0;
+                stored.retry_at = Timestamp::default();
+                stored.clean_at = clean_at;
+            })
+            .is_some())
+    }
+
+    async fn attempt_push(
+        &self,
+        push: &PushRecord,
+        retry_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut shelf = self.shelf();
+        let stored = shelf.same_push(push);
+        let stored = stored.filter(|stored| stored.attempts == push.attempts);
+        Ok(stored
+            .map(|stored| {
+                stored.attempts += 1;
+                stored.retry_at = retry_at;
+            })
+            .is_some())
+    }
+
+    async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        let mut shelf = self.shelf();
+        let key = record.key();
+        let current = shelf.tasks.get(&key).is_some_and(|stored| {
+            stored.version() == record.version() && stored.incarnation == record.incarnation
+        });
+        let confirmed = current && record.state().is_at_rest();
+        if confirmed {
+            shelf.confirmed.insert(key, record.version());
+        }
+        Ok(confirmed)
     }
 }

@@ -13,6 +13,7 @@ pub mod contract;
 pub mod dynamodb;
 mod key;
 pub mod memory;
+pub mod push;
 pub mod queue;
 #[cfg(feature = "aws")]
 pub mod s3;
@@ -26,7 +27,8 @@ pub use thread::{ReadThreads, ThreadRecord, ThreadState, ThreadStatus, ThreadWri
 pub use key::{KeyWrite, Keyed};
 
 use crate::task::{
-    ContextId, KeyHash, LoggedEvent, Owner, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+    ContextId, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
+    WriteId,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -72,6 +74,8 @@ pub struct TaskWrite {
     pub expect: Expect,
     /// Thread state to write in the same transaction.
     pub thread: Option<ThreadWrite>,
+    /// Webhooks to store in the same transaction, over those of the same id.
+    pub pushes: Vec<PushRecord>,
     /// The idempotency key of the send that asks for this commit, to write in
     /// the same transaction.
     pub key: Option<KeyWrite>,

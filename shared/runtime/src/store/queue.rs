@@ -4,7 +4,7 @@
 //! what they are worth.
 
 use super::{ReadTasks, StoreError};
-use crate::task::{Owner, TaskId, TaskRecord};
+use crate::task::{Owner, PushId, TaskId, TaskRecord};
 use async_trait::async_trait;
 use std::time::Duration;
 
@@ -30,6 +30,33 @@ pub trait WorkQueue: Send + Sync {
     /// [`StoreError::Unavailable`] when the queue does not answer: then none
     /// counts as taken.
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError>;
+}
+
+/// A webhook that has events to get.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PushItem {
+    /// Whose task it is.
+    pub owner: Owner,
+    /// The task.
+    pub task: TaskId,
+    /// The webhook.
+    pub config: PushId,
+    /// The number of the last event that was there when it was sent. What the
+    /// webhook gets is decided by its cursor.
+    pub seq: u64,
+}
+
+/// The queue of deliveries: in order for one webhook of one task, and one at a
+/// time; a webhook that does not answer holds up no other.
+#[async_trait]
+pub trait PushQueue: Send + Sync {
+    /// Sends the items; one flag an item, whether the queue has taken it. The
+    /// same item sent twice within minutes may come once.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the queue does not answer: then none
+    /// counts as taken.
+    async fn send_pushes(&self, items: &[PushItem]) -> Result<Vec<bool>, StoreError>;
 }
 
 /// One received message.
@@ -65,6 +92,11 @@ pub struct TaskImage {
     pub version: u64,
     /// The version that asked for a worker, if one is asked for.
     pub dispatch: Option<u64>,
+    /// The number of its last event, if this commit has logged it and webhooks
+    /// want to know.
+    pub notify: Option<u64>,
+    /// The webhooks.
+    pub listeners: Vec<PushId>,
 }
 
 impl TaskImage {
@@ -77,6 +109,8 @@ impl TaskImage {
             turn: record.turn,
             version: record.version,
             dispatch: record.dispatch,
+            notify: record.notify(),
+            listeners: record.listeners.clone(),
         }
     }
 }
@@ -94,8 +128,8 @@ pub struct OpenTask {
 /// Finding what a sweep has to look at, over all tenants.
 #[async_trait]
 pub trait SweepTasks: ReadTasks {
-    /// Up to `limit` tasks that are submitted or working, oldest first,
-    /// after the place `after`; the place to go on from, `None` at the end.
+    /// Up to `limit` tasks that are submitted or working, or whose webhooks
+    /// are not known to have heard of their rest, oldest first, after the place `after`; the place to go on from, `None` at the end.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.

@@ -1,7 +1,9 @@
-//! The queue of turns in Amazon SQS.
+//! The queues in Amazon SQS: of turns here, of deliveries in [`push`].
 //!
 //! A message carries ids only. Its group is the tenant, so that a standard
 //! queue shares its receivers fairly between tenants.
+
+pub mod push;
 
 use super::StoreError;
 use super::queue::{Receipt, WorkItem, WorkQueue};
@@ -59,7 +61,16 @@ impl SqsQueue {
                     .build()
             })
             .collect();
-        let entries = entries.map_err(|error| StoreError::Refused(error.to_string()))?;
+        self.send_entries(entries.map_err(|error| StoreError::Refused(error.to_string()))?)
+            .await
+    }
+
+    /// Sends entries whose ids are their places; one flag an entry.
+    async fn send_entries(
+        &self,
+        entries: Vec<SendMessageBatchRequestEntry>,
+    ) -> Result<Vec<bool>, StoreError> {
+        let count = entries.len();
         let sent = self
             .client
             .send_message_batch()
@@ -76,7 +87,7 @@ impl SqsQueue {
             let id = place.to_string();
             sent.successful().iter().any(|entry| entry.id() == id)
         };
-        Ok((0..items.len()).map(taken).collect())
+        Ok((0..count).map(taken).collect())
     }
 }
 
@@ -91,20 +102,36 @@ fn report(entry: &BatchResultErrorEntry) {
 #[async_trait]
 impl WorkQueue for SqsQueue {
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        let mut flags = Vec::with_capacity(items.len());
-        let mut error = None;
+        let mut sent = Sent::default();
         for batch in items.chunks(BATCH) {
-            match self.send_batch(batch).await {
-                Ok(taken) => flags.extend(taken),
-                Err(failed) => {
-                    flags.extend(batch.iter().map(|_| false));
-                    error = Some(failed);
-                }
+            sent.note(batch.len(), self.send_batch(batch).await);
+        }
+        sent.flags()
+    }
+}
+
+/// What became of several batches.
+#[derive(Default)]
+struct Sent {
+    flags: Vec<bool>,
+    error: Option<StoreError>,
+}
+
+impl Sent {
+    fn note(&mut self, count: usize, batch: Result<Vec<bool>, StoreError>) {
+        match batch {
+            Ok(taken) => self.flags.extend(taken),
+            Err(failed) => {
+                self.flags.extend(std::iter::repeat_n(false, count));
+                self.error = Some(failed);
             }
         }
-        match error {
-            Some(error) if !flags.contains(&true) => Err(error),
-            _ => Ok(flags),
+    }
+
+    fn flags(self) -> Result<Vec<bool>, StoreError> {
+        match self.error {
+            Some(error) if !self.flags.contains(&true) => Err(error),
+            _ => Ok(self.flags),
         }
     }
 }

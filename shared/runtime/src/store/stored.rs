@@ -6,6 +6,7 @@
 //! can still be read; what does not read is an error, never a panic.
 
 mod content;
+mod push;
 mod task;
 mod thread;
 
@@ -13,7 +14,7 @@ mod thread;
 mod tests;
 
 use super::{StoreError, ThreadRecord, ThreadState};
-use crate::task::{Saved, TaskRecord};
+use crate::task::{PushRecord, Saved, TaskRecord};
 use serde_json::Value;
 
 /// The version of the stored form.
@@ -101,6 +102,27 @@ pub fn state_of_text(text: &str) -> Result<ThreadState, StoreError> {
     serde_json::from_str::<thread::State>(text)
         .map_err(corrupt)?
         .into_state()
+}
+
+/// The stored form of a webhook as text, without what deliveries write.
+///
+/// # Errors
+/// [`StoreError::TooLarge`], as [`task_text`].
+pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
+    checked(
+        serde_json::to_string(&push::Stored::from(push))
+            .map_err(|error| StoreError::Refused(error.to_string()))?,
+    )
+}
+
+/// The webhook of a stored text, nothing delivered yet.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it is not one.
+pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
+    serde_json::from_str::<push::Stored>(text)
+        .map_err(corrupt)?
+        .into_record()
 }
 
 /// Bytes of what a task keeps (slot, data and steps) in stored form.

@@ -4,9 +4,9 @@
 //! changes can be applied again to a fresh record after a lost race.
 
 use super::{
-    Artifact, ArtifactUpdate, Base, Event, EventId, InvalidTransition, LoggedEvent, Message,
-    Metadata, Saved, SavedSlot, SkillId, Status, StatusUpdate, TaskEvent, TaskRecord, TaskState,
-    Timestamp, Transition, TurnRequest,
+    Artifact, ArtifactUpdate, Base, Event, EventId, InvalidTransition, Listener, LoggedEvent,
+    Message, Metadata, PushId, Saved, SavedSlot, SkillId, Status, StatusUpdate, TaskEvent,
+    TaskRecord, TaskState, Timestamp, Transition, TurnRequest,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -115,6 +115,8 @@ pub enum Change {
     },
     /// The client gave up.
     Cancel,
+    /// A webhook is registered, in the same commit.
+    Listen(Box<Listener>),
 }
 
 impl Change {
@@ -129,7 +131,9 @@ impl Change {
             | Self::AskInput { .. }
             | Self::AskAuth { .. }
             | Self::Fail { .. }
-            | Self::Reject { .. } => true,
+            | Self::Reject { .. }
+            // A webhook is told of a task.
+            | Self::Listen(_) => true,
             Self::Accept { .. }
             | Self::Pin(_)
             | Self::Request(_)
@@ -177,6 +181,10 @@ impl TaskRecord {
             }
             Change::Save { key, value } => return self.checkpoint(key, value, |s| &mut s.data),
             Change::Step { key, value } => return self.checkpoint(key, value, |s| &mut s.steps),
+            Change::Listen(listener) => {
+                self.listen(&listener.id);
+                return Ok(None);
+            }
             Change::Artifact(update) => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.grow(&update);
@@ -207,6 +215,12 @@ impl TaskRecord {
             }
         };
         Ok(Some(Event::Status(status)))
+    }
+
+    fn listen(&mut self, id: &PushId) {
+        if !self.listeners.contains(id) {
+            self.listeners.push(id.clone());
+        }
     }
 
     /// Puts an event into the log, as number `n` of this commit.

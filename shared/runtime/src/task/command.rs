@@ -1,8 +1,8 @@
 //! What a caller can ask of tasks, in no generation's spelling.
 
 use super::{
-    ContextId, EventId, Generation, IdempotencyKey, LoggedEvent, Message, Metadata, Task, TaskId,
-    TaskState, Timestamp,
+    ContextId, EventId, Generation, IdempotencyKey, LoggedEvent, Message, Metadata, PushOffer,
+    Task, TaskId, TaskState, Timestamp,
 };
 
 /// Whether the answer waits for the turn.
@@ -12,13 +12,6 @@ pub enum SendMode {
     Blocking,
     /// Answer as soon as the task is stored.
     Immediate,
-}
-
-/// A push configuration that came inside a send.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PushOffer {
-    /// Where the client wants it delivered.
-    pub url: String,
 }
 
 /// A message to the agent.
@@ -37,7 +30,7 @@ pub struct SendCommand {
     pub history_length: usize,
     /// Media types the client can read; empty = any.
     pub accepted_output_modes: Vec<String>,
-    /// A push configuration sent along.
+    /// A webhook registered along with it.
     pub push: Option<PushOffer>,
     /// Metadata of the request (not of the message).
     pub metadata: Metadata,

@@ -59,6 +59,12 @@ name! {
 }
 
 name! {
+    /// The id of a webhook of a task: 1-128 of `A-Za-z0-9._:-`. Ids made by
+    /// the server start with `push-`.
+    PushId
+}
+
+name! {
     /// A skill id: `[a-z0-9][a-z0-9._-]{0,63}`.
     SkillId
 }
@@ -213,6 +219,28 @@ fn server_made<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
         .bytes()
         .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
     (hex.len() == 32 && digits).then_some(hex)
+}
+
+impl PushId {
+    /// Parses the id of a push configuration from the wire.
+    ///
+    /// # Errors
+    /// When it is not 1-128 of `A-Za-z0-9._:-`.
+    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+        on_the_wire("push configuration id", text.into()).map(Self)
+    }
+
+    /// The server-made id of the random number `id`.
+    #[must_use]
+    pub fn made_of(id: u128) -> Self {
+        Self(format!("push-{id:032x}"))
+    }
+
+    /// The id of the one configuration which a task of 0.1 has.
+    #[must_use]
+    pub fn only() -> Self {
+        Self("default".to_owned())
+    }
 }
 
 impl SkillId {

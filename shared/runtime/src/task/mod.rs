@@ -7,6 +7,7 @@
 //! - `key`: the name of one send
 //! - `part`, `message`, `artifact`, `event`: what a task is made of
 //! - `state`: the state machine, one pure function
+//! - `push`: webhooks
 //! - `record`: the stored task and the one way to change it
 //! - `change`: what one commit can change
 //! - `command`: what a caller can ask of tasks
@@ -20,6 +21,7 @@ mod id;
 mod key;
 mod message;
 mod part;
+mod push;
 mod record;
 mod refusal;
 mod state;
@@ -28,16 +30,22 @@ mod timestamp;
 pub use artifact::Artifact;
 pub use change::Change;
 pub use command::{
-    CancelCommand, Frame, GetQuery, ListQuery, Page, PushOffer, SendCommand, SendMode, Sent,
-    SubscribeCommand,
+    CancelCommand, Frame, GetQuery, ListQuery, Page, SendCommand, SendMode, Sent, SubscribeCommand,
 };
 pub use event::{
     ArtifactUpdate, Event, EventId, InvalidEventId, LoggedEvent, Status, StatusUpdate,
 };
-pub use id::{ContextId, InvalidId, Owner, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId};
+pub use id::{
+    ContextId, InvalidId, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,
+};
 pub use key::{IdempotencyKey, KeyHash};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
+pub use push::{
+    CreatePush, Listener, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME, MAX_PUSH_TOKEN,
+    MAX_PUSH_URL, PushConfig, PushListQuery, PushOffer, PushPage, PushQuery, PushRecord, Sealed,
+    Secret,
+};
 pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
 pub use refusal::{FieldViolation, Refusal};
 pub use state::{InvalidTransition, TaskEvent, TaskState};

@@ -7,7 +7,7 @@
 
 use super::{
     Artifact, Change, ContextId, EventId, Generation, InvalidTransition, LoggedEvent, Message,
-    Metadata, Owner, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, WriteId,
+    Metadata, Owner, PushId, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,6 +138,10 @@ pub struct TaskRecord {
     pub(crate) dispatched_at: Option<Timestamp>,
     /// How often the sweep has asked again for the current turn.
     pub(crate) redispatches: u32,
+    /// The webhooks to tell what happens; one that is gone may still be named.
+    pub(crate) listeners: Vec<PushId>,
+    /// Commits that registered a webhook and did nothing else.
+    pub(crate) registrations: u64,
     /// Whether the task only keeps the reply of a skill that makes none.
     pub(crate) hidden: bool,
     pub(crate) updated_at: Timestamp,
@@ -211,6 +215,8 @@ impl TaskRecord {
             request: None,
             dispatched_at: None,
             redispatches: 0,
+            listeners: Vec::new(),
+            registrations: 0,
             hidden: false,
             updated_at: at,
             expires_at: at,
@@ -239,12 +245,16 @@ impl TaskRecord {
         next.updated_at = at;
         next.expires_at = expires_at;
         let mut n = 0;
-        for change in changes {
+        let mut only_listens = false;
+        for (index, change) in changes.into_iter().enumerate() {
+            let listens = matches!(change, Change::Listen(_));
+            only_listens = listens && (only_listens || index == 0);
             if let Some(event) = next.apply(change, at)? {
                 n += 1;
                 next.log_event(event, n);
             }
         }
+        next.registrations += u64::from(only_listens);
         Ok(next)
     }
 
@@ -325,6 +335,31 @@ impl TaskRecord {
     #[must_use]
     pub fn was_written_by(&self, write: &WriteId) -> bool {
         self.write_ids.contains(write) || self.turn_write == *write
+    }
+
+    /// Whether the commits between `base` and this record did nothing but
+    /// register webhooks, so that what was decided on `base` still holds.
+    #[must_use]
+    pub fn differs_in_listeners_only(&self, base: &Self) -> bool {
+        let substance = |record: &Self| record.version.saturating_sub(record.registrations);
+        self.incarnation == base.incarnation
+            && self.epoch == base.epoch
+            && self.version > base.version
+            && substance(self) == substance(base)
+    }
+
+    /// The number of the last event, if the last commit has logged it and a
+    /// webhook wants to know.
+    #[must_use]
+    pub fn notify(&self) -> Option<u64> {
+        let logged = self.last_event.is_some_and(|id| id.version == self.version);
+        (logged && !self.listeners.is_empty()).then_some(self.last_seq)
+    }
+
+    /// The webhooks it names; one that was deleted may be among them.
+    #[must_use]
+    pub fn listeners(&self) -> &[PushId] {
+        &self.listeners
     }
 
     /// The events after the one with number `seq`.

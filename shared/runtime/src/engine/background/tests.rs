@@ -265,6 +265,8 @@ fn image(record: &TaskRecord) -> TaskImage {
         turn: record.turn,
         version: record.version,
         dispatch: record.dispatch,
+        notify: None,
+        listeners: Vec::new(),
     }
 }
 

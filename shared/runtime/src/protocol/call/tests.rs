@@ -3,6 +3,8 @@ use crate::protocol::{Answer, Ask, CardForm, refuse};
 use crate::task::EventId;
 use serde_json::json;
 
+mod push;
+
 const JSON: Option<&str> = Some("application/json");
 
 fn post<'a>(path: &'a str, body: &'a str) -> RawRequest<'a> {
@@ -453,15 +455,6 @@ fn an_envelope_for_another_path_is_refused() {
 
 #[test]
 fn operations_not_offered_are_known_and_refused() {
-    for request in [
-        post("/", &rpc("CreateTaskPushNotificationConfig", &json!({}))),
-        post("/", &rpc("tasks/pushNotificationConfig/list", &json!({}))),
-        post("/", &rpc("tasks/pushNotification/set", &json!({}))),
-        get("/tasks/t/pushNotificationConfigs"),
-    ] {
-        let ask = one(&request).decode().unwrap();
-        assert_eq!(ask, Ask::Unsupported(Refusal::PushNotSupported));
-    }
     assert_eq!(one(&get("/a2a-lambda/skills")).decode(), Ok(Ask::Skills));
     let call = one(&get("/a2a-lambda/contexts"));
     let Ok(Ask::Unsupported(refusal)) = call.decode() else {

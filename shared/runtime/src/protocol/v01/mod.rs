@@ -3,8 +3,11 @@
 //! The client makes the task id; messages have no id, artifacts are known by
 //! their index, and a stream starts with a status rather than a task.
 
+mod push;
 mod stream;
 
+use push::read_push;
+pub(crate) use push::{decode_get_push, decode_set_push, encode_push};
 pub(crate) use stream::Stream;
 
 use super::legacy::{self, V01};
@@ -37,7 +40,7 @@ pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
         let message = message.and_then(|message| read_message(&message));
         let history_length = params.history_length("historyLength", NO_HISTORY);
         let push = params.object("pushNotification");
-        let push = push.as_ref().and_then(legacy::read_push);
+        let push = push.as_ref().and_then(read_push);
         let metadata = params.metadata("metadata");
         Some(SendCommand {
             client_task_id: Some(id?),

@@ -32,7 +32,13 @@ fn a_send_is_read_with_the_clients_task_id() {
         history_length: 0,
         accepted_output_modes: Vec::new(),
         push: Some(crate::task::PushOffer {
+            at: "pushNotification".to_owned(),
+            id: Some(crate::task::PushId::only()),
             url: "https://x.example/hook".to_owned(),
+            token: None,
+            schemes: Vec::new(),
+            credentials: None,
+            generation: Generation::V01,
         }),
         metadata: [("r".to_owned(), json!(1))].into_iter().collect(),
         generation: Generation::V01,

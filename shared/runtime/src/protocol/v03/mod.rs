@@ -3,7 +3,13 @@
 //! This file holds the JSON-RPC shapes of `types.ts`; [`rest`] the other
 //! dialect, `ProtoJSON` of the 0.3 proto.
 
+mod push;
 pub(crate) mod rest;
+
+pub(crate) use push::{
+    decode_delete_push, decode_get_push, decode_list_pushes, decode_set_push, encode_push,
+    encode_pushes,
+};
 
 use super::legacy::{self, V03};
 use super::read::{self, MAX_HISTORY, Object, Spelling};
@@ -153,7 +159,7 @@ impl Options {
             accepted_output_modes: configuration.strings("acceptedOutputModes"),
             push: configuration
                 .object(push)
-                .and_then(|push| legacy::read_push(&push)),
+                .and_then(|push| legacy::read_push(&push, Generation::V03)),
         }
     }
 }

@@ -15,6 +15,10 @@ use crate::task::{
 };
 use serde_json::Value;
 
+mod push;
+
+pub(crate) use push::{decode_create_push, decode_list_pushes, encode_push, encode_pushes};
+
 #[cfg(test)]
 mod tests;
 

@@ -57,7 +57,13 @@ fn a_send_is_read_with_everything_it_says() {
         history_length: 3,
         accepted_output_modes: vec!["text/plain".to_owned()],
         push: Some(PushOffer {
+            at: "configuration.pushNotificationConfig".to_owned(),
+            id: None,
             url: "https://x.example/hook".to_owned(),
+            token: Some(crate::task::Secret::new("t")),
+            schemes: Vec::new(),
+            credentials: None,
+            generation: Generation::V03,
         }),
         metadata: Metadata::from_iter([("a2a-lambda/skillId".to_owned(), json!("s"))]),
         generation: Generation::V03,

@@ -1,11 +1,12 @@
 //! From the requests of 1.0 to `task` vocabulary.
 
+use super::push;
 use super::shape::{self, Shape};
 use crate::protocol::read::MAX_HISTORY;
 use crate::task::{
     CancelCommand, ContextId, EventId, FieldViolation, Generation, GetQuery, InvalidId, ListQuery,
-    Message, Metadata, Part, PartContent, PushOffer, Refusal, Role, SendCommand, SendMode,
-    SubscribeCommand, TaskId, TaskState, Timestamp,
+    Message, Metadata, Part, PartContent, Refusal, Role, SendCommand, SendMode, SubscribeCommand,
+    TaskId, TaskState, Timestamp,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -32,7 +33,8 @@ pub(in crate::protocol) fn decode_send(params: &Value) -> Result<SendCommand, Re
         accepted_output_modes: configuration.accepted_output_modes.unwrap_or_default(),
         push: configuration
             .task_push_notification_config
-            .map(|config| PushOffer { url: config.url }),
+            .map(|config| push::offer(config, "configuration.taskPushNotificationConfig"))
+            .transpose()?,
         metadata: metadata(request.metadata),
         generation: Generation::V10,
         idempotency_key: None,
@@ -135,7 +137,7 @@ pub(in crate::protocol) fn decode_list_pairs(
 }
 
 /// Checks `params`, then hands them to `a2a-lf`.
-fn read<T: DeserializeOwned>(shape: &Shape, mut params: Value) -> Result<T, Refusal> {
+pub(super) fn read<T: DeserializeOwned>(shape: &Shape, mut params: Value) -> Result<T, Refusal> {
     // No parameters are as good as empty ones: each missing field is named.
     if params.is_null() {
         params = Value::Object(Map::new());
@@ -150,7 +152,7 @@ fn read<T: DeserializeOwned>(shape: &Shape, mut params: Value) -> Result<T, Refu
 }
 
 /// Query parameters as the members of a request.
-fn from_pairs(pairs: &[(String, String)]) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn from_pairs(pairs: &[(String, String)]) -> Result<Map<String, Value>, Refusal> {
     let mut params = Map::new();
     let mut violations = Vec::new();
     for (name, text) in pairs {
@@ -225,10 +227,10 @@ fn history_length(length: Option<i32>) -> usize {
         .unwrap_or(MAX_HISTORY)
 }
 
-fn task_id(id: String) -> Result<TaskId, Refusal> {
+pub(super) fn task_id(id: String) -> Result<TaskId, Refusal> {
     TaskId::parse(id).map_err(|error| invalid_id("id", &error))
 }
 
-fn invalid_id(field: &str, error: &InvalidId) -> Refusal {
+pub(super) fn invalid_id(field: &str, error: &InvalidId) -> Refusal {
     Refusal::invalid(field, format!("must be {}", error.rule))
 }

@@ -15,6 +15,7 @@
 
 mod decode;
 mod encode;
+mod push;
 mod shape;
 
 pub(super) use decode::{
@@ -22,6 +23,10 @@ pub(super) use decode::{
     decode_subscribe,
 };
 pub(super) use encode::{encode_frame, encode_page, encode_sent, encode_task};
+pub(super) use push::{
+    decode_create_push, decode_list_pushes, decode_list_pushes_pairs, decode_one_push, encode_push,
+    encode_pushes,
+};
 
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,13 @@
 //! `a2a-lf` wants them and notes every fault with its path. Unknown members
 //! are left alone, and so is everything inside `metadata` and `data`.
 
-use crate::protocol::read::{MAX_HISTORY, MAX_PARTS};
-use crate::task::{ContextId, FieldViolation, Refusal, TaskId, TaskState, Timestamp};
+use crate::protocol::read::{
+    MAX_HISTORY, MAX_PARTS, SCHEME_RULE, is_printable, is_scheme, printable_rule,
+};
+use crate::task::{
+    ContextId, FieldViolation, MAX_PUSH_CREDENTIALS, MAX_PUSH_TOKEN, MAX_PUSH_URL, PushId, Refusal,
+    TaskId, TaskState, Timestamp,
+};
 use serde_json::{Map, Value};
 
 /// Faults worth naming in one answer.
@@ -43,6 +48,12 @@ enum Kind {
     TaskId,
     /// The id of a context.
     ContextId,
+    /// The id of a push configuration.
+    PushId,
+    /// Up to so many printable ASCII characters.
+    Printable(usize),
+    /// The name of an HTTP authentication scheme.
+    Scheme,
     /// An object.
     Object(&'static Shape),
     /// The parts of a message.
@@ -100,16 +111,40 @@ static MESSAGE: Shape = Shape(&[
 ]);
 
 static AUTHENTICATION: Shape = Shape(&[
-    required("scheme", Kind::Text),
-    optional("credentials", Kind::Text),
+    required("scheme", Kind::Scheme),
+    optional("credentials", Kind::Printable(MAX_PUSH_CREDENTIALS)),
 ]);
 
-static PUSH_CONFIG: Shape = Shape(&[
-    required("url", Kind::Text),
-    optional("id", Kind::Text),
-    optional("taskId", Kind::TaskId),
-    optional("token", Kind::Text),
-    optional("authentication", Kind::Object(&AUTHENTICATION)),
+/// The members of a `TaskPushNotificationConfig`; the task is named by a
+/// registration of its own and not by one inside a send.
+const fn push_config(task: Member) -> [Member; 6] {
+    [
+        required("url", Kind::Printable(MAX_PUSH_URL)),
+        optional("id", Kind::PushId),
+        task,
+        optional("token", Kind::Printable(MAX_PUSH_TOKEN)),
+        optional("authentication", Kind::Object(&AUTHENTICATION)),
+        optional("tenant", Kind::Text),
+    ]
+}
+
+static PUSH_CONFIG: Shape = Shape(&push_config(optional("taskId", Kind::TaskId)));
+
+/// `TaskPushNotificationConfig`, as it is created.
+pub(super) static CREATE_PUSH: Shape = Shape(&push_config(required("taskId", Kind::TaskId)));
+
+/// `GetTaskPushNotificationConfigRequest` and its delete.
+pub(super) static ONE_PUSH: Shape = Shape(&[
+    required("taskId", Kind::TaskId),
+    required("id", Kind::PushId),
+    optional("tenant", Kind::Text),
+]);
+
+/// `ListTaskPushNotificationConfigsRequest`.
+pub(super) static LIST_PUSHES: Shape = Shape(&[
+    required("taskId", Kind::TaskId),
+    optional("pageSize", Kind::PageSize),
+    optional("pageToken", Kind::Text),
     optional("tenant", Kind::Text),
 ]);
 
@@ -252,7 +287,12 @@ fn snake(name: &str) -> String {
 /// there but says nothing, so that it counts as absent.
 fn check(kind: &Kind, value: &mut Value, path: &str, faults: &mut Faults) -> bool {
     match kind {
-        Kind::Text | Kind::ContextId | Kind::TaskId => return text(kind, value, path, faults),
+        Kind::Text
+        | Kind::ContextId
+        | Kind::TaskId
+        | Kind::PushId
+        | Kind::Printable(_)
+        | Kind::Scheme => return text(kind, value, path, faults),
         Kind::Content if !value.is_string() => faults.note(path, "must be a string"),
         Kind::Raw => raw(value, path, faults),
         Kind::Free if !value.is_object() => faults.note(path, "must be an object"),
@@ -301,10 +341,18 @@ fn text(kind: &Kind, value: &Value, path: &str, faults: &mut Faults) -> bool {
     let form = match kind {
         Kind::TaskId => TaskId::parse(text).err(),
         Kind::ContextId => ContextId::parse(text).err(),
+        Kind::PushId => PushId::parse(text).err(),
         _ => None,
     };
     if let Some(error) = form {
         faults.note(path, format!("must be {}", error.rule));
+    }
+    match kind {
+        Kind::Printable(max) if !is_printable(text, *max) => {
+            faults.note(path, printable_rule(*max))
+        }
+        Kind::Scheme if !is_scheme(text) => faults.note(path, SCHEME_RULE),
+        _ => {}
     }
     true
 }

@@ -40,7 +40,7 @@ impl WorkQueue for Takes {
 /// The records that are reported, in order.
 async fn again(queue: &Takes, event: &str) -> Vec<String> {
     let event = serde_json::from_str(event).unwrap();
-    let response = serde_json::to_value(forward(queue, &event).await).unwrap();
+    let response = serde_json::to_value(forward(queue, None, &event).await).unwrap();
     let failures = response["batchItemFailures"].as_array().unwrap();
     let mut places: Vec<_> = failures
         .iter()

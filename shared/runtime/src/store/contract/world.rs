@@ -1,5 +1,6 @@
 //! What a case works with: stores, owners, ids, times, records.
 
+use crate::store::push::Pushes;
 use crate::store::queue::SweepTasks;
 use crate::store::{
     Blobs, Committed, Expect, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadState,
@@ -27,6 +28,8 @@ pub struct Stores<'a> {
     pub threads: &'a dyn WriteThreads,
     /// Bytes.
     pub blobs: &'a dyn Blobs,
+    /// Webhooks of the same tasks; a store without them passes their cases.
+    pub pushes: Option<&'a dyn Pushes>,
 }
 
 /// Why a case could not be run to its end.
@@ -197,6 +200,7 @@ impl World {
             record: record.clone(),
             expect,
             thread: None,
+            pushes: Vec::new(),
             key: None,
             now: self.now,
         }

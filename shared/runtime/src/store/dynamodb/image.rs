@@ -6,7 +6,7 @@
 use super::{item, key};
 use crate::store::StoreError;
 use crate::store::queue::TaskImage;
-use crate::task::{Owner, Subject};
+use crate::task::{Owner, PushId, Subject};
 use std::str::FromStr;
 
 /// The task in the new image of a stream record; `None` for an item that is no
@@ -30,12 +30,17 @@ pub fn task_image(
     let dispatch = attribute(item::DISPATCH)
         .map(|digits| parsed(&digits, item::DISPATCH))
         .transpose()?;
+    let notify = attribute(item::NOTIFY)
+        .map(|digits| parsed(&digits, item::NOTIFY))
+        .transpose()?;
     Ok(Some(TaskImage {
         owner: Owner { tenant, subject },
         task,
         turn: number(attribute, item::TURN)?,
         version: number(attribute, item::VERSION)?,
         dispatch,
+        notify,
+        listeners: listeners(attribute)?,
     }))
 }
 
@@ -55,6 +60,14 @@ pub fn task_image_of_event(
         AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
         _ => None,
     })
+}
+
+/// The webhooks of the task.
+fn listeners(attribute: &dyn Fn(&str) -> Option<String>) -> Result<Vec<PushId>, StoreError> {
+    let ids = attribute(item::LISTENERS).unwrap_or_default();
+    ids.split_ascii_whitespace()
+        .map(|id| PushId::parse(id).map_err(|_| missing(item::LISTENERS)))
+        .collect()
 }
 
 fn number<N: FromStr>(
@@ -112,6 +125,8 @@ mod tests {
                     turn: 1,
                     version: record.version(),
                     dispatch,
+                    notify: None,
+                    listeners: Vec::new(),
                 };
                 assert_eq!(image(&stored(record)).unwrap(), Some(expected));
             }

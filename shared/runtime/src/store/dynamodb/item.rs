@@ -7,7 +7,7 @@
 
 use super::key;
 use crate::store::{StoreError, ThreadRecord, ThreadState, stored};
-use crate::task::{Owner, TaskRecord, Timestamp, WriteId};
+use crate::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
@@ -32,18 +32,24 @@ pub(super) const DISPATCH: &str = "dispatch";
 /// The subject itself, for what has only an item and no caller.
 pub(super) const OWNER_SUBJECT: &str = "owner_subject";
 pub(super) const TURN: &str = "turn";
+/// The last event, in the commit that logged it, while webhooks want to know.
+pub(super) const NOTIFY: &str = "notify";
+/// The ids of those webhooks.
+pub(super) const LISTENERS: &str = "listeners";
 pub(super) const INCARNATION: &str = "incarnation";
 pub(super) const SCHEMA: &str = "schema";
-const BODY: &str = "body";
+pub(super) const BODY: &str = "body";
 const STATE_VERSION: &str = "state_version";
 
 /// The last writes of a thread, newest first.
 pub(super) const WRITES: [&str; 4] = ["w0", "w1", "w2", "w3"];
 
 /// Attributes of a task that a commit without them takes away.
-pub(super) const OPTIONAL: [&str; 6] = [
+pub(super) const OPTIONAL: [&str; 8] = [
     LEASE_UNTIL,
     DISPATCH,
+    NOTIFY,
+    LISTENERS,
     EXPIRES_AT,
     TTL,
     key::SWEEP_PK,
@@ -106,11 +112,25 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32) -> Result<Attributes
     if record.state().is_at_rest() {
         item.insert(EXPIRES_AT, number(record.expires_at.as_millis()));
         item.insert(TTL, number(record.expires_at.ttl_seconds()));
-    } else {
+    }
+    if let Some(seq) = record.notify() {
+        item.insert(NOTIFY, number(seq));
+    }
+    if !record.listeners.is_empty() {
+        item.insert(LISTENERS, text(listeners(record)));
+    }
+    // At rest it stays until its webhooks have heard of it.
+    if !record.state().is_at_rest() || !record.listeners.is_empty() {
         item.insert(key::SWEEP_PK, text(key::open()));
         item.insert(key::SWEEP_SK, number(record.created_at.as_millis()));
     }
     Ok(item)
+}
+
+/// The ids of a task's webhooks as one text: no id holds a space.
+fn listeners(record: &TaskRecord) -> String {
+    let ids: Vec<&str> = record.listeners.iter().map(PushId::as_str).collect();
+    ids.join(" ")
 }
 
 /// The task of an item. The attribute is the lease, not the body: a heartbeat

@@ -4,7 +4,7 @@
 //! `#`, so two owners, or two kinds of item, never share a partition.
 
 use crate::store::ListPosition;
-use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TenantId, Timestamp};
+use crate::task::{ContextId, KeyHash, Owner, PushId, TaskId, TaskKey, TenantId, Timestamp};
 use sha2::{Digest as _, Sha256};
 use std::num::NonZeroU32;
 
@@ -16,6 +16,8 @@ pub(super) const SK: &str = "SK";
 pub(super) const META: &str = "META";
 /// The conversation state beside a thread.
 pub(super) const STATE: &str = "STATE";
+/// What the sort key of a webhook begins with.
+pub(super) const PUSH: &str = "PUSH#";
 /// What an idempotency key stands for.
 pub(super) const IDEM: &str = "IDEM";
 /// The index of lists.
@@ -44,6 +46,11 @@ const LAST: i64 = 9_999_999_999_999;
 /// The partition of a task.
 pub(super) fn task(key: &TaskKey) -> String {
     format!("T#{}#K#{}", key.tenant(), key.local())
+}
+
+/// The sort key of a webhook in the partition of its task.
+pub(super) fn push(id: &PushId) -> String {
+    format!("{PUSH}{id}")
 }
 
 /// The tenant and the id in the partition of a task; `None` if it is another's.

@@ -8,6 +8,7 @@
 //! - `list`: a page from the list index; `merge` joins its shards, `shards` knows
 //!   how many there are
 //! - `open`: what the sweep index shows
+//! - `push`: webhooks
 //! - `image`: what the table's stream says
 //! - `table`: the table itself, for emulators
 //!
@@ -22,6 +23,7 @@ mod key;
 mod list;
 mod merge;
 mod open;
+mod push;
 mod shards;
 mod statement;
 mod table;
@@ -165,6 +167,9 @@ impl DynamoStore {
         }
         if let Some(thread) = &write.thread {
             statements.extend(self.thread_statements(thread)?);
+        }
+        for push in &write.pushes {
+            statements.push(Statement::push(push)?);
         }
         Ok(statements)
     }

@@ -2,9 +2,9 @@
 //! transaction.
 
 use super::item::{self, Attributes, Item};
-use super::key;
+use super::{key, push};
 use crate::store::{Expect, StoreError, TaskWrite, ThreadWrite};
-use crate::task::{Owner, TaskId, TaskKey, TaskState, Timestamp};
+use crate::task::{Owner, PushRecord, TaskId, TaskKey, TaskRecord, TaskState, Timestamp};
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
@@ -75,7 +75,8 @@ impl Statement {
     pub(super) fn heartbeat(owner: &Owner, id: &TaskId, epoch: u64, until: Timestamp) -> Self {
         let partition = key::task(&TaskKey::new(owner, id));
         let lease = Attributes::from([(item::LEASE_UNTIL, item::number(until.as_millis()))]);
-        let mut update = Self::update(&partition, lease, &[]);
+        // A heartbeat has nothing new to push.
+        let mut update = Self::update(&partition, lease, &[item::NOTIFY]);
         update.name(item::EPOCH);
         update.name(item::STATE);
         update.name(item::SUBJECT);
@@ -86,6 +87,27 @@ impl Statement {
             "#epoch = :mine AND #state = :working AND #subject = :owner \
              AND attribute_exists(#lease_until)",
         )
+    }
+
+    /// A task at rest off the sweep's index: its webhooks know. Nothing else
+    /// changes.
+    pub(super) fn confirmed(record: &TaskRecord) -> Self {
+        let meta = item::key_of(&key::task(&record.key()), key::META);
+        let gone = [key::SWEEP_PK, key::SWEEP_SK, item::NOTIFY];
+        let mut update = Self::update_at(meta, Attributes::new(), &gone);
+        update.name(item::VERSION);
+        update.name(item::INCARNATION);
+        update.value(":was", item::number(record.version()));
+        update.value(":same", item::text(record.incarnation.as_str()));
+        update.when("#version = :was AND #incarnation = :same")
+    }
+
+    /// The write of a webhook, over one of the same id.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`].
+    pub(super) fn push(push: &PushRecord) -> Result<Self, StoreError> {
+        Ok(Self::new(Kind::Put(push::item_of(push)?)))
     }
 
     /// The write of a thread without its state.
@@ -144,8 +166,12 @@ impl Statement {
     }
 
     fn update(partition: &str, attributes: Attributes, gone: &[&str]) -> Self {
+        Self::update_at(item::key_of(partition, key::META), attributes, gone)
+    }
+
+    pub(super) fn update_at(key: Item, attributes: Attributes, gone: &[&str]) -> Self {
         let mut statement = Self::new(Kind::Update {
-            key: item::key_of(partition, key::META),
+            key,
             expression: String::new(),
         });
         let mut parts = Vec::new();
@@ -162,7 +188,9 @@ impl Statement {
             sets.push(format!("#{name} = :{name}"));
         }
         // SET stands last, so that more can be added to it.
-        parts.push(format!("SET {}", sets.join(", ")));
+        if !sets.is_empty() {
+            parts.push(format!("SET {}", sets.join(", ")));
+        }
         if let Kind::Update { expression, .. } = &mut statement.kind {
             *expression = parts.join(" ");
         }
@@ -193,11 +221,11 @@ impl Statement {
         self.value(":now", item::number(now.as_millis()));
     }
 
-    fn name(&mut self, name: &str) {
+    pub(super) fn name(&mut self, name: &str) {
         self.names.insert(format!("#{name}"), name.to_owned());
     }
 
-    fn value(&mut self, name: &str, value: AttributeValue) {
+    pub(super) fn value(&mut self, name: &str, value: AttributeValue) {
         self.values.insert(name.to_owned(), value);
     }
 

@@ -8,7 +8,7 @@ macro_rules! run {
         #[tokio::test]
         async fn $case() {
             let store = MemoryStore::new();
-            let stores = Stores { tasks: &store, sweep: &store, threads: &store, blobs: &store };
+            let stores = Stores { tasks: &store, sweep: &store, threads: &store, blobs: &store, pushes: Some(&store) };
             let world = World::new(1, stringify!($case)).unwrap();
             contract::$case(&stores, &world).await.unwrap();
         }
@@ -24,6 +24,7 @@ async fn the_whole_suite_passes_in_one_store_twice() {
         sweep: &store,
         threads: &store,
         blobs: &store,
+        pushes: Some(&store),
     };
     for run in [1, 2] {
         contract::all(&stores, run).await.unwrap();

@@ -3,7 +3,7 @@
 use super::content::{self, Artifact, Logged, Message, Status, all};
 use super::{SCHEMA, StoreError, corrupt, known};
 use crate::task::{
-    Base, ContextId, Generation, Metadata, NewTask, Owner, Saved as SavedValues, SavedSlot,
+    Base, ContextId, Generation, Metadata, NewTask, Owner, PushId, Saved as SavedValues, SavedSlot,
     SkillId, Subject, TaskId, TaskRecord, TenantId, Timestamp, Transition, TurnRequest, WriteId,
 };
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,11 @@ pub(super) struct Stored {
     dat: Option<i64>,
     #[serde(default, skip_serializing_if = "is_zero")]
     rd: u32,
+    /// Webhooks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ls: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    lr: u64,
     /// The task only keeps a reply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     hid: bool,
@@ -111,6 +116,14 @@ impl From<Request> for TurnRequest {
     reason = "the form that `skip_serializing_if` calls"
 )]
 const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that `skip_serializing_if` calls"
+)]
+const fn is_none_yet(number: &u64) -> bool {
     *number == 0
 }
 
@@ -172,7 +185,7 @@ impl From<Kept> for SavedValues {
     }
 }
 
-const fn generation_name(generation: Generation) -> &'static str {
+pub(super) const fn generation_name(generation: Generation) -> &'static str {
     match generation {
         Generation::V01 => "0.1",
         Generation::V03 => "0.3",
@@ -180,7 +193,7 @@ const fn generation_name(generation: Generation) -> &'static str {
     }
 }
 
-fn generation(name: &str) -> Result<Generation, StoreError> {
+pub(super) fn generation(name: &str) -> Result<Generation, StoreError> {
     [Generation::V01, Generation::V03, Generation::V10]
         .into_iter()
         .find(|generation| generation_name(*generation) == name)
@@ -226,6 +239,8 @@ impl From<&TaskRecord> for Stored {
             rq: record.request.as_ref().map(Request::from),
             dat: record.dispatched_at.map(Timestamp::as_millis),
             rd: record.redispatches,
+            ls: record.listeners.iter().map(ToString::to_string).collect(),
+            lr: record.registrations,
             hid: record.hidden,
             up: record.updated_at.as_millis(),
             exp: record.expires_at.as_millis(),
@@ -282,6 +297,8 @@ impl Stored {
         record.request = self.rq.map(TurnRequest::from);
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
         record.redispatches = self.rd;
+        record.listeners = all(self.ls, |id| PushId::parse(id).map_err(corrupt))?;
+        record.registrations = self.lr;
         record.hidden = self.hid;
         record.updated_at = Timestamp::from_millis(self.up);
         record.expires_at = Timestamp::from_millis(self.exp);

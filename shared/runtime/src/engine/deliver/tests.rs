@@ -1,0 +1,600 @@
+use super::*;
+use crate::auth::Caller;
+use crate::engine::{Engine, Ids, RandomIds, Services, SweepReport};
+use crate::outbound::Reach;
+use crate::skill::{
+    Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
+    SkillMetadata, SkillSlot, TaskContext,
+};
+use crate::store::StoreError;
+use crate::store::memory::MemoryStore;
+use crate::store::push::ReadPushes as _;
+use crate::store::queue::{OpenTask, SweepTasks as _};
+use crate::task::{
+    CancelCommand, CreatePush, Message, Owner, PushConfig, PushId, PushListQuery, PushOffer,
+    PushQuery, Refusal, SendCommand, SendMode, Sent, Subject, Task, TaskId, TaskState, TenantId,
+};
+use futures::future::BoxFuture;
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+/// `done` completes, `ask` asks until told anything else, `file` makes a large
+/// file, `talk` says two things first.
+struct Teller;
+
+impl Skill for Teller {
+    const METADATA: SkillMetadata = SkillMetadata::new("teller", "Tells.", &["test"]);
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Asked;
+
+impl SkillSlot for Asked {}
+
+impl SkillHandler<Asked> for Teller {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: Content,
+    ) -> AgentResult<OnRequestResult<String, Asked>> {
+        match input.first_text() {
+            Some("ask") => OnRequestResult::ask("which?", Asked),
+            Some("talk") => {
+                cx.send_intermediate_update("one").await?;
+                cx.send_intermediate_update("two").await?;
+                OnRequestResult::done("talked".to_owned())
+            }
+            Some("file") => OnRequestResult::done("x".repeat(100_000)),
+            _ => OnRequestResult::done("done".to_owned()),
+        }
+    }
+
+    async fn on_input_received(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Asked,
+        _: Content,
+    ) -> AgentResult<OnInputResult<String, Asked>> {
+        OnInputResult::done("answered".to_owned())
+    }
+}
+
+struct Paused(tokio::time::Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Timestamp {
+        let past = i64::try_from(self.0.elapsed().as_millis()).unwrap();
+        Timestamp::from_millis(1_700_000_000_000 + past)
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(at.since(self.now())))
+    }
+}
+
+/// Webhooks that take what they are sent, unless told otherwise.
+#[derive(Default)]
+struct Hooks {
+    got: Mutex<Vec<Notice>>,
+    /// What the next calls come to; then success.
+    answers: Mutex<VecDeque<u16>>,
+}
+
+#[async_trait]
+impl Webhooks for Hooks {
+    async fn post(&self, notice: &Notice) -> Result<(), NoticeError> {
+        if let Some(status) = self.answers.lock().unwrap().pop_front() {
+            return Err(NoticeError::Status(status));
+        }
+        self.got.lock().unwrap().push(notice.clone());
+        Ok(())
+    }
+}
+
+/// A queue, and the receipt of every message in it.
+#[derive(Default)]
+struct Line {
+    items: Mutex<Vec<PushItem>>,
+    hidden: Mutex<Vec<Duration>>,
+}
+
+#[async_trait]
+impl PushQueue for Line {
+    async fn send_pushes(&self, items: &[PushItem]) -> Result<Vec<bool>, StoreError> {
+        self.items.lock().unwrap().extend_from_slice(items);
+        Ok(vec![true; items.len()])
+    }
+}
+
+#[async_trait]
+impl Receipt for Line {
+    async fn hide(&self, time: Duration) -> Result<(), StoreError> {
+        self.hidden.lock().unwrap().push(time);
+        Ok(())
+    }
+}
+
+struct World {
+    engine: Engine,
+    courier: Courier,
+    store: Arc<MemoryStore>,
+    hooks: Arc<Hooks>,
+    line: Arc<Line>,
+}
+
+impl World {
+    fn new() -> Self {
+        let policy = Policy {
+            secret: b"a secret of this test".to_vec(),
+            ..Policy::default()
+        };
+        let store = Arc::new(MemoryStore::new());
+        let clock: Arc<dyn Clock> = Arc::new(Paused(tokio::time::Instant::now()));
+        let services = Services {
+            tasks: store.clone(),
+            threads: store.clone(),
+            blobs: store.clone(),
+            clock: clock.clone(),
+            ids: Arc::new(RandomIds) as Arc<dyn Ids>,
+            model: None,
+        };
+        let agent = Agent::builder("test").skill(Teller).build().unwrap();
+        let line = Arc::new(Line::default());
+        let hooks = Arc::new(Hooks::default());
+        let engine = Engine::new(Arc::new(agent), services, policy.clone())
+            .with_pushes(store.clone())
+            .with_push_queue(store.clone(), line.clone());
+        let courier = Courier::new(store.clone(), store.clone(), hooks.clone(), clock, policy);
+        Self {
+            engine,
+            courier,
+            store,
+            hooks,
+            line,
+        }
+    }
+
+    fn caller() -> Caller {
+        Caller::behind(
+            &Owner {
+                tenant: TenantId::parse("acme").unwrap(),
+                subject: Subject::parse("ann").unwrap(),
+            },
+            None,
+        )
+    }
+
+    async fn say(&self, task: Option<&TaskId>, text: &str, push: Option<PushOffer>) -> Task {
+        let mut message = Message::from_user("m-1", vec![Part::text(text)]);
+        message.task_id = task.cloned();
+        let command = SendCommand {
+            message,
+            client_task_id: None,
+            mode: SendMode::Blocking,
+            history_length: 10,
+            accepted_output_modes: Vec::new(),
+            push,
+            idempotency_key: None,
+            metadata: serde_json::Map::new(),
+            generation: Generation::V10,
+        };
+        match self.engine.send(&Self::caller(), command, None).await {
+            Ok(Sent::Task(task)) => *task,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn create(&self, task: &TaskId, offer: PushOffer) -> Result<PushConfig, Refusal> {
+        let command = CreatePush {
+            task: task.clone(),
+            offer,
+        };
+        let created = self.engine.create_push(&Self::caller(), &command).await;
+        created.map_err(|error| error.refusal)
+    }
+
+    async fn record(&self, task: &TaskId) -> TaskRecord {
+        let owner = Self::caller().owner;
+        let now = self.courier.clock.now();
+        self.store.load(&owner, task, now).await.unwrap().unwrap()
+    }
+
+    async fn push(&self, task: &TaskId) -> PushRecord {
+        let owner = Self::caller().owner;
+        self.store.pushes(&owner, task).await.unwrap().remove(0)
+    }
+
+    /// Delivers for one webhook, as if a message had come.
+    async fn deliver(&self, task: &TaskId, config: &str) -> Ack {
+        let item = PushItem {
+            owner: Self::caller().owner,
+            task: task.clone(),
+            config: PushId::parse(config).unwrap(),
+            seq: 0,
+        };
+        self.courier.deliver(&item, &*self.line, None).await
+    }
+
+    /// The ids of the events the webhooks got.
+    fn got(&self) -> Vec<String> {
+        let got = self.hooks.got.lock().unwrap();
+        got.iter().map(|notice| notice.id.to_string()).collect()
+    }
+
+    async fn logged(&self, task: &TaskId) -> Vec<String> {
+        let record = self.record(task).await;
+        record
+            .log
+            .iter()
+            .map(|event| event.id.to_string())
+            .collect()
+    }
+
+    async fn is_open(&self, task: &TaskId) -> bool {
+        let (open, _) = self.store.open_tasks(None, 100).await.unwrap();
+        open.contains(&OpenTask {
+            owner: Self::caller().owner,
+            task: task.clone(),
+        })
+    }
+
+    async fn sweep(&self) -> SweepReport {
+        let leases = crate::engine::Leases::Respect;
+        self.engine.sweep(&*self.store, leases).await.unwrap()
+    }
+}
+
+fn hook(id: &str) -> PushOffer {
+    PushOffer {
+        at: "configuration.taskPushNotificationConfig".to_owned(),
+        id: Some(PushId::parse(id).unwrap()),
+        url: "https://hook.example/x".to_owned(),
+        token: Some(Secret::new("canary-token")),
+        schemes: vec!["Bearer".to_owned()],
+        credentials: Some(Secret::new("canary-credentials")),
+        generation: Generation::V10,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_came_with_a_send_gets_every_event_once_and_in_order() {
+    let world = World::new();
+    let task = world.say(None, "talk", Some(hook("a"))).await;
+    assert_eq!(task.status.state, TaskState::Completed);
+    let image = TaskImage::of(&world.record(&task.id).await);
+    assert_eq!(relay_pushes(&*world.line, &[image]).await, [0_usize; 0]);
+    let sent = world.line.items.lock().unwrap().remove(0);
+    assert_eq!((sent.config.as_str(), &sent.task), ("a", &task.id));
+    assert!(world.is_open(&task.id).await, "nobody has heard of its end");
+    for _ in 0..2 {
+        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
+        assert_eq!(world.got(), world.logged(&task.id).await);
+    }
+    assert!(world.got().len() >= 4, "{:?}", world.got());
+    assert!(!world.is_open(&task.id).await, "it has been confirmed");
+    let notice = world.hooks.got.lock().unwrap().remove(0);
+    assert_eq!(notice.token.unwrap().expose(), "canary-token");
+    assert_eq!(notice.credentials.unwrap().expose(), "canary-credentials");
+    assert_eq!(notice.scheme.as_deref(), Some("Bearer"));
+    let kept = format!("{:?}", world.push(&task.id).await);
+    assert!(!kept.contains("canary"), "{kept}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_webhook_is_tried_again_later_and_misses_nothing() {
+    let world = World::new();
+    let task = world.say(None, "talk", Some(hook("a"))).await;
+    world.hooks.answers.lock().unwrap().extend([500, 302]);
+    for (attempts, wait) in [(1, 1), (2, 2)] {
+        assert_eq!(world.deliver(&task.id, "a").await, Ack::Keep);
+        assert_eq!(world.push(&task.id).await.attempts, attempts);
+        let hidden = world.line.hidden.lock().unwrap().last().copied();
+        assert_eq!(hidden, Some(Duration::from_secs(wait)));
+    }
+    assert_eq!(world.got(), [""; 0]);
+    assert!(world.is_open(&task.id).await);
+    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(world.got(), world.logged(&task.id).await);
+    assert_eq!(world.push(&task.id).await.attempts, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_never_answers_is_given_up_and_the_task_let_go() {
+    let world = World::new();
+    let task = world.say(None, "done", Some(hook("a"))).await;
+    let always = std::iter::repeat_n(503, ATTEMPTS as usize);
+    world.hooks.answers.lock().unwrap().extend(always);
+    for attempt in 1..ATTEMPTS {
+        assert_eq!(world.deliver(&task.id, "a").await, Ack::Keep, "{attempt}");
+    }
+    assert!(world.is_open(&task.id).await);
+    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
+    assert!(!world.is_open(&task.id).await);
+    let waits: Duration = world.line.hidden.lock().unwrap().iter().sum();
+    assert!(waits > Duration::from_secs(3 * 3600), "{waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_of_an_older_generation_gets_the_task_as_of_each_event() {
+    for generation in [Generation::V03, Generation::V01] {
+        let world = World::new();
+        let offer = PushOffer {
+            generation,
+            ..hook("a")
+        };
+        let task = world.say(None, "done", Some(offer)).await;
+        world.deliver(&task.id, "a").await;
+        let got = world.hooks.got.lock().unwrap();
+        let states: Vec<TaskState> = got
+            .iter()
+            .map(|notice| match &notice.frame {
+                Frame::Task(task) => task.status.state,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(states.first(), Some(&TaskState::Working));
+        assert_eq!(states.last(), Some(&TaskState::Completed));
+        let (media, body) = crate::protocol::notice(generation, &got[0].frame).unwrap();
+        assert_eq!(media, "application/json");
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["id"], task.id.as_str());
+        assert_eq!(body.get("kind").is_some(), generation == Generation::V03);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_registered_later_gets_what_follows() {
+    let world = World::new();
+    let task = world.say(None, "ask", None).await;
+    let before = world.logged(&task.id).await.len();
+    world.create(&task.id, hook("a")).await.unwrap();
+    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(world.got(), [""; 0]);
+    world.say(Some(&task.id), "blue", Some(hook("b"))).await;
+    let image = TaskImage::of(&world.record(&task.id).await);
+    relay_pushes(&*world.line, &[image]).await;
+    assert_eq!(world.line.items.lock().unwrap().len(), 2);
+    let after = world.logged(&task.id).await.split_off(before);
+    for config in ["a", "b"] {
+        world.hooks.got.lock().unwrap().clear();
+        assert_eq!(world.deliver(&task.id, config).await, Ack::Delete);
+        assert_eq!(world.got(), after, "{config}");
+    }
+    assert!(!world.is_open(&task.id).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registration_leaves_a_finished_task_alone_and_moves_an_open_one() {
+    let world = World::new();
+    let done = world.say(None, "done", None).await;
+    let before = world.record(&done.id).await;
+    world.create(&done.id, hook("a")).await.unwrap();
+    assert_eq!(world.record(&done.id).await, before);
+    assert!(!world.is_open(&done.id).await);
+    let open = world.say(None, "ask", None).await;
+    let before = world.record(&open.id).await;
+    world.create(&open.id, hook("a")).await.unwrap();
+    let after = world.record(&open.id).await;
+    assert_eq!(after.version, before.version + 1);
+    assert!(after.differs_in_listeners_only(&before));
+    assert_eq!(after.notify(), None, "nothing has happened to the task");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removed_webhook_gets_nothing_more_and_holds_nothing_up() {
+    let world = World::new();
+    let task = world.say(None, "ask", Some(hook("a"))).await;
+    world.say(Some(&task.id), "blue", None).await;
+    let query = PushQuery {
+        task: task.id.clone(),
+        id: Some(PushId::parse("a").unwrap()),
+    };
+    for _ in 0..2 {
+        let caller = World::caller();
+        world.engine.delete_push(&caller, &query).await.unwrap();
+    }
+    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(world.got(), [""; 0]);
+    assert!(!world.is_open(&task.id).await);
+    let gone = world.engine.reader.get_push(&World::caller(), &query).await;
+    assert_eq!(gone.unwrap_err().refusal, Refusal::TaskNotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_asks_again_only_when_nobody_has_tried_for_a_while() {
+    let world = World::new();
+    let task = world.say(None, "done", Some(hook("a"))).await;
+    assert_eq!(world.sweep().await.pushed, 0);
+    tokio::time::advance(QUEUED).await;
+    assert_eq!(world.sweep().await.pushed, 1);
+    assert_eq!(world.sweep().await.pushed, 0, "it has just been asked for");
+    tokio::time::advance(QUEUED + FIRST_WAIT).await;
+    assert_eq!(world.sweep().await.pushed, 1);
+    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
+    tokio::time::advance(QUEUED * 10).await;
+    assert_eq!(world.sweep().await.pushed, 0);
+    let mut sweeps = 0;
+    let other = world.say(None, "done", Some(hook("a"))).await;
+    while world.is_open(&other.id).await {
+        tokio::time::advance(QUEUED + LONGEST_WAIT).await;
+        world.sweep().await;
+        sweeps += 1;
+        assert!(sweeps <= ATTEMPTS, "it is let go in the end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_stops_before_its_invocation_ends() {
+    let world = World::new();
+    let task = world.say(None, "talk", Some(hook("a"))).await;
+    let item = PushItem {
+        owner: World::caller().owner,
+        task: task.id.clone(),
+        config: PushId::parse("a").unwrap(),
+        seq: 0,
+    };
+    let end = world.courier.clock.now().plus(Duration::from_secs(5));
+    let ack = world.courier.deliver(&item, &*world.line, Some(end)).await;
+    assert_eq!((ack, world.got()), (Ack::Keep, Vec::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_bytes_are_left_out_of_a_delivery() {
+    let stored = crate::task::Blob {
+        key: "v1/x".to_owned(),
+        size: 9,
+        sha256: "ab".repeat(32),
+    };
+    let mut part = Part::new(PartContent::Stored(stored));
+    leave_out(&mut part);
+    let expected = format!("urn:sha256:{}", "ab".repeat(32));
+    assert_eq!(part.content, PartContent::Url(expected));
+    assert_eq!(part.metadata[TRUNCATED], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_public_https_url_is_registered() {
+    let world = World::new();
+    let task = world.say(None, "ask", None).await;
+    for url in [
+        "http://hook.example/",
+        "https://127.0.0.1/",
+        "https://169.254.169.254/latest/meta-data/",
+        "https://user@hook.example/",
+        "https://2130706433/",
+    ] {
+        let offer = PushOffer {
+            url: url.to_owned(),
+            ..hook("a")
+        };
+        let Err(Refusal::InvalidParams { violations }) = world.create(&task.id, offer).await else {
+            panic!("{url} was taken");
+        };
+        let field = "configuration.taskPushNotificationConfig.url";
+        assert_eq!(violations[0].field, field, "{url}");
+    }
+    let mut policy = Policy::clone(&world.engine.reader.policy);
+    policy.reach = Reach::Loopback;
+    let mut engine = world.engine.clone();
+    engine.reader.policy = Arc::new(policy);
+    let local = CreatePush {
+        task: task.id.clone(),
+        offer: PushOffer {
+            url: "http://localhost:9/hook".to_owned(),
+            ..hook("a")
+        },
+    };
+    engine.create_push(&World::caller(), &local).await.unwrap();
+    // The courier of a deployment would not call what got in like that.
+    world.say(Some(&task.id), "blue", None).await;
+    assert_eq!(world.deliver(&task.id, "a").await, Ack::Keep);
+    assert_eq!(world.got(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_has_ten_webhooks_at_most() {
+    let world = World::new();
+    for text in ["ask", "done"] {
+        let task = world.say(None, text, None).await;
+        for index in 0..10 {
+            let made = world.create(&task.id, hook(&format!("c{index}"))).await;
+            assert!(made.is_ok(), "{index}");
+        }
+        assert!(world.create(&task.id, hook("c3")).await.is_ok(), "anew");
+        let refused = world.create(&task.id, hook("eleventh")).await.unwrap_err();
+        let Refusal::InvalidParams { violations } = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(violations[0].field.ends_with(".id"), "{violations:?}");
+        let mut seen = Vec::new();
+        let mut token = None;
+        loop {
+            let query = PushListQuery {
+                task: task.id.clone(),
+                page_size: Some(4),
+                page_token: token,
+            };
+            let caller = World::caller();
+            let page = world.engine.reader.list_pushes(&caller, &query).await;
+            let page = page.unwrap();
+            seen.extend(page.configs.into_iter().map(|config| config.id));
+            if page.next_page_token.is_empty() {
+                break;
+            }
+            token = Some(page.next_page_token);
+        }
+        assert_eq!(seen.len(), 10);
+        assert!(seen.is_sorted());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_continuation_and_a_cancel_do_not_lose_to_a_registration() {
+    // Another call registers a webhook after this one has read the task.
+    let world = World::new();
+    for cancel in [false, true] {
+        let task = world.say(None, "ask", None).await;
+        let stale = world.record(&task.id).await;
+        world.create(&task.id, hook("a")).await.unwrap();
+        let changes = if cancel {
+            vec![crate::task::Change::Cancel]
+        } else {
+            vec![crate::task::Change::Resume {
+                message: Message::from_user("m-2", vec![Part::text("blue")]),
+                secret: false,
+                lease_until: stale.updated_at.plus(Duration::from_secs(60)),
+            }]
+        };
+        let race = super::super::commit::Race::Decide;
+        let written = world.engine.commit(stale, changes, None, race).await;
+        let super::super::commit::Outcome::Stored(record) = written.unwrap() else {
+            panic!("it lost");
+        };
+        assert_eq!(record.listeners.len(), 1);
+        assert_eq!(record.notify(), Some(record.last_seq));
+    }
+    let unused = CancelCommand {
+        id: TaskId::made_of(1),
+        metadata: serde_json::Map::new(),
+    };
+    let missing = world.engine.cancel(&World::caller(), &unused).await;
+    assert_eq!(missing.unwrap_err().refusal, Refusal::TaskNotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn anothers_task_has_no_webhooks_to_see() {
+    let world = World::new();
+    let task = world.say(None, "ask", Some(hook("a"))).await;
+    let other = Caller::behind(
+        &Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("bob").unwrap(),
+        },
+        None,
+    );
+    let query = PushQuery {
+        task: task.id.clone(),
+        id: None,
+    };
+    let list = PushListQuery {
+        task: task.id.clone(),
+        page_size: None,
+        page_token: None,
+    };
+    let create = CreatePush {
+        task: task.id.clone(),
+        offer: hook("b"),
+    };
+    let engine = &world.engine;
+    for refused in [
+        engine.reader.get_push(&other, &query).await.map(|_| ()),
+        engine.reader.list_pushes(&other, &list).await.map(|_| ()),
+        engine.create_push(&other, &create).await.map(|_| ()),
+        engine.delete_push(&other, &query).await,
+    ] {
+        assert_eq!(refused.unwrap_err().refusal, Refusal::TaskNotFound);
+    }
+}

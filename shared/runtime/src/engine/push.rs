@@ -1,0 +1,283 @@
+//! Webhooks of tasks: registering, reading, removing.
+//!
+//! A webhook of an open task is stored in a commit of the task, so that a turn
+//! that runs loses its next write, reads the task again, and sees that somebody
+//! listens. A task that has ended is left as it is.
+
+use super::commit::{Outcome, Race};
+use super::seal::{Place, Sealer};
+use super::{Engine, EngineError, Reader};
+use crate::auth::Caller;
+use crate::outbound::OutboundUrl;
+use crate::store::StoreError;
+use crate::store::push::{ReadPushes, WritePushes};
+use crate::task::{
+    Change, CreatePush, Listener, MAX_PUSH_CONFIGS, Owner, PushConfig, PushId, PushListQuery,
+    PushOffer, PushPage, PushQuery, PushRecord, Refusal, Secret, TaskId, TaskRecord, Timestamp,
+};
+
+/// How often a lost race is decided again.
+const ROUNDS: usize = 8;
+
+impl Reader {
+    /// A webhook of a task.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskNotFound`] if the task or the webhook is absent, expired
+    /// or another's; [`Refusal::PushNotSupported`] where push is off.
+    pub async fn get_push(
+        &self,
+        caller: &Caller,
+        query: &PushQuery,
+    ) -> Result<PushConfig, EngineError> {
+        let record = self.load_for_push(caller, &query.task).await?;
+        let pushes = self.pushes_of(&record).await?;
+        let found = match &query.id {
+            Some(id) => pushes.iter().find(|push| push.listener.id == *id),
+            None => pushes.iter().min_by_key(|push| push.created_at),
+        };
+        Ok(found.ok_or(Refusal::TaskNotFound)?.config())
+    }
+
+    /// The webhooks of a task, by id.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskNotFound`] if the task is absent, expired or another's;
+    /// [`Refusal::InvalidParams`] for a page token that is none;
+    /// [`Refusal::PushNotSupported`] where push is off.
+    pub async fn list_pushes(
+        &self,
+        caller: &Caller,
+        query: &PushListQuery,
+    ) -> Result<PushPage, EngineError> {
+        let record = self.load_for_push(caller, &query.task).await?;
+        let after = query.page_token.as_deref().map(PushId::parse).transpose();
+        let after = after.map_err(|_| Refusal::invalid("pageToken", "is not one of this list"))?;
+        let mut rest: Vec<PushConfig> = self
+            .pushes_of(&record)
+            .await?
+            .iter()
+            .filter(|push| after.as_ref().is_none_or(|id| push.listener.id > *id))
+            .map(PushRecord::config)
+            .collect();
+        let size = query.page_size.unwrap_or(MAX_PUSH_CONFIGS).max(1);
+        let more = rest.len() > size;
+        rest.truncate(size);
+        let last = rest.last().filter(|_| more);
+        Ok(PushPage {
+            next_page_token: last.map(|config| config.id.to_string()).unwrap_or_default(),
+            configs: rest,
+        })
+    }
+
+    async fn load_for_push(
+        &self,
+        caller: &Caller,
+        task: &TaskId,
+    ) -> Result<TaskRecord, EngineError> {
+        self.push_store()?;
+        self.load(caller, task).await
+    }
+
+    /// The webhooks of this very task, by id.
+    pub(super) async fn pushes_of(
+        &self,
+        record: &TaskRecord,
+    ) -> Result<Vec<PushRecord>, EngineError> {
+        let mut pushes = self.push_store()?.pushes(&record.owner, &record.id).await?;
+        pushes.retain(|push| push.incarnation == record.incarnation);
+        pushes.sort_by(|a, b| a.listener.id.cmp(&b.listener.id));
+        Ok(pushes)
+    }
+
+    fn push_store(&self) -> Result<&dyn ReadPushes, Refusal> {
+        self.pushes.as_deref().ok_or(Refusal::PushNotSupported)
+    }
+}
+
+impl Engine {
+    /// Registers a webhook, over one of the same id.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskNotFound`]; [`Refusal::InvalidParams`] naming the field:
+    /// a URL that may not be called, one webhook too many;
+    /// [`Refusal::PushNotSupported`] where push is off.
+    pub async fn create_push(
+        &self,
+        caller: &Caller,
+        command: &CreatePush,
+    ) -> Result<PushConfig, EngineError> {
+        let store = self.push_store()?;
+        let mut record = self.reader.load(caller, &command.task).await?;
+        let listener = self.listener(&record, &command.offer)?;
+        for _ in 0..ROUNDS {
+            self.room_for(&record, &listener, &command.offer).await?;
+            if record.state().is_terminal() {
+                let push = self.push_record(&record, &listener, self.reader.clock.now());
+                store.put_push(&push).await?;
+                return Ok(push.config());
+            }
+            let listen = vec![Change::Listen(Box::new(listener.clone()))];
+            match self.commit(record, listen, None, Race::Decide).await? {
+                Outcome::Stored(record) => {
+                    let now = self.reader.clock.now();
+                    return Ok(self.push_record(&record, &listener, now).config());
+                }
+                Outcome::Lost(Some(current)) => record = current,
+                Outcome::Lost(None) => return Err(Refusal::TaskNotFound.into()),
+                Outcome::ThreadMoved | Outcome::KeyTaken(_) => {
+                    return Err(EngineError::broken(
+                        "a registration has no thread and no key",
+                    ));
+                }
+            }
+        }
+        Err(StoreError::Unavailable("lost too many races".to_owned()).into())
+    }
+
+    /// Removes a webhook. One that is not there is as good as removed.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskNotFound`] if the task is absent, expired or another's;
+    /// [`Refusal::PushNotSupported`] where push is off.
+    pub async fn delete_push(&self, caller: &Caller, query: &PushQuery) -> Result<(), EngineError> {
+        let store = self.push_store()?;
+        let record = self.reader.load(caller, &query.task).await?;
+        if let Some(id) = &query.id {
+            store.delete_push(&record.owner, &record.id, id).await?;
+        }
+        Ok(())
+    }
+
+    /// The change by which a send registers the webhook it came with.
+    pub(super) async fn listen(
+        &self,
+        record: &TaskRecord,
+        offer: &PushOffer,
+    ) -> Result<Change, EngineError> {
+        self.push_store()?;
+        let listener = self.listener(record, offer)?;
+        if record.version > 0 {
+            self.room_for(record, &listener, offer).await?;
+        }
+        Ok(Change::Listen(Box::new(listener)))
+    }
+
+    /// The webhooks which `changes` register, as they are stored beside the
+    /// commit on top of `base`.
+    pub(super) fn push_records(
+        &self,
+        base: &TaskRecord,
+        changes: &[Change],
+        now: Timestamp,
+    ) -> Vec<PushRecord> {
+        changes
+            .iter()
+            .filter_map(|change| match change {
+                Change::Listen(listener) => Some(self.push_record(base, listener, now)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// A webhook that gets what follows the events of `base`.
+    fn push_record(&self, base: &TaskRecord, listener: &Listener, now: Timestamp) -> PushRecord {
+        PushRecord {
+            owner: base.owner.clone(),
+            task: base.id.clone(),
+            incarnation: base.incarnation.clone(),
+            listener: listener.clone(),
+            created_at: now,
+            cursor: base.last_seq,
+            attempts: 0,
+            retry_at: Timestamp::default(),
+            clean_at: now.plus(self.reader.policy.task_ttl * 2),
+        }
+    }
+
+    /// Checks the URL, names the webhook, seals its secrets.
+    fn listener(&self, record: &TaskRecord, offer: &PushOffer) -> Result<Listener, EngineError> {
+        let policy = &self.reader.policy;
+        OutboundUrl::parse(&offer.url, policy.reach)
+            .map_err(|fault| Refusal::invalid(offer.field("url"), fault.to_string()))?;
+        let id = offer.id.clone();
+        let id = id.unwrap_or_else(|| PushId::made_of(self.ids.next()));
+        let sealer = Sealer::new(&policy.secret);
+        let seal = |secret: &Option<Secret>, name| {
+            let place = Place {
+                owner: &record.owner,
+                task: &record.id,
+                config: &id,
+                name,
+            };
+            let Some(secret) = secret else {
+                return Ok(None);
+            };
+            let sealed = sealer.seal(secret, place, self.ids.next());
+            let sealed = sealed.ok_or_else(|| EngineError::broken("failed to seal a secret"))?;
+            Ok::<_, EngineError>(Some(sealed))
+        };
+        Ok(Listener {
+            token: seal(&offer.token, TOKEN)?,
+            credentials: seal(&offer.credentials, CREDENTIALS)?,
+            generation: offer.generation,
+            url: offer.url.clone(),
+            schemes: offer.schemes.clone(),
+            id,
+        })
+    }
+
+    /// Refuses the webhook that is one too many.
+    async fn room_for(
+        &self,
+        record: &TaskRecord,
+        listener: &Listener,
+        offer: &PushOffer,
+    ) -> Result<(), EngineError> {
+        let pushes = self.reader.pushes_of(record).await?;
+        let known = pushes.iter().any(|push| push.listener.id == listener.id);
+        // Names of deleted ones stay with an open task, and count in bounds.
+        let named = record.listeners.len() >= MAX_PUSH_CONFIGS * 10
+            && !record.listeners.contains(&listener.id);
+        if !known && (pushes.len() >= MAX_PUSH_CONFIGS || named) {
+            let why = format!("a task has at most {MAX_PUSH_CONFIGS} push configurations");
+            return Err(Refusal::invalid(offer.field("id"), why).into());
+        }
+        Ok(())
+    }
+
+    fn push_store(&self) -> Result<&dyn WritePushes, Refusal> {
+        self.pushes.as_deref().ok_or(Refusal::PushNotSupported)
+    }
+}
+
+/// Names of the two secrets of a webhook.
+pub(super) const TOKEN: &str = "token";
+pub(super) const CREDENTIALS: &str = "credentials";
+
+/// What a webhook's secrets say.
+pub(super) struct Opened {
+    pub(super) token: Option<Secret>,
+    pub(super) credentials: Option<Secret>,
+}
+
+/// Opens the secrets of a webhook; `None` if they were sealed under another key.
+pub(super) fn open_secrets(sealer: &Sealer, push: &PushRecord) -> Option<Opened> {
+    let owner: &Owner = &push.owner;
+    let listener = &push.listener;
+    let place = |name| Place {
+        owner,
+        task: &push.task,
+        config: &listener.id,
+        name,
+    };
+    let token = match &listener.token {
+        Some(sealed) => Some(sealer.open(sealed, place(TOKEN))?),
+        None => None,
+    };
+    let credentials = match &listener.credentials {
+        Some(sealed) => Some(sealer.open(sealed, place(CREDENTIALS))?),
+        None => None,
+    };
+    Some(Opened { token, credentials })
+}

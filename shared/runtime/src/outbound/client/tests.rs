@@ -1,0 +1,64 @@
+use super::{Checked, FetchError, Fetcher, NotPublic, OutboundUrl, Reach};
+use std::net::IpAddr;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(5);
+
+fn addresses(texts: &[&str]) -> Vec<IpAddr> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn one_private_address_of_a_name_is_enough_to_refuse_it() {
+    let checked = Checked {
+        reach: Reach::Public,
+        encrypted: true,
+    };
+    let public = addresses(&["8.8.8.8", "2606:4700::1111"]);
+    assert_eq!(checked.check(public.clone()).unwrap(), public);
+    for bad in ["127.0.0.1", "169.254.169.254", "::ffff:10.0.0.1", "fd00::1"] {
+        let mixed = [public.clone(), addresses(&[bad])].concat();
+        assert!(matches!(checked.check(mixed), Err(NotPublic)), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
+    // `localhost` passes no check of a URL, so the resolver is asked itself.
+    use aws_smithy_runtime_api::client::dns::ResolveDns as _;
+    let public = Checked {
+        reach: Reach::Public,
+        encrypted: true,
+    };
+    assert!(public.resolve_dns("localhost").await.is_err());
+    let here = Checked {
+        reach: Reach::Loopback,
+        encrypted: false,
+    };
+    assert!(!here.resolve_dns("localhost").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_url_beyond_the_reach_is_refused_again_when_it_is_used() {
+    let url = OutboundUrl::parse("http://127.0.0.1:9/", Reach::Loopback).unwrap();
+    let fetcher = Fetcher::new(Reach::Public, SECOND);
+    let refused = fetcher.get(&url, 10).await;
+    assert!(
+        matches!(refused, Err(FetchError::Request(_))),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_connection_that_is_refused_is_no_answer() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let url = format!("http://{address}/");
+    let url = OutboundUrl::parse(&url, Reach::Loopback).unwrap();
+    let refused = Fetcher::new(Reach::Loopback, SECOND).get(&url, 10).await;
+    assert!(
+        matches!(refused, Err(FetchError::Connection(_))),
+        "{refused:?}"
+    );
+}

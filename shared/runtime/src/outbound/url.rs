@@ -1,0 +1,219 @@
+//! The URLs that are taken: one plain spelling, so that what is checked here is
+//! what the client connects to. A form that programs read differently is
+//! refused rather than read.
+
+use super::address::is_public;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The longest URL.
+const MAX: usize = 2048;
+/// The longest host name (RFC 1035).
+const MAX_NAME: usize = 253;
+/// Names which resolve inside a network, by their last labels.
+const INSIDE: [&str; 12] = [
+    "localhost",
+    "localdomain",
+    "local",
+    "internal",
+    "intranet",
+    "private",
+    "corp",
+    "home",
+    "lan",
+    "home.arpa",
+    "in-addr.arpa",
+    "ip6.arpa",
+];
+
+/// How far requests may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// HTTPS to public addresses.
+    #[default]
+    Public,
+    /// That, and HTTP to this machine: the conformance kits' webhooks are there.
+    Loopback,
+    /// Anything, for tests on one's own network.
+    Anything,
+}
+
+impl Reach {
+    /// Whether a connection to `address` is allowed; `encrypted`: under HTTPS.
+    #[must_use]
+    pub fn allows(self, address: IpAddr, encrypted: bool) -> bool {
+        match self {
+            Self::Public => encrypted && is_public(address),
+            Self::Loopback => address.is_loopback() || encrypted && is_public(address),
+            Self::Anything => true,
+        }
+    }
+}
+
+/// Why a URL is not taken. The text is safe to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UrlFault {
+    /// It is no absolute URL in plain spelling.
+    #[error("must be an absolute URL of at most 2048 printable ASCII characters")]
+    Form,
+    /// It is not encrypted.
+    #[error("must be an https URL")]
+    Scheme,
+    /// It holds credentials.
+    #[error("must not hold a user name or password")]
+    UserInfo,
+    /// It ends in a fragment.
+    #[error("must not have a fragment")]
+    Fragment,
+    /// The host has another spelling than a domain name or a canonical address.
+    #[error("must name its host as a domain name or as a canonical IP address")]
+    Host,
+    /// The port is none.
+    #[error("must have a port of 1 to 65535, or none")]
+    Port,
+    /// The host is not on the public Internet.
+    #[error("must name a public host")]
+    NotPublic,
+}
+
+/// The host of a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Host {
+    Name(String),
+    Address(IpAddr),
+}
+
+/// A URL whose form is checked, and whose host may be reached as far as that is
+/// known without a look at the DNS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboundUrl {
+    text: String,
+    encrypted: bool,
+}
+
+impl OutboundUrl {
+    /// Checks a URL.
+    ///
+    /// # Errors
+    /// [`UrlFault`], the first that is found.
+    pub fn parse(text: &str, reach: Reach) -> Result<Self, UrlFault> {
+        let plain = |byte: u8| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte);
+        if text.len() > MAX || !text.bytes().all(plain) {
+            return Err(UrlFault::Form);
+        }
+        let (scheme, rest) = text.split_once("://").ok_or(UrlFault::Form)?;
+        let encrypted = match scheme {
+            "https" => true,
+            "http" if reach != Reach::Public => false,
+            _ => return Err(UrlFault::Scheme),
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at_checked(end).ok_or(UrlFault::Form)?;
+        if authority.contains('@') {
+            return Err(UrlFault::UserInfo);
+        }
+        if path.contains('#') {
+            return Err(UrlFault::Fragment);
+        }
+        match host(authority)? {
+            Host::Address(address) if !reach.allows(address, encrypted) => {
+                return Err(UrlFault::NotPublic);
+            }
+            Host::Name(name) => named(&name, reach, encrypted)?,
+            Host::Address(_) => {}
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            encrypted,
+        })
+    }
+
+    /// The URL as it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the connection is encrypted.
+    #[must_use]
+    pub const fn is_encrypted(&self) -> bool {
+        self.encrypted
+    }
+}
+
+/// What a name says before it is resolved.
+fn named(name: &str, reach: Reach, encrypted: bool) -> Result<(), UrlFault> {
+    let below = |suffix: &str| {
+        let rest = name.strip_suffix(suffix);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let here = below("localhost");
+    match reach {
+        Reach::Anything => Ok(()),
+        Reach::Loopback if here => Ok(()),
+        _ if !encrypted => Err(UrlFault::Scheme),
+        // A name without a dot means something else in every network.
+        _ if !name.contains('.') || INSIDE.iter().any(|suffix| below(suffix)) => {
+            Err(UrlFault::NotPublic)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn host(authority: &str) -> Result<Host, UrlFault> {
+    if let Some(rest) = authority.strip_prefix('[') {
+        let (address, port) = rest.split_once(']').ok_or(UrlFault::Host)?;
+        if !port.is_empty() {
+            check_port(port.strip_prefix(':').ok_or(UrlFault::Host)?)?;
+        }
+        // A zone (`%eth0`) does not parse.
+        let address: Ipv6Addr = address.parse().map_err(|_| UrlFault::Host)?;
+        return Ok(Host::Address(IpAddr::V6(address)));
+    }
+    let (name, port) = match authority.split_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (authority, None),
+    };
+    let address = name.parse::<Ipv4Addr>().ok();
+    if address.is_none() {
+        check_name(name)?;
+    }
+    if let Some(port) = port {
+        check_port(port)?;
+    }
+    Ok(match address {
+        Some(address) => Host::Address(IpAddr::V4(address)),
+        None => Host::Name(name.to_ascii_lowercase()),
+    })
+}
+
+fn check_port(text: &str) -> Result<(), UrlFault> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match text.parse::<u16>() {
+        Ok(port) if digits && port > 0 => Ok(()),
+        _ => Err(UrlFault::Port),
+    }
+}
+
+/// A domain name of letters, digits and hyphens. Names of other scripts come in
+/// their ASCII form (`xn--`). A last label that begins with a digit is how odd
+/// spellings of an IPv4 address look (`0x7f.1`, `2130706433`, `127.1`), and no
+/// domain ends so. A trailing dot is one more spelling of the same name.
+fn check_name(name: &str) -> Result<(), UrlFault> {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let numeric = last.starts_with(|c: char| c.is_ascii_digit());
+    if name.len() > MAX_NAME || numeric || !name.split('.').all(label) {
+        return Err(UrlFault::Host);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! Webhooks in 0.1: one a task, without an id.
+
+use crate::protocol::legacy;
+use crate::protocol::read::{self, Object, Spelling};
+use crate::protocol::write::Members;
+use crate::task::{CreatePush, Generation, PushConfig, PushId, PushOffer, PushQuery, Refusal};
+use serde_json::Value;
+
+/// Reads a configuration, which takes the place of an earlier one.
+pub(super) fn read_push(config: &Object<'_>) -> Option<PushOffer> {
+    Some(PushOffer {
+        id: Some(PushId::only()),
+        ..legacy::read_push(config, Generation::V01)?
+    })
+}
+
+/// Reads the parameters of `tasks/pushNotification/set`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, Refusal> {
+    read::read(params, Spelling::Json, |params| {
+        let task = params.required_task_id("id");
+        let config = params.required_object("pushNotificationConfig");
+        let offer = config.as_ref().and_then(read_push);
+        Some(CreatePush {
+            task: task?,
+            offer: offer?,
+        })
+    })
+}
+
+/// Reads the parameters of `tasks/pushNotification/get`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get_push(params: &Value) -> Result<PushQuery, Refusal> {
+    read::read(params, Spelling::Json, |params| {
+        Some(PushQuery {
+            task: params.required_task_id("id")?,
+            id: Some(PushId::only()),
+        })
+    })
+}
+
+/// Writes a configuration, without its secrets.
+pub(crate) fn encode_push(config: &PushConfig) -> Value {
+    Members::new()
+        .with("id", config.task.as_str())
+        .with("pushNotificationConfig", legacy::write_push(config, None))
+        .build()
+}

@@ -1,0 +1,86 @@
+//! Webhooks in 0.3 over JSON-RPC (A2A 0.3 §7.5 to §7.8).
+
+use crate::protocol::legacy;
+use crate::protocol::read::{self, Spelling};
+use crate::protocol::write::Members;
+use crate::task::{
+    CreatePush, Generation, PushConfig, PushListQuery, PushPage, PushQuery, Refusal,
+};
+use serde_json::Value;
+
+/// The member that names a configuration.
+const CONFIG_ID: &str = "pushNotificationConfigId";
+
+/// Reads the parameters of `tasks/pushNotificationConfig/set`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, Refusal> {
+    read::read(params, Spelling::Json, |params| {
+        let task = params.required_task_id("taskId");
+        let config = params.required_object("pushNotificationConfig");
+        let offer = config.and_then(|config| legacy::read_push(&config, Generation::V03));
+        Some(CreatePush {
+            task: task?,
+            offer: offer?,
+        })
+    })
+}
+
+/// Reads the parameters of `tasks/pushNotificationConfig/get`, which may leave
+/// out which one is meant.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get_push(params: &Value) -> Result<PushQuery, Refusal> {
+    read::read(params, Spelling::Json, |params| {
+        let id = params.push_id(CONFIG_ID);
+        Some(PushQuery {
+            task: params.required_task_id("id")?,
+            id,
+        })
+    })
+}
+
+/// Reads the parameters of `tasks/pushNotificationConfig/list`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_list_pushes(params: &Value) -> Result<PushListQuery, Refusal> {
+    read::read(params, Spelling::Json, |params| {
+        Some(PushListQuery {
+            task: params.required_task_id("id")?,
+            page_size: None,
+            page_token: None,
+        })
+    })
+}
+
+/// Reads the parameters of `tasks/pushNotificationConfig/delete`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_delete_push(params: &Value) -> Result<PushQuery, Refusal> {
+    read::read(params, Spelling::Json, |params| {
+        let task = params.required_task_id("id");
+        let id = params.required_push_id(CONFIG_ID);
+        Some(PushQuery {
+            task: task?,
+            id: Some(id?),
+        })
+    })
+}
+
+/// Writes a configuration, without its secrets.
+pub(crate) fn encode_push(config: &PushConfig) -> Value {
+    let inner = legacy::write_push(config, Some(&config.id));
+    Members::new()
+        .with("taskId", config.task.as_str())
+        .with("pushNotificationConfig", inner)
+        .build()
+}
+
+/// Writes the configurations of a task.
+pub(crate) fn encode_pushes(page: &PushPage) -> Value {
+    page.configs.iter().map(encode_push).collect()
+}

@@ -1,0 +1,77 @@
+//! The function that delivers to webhooks.
+
+use super::{ServeError, clients, endpoint, ends_at, logging};
+use crate::engine::{Courier, SystemClock};
+use crate::settings::{Environment, Settings};
+use crate::store::aws::sqs_client;
+use crate::store::dynamodb::DynamoStore;
+use crate::store::queue::Ack;
+use crate::store::sqs::{self, SqsQueue};
+use crate::task::Timestamp;
+use crate::webhook::HttpWebhooks;
+use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
+use aws_lambda_events::event::streams::{SqsBatchItemFailure, SqsEventResponse};
+use lambda_runtime::{LambdaEvent, service_fn};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// Tells webhooks what waits in the queue of deliveries, one an invocation.
+///
+/// # Errors
+/// [`ServeError`] when the function cannot start.
+pub async fn push() -> Result<(), ServeError> {
+    logging();
+    let settings = Settings::read(&Environment)?;
+    let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
+    let queue = SqsQueue::new(client, settings.push_queue()?);
+    let clients = clients().await;
+    let store = Arc::new(DynamoStore::new(clients.dynamodb, &settings.table));
+    let webhooks = Arc::new(HttpWebhooks::new(settings.policy.reach));
+    let clock = Arc::new(SystemClock);
+    let deliveries = &Deliveries {
+        courier: Courier::new(store.clone(), store, webhooks, clock, settings.policy),
+        queue,
+    };
+    let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
+        let deadline = ends_at(event.context.deadline);
+        Ok::<_, Infallible>(deliveries.run(event.payload, deadline).await)
+    });
+    Ok(lambda_runtime::run(handler).await?)
+}
+
+struct Deliveries {
+    courier: Courier,
+    queue: SqsQueue,
+}
+
+impl Deliveries {
+    /// Delivers a batch; names the messages that have to come again. What
+    /// follows a kept message in its group comes again behind it.
+    async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
+        let mut response = SqsEventResponse::default();
+        for message in event.records {
+            if self.message(&message, deadline).await == Ack::Keep {
+                let mut failure = SqsBatchItemFailure::default();
+                // An empty id fails the whole batch, which is this message.
+                failure.item_identifier = Some(message.message_id.unwrap_or_default());
+                response.batch_item_failures.push(failure);
+            }
+        }
+        response
+    }
+
+    async fn message(&self, message: &SqsMessage, deadline: Option<Timestamp>) -> Ack {
+        let item = match sqs::push::decode(message.body.as_deref().unwrap_or_default()) {
+            Ok(item) => item,
+            // It ends among the dead letters, unless a later program reads it.
+            Err(error) => {
+                tracing::error!("failed to read a message of the push queue: {error}");
+                return Ack::Keep;
+            }
+        };
+        let receipt = self
+            .queue
+            .receipt(message.receipt_handle.clone().unwrap_or_default());
+        self.courier.deliver(&item, &receipt, deadline).await
+    }
+}

@@ -1,0 +1,73 @@
+//! A webhook in its stored form, without what deliveries write.
+
+use super::{SCHEMA, StoreError, corrupt, known, task};
+use crate::task::{Listener, Owner, PushId, PushRecord, Sealed, TaskId, Timestamp, WriteId};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Stored {
+    schema: u32,
+    id: String,
+    tenant: String,
+    subject: String,
+    task: String,
+    inc: String,
+    #[serde(rename = "gen")]
+    generation: String,
+    url: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sch: Vec<String>,
+    /// Sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tok: Option<String>,
+    /// Sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cred: Option<String>,
+    at: i64,
+}
+
+impl From<&PushRecord> for Stored {
+    fn from(push: &PushRecord) -> Self {
+        let Owner { tenant, subject } = &push.owner;
+        let listener = &push.listener;
+        let sealed = |it: &Option<Sealed>| it.as_ref().map(|it| it.as_str().to_owned());
+        Self {
+            schema: SCHEMA,
+            id: listener.id.to_string(),
+            tenant: tenant.to_string(),
+            subject: subject.to_string(),
+            task: push.task.to_string(),
+            inc: push.incarnation.to_string(),
+            generation: task::generation_name(listener.generation).to_owned(),
+            url: listener.url.clone(),
+            sch: listener.schemes.clone(),
+            tok: sealed(&listener.token),
+            cred: sealed(&listener.credentials),
+            at: push.created_at.as_millis(),
+        }
+    }
+}
+
+impl Stored {
+    pub(super) fn into_record(self) -> Result<PushRecord, StoreError> {
+        known(self.schema)?;
+        Ok(PushRecord {
+            owner: task::owner(self.tenant, self.subject)?,
+            task: TaskId::parse(self.task).map_err(corrupt)?,
+            incarnation: WriteId::stored(self.inc),
+            listener: Listener {
+                id: PushId::parse(self.id).map_err(corrupt)?,
+                generation: task::generation(&self.generation)?,
+                url: self.url,
+                schemes: self.sch,
+                token: self.tok.map(Sealed::stored),
+                credentials: self.cred.map(Sealed::stored),
+            },
+            created_at: Timestamp::from_millis(self.at),
+            cursor: 0,
+            attempts: 0,
+            retry_at: Timestamp::default(),
+            clean_at: Timestamp::default(),
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! Deliveries over HTTP: a notice becomes a request (A2A 1.0 §4.3).
+//!
+//! | Header | Holds |
+//! |---|---|
+//! | `Authorization` | scheme and credentials of the registration |
+//! | `X-A2A-Notification-Token` | its token |
+//! | `X-A2A-Delivery-Id` | the id of the event, unique in its task: a receiver that keeps it sees each event once |
+//! | `X-A2A-Signature` | `sha256=` and the HMAC-SHA256 in hex of `<delivery id>.<body>` under the token, if there is one |
+
+use crate::engine::{Notice, NoticeError, Webhooks};
+use crate::outbound::{FetchError, Fetcher, Reach};
+use crate::protocol;
+use crate::task::Secret;
+use async_trait::async_trait;
+use bytes::Bytes;
+use hmac::{Hmac, Mac as _};
+use http::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, USER_AGENT,
+};
+use sha2::Sha256;
+use std::time::Duration;
+
+/// How long a webhook may take for its answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes of an answer that are read; nobody looks at them.
+const ANSWER: usize = 16 * 1024;
+/// Who calls.
+const AGENT: &str = concat!("a2a-lambda/", env!("CARGO_PKG_VERSION"));
+
+/// Sends deliveries over HTTP.
+#[derive(Debug, Clone)]
+pub struct HttpWebhooks {
+    fetcher: Fetcher,
+}
+
+impl HttpWebhooks {
+    /// Reaches webhooks as far as `reach`.
+    #[must_use]
+    pub fn new(reach: Reach) -> Self {
+        Self {
+            fetcher: Fetcher::new(reach, TIMEOUT),
+        }
+    }
+}
+
+#[async_trait]
+impl Webhooks for HttpWebhooks {
+    async fn post(&self, notice: &Notice) -> Result<(), NoticeError> {
+        let payload = protocol::notice(notice.generation, &notice.frame);
+        let (media, body) =
+            payload.ok_or_else(|| NoticeError::Silent("there is nothing to tell".to_owned()))?;
+        let headers = headers(notice, media, &body)
+            .map_err(|_| NoticeError::Silent("a header cannot be spelled".to_owned()))?;
+        let answer = self
+            .fetcher
+            .post(&notice.url, headers, Bytes::from(body), ANSWER)
+            .await
+            .map_err(|error: FetchError| NoticeError::Silent(error.to_string()))?;
+        match answer.status {
+            200..=299 => Ok(()),
+            // A redirect is no success: it is never followed.
+            status => Err(NoticeError::Status(status)),
+        }
+    }
+}
+
+fn headers(
+    notice: &Notice,
+    media: &'static str,
+    body: &[u8],
+) -> Result<HeaderMap, InvalidHeaderValue> {
+    let id = notice.id.to_string();
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    if let (Some(scheme), Some(credentials)) = (&notice.scheme, &notice.credentials) {
+        let text = Secret::new(format!("{scheme} {}", credentials.expose()));
+        headers.insert(AUTHORIZATION, secret(&text)?);
+    }
+    if let Some(token) = &notice.token {
+        headers.insert("x-a2a-notification-token", secret(token)?);
+        if let Some(signature) = signature(token, &id, body) {
+            headers.insert("x-a2a-signature", HeaderValue::from_str(&signature)?);
+        }
+    }
+    headers.insert("x-a2a-delivery-id", HeaderValue::from_str(&id)?);
+    Ok(headers)
+}
+
+/// A header value that no debug output shows.
+fn secret(text: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
+    let mut value = HeaderValue::from_str(text.expose())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn signature(token: &Secret, id: &str, body: &[u8]) -> Option<String> {
+    // HMAC takes keys of any length, so there always is one.
+    let mut mac = Hmac::<Sha256>::new_from_slice(token.expose().as_bytes()).ok()?;
+    mac.update(id.as_bytes());
+    mac.update(b".");
+    mac.update(body);
+    Some(format!(
+        "sha256={}",
+        hex::encode(mac.finalize().into_bytes())
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbound::OutboundUrl;
+    use crate::task::{EventId, Frame, Generation};
+
+    fn notice() -> Notice {
+        Notice {
+            url: OutboundUrl::parse("https://hook.example/", Reach::Public).unwrap(),
+            generation: Generation::V10,
+            id: EventId { version: 3, n: 1 },
+            scheme: Some("Bearer".to_owned()),
+            credentials: Some(Secret::new("canary-credentials")),
+            token: Some(Secret::new("canary-token")),
+            frame: Frame::KeepAlive,
+        }
+    }
+
+    #[test]
+    fn a_delivery_carries_its_id_and_what_the_client_asked_for() {
+        let headers = headers(&notice(), "application/a2a+json", b"{}").unwrap();
+        let text = |name: &str| headers[name].to_str().unwrap().to_owned();
+        assert_eq!(text("authorization"), "Bearer canary-credentials");
+        assert_eq!(text("x-a2a-notification-token"), "canary-token");
+        assert_eq!(text("x-a2a-delivery-id"), "3.1");
+        assert_eq!(text("content-type"), "application/a2a+json");
+        // printf '3.1.{}' | openssl dgst -sha256 -hmac canary-token
+        let signature = text("x-a2a-signature");
+        assert!(signature.starts_with("sha256=") && signature.len() == 71);
+        assert_eq!(
+            Some(signature),
+            super::signature(&Secret::new("canary-token"), "3.1", b"{}")
+        );
+        let shown = format!("{headers:?}");
+        assert!(!shown.contains("canary"), "{shown}");
+    }
+
+    #[test]
+    fn what_was_not_asked_for_is_not_sent() {
+        let plain = Notice {
+            scheme: None,
+            token: None,
+            ..notice()
+        };
+        let headers = headers(&plain, "application/json", b"{}").unwrap();
+        for name in [
+            "authorization",
+            "x-a2a-notification-token",
+            "x-a2a-signature",
+        ] {
+            assert!(!headers.contains_key(name), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_frame_that_says_nothing_is_not_sent() {
+        let sent = HttpWebhooks::new(Reach::Public).post(&notice()).await;
+        assert!(matches!(sent, Err(NoticeError::Silent(_))), "{sent:?}");
+    }
+}
