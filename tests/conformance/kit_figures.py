@@ -15,7 +15,7 @@ from pathlib import Path
 #: The runs of a kit's generation with the tests that passed in the last one, and
 #: the same of the requirements of 1.0 by level. Less is a failure; more wants a new
 #: number.
-RUNS = {"1.0": {"compatibility": 150}, "0.3": {"mandatory": 30, "capabilities": 31}}
+RUNS = {"1.0": {"compatibility": 177}, "0.3": {"mandatory": 30, "capabilities": 31}}
 LEVELS = {"MUST": 82, "SHOULD": 7, "MAY": 4}
 
 

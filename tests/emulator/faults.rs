@@ -8,6 +8,7 @@ use a2a_lambda::store::{
     Blobs as _, Committed, ReadTasks as _, ReadThreads as _, StoreError, TaskWrite,
     WriteTasks as _, WriteThreads as _,
 };
+use a2a_lambda::task::{Change, Message, Part, TaskId};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::faulty::{Fault, FaultyLine};
 use a2a_local::embedded::{BUCKET, TABLE};
@@ -102,6 +103,25 @@ async fn a_commit_with_a_thread_whose_answer_is_lost_is_found_to_be_done() {
         let mut update = world.update(&working, &task);
         update.thread = Some(world.thread(&world.owner, task.context_id(), 1));
         bench.commits(&update, faults).await;
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_moves_output_aside_is_found_to_be_done() {
+    let bench = Bench::new("children").await;
+    let world = &bench.world;
+    for faults in FAULTS {
+        let text = vec![Part::text("x".repeat(9_000))];
+        let message = Message::from_user("m", text);
+        let id = TaskId::made_of(world.number());
+        let task = world.task_saying(&world.owner, id, message.clone());
+        let task = task.unwrap();
+        bench.commits(&world.create(&task), faults).await;
+        let says = Change::Complete {
+            message: Some(message),
+        };
+        let ended = world.next(&task, [world.start(), says]).unwrap();
+        bench.commits(&world.update(&ended, &task), faults).await;
     }
 }
 

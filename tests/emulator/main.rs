@@ -14,4 +14,6 @@ mod faults;
 #[cfg(test)]
 mod lists;
 #[cfg(test)]
+mod pieces;
+#[cfg(test)]
 mod queue;

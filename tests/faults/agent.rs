@@ -14,6 +14,11 @@ use tokio::sync::watch;
 
 /// Chunks of the skill `chunks`.
 pub(crate) const CHUNKS: usize = 12;
+/// One of them: together they are more than a task keeps in its own item.
+pub(crate) fn chunk(n: usize) -> String {
+    format!("{n:0600} ")
+}
+
 /// Bytes of the artifact which lies in the bucket.
 pub(crate) const BIG: usize = 40_000;
 
@@ -122,7 +127,7 @@ impl SkillHandler for Chunks {
         cx.send_intermediate_update("on it").await?;
         let mut letters = cx.artifact_chunks("letters");
         for n in 0..CHUNKS {
-            letters.push(format!("{n} ")).await?;
+            letters.push(chunk(n)).await?;
             if n % 4 == 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

@@ -337,5 +337,7 @@ fn on(emulator: &Emulator, line: &Arc<Line>, name: &str) -> (DynamoStore, S3Blob
     });
     let config = config.retry_config(retries).retry_partition(budget("s3"));
     let s3 = aws_sdk_s3::Client::from_conf(config.force_path_style(true).build());
-    (DynamoStore::new(dynamodb, TABLE), S3Blobs::new(s3, BUCKET))
+    let blobs = S3Blobs::new(s3, BUCKET);
+    let store = DynamoStore::new(dynamodb, TABLE).with_blobs(Arc::new(blobs.clone()));
+    (store, blobs)
 }

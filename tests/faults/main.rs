@@ -1,4 +1,4 @@
-//! Faults below the real AWS SDK, at every store call of six scenarios of the
+//! Faults below the real AWS SDK, at every store call of eight scenarios of the
 //! real engine: what it answers is what is stored, acknowledged work comes to
 //! rest once the faults stop, and nothing is done twice.
 //!

@@ -1,12 +1,12 @@
-//! The six scenarios, each with what must be true of it whatever the line did.
+//! The eight scenarios, each with what must be true of it whatever the line did.
 
-use crate::agent::{BIG, CHUNKS};
+use crate::agent::{BIG, CHUNKS, chunk};
 use crate::case::Case;
 use a2a_lambda::engine::EngineError;
 use a2a_lambda::store::ReadThreads as _;
 use a2a_lambda::task::{
-    CancelCommand, Event, Frame, Generation, Message, PartContent, Refusal, Role, SendMode, Sent,
-    Task, TaskId, TaskRecord, TaskState,
+    CancelCommand, Event, Frame, Generation, IdempotencyKey, Message, PartContent, Refusal, Role,
+    SendCommand, SendMode, Sent, Task, TaskId, TaskRecord, TaskState,
 };
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -26,16 +26,22 @@ pub(crate) enum Scenario {
     Continued,
     /// A cancel in the middle of work, with an artifact in the bucket.
     Cancel,
+    /// A send under an idempotency key, repeated until it is heard.
+    Keyed,
+    /// A question and an answer under a key, repeated until it is heard.
+    KeyedAnswer,
 }
 
 impl Scenario {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Deferred,
         Self::ClientId,
         Self::Queued,
         Self::Stream,
         Self::Continued,
         Self::Cancel,
+        Self::Keyed,
+        Self::KeyedAnswer,
     ];
 
     /// Runs it while the line is bad, then lets it recover, then judges.
@@ -47,6 +53,8 @@ impl Scenario {
             Self::Stream => stream(case).await,
             Self::Continued => continued(case).await,
             Self::Cancel => Box::pin(cancel(case)).await,
+            Self::Keyed => keyed(case).await,
+            Self::KeyedAnswer => keyed_answer(case).await,
         }
     }
 }
@@ -180,6 +188,63 @@ async fn client_id(case: &Case) {
     rests(case, true, 1, "short").await;
 }
 
+/// Sends the same again and again, first over the bad line and at last over a
+/// good one: whoever was answered got one task.
+async fn until_heard(case: &Case, command: &SendCommand) -> Option<Task> {
+    let mut first: Option<TaskId> = None;
+    for mended in [false, false, true] {
+        if mended {
+            case.line.mend();
+        }
+        let answer = case.engine.send(&case.caller, command.clone(), None).await;
+        let Some(said) = task(case, answer) else {
+            case.check(!mended, || "refused on a good line".to_owned());
+            continue;
+        };
+        is_stored(case, &said).await;
+        let one = first.get_or_insert_with(|| said.id.clone());
+        case.check(*one == said.id, || format!("{one}, then {}", said.id));
+        if mended {
+            return Some(said);
+        }
+    }
+    None
+}
+
+fn under(mut command: SendCommand, key: &str) -> SendCommand {
+    command.idempotency_key = IdempotencyKey::parse(key).ok();
+    command
+}
+
+async fn keyed(case: &Case) {
+    let command = under(case.says("short", None), "k");
+    let said = until_heard(case, &command).await;
+    rests(case, said.is_some(), 1, "short").await;
+}
+
+async fn keyed_answer(case: &Case) {
+    let command = under(case.says("ask", None), "question");
+    let answer = case.engine.send(&case.caller, command, None).await;
+    let Some(asked) = task(case, answer) else {
+        rests(case, false, 1, "2 turns").await;
+        return;
+    };
+    if asked.status.state != TaskState::InputRequired {
+        case.wrong(format!("failed: does not ask: {:?}", asked.status));
+        return;
+    }
+    let command = under(case.says("ask", Some(&asked.id)), "answer");
+    let said = until_heard(case, &command).await;
+    case.check(said.is_some_and(|said| said.id == asked.id), || {
+        "the answer went to another task".to_owned()
+    });
+    let record = rests(case, true, 2, "2 turns").await;
+    let state = record.map(|record| record.state());
+    case.check(state == Some(TaskState::Completed), || {
+        format!("failed: {state:?} after its answer")
+    });
+}
+
 async fn queued(case: &Case) {
     let mut command = case.says("steps", None);
     command.mode = SendMode::Immediate;
@@ -224,7 +289,7 @@ async fn stream(case: &Case) {
             case.check(seen.is_empty(), || "frames and an error".to_owned());
         }
     }
-    let expected: String = (0..CHUNKS).map(|n| format!("{n} ")).collect();
+    let expected: String = (0..CHUNKS).map(chunk).collect();
     let letters = format!("{expected}end");
     let record = rests(case, !seen.is_empty(), 1, &letters).await;
     let mut last = None;

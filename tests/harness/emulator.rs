@@ -7,6 +7,7 @@ use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
 use a2a_lambda::store::s3::{S3Blobs, create_bucket};
 use a2a_local::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Table and bucket in an emulator, and what keeps it running.
 #[derive(Debug)]
@@ -88,7 +89,8 @@ impl Emulator {
         embedded: Option<Embedded>,
     ) -> Result<Self, EmulatorError> {
         Ok(Self {
-            records: DynamoStore::new(clients.dynamodb.clone(), TABLE),
+            records: DynamoStore::new(clients.dynamodb.clone(), TABLE)
+                .with_blobs(Arc::new(S3Blobs::new(clients.s3.clone(), BUCKET))),
             blobs: S3Blobs::new(clients.s3.clone(), BUCKET),
             clients,
             dynamodb: address(endpoints.dynamodb.as_deref()).await?,

@@ -109,8 +109,17 @@ async fn extends(world: &World, extension: &Value) {
             let sum = at(&dialect.task(&reply), "/artifacts/0/parts/0/data/sum").clone();
             assert_eq!(sum, 5, "{}", reply.text());
         }
+        Some("idempotency:1") => {
+            let dialect = Dialect::Rest10;
+            let mut params = dialect.say(&Say::to("echo", "hi"));
+            params["metadata"] = json!({"a2a-lambda/idempotencyKey": "k"});
+            let request = dialect.request(Op::Send, "", &params);
+            let first = dialect.task(&world.call(&request).await);
+            let again = dialect.task(&world.call(&request).await);
+            assert_eq!(at(&first, "/id"), at(&again, "/id"));
+        }
         // Each of these has a suite of its own.
-        Some("uploads:1" | "contexts:1" | "idempotency:1") => {}
+        Some("uploads:1" | "contexts:1") => {}
         _ => panic!("nobody knows whether {uri} works"),
     }
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// Built once a test process; cargo has nothing to do when it is there.
-fn program() -> &'static Path {
+pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let output = std::process::Command::new(env!("CARGO"))

@@ -8,10 +8,16 @@ mod background;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod costs;
+#[cfg(test)]
 mod documented;
 #[cfg(test)]
 mod kept;
 #[cfg(test)]
+mod meter;
+#[cfg(test)]
 mod options;
+#[cfg(test)]
+mod resumed;
 #[cfg(test)]
 mod signed;

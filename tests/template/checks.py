@@ -59,6 +59,7 @@ RIGHTS = {
     "sweep": {
         "Table": _WRITE,
         "Table/index/GSI2": {"dynamodb:Query"},
+        "Bucket/v1/*": _OBJECTS,
         "PushQueue": {"sqs:SendMessage"},
     },
 }
@@ -79,7 +80,7 @@ NAMED = {
     "relay": {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
     "push": {"A2A_TABLE", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
-    "sweep": {"A2A_TABLE", "A2A_PUSH_QUEUE_URL"},
+    "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL"},
 }
 # Seconds. The gateway waits 29 for a buffered answer; a stream and a turn may take all there is.
 TIMEOUTS = {

@@ -83,7 +83,7 @@ class TheJudgement(unittest.TestCase):
             self.assertEqual(self.judge(reports)[0], 1, run)
 
     def test_every_level_of_1_0_has_its_floor(self):
-        reports = {"compatibility": report(160)}
+        reports = {"compatibility": report(177)}
         code, text = self.judge(reports, generation="1.0", levels=requirements(82))
         self.assertEqual(code, 0, text)
         self.assertIn("MUST: 82/82 passed", text)

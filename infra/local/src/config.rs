@@ -7,6 +7,7 @@ use a2a_lambda::outbound::Reach;
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
 use a2a_lambda::store::aws::Endpoints;
 use a2a_lambda::store::dynamodb::MAX_SHARDS;
+use a2a_lambda::task::Timestamp;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::collections::BTreeMap;
 use std::fs;
@@ -170,6 +171,10 @@ impl Source for Local {
     fn get(&self, name: &str) -> Option<String> {
         self.0.get(name).cloned().or_else(|| Environment.get(name))
     }
+
+    fn built_at(&self) -> Option<Timestamp> {
+        Environment.built_at()
+    }
 }
 
 impl Serve {
@@ -293,6 +298,12 @@ mod tests {
                 .address()
                 .is_ok()
         );
+    }
+
+    #[test]
+    fn a_card_is_as_old_as_the_program() {
+        let settings = serve(&["--memory"]).settings("http://127.0.0.1:1").unwrap();
+        assert!(settings.deployed_at.is_some());
     }
 
     #[test]

@@ -204,9 +204,11 @@ impl Key {
 
     fn jwk(&self) -> Value {
         let mut jwk = public(&self.secret);
-        jwk["alg"] = json!("ES256");
-        jwk["use"] = json!("sig");
-        jwk["kid"] = json!(self.kid);
+        if let Value::Object(members) = &mut jwk {
+            members.insert("alg".to_owned(), json!("ES256"));
+            members.insert("use".to_owned(), json!("sig"));
+            members.insert("kid".to_owned(), json!(self.kid));
+        }
         jwk
     }
 }

@@ -96,7 +96,7 @@ impl Conformance {
                 tokio::time::sleep(pause).await;
                 OnInputResult::done(())
             }
-            Command::Steps(count) => steps(cx, count).await,
+            Command::Steps { count, time } => steps(cx, count, time).await,
             Command::Fail => Err(AgentError::domain("FAILED_AS_TOLD", "failed as told")),
             Command::Reject => rejected(),
             Command::Auth => Ok(OnInputResult::AuthRequired {
@@ -194,10 +194,11 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 /// a step that is done again under another name was done twice, and the client
 /// sees it in the updates and in the artifact. The conversation counts these
 /// commands.
-async fn steps(cx: &mut TaskContext<'_>, count: u32) -> AgentResult<Ending> {
+async fn steps(cx: &mut TaskContext<'_>, count: u32, time: Duration) -> AgentResult<Ending> {
     let mut done: Vec<String> = Vec::new();
     for number in 1..=count {
         let run = cx.step("step", async {
+            tokio::time::sleep(time).await;
             let run = RUNS.fetch_add(1, Ordering::Relaxed) + 1;
             Ok(format!("run-{}-{run}", std::process::id()))
         });

@@ -88,16 +88,15 @@ impl RuntimeBuilder {
     pub fn aws(mut self, clients: &crate::store::aws::AwsClients) -> Self {
         use crate::store::dynamodb::DynamoStore;
         use crate::store::s3::S3Blobs;
+        let blobs = Arc::new(S3Blobs::new(clients.s3.clone(), &self.settings.bucket));
         let store = DynamoStore::new(clients.dynamodb.clone(), &self.settings.table)
+            .with_blobs(blobs.clone())
             .with_tombstone(self.settings.policy.thread_tombstone);
         let store = Arc::new(store);
         self.tasks = Some(store.clone());
         self.pushes = Some(store.clone());
         self.threads = Some(store);
-        self.blobs = Some(Arc::new(S3Blobs::new(
-            clients.s3.clone(),
-            &self.settings.bucket,
-        )));
+        self.blobs = Some(blobs);
         self
     }
 

@@ -11,9 +11,9 @@ use a2a_lambda::engine::{Engine, Leases, Policy, Services, relay};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::queue::Ack;
 use a2a_lambda::task::{
-    CancelCommand, ContextId, Frame, Generation, GetQuery, Message, Metadata, Owner, Part, Refusal,
-    SendCommand, SendMode, Sent, Subject, SubscribeCommand, Task, TaskId, TaskState, TenantId,
-    Timestamp,
+    CancelCommand, ContextId, Frame, Generation, GetQuery, IdempotencyKey, Message, Metadata,
+    Owner, Part, Refusal, SendCommand, SendMode, Sent, Subject, SubscribeCommand, Task, TaskId,
+    TaskState, TenantId, Timestamp,
 };
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -43,6 +43,8 @@ pub(crate) struct Letter {
     pub(crate) client_id: Option<TaskId>,
     pub(crate) context: Option<ContextId>,
     pub(crate) mode: SendMode,
+    /// The number of its idempotency key: whoever sends it again says the same.
+    pub(crate) key: Option<usize>,
 }
 
 impl Letter {
@@ -54,6 +56,7 @@ impl Letter {
             client_id: None,
             context: None,
             mode: SendMode::Blocking,
+            key: None,
         }
     }
 }
@@ -87,8 +90,11 @@ impl Site {
         let id = {
             let mut world = self.hub.world();
             world.ids += 1;
-            let id = format!("said-{}", world.ids);
-            world.oracle.said(&id, Said::Unheard);
+            let id = match letter.key {
+                Some(number) => format!("keyed-{number}"),
+                None => format!("said-{}", world.ids),
+            };
+            world.oracle.says(&id);
             id
         };
         let mut message = Message::from_user(id.clone(), vec![Part::text(&*letter.program)]);
@@ -107,16 +113,23 @@ impl Site {
             push: None,
             metadata,
             generation: Generation::V10,
-            idempotency_key: None,
+            idempotency_key: letter
+                .key
+                .and_then(|number| IdempotencyKey::parse(format!("key {number}")).ok()),
         };
         (id, command)
     }
 
-    /// What a client makes of a refusal of its message.
-    fn turned_down(&self, message: &str, refusal: &Refusal) {
+    /// What a client makes of a refusal of its message. Of one that was sent
+    /// twice, the other may have been taken.
+    fn turned_down(&self, letter: &Letter, message: &str, refusal: &Refusal) {
         let mut world = self.hub.world();
         world.oracle.refused(refusal);
-        if !matches!(refusal, Refusal::Unavailable { .. }) {
+        if *refusal == Refusal::IdempotencyKeyReused {
+            let text = format!("G4: {message} is refused for another content");
+            world.oracle.broken(text);
+        }
+        if letter.key.is_none() && !matches!(refusal, Refusal::Unavailable { .. }) {
             world.oracle.said(message, Said::Refused);
         }
     }
@@ -132,9 +145,17 @@ impl Site {
                 if !repeat {
                     world.oracle.said(&message, Said::Taken);
                 }
+                if letter.key.is_some() {
+                    world.oracle.same_answer(&message, &task.id.to_string());
+                }
+            }
+            Ok(Sent::Message(reply)) if letter.key.is_some() => {
+                let mut world = self.hub.world();
+                world.oracle.said(&message, Said::Taken);
+                world.oracle.same_answer(&message, &reply.id);
             }
             Ok(Sent::Message(_)) => {}
-            Err(error) => self.turned_down(&message, &error.refusal),
+            Err(error) => self.turned_down(&letter, &message, &error.refusal),
         }
     }
 
@@ -165,7 +186,7 @@ impl Site {
         let reader = Watch::new(&self.hub, None, until);
         match reader.over(work, shown).await {
             Ok(()) => {}
-            Err(error) => self.turned_down(&message, &error.refusal),
+            Err(error) => self.turned_down(&letter, &message, &error.refusal),
         }
     }
 
@@ -256,6 +277,18 @@ impl Site {
         let length = world.chance.below(6);
         let letters = (0..length).filter_map(|_| world.chance.pick(LETTERS).copied());
         letters.map(char::from).collect()
+    }
+
+    /// The first letter under a key, which is remembered.
+    pub(crate) fn keyed(&self, letter: Letter) -> Letter {
+        let mut world = self.hub.world();
+        let letter = Letter {
+            key: Some(world.keyed.len()),
+            client_id: None,
+            ..letter
+        };
+        world.keyed.push(letter.clone());
+        letter
     }
 
     /// A letter of chance.

@@ -7,7 +7,7 @@ use crate::hub::Hub;
 use crate::mutant::Mutant;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::skill::AgentDefinition;
-use a2a_lambda::task::{SendMode, TaskId, TaskState};
+use a2a_lambda::task::{SendMode, TaskId, TaskState, Timestamp};
 use std::sync::Arc;
 
 /// Steps before it heals.
@@ -115,10 +115,27 @@ impl Lab {
         if !driver.is_broken() {
             driver.heal();
         }
+        ask_again(&mut driver);
         if !driver.is_broken() {
             driver.check();
         }
         self.report(&driver, &format!("history {seed}"))
+    }
+}
+
+/// Every keyed message is sent once more, when nothing fails any more.
+pub(crate) fn ask_again(driver: &mut Driver) {
+    let letters = driver.site.hub.world().keyed.clone();
+    if driver.is_broken() || letters.is_empty() {
+        return;
+    }
+    for letter in letters {
+        let site = driver.site.clone();
+        driver.start("again", None, site.send(letter, None));
+    }
+    driver.finish();
+    if !driver.is_broken() {
+        driver.heal();
     }
 }
 
@@ -184,10 +201,11 @@ fn start(driver: &mut Driver) {
     };
     let deadline = short.then(|| after(&hub, 29));
     match kind {
-        0..17 => {
+        0..12 => {
             let letter = site.letter();
             driver.start("send", deadline, site.send(letter, deadline));
         }
+        12..17 => keyed(driver, deadline, until),
         17..32 => {
             let letter = site.letter();
             driver.start("stream", deadline, site.stream(letter, deadline, until));
@@ -226,6 +244,40 @@ fn start(driver: &mut Driver) {
             }
         }
         _ => driver.start("sweep", None, site.sweep()),
+    }
+}
+
+/// A message under a new key, as an opening or an answer; or one that was sent
+/// before, by one or two at once.
+fn keyed(driver: &mut Driver, deadline: Option<Timestamp>, until: u64) {
+    let site = driver.site.clone();
+    let before = site.hub.world().keyed.clone();
+    let known = known(driver, true);
+    let way = site.hub.world().chance.below(6);
+    let old = site.hub.world().chance.pick(&before).cloned();
+    let letter = match (way, old, known) {
+        (0..3, Some(letter), _) => letter,
+        (3..5, _, Some(task)) => site.keyed(Letter {
+            task: Some(task),
+            ..Letter::new("", "go")
+        }),
+        _ => site.keyed(site.letter()),
+    };
+    let (times, streams) = {
+        let mut world = site.hub.world();
+        (world.chance.below(2), world.chance.below(4) == 0)
+    };
+    for _ in 0..=times {
+        let (site, letter) = (site.clone(), letter.clone());
+        if streams {
+            driver.start(
+                "keyed stream",
+                deadline,
+                site.stream(letter, deadline, until),
+            );
+        } else {
+            driver.start("keyed send", deadline, site.send(letter, deadline));
+        }
     }
 }
 

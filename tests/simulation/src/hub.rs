@@ -1,6 +1,7 @@
 //! What every process of a history shares: chance, time, ids, faults, and the
 //! points at which a process can be stopped.
 
+use crate::clients::Letter;
 use crate::mutant::Mutant;
 use crate::oracle::Oracle;
 use crate::queue::Messages;
@@ -81,6 +82,8 @@ pub(crate) struct World {
     pub(crate) mutant: Option<Mutant>,
     pub(crate) oracle: Oracle,
     pub(crate) messages: Messages,
+    /// The letters that have a key, by its number.
+    pub(crate) keyed: Vec<Letter>,
 }
 
 impl World {
@@ -98,6 +101,7 @@ impl World {
             mutant,
             oracle: Oracle::default(),
             messages: Messages::default(),
+            keyed: Vec::new(),
         }
     }
 

@@ -208,8 +208,14 @@ mod tests {
 
     #[test]
     fn a_planted_fault_is_seen() {
-        for mutant in [Mutant::BlindCommit, Mutant::EarlyDelete, Mutant::LostBlob] {
-            let report = histories(1, 200, Some(mutant)).unwrap();
+        for mutant in [
+            Mutant::BlindCommit,
+            Mutant::EarlyDelete,
+            Mutant::LostBlob,
+            Mutant::KeyAfterTask,
+            Mutant::KeyUnchecked,
+        ] {
+            let report = histories(1, 300, Some(mutant)).unwrap();
             assert_ne!(report.violations, [], "{mutant:?}");
         }
     }

@@ -28,10 +28,14 @@ pub(crate) enum Mutant {
     RelayForgets,
     /// The relay sends one message a turn.
     RelayOncePerTurn,
+    /// An idempotency key is written after the commit it belongs to.
+    KeyAfterTask,
+    /// An idempotency key is looked up, and then written whatever is stored.
+    KeyUnchecked,
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::BlindCommit,
         Self::EpochIgnored,
         Self::BlindThread,
@@ -44,5 +48,7 @@ impl Mutant {
         Self::DeleteByTask,
         Self::RelayForgets,
         Self::RelayOncePerTurn,
+        Self::KeyAfterTask,
+        Self::KeyUnchecked,
     ];
 }

@@ -62,6 +62,8 @@ pub(crate) struct Oracle {
     results: BTreeMap<(TaskId, u32, u32), u64>,
     starts: BTreeMap<(TaskId, u32), u32>,
     pub(crate) said: BTreeMap<String, Said>,
+    /// What a keyed message was answered with: its task, or the id of a reply.
+    answers: BTreeMap<String, String>,
     pub(crate) positions: Vec<Position>,
     pub(crate) trace: Option<Vec<String>>,
 }
@@ -103,7 +105,7 @@ impl Oracle {
         });
         let mut faults = Vec::new();
         self.check_thread(write, &mut faults);
-        if record.state() == TaskState::Completed {
+        if record.state() == TaskState::Completed && !record.is_hidden() {
             self.check_artifacts(write, &mut faults);
         }
         let before = self.tasks.remove(record.id());
@@ -298,6 +300,22 @@ impl Oracle {
         self.note(|| format!("refused {refusal:?}"));
         if matches!(refusal, Refusal::Internal | Refusal::InvalidAgentResponse) {
             self.broken("G11: an internal error was answered".to_owned());
+        }
+    }
+
+    /// A message is on its way, perhaps not for the first time.
+    pub(crate) fn says(&mut self, message: &str) {
+        self.said.entry(message.to_owned()).or_insert(Said::Unheard);
+    }
+
+    /// However often a keyed message is sent, there is one answer to it.
+    pub(crate) fn same_answer(&mut self, message: &str, answer: &str) {
+        let first = self.answers.entry(message.to_owned());
+        let first = first.or_insert_with(|| answer.to_owned()).clone();
+        if first != answer {
+            self.broken(format!(
+                "G4: {message} was answered with {first}, then with {answer}"
+            ));
         }
     }
 

@@ -1,14 +1,14 @@
-//! Seven short histories without chance in what is asked: each is run once, its
+//! Nine short histories without chance in what is asked: each is run once, its
 //! points are counted, and then it is run again with a death at each of them.
 
 use crate::clients::{Letter, after};
 use crate::driver::Driver;
-use crate::history::{Lab, Report};
+use crate::history::{Lab, Report, ask_again};
 use crate::skills::{SCRIPT, SLOW};
 use a2a_lambda::task::{ContextId, SendMode, TaskId, TaskState};
 
 /// Names of the scenarios, for the reader of the figures.
-pub(crate) const SCENARIOS: [&str; 7] = [
+pub(crate) const SCENARIOS: [&str; 9] = [
     "deferred send",
     "send under a client's id",
     "background with a hand-over",
@@ -16,6 +16,8 @@ pub(crate) const SCENARIOS: [&str; 7] = [
     "question, answer and session",
     "cancel in mid-work with a blob",
     "answer behind a stream that sleeps",
+    "keyed send, twice at once",
+    "keyed answer, twice at once",
 ];
 
 /// More rounds than any scenario needs.
@@ -35,6 +37,7 @@ impl Lab {
         driver.kill_all();
         let points = self.hub.world().points;
         driver.heal();
+        ask_again(&mut driver);
         read_singly(&mut driver);
         if !driver.is_broken() {
             driver.check();
@@ -116,9 +119,39 @@ fn act(driver: &mut Driver, number: usize, frames: u64) {
         }
         4 => answered_twice(driver),
         5 => canceled(driver, frames),
-        _ => gone_on(driver, frames),
+        6 => gone_on(driver, frames),
+        7 => {
+            let letter = site.keyed(Letter::new(SCRIPT, "CU"));
+            twice(driver, &letter);
+        }
+        _ => keyed_answer(driver),
     }
     pump(driver);
+}
+
+/// The same letter, by two at once.
+fn twice(driver: &mut Driver, letter: &Letter) {
+    let deadline = Some(after(&driver.site.hub, 900));
+    for _ in 0..2 {
+        let send = driver.site.clone().send(letter.clone(), deadline);
+        driver.start("keyed send", deadline, send);
+    }
+}
+
+/// A question, and one answer that comes twice.
+fn keyed_answer(driver: &mut Driver) {
+    let site = driver.site.clone();
+    let deadline = Some(after(&site.hub, 900));
+    let letter = Letter::new(SCRIPT, "UQC");
+    driver.start("send", deadline, site.clone().send(letter, deadline));
+    pump(driver);
+    if let Some(task) = found(driver, TaskState::is_interrupted) {
+        let letter = site.keyed(Letter {
+            task: Some(task),
+            ..Letter::new("", "go")
+        });
+        twice(driver, &letter);
+    }
 }
 
 /// A question in a conversation, answered by two at once.

@@ -11,14 +11,17 @@ use a2a_lambda::store::{
 use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The store of one history.
 #[derive(Debug)]
 pub(crate) struct SimStore {
     pub(crate) memory: MemoryStore,
     hub: Arc<Hub>,
+    /// Keys as a planted fault keeps them: apart from their tasks.
+    loose: Mutex<BTreeMap<KeyHash, (String, TaskId)>>,
 }
 
 fn away() -> StoreError {
@@ -28,7 +31,8 @@ fn away() -> StoreError {
 impl SimStore {
     pub(crate) fn new(hub: Arc<Hub>) -> Self {
         let memory = MemoryStore::new();
-        Self { memory, hub }
+        let loose = Mutex::default();
+        Self { memory, hub, loose }
     }
 
     /// One call: it can be stopped before and after, fail before, and lose its
@@ -61,6 +65,9 @@ impl SimStore {
         let mutant = self.hub.world().mutant;
         if mutant == Some(Mutant::LostCommit) && self.hub.world().chance.in_thousand(20) {
             return Ok(Committed::Done);
+        }
+        if self.keeps_keys_loose() && write.key.is_some() {
+            return self.store_loosely(write).await;
         }
         let planted = match mutant {
             Some(Mutant::BlindCommit) => Some(self.blind(write).await?),
@@ -95,6 +102,58 @@ impl SimStore {
             world.messages.streamed(&write.record);
         }
         new
+    }
+
+    fn keeps_keys_loose(&self) -> bool {
+        let world = self.hub.world();
+        world.is(Mutant::KeyAfterTask) || world.is(Mutant::KeyUnchecked)
+    }
+
+    fn loose(&self) -> MutexGuard<'_, BTreeMap<KeyHash, (String, TaskId)>> {
+        self.loose.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn load_loose(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        let Some((content, task)) = self.loose().get(key).cloned() else {
+            return Ok(None);
+        };
+        let found = self.memory.load(owner, &task, now).await?;
+        Ok(found.map(|record| Keyed { content, record }))
+    }
+
+    /// A keyed commit in two writes, with others between.
+    async fn store_loosely(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        let Some(key) = &write.key else {
+            return self.memory.commit(write).await;
+        };
+        let owner = write.record.owner();
+        let found = self.load_loose(owner, &key.key, write.now).await?;
+        let own = |keyed: &Keyed| write.id().is_some_and(|id| keyed.record.was_written_by(id));
+        if let Some(keyed) = found.filter(|keyed| !own(keyed)) {
+            return Ok(Committed::KeyTaken(Box::new(keyed)));
+        }
+        if self.hub.world().is(Mutant::KeyUnchecked) {
+            self.hub.pause().await;
+        }
+        let bare = TaskWrite {
+            key: None,
+            ..write.clone()
+        };
+        let committed = self.memory.commit(&bare).await?;
+        if committed == Committed::Done {
+            self.is_new(&bare);
+            if self.hub.world().is(Mutant::KeyAfterTask) {
+                self.hub.pause().await;
+            }
+            let named = (key.content.clone(), write.record.id().clone());
+            self.loose().insert(key.key.clone(), named);
+        }
+        Ok(committed)
     }
 
     async fn blind(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
@@ -170,6 +229,9 @@ impl ReadTasks for SimStore {
         key: &KeyHash,
         now: Timestamp,
     ) -> Result<Option<Keyed>, StoreError> {
+        if self.keeps_keys_loose() {
+            return self.call(|| self.load_loose(owner, key, now)).await;
+        }
         self.call(|| self.memory.load_key(owner, key, now)).await
     }
 }

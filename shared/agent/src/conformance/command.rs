@@ -26,8 +26,8 @@ pub(super) enum Command<'a> {
     Chunks { count: u32, pause: Duration },
     /// `file N [MS]`: bytes, shown while the skill works on for so long.
     File { size: usize, pause: Duration },
-    /// `steps N`.
-    Steps(u32),
+    /// `steps N [MS]`: each takes so long.
+    Steps { count: u32, time: Duration },
     /// `fail`.
     Fail,
     /// `reject`.
@@ -131,7 +131,10 @@ impl<'a> Command<'a> {
                 size: up_to(numbers.next()?, MAX_FILE)?,
                 pause: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
             },
-            "steps" => Self::Steps(up_to(numbers.next()?, MAX_STEPS).filter(|steps| *steps > 0)?),
+            "steps" => Self::Steps {
+                count: up_to(numbers.next()?, MAX_STEPS).filter(|count| *count > 0)?,
+                time: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
+            },
             "fail" => Self::Fail,
             "reject" => Self::Reject,
             "auth" => Self::Auth,
@@ -193,7 +196,8 @@ mod tests {
         assert_eq!(told("file 1000"), Command::File { size, pause });
         let pause = Duration::from_millis(7);
         assert_eq!(told("file 1000 7"), Command::File { size, pause });
-        assert_eq!(told("steps 3"), Command::Steps(3));
+        let (count, time) = (3, Duration::from_millis(7));
+        assert_eq!(told("steps 3 7"), Command::Steps { count, time });
         assert_eq!(told("fail"), Command::Fail);
     }
 

@@ -40,24 +40,30 @@ impl Engine {
     pub(super) async fn admit(
         &self,
         caller: &Caller,
+        command: SendCommand,
+        deadline: Option<Timestamp>,
+    ) -> Result<Admission, EngineError> {
+        match self.send_key(caller, &command) {
+            Some(key) => self.admit_keyed(caller, command, deadline, key).await,
+            None => self.admit_unkeyed(caller, command, deadline).await,
+        }
+    }
+
+    /// The same without a look at the key of the send.
+    pub(super) async fn admit_unkeyed(
+        &self,
+        caller: &Caller,
         mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Admission, EngineError> {
         if command.push.is_some() && self.pushes.is_none() {
             return Err(Refusal::PushNotSupported.into());
         }
-        let key = self.send_key(caller, &command);
-        // Before anything the answer to the first of the sends may have changed.
-        if let Some(key) = &key
-            && let Some(record) = self.taken(caller, key).await?
-        {
-            return Ok(Admission::Repeat(Box::new(record)));
-        }
         if command.message.id.is_empty() {
             command.message.id = format!("msg-{:032x}", self.ids.next());
         }
         let target = self.target(caller, &command).await?;
-        let mut work = match target {
+        let work = match target {
             Target::New => self.begin(caller, command, deadline).await?,
             Target::Known(record) if record.state().is_interrupted() => {
                 self.resume(caller, *record, command, deadline).await?
@@ -67,9 +73,6 @@ impl Engine {
             }
             Target::Known(record) => return Err(closed(record.state()).into()),
         };
-        if let Some(key) = key {
-            work.keyed(key);
-        }
         Ok(Admission::Work(Box::new(work)))
     }
 

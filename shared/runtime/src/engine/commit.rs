@@ -6,7 +6,7 @@
 
 use super::idempotent::SendKey;
 use super::{Engine, EngineError};
-use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite};
+use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite, stored};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
 use std::future::Future;
 use std::time::Duration;
@@ -98,6 +98,7 @@ impl Engine {
             if base.version == 0 && next.state().is_terminal() && next.listeners.is_empty() {
                 next.forget_log();
             }
+            stored::arrange(&mut next);
             let expect = expectation(&base);
             let write = TaskWrite {
                 record: next,

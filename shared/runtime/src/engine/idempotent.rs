@@ -4,6 +4,7 @@
 //! its key in one transaction. So the second of two sends finds the first one's
 //! task, however close they come, and nothing of it runs again.
 
+use super::admit::Admission;
 use super::run::{Job, Work};
 use super::sink::Sink;
 use super::{Engine, EngineError, Reader};
@@ -78,11 +79,37 @@ impl Engine {
         })
     }
 
+    /// Lets a send in that has a key: once, however often it comes.
+    pub(super) async fn admit_keyed(
+        &self,
+        caller: &Caller,
+        command: SendCommand,
+        deadline: Option<Timestamp>,
+        key: SendKey,
+    ) -> Result<Admission, EngineError> {
+        // Before anything that the first of the sends may have changed.
+        if let Some(record) = self.taken(caller, &key).await? {
+            return Ok(Admission::Repeat(Box::new(record)));
+        }
+        match self.admit_unkeyed(caller, command, deadline).await {
+            Ok(Admission::Work(mut work)) => {
+                work.keyed(key);
+                Ok(Admission::Work(work))
+            }
+            Ok(other) => Ok(other),
+            // It may be refused for what the first of the sends has done since.
+            Err(refused) => match self.taken(caller, &key).await? {
+                Some(record) => Ok(Admission::Repeat(Box::new(record))),
+                None => Err(refused),
+            },
+        }
+    }
+
     /// The task that an earlier send under this key has made or continued.
     ///
     /// # Errors
     /// [`Refusal::IdempotencyKeyReused`] if that send asked for something else.
-    pub(super) async fn taken(
+    async fn taken(
         &self,
         caller: &Caller,
         key: &SendKey,
@@ -163,7 +190,7 @@ fn asked_hash(command: &SendCommand) -> Vec<u8> {
     for metadata in [&message.metadata, &command.metadata] {
         hash.metadata(metadata);
     }
-    hash.feed("parts", &parts_hash(&message.parts));
+    hash.feed("parts", parts_hash(&message.parts));
     hash.finish()
 }
 

@@ -125,12 +125,11 @@ impl Engine {
             Job::Ask { question, slot } => {
                 let message = Content::from_text(question);
                 let outcome = Outcome::InputRequired { message, slot };
-                return journal.settle(outcome, turn.conversation(), sink).await;
+                return Box::pin(journal.settle(outcome, turn.conversation(), sink)).await;
             }
             Job::Fail(error) => {
-                return journal
-                    .settle(Outcome::Failed(error), turn.conversation(), sink)
-                    .await;
+                let outcome = Outcome::Failed(error);
+                return Box::pin(journal.settle(outcome, turn.conversation(), sink)).await;
             }
         };
         let mut context = TaskContext::new(&turn, &work.facts);
@@ -165,7 +164,7 @@ impl Engine {
             Err(error) if too_large(&error) => Outcome::Failed(journal.overflow()),
             Err(error) => return Err(error),
         };
-        let ended = journal.settle(outcome, turn.conversation(), sink).await?;
+        let ended = Box::pin(journal.settle(outcome, turn.conversation(), sink)).await?;
         if let Ended::Rested(record) = &ended {
             self.completed(&*skill, &work.facts, record).await;
         }

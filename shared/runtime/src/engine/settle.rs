@@ -20,8 +20,6 @@ use std::time::Duration;
 
 /// How often a lost race for the thread is run again; the skill is not.
 const THREAD_ROUNDS: u32 = 8;
-/// Bytes of one item (DynamoDB's quota).
-const ITEM_MAX: u64 = 400 * 1024;
 /// How long `on_completed` may take.
 const HOOK_TIME: Duration = Duration::from_secs(1);
 
@@ -110,7 +108,7 @@ impl Journal<'_> {
         let written = changes.iter().map(size_of).sum::<usize>() as u64;
         let (current, allowed) = match error.refusal {
             Refusal::StateTooLarge { current, allowed } => (current, allowed),
-            _ => (written, ITEM_MAX),
+            _ => (written, stored::MAX_BYTES as u64),
         };
         let opening = |change: &&Change| {
             base.version == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
@@ -126,7 +124,7 @@ impl Journal<'_> {
     /// The failure of a turn whose output cannot be stored. What was not stored
     /// is dropped.
     pub(super) fn overflow(&mut self) -> AgentError {
-        AgentError::state_too_large(self.discard() as u64, ITEM_MAX)
+        AgentError::state_too_large(self.discard() as u64, stored::MAX_BYTES as u64)
     }
 
     /// The outcome, unless the task would keep too much by it.
@@ -265,3 +263,6 @@ pub(super) const fn too_large(error: &EngineError) -> bool {
     matches!(error.cause, Some(Cause::Store(StoreError::TooLarge(_))))
         || matches!(error.refusal, Refusal::StateTooLarge { .. })
 }
+
+#[cfg(test)]
+mod tests;

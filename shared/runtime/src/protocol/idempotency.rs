@@ -4,8 +4,6 @@
 use crate::task::{IdempotencyKey, Refusal, SendCommand};
 use serde_json::Value;
 
-/// The extension under which a card offers keys.
-pub const IDEMPOTENCY_EXTENSION: &str = "urn:a2a-lambda:ext:idempotency:1";
 /// The header.
 pub(super) const HEADER: &str = "Idempotency-Key";
 
@@ -20,7 +18,7 @@ pub(super) fn key(
 ) -> Result<Option<IdempotencyKey>, Refusal> {
     let of_message = format!("message.metadata.{}", IdempotencyKey::METADATA);
     let of_request = format!("metadata.{}", IdempotencyKey::METADATA);
-    let mut found = header.map(|bytes| of_header(bytes)).transpose()?;
+    let mut found = header.map(of_header).transpose()?;
     for (field, metadata) in [
         (of_message, &command.message.metadata),
         (of_request, &command.metadata),

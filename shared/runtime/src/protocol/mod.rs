@@ -39,7 +39,6 @@ pub use card::{
     EXTENSIONS, Extension, InvalidSignature, Provider, SecurityScheme, SkillInfo, Unsigned,
 };
 pub use error::ErrorRow;
-pub use idempotency::IDEMPOTENCY_EXTENSION;
 pub use jsonrpc::RpcId;
 pub use method::Operation;
 pub use notice::notice;

@@ -14,6 +14,7 @@ mod leases;
 mod lists;
 mod open;
 mod owners;
+mod pieces;
 mod pushes;
 mod sizes;
 mod threads;
@@ -27,6 +28,7 @@ pub use leases::*;
 pub use lists::*;
 pub use open::*;
 pub use owners::*;
+pub use pieces::*;
 pub use pushes::*;
 pub use sizes::*;
 pub use threads::*;
@@ -67,8 +69,18 @@ macro_rules! store_contract_cases {
             nobody_reads_or_writes_anothers_task
             two_subjects_use_the_same_client_made_id
             hostile_names_stay_apart
-            a_record_of_the_largest_size_is_stored
             a_record_above_the_largest_size_is_refused
+            a_large_message_is_stored_wherever_it_stands
+            what_a_task_keeps_is_stored_at_any_size
+            what_a_conversation_keeps_is_stored_at_any_size
+            a_long_log_is_read_whole_and_from_any_event
+            a_tail_shows_what_a_load_shows
+            what_a_restart_takes_back_is_not_read_again
+            an_artifact_that_was_replaced_comes_back_with_all_its_parts
+            what_an_earlier_task_of_the_same_id_has_left_is_not_read
+            a_conflict_shows_the_whole_of_a_large_task
+            a_large_commit_that_is_repeated_is_done_once
+            a_large_task_is_listed_whole
             a_thread_is_loaded_as_it_was_written
             a_thread_is_refreshed_without_its_state
             a_thread_write_needs_the_version

@@ -328,7 +328,7 @@ fn open_place(text: &str) -> Result<(i64, &str, &str), StoreError> {
 impl WriteTasks for MemoryStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         let id = write.checked_id()?;
-        stored::task_text(&write.record)?;
+        stored::pieces(&write.record)?;
         if let Some(thread) = &write.thread {
             stored::state_text(&thread.record.state)?;
         }

@@ -6,12 +6,23 @@
 //! can still be read; what does not read is an error, never a panic.
 
 mod content;
+#[cfg(feature = "aws")]
+mod join;
+mod layout;
+mod pieces;
 mod push;
 mod task;
 mod thread;
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(feature = "aws")]
+pub(crate) use self::join::{Found, events_of, has_older_children, join, names};
+pub use self::pieces::arrange;
+pub(crate) use self::pieces::pieces;
+#[cfg(feature = "aws")]
+pub(crate) use self::pieces::{Child, Place, child_expiry};
 
 use super::{StoreError, ThreadRecord, ThreadState};
 use crate::task::{PushRecord, Saved, TaskRecord};
@@ -20,9 +31,16 @@ use serde_json::Value;
 /// The version of the stored form.
 pub const SCHEMA: u32 = 1;
 
-/// The largest record in its stored form, in bytes: what fits into a DynamoDB
-/// item (400 KB) beside the longest keys and attributes.
-pub const MAX_BYTES: usize = 399 * 1024 - 512;
+/// The version of the stored form of a task whose parts lie in children.
+const IN_PIECES: u32 = 2;
+
+/// The largest record in its stored form, in bytes, without objects it points
+/// at: what a function can hold in memory a few times.
+pub const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// What fits into a DynamoDB item (400 KB) beside the longest keys and
+/// attributes, in bytes.
+pub(crate) const ITEM_MAX: usize = 399 * 1024 - 512;
 
 /// The deepest nesting of a record in its stored form. A JSON reader gives up
 /// at 128, and what cannot be read back must not be written.
@@ -40,9 +58,9 @@ pub fn encode(record: &TaskRecord) -> Value {
 /// # Errors
 /// [`StoreError::Corrupt`] when it is not a stored task of a known version.
 pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
-    serde_json::from_value::<task::Stored>(value)
-        .map_err(corrupt)?
-        .into_record()
+    let form: task::Stored = serde_json::from_value(value).map_err(corrupt)?;
+    known(form.schema)?;
+    form.into_record()
 }
 
 /// The stored form of `record`.
@@ -70,6 +88,7 @@ pub fn task_text(record: &TaskRecord) -> Result<String, StoreError> {
     checked(
         serde_json::to_string(&task::Stored::from(record))
             .map_err(|error| StoreError::Refused(error.to_string()))?,
+        MAX_BYTES,
     )
 }
 
@@ -78,9 +97,23 @@ pub fn task_text(record: &TaskRecord) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`], as [`decode`].
 pub fn task_of_text(text: &str) -> Result<TaskRecord, StoreError> {
-    serde_json::from_str::<task::Stored>(text)
-        .map_err(corrupt)?
-        .into_record()
+    let form: task::Stored = serde_json::from_str(text).map_err(corrupt)?;
+    known(form.schema)?;
+    form.into_record()
+}
+
+/// What the text of a task's own item holds of it: all, unless its layout names
+/// children.
+///
+/// # Errors
+/// [`StoreError::Corrupt`], as [`decode`].
+#[cfg(feature = "aws")]
+pub(crate) fn head_of_text(text: &str) -> Result<TaskRecord, StoreError> {
+    let form: task::Stored = serde_json::from_str(text).map_err(corrupt)?;
+    if form.schema != IN_PIECES {
+        known(form.schema)?;
+    }
+    form.into_record()
 }
 
 /// The stored form of a conversation's state as text, apart from its thread.
@@ -91,6 +124,7 @@ pub fn state_text(state: &ThreadState) -> Result<String, StoreError> {
     checked(
         serde_json::to_string(&thread::State::from(state))
             .map_err(|error| StoreError::Refused(error.to_string()))?,
+        MAX_BYTES,
     )
 }
 
@@ -112,6 +146,7 @@ pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
     checked(
         serde_json::to_string(&push::Stored::from(push))
             .map_err(|error| StoreError::Refused(error.to_string()))?,
+        ITEM_MAX,
     )
 }
 
@@ -157,11 +192,11 @@ fn length(form: &impl serde::Serialize) -> usize {
     count.0
 }
 
-fn checked(text: String) -> Result<String, StoreError> {
-    if text.len() > MAX_BYTES {
+fn checked(text: String, allowed: usize) -> Result<String, StoreError> {
+    if text.len() > allowed {
         let length = text.len();
         return Err(StoreError::TooLarge(format!(
-            "{length} bytes; {MAX_BYTES} are allowed"
+            "{length} bytes; {allowed} are allowed"
         )));
     }
     if depth(&text) > MAX_DEPTH {

@@ -3,6 +3,7 @@
 //! A change that streams see gives an event. All of it is pure: the same
 //! changes can be applied again to a fresh record after a lost race.
 
+use super::layout::truncate;
 use super::{
     Artifact, ArtifactUpdate, Base, Event, EventId, InvalidTransition, Listener, LoggedEvent,
     Message, Metadata, PushId, Saved, SavedSlot, SkillId, Status, StatusUpdate, TaskEvent,
@@ -356,6 +357,7 @@ impl TaskRecord {
             history,
         };
         self.replaced.clear();
+        self.layout.replaced.clear();
     }
 
     fn is_past_base(&self) -> bool {
@@ -372,19 +374,26 @@ impl TaskRecord {
     fn back_to_base(&mut self) {
         self.history.extend(self.status.message.take());
         self.history.truncate(self.base.history);
+        truncate(&mut self.layout.history, self.base.history);
         let base = &self.base.artifacts;
         self.artifacts
             .retain(|artifact| base.contains_key(&artifact.id));
+        let placed = &mut self.layout;
+        placed.artifacts.retain(|id, _| base.contains_key(id));
         for before in self.replaced.drain(..) {
+            placed.put_back(&before.id);
             if let Some(now) = self.artifacts.iter_mut().find(|now| now.id == before.id) {
                 *now = before;
             }
         }
         for artifact in &mut self.artifacts {
-            artifact
-                .parts
-                .truncate(base.get(&artifact.id).copied().unwrap_or(0));
+            let parts = base.get(&artifact.id).copied().unwrap_or(0);
+            artifact.parts.truncate(parts);
+            if let Some(segments) = placed.artifacts.get_mut(&artifact.id) {
+                truncate(segments, parts);
+            }
         }
+        placed.replaced.clear();
     }
 
     fn ask(
@@ -439,6 +448,7 @@ impl TaskRecord {
             self.saved = Saved::default();
             self.base = Base::default();
             self.replaced.clear();
+            self.layout.replaced.clear();
         }
     }
 
@@ -471,7 +481,9 @@ impl TaskRecord {
             Some(known) => {
                 let before = std::mem::replace(known, update.artifact.clone());
                 let kept = self.replaced.iter().any(|artifact| artifact.id == *id);
-                if self.base.artifacts.contains_key(id) && !kept {
+                let keep = self.base.artifacts.contains_key(id) && !kept;
+                self.layout.replace(id, keep);
+                if keep {
                     self.replaced.push(before);
                 }
             }

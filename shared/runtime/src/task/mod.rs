@@ -19,6 +19,7 @@ mod command;
 mod event;
 mod id;
 mod key;
+mod layout;
 mod message;
 mod part;
 mod push;
@@ -39,6 +40,7 @@ pub use id::{
     ContextId, InvalidId, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,
 };
 pub use key::{IdempotencyKey, KeyHash};
+pub use layout::{Apart, Batches, Doc, Kept, Layout, Segment, Volume, moved};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
 pub use push::{

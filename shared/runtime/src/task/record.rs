@@ -6,8 +6,9 @@
 //! applied again to a fresh record after a lost race.
 
 use super::{
-    Artifact, Change, ContextId, EventId, Generation, InvalidTransition, LoggedEvent, Message,
-    Metadata, Owner, PushId, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, WriteId,
+    Artifact, Change, ContextId, EventId, Generation, InvalidTransition, Layout, LoggedEvent,
+    Message, Metadata, Owner, PushId, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp,
+    WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,6 +148,8 @@ pub struct TaskRecord {
     pub(crate) updated_at: Timestamp,
     /// When the task is gone, once it is at rest.
     pub(crate) expires_at: Timestamp,
+    /// Where its parts lie.
+    pub(crate) layout: Layout,
 }
 
 /// What an answer shows of a task.
@@ -220,6 +223,7 @@ impl TaskRecord {
             hidden: false,
             updated_at: at,
             expires_at: at,
+            layout: Layout::default(),
         }
     }
 
@@ -262,6 +266,12 @@ impl TaskRecord {
     #[must_use]
     pub const fn status(&self) -> &Status {
         &self.status
+    }
+
+    /// Where its parts lie.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// The state.

@@ -42,6 +42,8 @@ impl Clock for Paused {
 struct Halting {
     memory: MemoryStore,
     unheard: AtomicU32,
+    /// Seconds which the answer to the next look at a key takes.
+    late: AtomicU32,
 }
 
 impl Halting {
@@ -74,7 +76,12 @@ impl ReadTasks for Halting {
         key: &KeyHash,
         now: Timestamp,
     ) -> Result<Option<Keyed>, StoreError> {
-        self.call(self.memory.load_key(owner, key, now)).await
+        let found = self.call(self.memory.load_key(owner, key, now)).await;
+        let late = self.late.swap(0, Ordering::SeqCst);
+        if late > 0 {
+            tokio::time::sleep(Duration::from_secs(late.into())).await;
+        }
+        found
     }
 }
 
@@ -458,6 +465,20 @@ async fn a_repeated_answer_gets_the_task_whatever_it_now_asks() {
     assert_eq!(world.starts(), 3);
     let reused = world.sent(answer(&task, "other", "a")).await;
     assert_eq!(reused, Err(Refusal::IdempotencyKeyReused));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_is_not_refused_for_what_the_first_has_done_meanwhile() {
+    let world = World::new();
+    let task = world.task(say("work", "ask", "open")).await;
+    world.store.late.store(1, Ordering::SeqCst);
+    let (late, first) = tokio::join!(
+        world.task(answer(&task, "slowly", "a")),
+        world.task(answer(&task, "slowly", "a")),
+    );
+    assert_eq!(late, first);
+    assert_eq!(late.status.state, TaskState::InputRequired);
+    assert_eq!(world.starts(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use crate::task::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const LIMIT: usize = 300 * 1024;
+const LIMIT: usize = 1024 * 1024;
 
 /// Keeps a text of the length it is told, in the way it is told, and asks.
 #[skill(id = "keep", tags = ["test"], input_modes = ["text/plain"])]
@@ -82,11 +82,7 @@ async fn task(text: String) -> (Task, TaskRecord) {
         ids: Arc::new(RandomIds),
         model: None,
     };
-    let policy = Policy {
-        state_max_bytes: LIMIT,
-        ..Policy::default()
-    };
-    let engine = Engine::new(Arc::new(agent), services, policy);
+    let engine = Engine::new(Arc::new(agent), services, Policy::default());
     let command = SendCommand {
         message: Message::from_user("m-1", vec![Part::text(text)]),
         client_task_id: None,
@@ -130,7 +126,7 @@ fn kept(way: &str, length: usize) -> usize {
 async fn a_task_keeps_up_to_its_limit_and_not_a_byte_more() {
     for way in ["data", "step", "slot"] {
         let besides = kept(way, 0);
-        for size in [LIMIT - 1, LIMIT] {
+        for size in [399 * 1024, 401 * 1024, LIMIT - 1, LIMIT] {
             let (shown, stored) = task(format!("{way} {}", size - besides)).await;
             let asks = TaskState::InputRequired;
             assert_eq!(shown.status.state, asks, "{way} {size}: {shown:?}");

@@ -1,6 +1,5 @@
 //! The capability extensions: one table of what there is and what works.
 
-use crate::protocol::IDEMPOTENCY_EXTENSION;
 use serde_json::{Value, json};
 
 /// An extension of ours (A2A 1.0 §4.4.4). None of them is ever required.
@@ -27,9 +26,8 @@ pub const OFFERED: [Extension; 3] = [
         description: "the message metadata `a2a-lambda/skillId` names the skill that answers",
     },
     Extension {
-        uri: IDEMPOTENCY_EXTENSION,
-        description: "the metadata `a2a-lambda/idempotencyKey`, or the header `Idempotency-Key`, \
-                      makes a send that is repeated one send",
+        uri: "urn:a2a-lambda:ext:idempotency:1",
+        description: "the metadata `a2a-lambda/idempotencyKey`, or the header `Idempotency-Key`, names a send: sent again, it gets the same task or reply",
     },
 ];
 

@@ -72,8 +72,9 @@ impl FromStr for CardSignature {
         let header: Value = serde_json::from_slice(&header).map_err(|_| InvalidSignature)?;
         // 64 bytes are the two numbers of ES256 (RFC 7518 §3.4).
         let bytes = URL_SAFE_NO_PAD.decode(signature);
-        let es256 = bytes.is_ok_and(|bytes| bytes.len() == 64) && header["alg"] == "ES256";
-        let payload = header[PAYLOAD_HASH].as_str().ok_or(InvalidSignature)?;
+        let said = |name: &str| header.get(name).and_then(Value::as_str);
+        let es256 = bytes.is_ok_and(|bytes| bytes.len() == 64) && said("alg") == Some("ES256");
+        let payload = said(PAYLOAD_HASH).ok_or(InvalidSignature)?;
         if !es256 {
             return Err(InvalidSignature);
         }

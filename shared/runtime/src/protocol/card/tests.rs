@@ -84,7 +84,7 @@ fn a_pure_card_has_members_of_1_0_only() {
                     "description": "the message metadata `a2a-lambda/skillId` names the skill that answers",
                 }, {
                     "uri": "urn:a2a-lambda:ext:idempotency:1",
-                    "description": "the metadata `a2a-lambda/idempotencyKey`, or the header `Idempotency-Key`, makes a send that is repeated one send",
+                    "description": "the metadata `a2a-lambda/idempotencyKey`, or the header `Idempotency-Key`, names a send: sent again, it gets the same task or reply",
                 }],
             },
             "defaultInputModes": ["text/plain"],

@@ -1,36 +1,28 @@
-//! The largest record that can be stored.
+//! What is large: messages, values, whole tasks.
 
 use super::{Broken, Stores, World};
-use crate::store::{Committed, StoreError, stored};
-use crate::task::{Message, Part, TaskId, TaskRecord};
+use crate::store::{Committed, StoreError, ThreadState, stored};
+use crate::task::{Change, Message, Part, Saved, SavedSlot, TaskId, TaskRecord};
 
-/// A task whose stored form has exactly `bytes` bytes.
-fn of_size(world: &World, bytes: usize) -> Result<TaskRecord, Broken> {
-    let id = TaskId::made_of(world.number());
-    let mut task = world.new_task(&world.owner, id)?;
-    let say = |length| Message::from_user("m-1", vec![Part::text("x".repeat(length))]);
-    task.history = vec![say(0)];
-    let empty = stored::task_text(&task)?.len();
-    task.history = vec![say(bytes.saturating_sub(empty))];
-    Ok(task)
+/// Around the limit of an item, of a value that stays in it, and of what a task
+/// or a conversation may keep.
+const SIZES: [usize; 9] = [
+    15 * 1024,
+    17 * 1024,
+    199 * 1024,
+    201 * 1024,
+    399 * 1024,
+    401 * 1024,
+    1024 * 1024 - 1,
+    1024 * 1024,
+    1024 * 1024 + 1,
+];
+
+fn said(id: &str, length: usize) -> Message {
+    Message::from_user(id, vec![Part::text("x".repeat(length))])
 }
 
-/// Up to the limit a record is stored and read whole.
-///
-/// # Errors
-/// [`Broken`] when the store fails.
-pub async fn a_record_of_the_largest_size_is_stored(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
-    let task = of_size(world, stored::MAX_BYTES)?;
-    assert_eq!(stored::task_text(&task)?.len(), stored::MAX_BYTES);
-    world.stored(stores, &task).await?;
-    assert_eq!(world.loaded(stores, &task).await?, Some(task));
-    Ok(())
-}
-
-/// Above it the answer is permanent, and what was stored stays.
+/// No store takes more than the largest size, and what was stored stays.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -38,29 +30,157 @@ pub async fn a_record_above_the_largest_size_is_refused(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
-    for bytes in [stored::MAX_BYTES + 1, 401 * 1024, 1024 * 1024] {
-        let large = of_size(world, bytes)?;
-        let answer = stores.tasks.commit(&world.create(&large)).await;
-        assert!(matches!(answer, Err(StoreError::TooLarge(_))), "{answer:?}");
-        assert_eq!(world.loaded(stores, &large).await?, None);
+    let id = TaskId::made_of(world.number());
+    let message = said("m-1", stored::MAX_BYTES + 1);
+    let large = world.task_saying(&world.owner, id.clone(), message.clone())?;
+    let answer = stores.tasks.commit(&world.create(&large)).await;
+    assert!(matches!(answer, Err(StoreError::TooLarge(_))), "refused");
+    assert_eq!(world.loaded(stores, &large).await?, None);
 
-        let small = world.new_task(&world.owner, large.id().clone())?;
-        world.stored(stores, &small).await?;
-        let mut grown = world.next(&small, [world.start()])?;
-        grown.history.clone_from(&large.history);
-        let answer = stores.tasks.commit(&world.update(&grown, &small)).await;
-        assert!(matches!(answer, Err(StoreError::TooLarge(_))), "{answer:?}");
-        assert_eq!(world.loaded(stores, &small).await?, Some(small.clone()));
+    let small = world.new_task(&world.owner, id)?;
+    world.stored(stores, &small).await?;
+    let says = Change::Complete {
+        message: Some(message.clone()),
+    };
+    let grown = world.next(&small, [world.start(), says])?;
+    let answer = stores.tasks.commit(&world.update(&grown, &small)).await;
+    assert!(matches!(answer, Err(StoreError::TooLarge(_))), "refused");
+    assert_eq!(world.loaded(stores, &small).await?, Some(small.clone()));
 
-        let mut write = world.update(&world.finished(&small)?, &small);
-        let mut thread = world.thread(&world.owner, small.context_id(), 0);
-        thread.record.state.events.clone_from(&large.history);
-        write.thread = Some(thread);
-        let answer = stores.tasks.commit(&write).await;
-        assert!(
-            matches!(answer, Ok(Committed::Done) | Err(StoreError::TooLarge(_))),
-            "{answer:?}"
-        );
+    let mut write = world.update(&world.finished(&small)?, &small);
+    let mut thread = world.thread(&world.owner, small.context_id(), 0);
+    thread.record.state.events = vec![message];
+    write.thread = Some(thread);
+    let answer = stores.tasks.commit(&write).await;
+    assert!(
+        matches!(answer, Ok(Committed::Done) | Err(StoreError::TooLarge(_))),
+        "stored or refused"
+    );
+    Ok(())
+}
+
+/// In the request, its metadata, an answer, a question, the end: everywhere a
+/// message can be larger than an item.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_large_message_is_stored_wherever_it_stands(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    for size in [399 * 1024, 401 * 1024, 1024 * 1024] {
+        let id = TaskId::made_of(world.number());
+        let mut task = world.task_saying(&world.owner, id, said("m-1", size))?;
+        let text = serde_json::Value::from("y".repeat(size));
+        task.metadata.insert("k".to_owned(), text);
+        stored::arrange(&mut task);
+        world.stored(stores, &task).await?;
+        let found = world.loaded(stores, &task).await?;
+        assert!(found.as_ref() == Some(&task), "{size}");
+        let slot = SavedSlot {
+            version: 1,
+            value: serde_json::Value::Null,
+        };
+        let asks = Change::AskAuth {
+            message: said("m-2", size),
+            slot,
+        };
+        let task = world
+            .committed(stores, &task, [world.start(), asks])
+            .await?;
+        let answers = Change::Queue {
+            message: said("m-3", size),
+            secret: true,
+        };
+        let task = world.committed(stores, &task, [answers]).await?;
+        let claim = Change::Claim {
+            lease_until: world.at(60_000),
+        };
+        let task = world.committed(stores, &task, [claim]).await?;
+        let ends = Change::Complete {
+            message: Some(said("m-4", size)),
+        };
+        world.committed(stores, &task, [ends]).await?;
+    }
+    Ok(())
+}
+
+/// A task that keeps this many bytes.
+fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, Broken> {
+    let save = |length: usize| Change::Save {
+        key: "k".to_owned(),
+        value: "x".repeat(length).into(),
+    };
+    let besides = stored::saved_size(&world.next(task, [save(0)])?.saved);
+    world.next(task, [save(size.saturating_sub(besides))])
+}
+
+/// A value is stored at any size, replaced by a smaller and by the same, and
+/// gone with the end of the task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn what_a_task_keeps_is_stored_at_any_size(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let mut task = world.committed(stores, &task, [world.start()]).await?;
+    for size in SIZES.into_iter().chain([500, 300 * 1024, 20 * 1024]) {
+        let next = keeping(world, &task, size)?;
+        assert_eq!(stored::saved_size(&next.saved), size);
+        let answer = stores.tasks.commit(&world.update(&next, &task)).await?;
+        assert_eq!(answer, Committed::Done, "{size}");
+        let found = world.loaded(stores, &task).await?;
+        assert!(found.as_ref() == Some(&next), "{size}");
+        let update = Change::Update {
+            message: None,
+            metadata: crate::task::Metadata::new(),
+        };
+        task = world.committed(stores, &next, [update]).await?;
+    }
+    let ends = Change::Complete { message: None };
+    let ended = world.committed(stores, &task, [ends]).await?;
+    assert_eq!(ended.saved, Saved::default());
+    Ok(())
+}
+
+/// The same of a conversation, alone and beside a task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn what_a_conversation_keeps_is_stored_at_any_size(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut task = world.task()?;
+    world.stored(stores, &task).await?;
+    task = world.committed(stores, &task, [world.start()]).await?;
+    for (n, size) in (0..).zip(SIZES) {
+        let mut thread = world.thread(&world.owner, task.context_id(), 2 * n);
+        thread.record.state = ThreadState {
+            events: Vec::new(),
+            session: [("k".to_owned(), "x".repeat(size).into())].into(),
+        };
+        assert!(stores.threads.put_thread(&thread).await?, "{size}");
+        assert!(stores.threads.put_thread(&thread).await?, "{size}, again");
+        let id = task.context_id();
+        let found = stores.threads.load_thread(&world.owner, id).await?;
+        assert!(found.as_ref() == Some(&thread.record), "{size}");
+
+        let mut beside = thread.clone();
+        (beside.record.version, beside.expect) = (2 * n + 2, 2 * n + 1);
+        beside.record.state_version = 2 * n + 2;
+        beside.write = world.write_id();
+        let next = keeping(world, &task, size)?;
+        let mut write = world.update(&next, &task);
+        write.thread = Some(beside.clone());
+        let answer = stores.tasks.commit(&write).await?;
+        assert_eq!(answer, Committed::Done, "{size}");
+        let found = stores.threads.load_thread(&world.owner, id).await?;
+        assert!(found.as_ref() == Some(&beside.record), "{size}");
+        task = next;
     }
     Ok(())
 }

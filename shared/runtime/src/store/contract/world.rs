@@ -4,7 +4,7 @@ use crate::store::push::Pushes;
 use crate::store::queue::SweepTasks;
 use crate::store::{
     Blobs, Committed, Expect, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadState,
-    ThreadStatus, ThreadWrite, WriteTasks, WriteThreads,
+    ThreadStatus, ThreadWrite, WriteTasks, WriteThreads, stored,
 };
 use crate::task::{
     Change, ContextId, Generation, InvalidId, InvalidTransition, Message, Metadata, NewTask, Owner,
@@ -135,7 +135,9 @@ impl World {
             metadata: Metadata::new(),
             created_at: self.now,
         });
-        Ok(task.next([Change::Accept { message }], write, self.now, self.expiry())?)
+        let mut task = task.next([Change::Accept { message }], write, self.now, self.expiry())?;
+        stored::arrange(&mut task);
+        Ok(task)
     }
 
     /// A new task under a server-made id.
@@ -161,7 +163,9 @@ impl World {
         record: &TaskRecord,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<TaskRecord, Broken> {
-        Ok(record.next(changes, self.write_id(), self.now, self.expiry())?)
+        let mut next = record.next(changes, self.write_id(), self.now, self.expiry())?;
+        stored::arrange(&mut next);
+        Ok(next)
     }
 
     /// The start of a turn.
@@ -214,6 +218,26 @@ impl World {
         let answer = stores.tasks.commit(&self.create(record)).await?;
         assert_eq!(answer, Committed::Done, "a new task is stored");
         Ok(())
+    }
+
+    /// Stores one more commit on top of `record`, and checks that it is loaded
+    /// as it was written.
+    ///
+    /// # Errors
+    /// [`Broken`] when the store fails or the record does not accept the
+    /// changes.
+    pub async fn committed(
+        &self,
+        stores: &Stores<'_>,
+        record: &TaskRecord,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<TaskRecord, Broken> {
+        let next = self.next(record, changes)?;
+        let answer = stores.tasks.commit(&self.update(&next, record)).await?;
+        assert_eq!(answer, Committed::Done, "version {}", next.version());
+        let found = self.loaded(stores, record).await?;
+        assert!(found.as_ref() == Some(&next), "version {}", next.version());
+        Ok(next)
     }
 
     /// What the store has of `record` now.

@@ -10,7 +10,7 @@ use super::item::{self, Attributes, Item};
 use super::statement::Statement;
 use super::{DynamoStore, key};
 use crate::store::{KeyWrite, Keyed, StoreError, TaskWrite, stored};
-use crate::task::{KeyHash, Owner, TaskId, TaskKey, Timestamp};
+use crate::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 
 const CONTENT: &str = "content";
 const TASK: &str = "task";
@@ -119,10 +119,10 @@ impl DynamoStore {
             .map_err(|error| StoreError::Corrupt(error.to_string()))?;
         let incarnation = item::string(item, item::INCARNATION)?;
         let content = item::string(item, CONTENT)?.to_owned();
-        let task = self.stored_task(&TaskKey::new(owner, &id)).await?;
-        let live = task.filter(|task| {
+        let named = |task: &TaskRecord| {
             task.owner() == owner && task.incarnation.as_str() == incarnation && !task.expired(now)
-        });
+        };
+        let live = self.stored_task(&TaskKey::new(owner, &id), named).await?;
         Ok(live.map(|record| Keyed { content, record }))
     }
 }

@@ -78,12 +78,9 @@ pub(super) fn subject(owner: &Owner) -> AttributeValue {
     text(owner.subject.hash())
 }
 
-/// The attributes of a task, without its key; its owner's list has `shards`
-/// shards.
-///
-/// # Errors
-/// [`StoreError::TooLarge`].
-pub(super) fn task(record: &TaskRecord, shards: NonZeroU32) -> Result<Attributes, StoreError> {
+/// The attributes of a task's own item, without its key. `head` is its content
+/// without what lies in children; its owner's list has `shards` shards.
+pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Attributes {
     let mut item = Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version())),
@@ -94,7 +91,7 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32) -> Result<Attributes
         (OWNER_SUBJECT, text(record.owner().subject.as_str())),
         (TURN, number(record.turn)),
         (INCARNATION, text(record.incarnation.as_str())),
-        (BODY, text(stored::task_text(record)?)),
+        (BODY, text(head)),
     ]);
     // A task that only keeps a reply is in no list.
     if !record.is_hidden() {
@@ -124,7 +121,19 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32) -> Result<Attributes
         item.insert(key::SWEEP_PK, text(key::open()));
         item.insert(key::SWEEP_SK, number(record.created_at.as_millis()));
     }
-    Ok(item)
+    item
+}
+
+/// The attributes of a child that `record`'s commit writes, without its key.
+pub(super) fn child(record: &TaskRecord, content: String) -> Attributes {
+    let write = record.write_ids.last().map(WriteId::as_str);
+    Attributes::from([
+        (VERSION, number(record.version())),
+        (INCARNATION, text(record.incarnation.as_str())),
+        (WRITES[0], text(write.unwrap_or_default())),
+        (TTL, number(stored::child_expiry(record).ttl_seconds())),
+        (BODY, text(content)),
+    ])
 }
 
 /// The ids of a task's webhooks as one text: no id holds a space.
@@ -133,13 +142,13 @@ fn listeners(record: &TaskRecord) -> String {
     ids.join(" ")
 }
 
-/// The task of an item. The attribute is the lease, not the body: a heartbeat
+/// What a task's own item holds of it. The attribute is the lease, not the body: a heartbeat
 /// writes no body.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(super) fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
-    let mut record = stored::task_of_text(body(item)?)?;
+    let mut record = stored::head_of_text(body(item)?)?;
     record.lease_until = match item.get(LEASE_UNTIL) {
         None => None,
         Some(_) => Some(Timestamp::from_millis(integer(item, LEASE_UNTIL)?)),
@@ -280,7 +289,7 @@ fn corrupt(error: impl std::fmt::Display) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::stored::MAX_BYTES;
+    use crate::store::stored::ITEM_MAX;
     use crate::task::{
         Change, ContextId, Generation, Metadata, NewTask, Subject, TaskId, TenantId,
     };
@@ -315,10 +324,9 @@ mod tests {
         working.dispatch = Some(u64::MAX);
         let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
         for record in [working, canceled.unwrap()] {
-            let mut item = super::task(&record, NonZeroU32::MAX).unwrap();
+            let mut item = super::task(&record, NonZeroU32::MAX, "x".repeat(ITEM_MAX));
             let partition = key::task(&record.key());
             item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
-            item.insert(BODY, text("x".repeat(MAX_BYTES)));
             assert!(size(&item) <= 400 * 1024, "{}", size(&item));
         }
     }

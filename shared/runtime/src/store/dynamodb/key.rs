@@ -4,7 +4,8 @@
 //! `#`, so two owners, or two kinds of item, never share a partition.
 
 use crate::store::ListPosition;
-use crate::task::{ContextId, KeyHash, Owner, PushId, TaskId, TaskKey, TenantId, Timestamp};
+use crate::store::stored::Place;
+use crate::task::{ContextId, Doc, KeyHash, Owner, PushId, TaskId, TaskKey, TenantId, Timestamp};
 use sha2::{Digest as _, Sha256};
 use std::num::NonZeroU32;
 
@@ -14,8 +15,12 @@ pub(super) const PK: &str = "PK";
 pub(super) const SK: &str = "SK";
 /// The item that decides about its partition.
 pub(super) const META: &str = "META";
-/// The conversation state beside a thread.
+/// What a task keeps, beside it; the conversation state beside a thread.
 pub(super) const STATE: &str = "STATE";
+/// Before every child of a task; the last is [`STATE`].
+pub(super) const FIRST_CHILD: &str = "ART#";
+/// What a partition of a thread has behind its tenant.
+pub(super) const THREADS: &str = "C";
 /// What the sort key of a webhook begins with.
 pub(super) const PUSH: &str = "PUSH#";
 /// What an idempotency key stands for.
@@ -46,6 +51,41 @@ const LAST: i64 = 9_999_999_999_999;
 /// The partition of a task.
 pub(super) fn task(key: &TaskKey) -> String {
     format!("T#{}#K#{}", key.tenant(), key.local())
+}
+
+/// The largest number in the name of a child.
+const LARGEST: u64 = 999_999_999_999;
+
+/// The name of a child beside its task. The batches of events are in order, and
+/// stand before the task's own item, so that one read gives both.
+pub(super) fn child(place: Place) -> String {
+    let numbered = |kind, number: u64| format!("{kind}#{:012}", number.min(LARGEST));
+    match place {
+        Place::Parts(version) => numbered("ART", version),
+        Place::Events(upto) => numbered("EVT", upto),
+        Place::History(version) => numbered("MSG", version),
+        Place::Doc(Doc::Saved) => STATE.to_owned(),
+        Place::Doc(doc) => format!("DOC#{}", doc.name()),
+    }
+}
+
+/// The child of this name; `None` if it is another item.
+pub(super) fn place_of(sort: &str) -> Option<Place> {
+    if sort == STATE {
+        return Some(Place::Doc(Doc::Saved));
+    }
+    let (kind, name) = sort.split_once('#')?;
+    if kind == "DOC" {
+        let doc = Doc::ALL.into_iter().find(|doc| doc.name() == name);
+        return doc.map(Place::Doc);
+    }
+    let number = name.parse().ok()?;
+    match kind {
+        "ART" => Some(Place::Parts(number)),
+        "EVT" => Some(Place::Events(number)),
+        "MSG" => Some(Place::History(number)),
+        _ => None,
+    }
 }
 
 /// The sort key of a webhook in the partition of its task.
@@ -186,6 +226,26 @@ mod tests {
         );
         let one = TaskId::made_of(1);
         assert_eq!(shard_of(&one, NonZeroU32::MIN), 0);
+    }
+
+    #[test]
+    fn a_child_is_found_again_under_its_name_and_lies_among_the_children() {
+        let docs = Doc::ALL.map(Place::Doc);
+        let numbers = [0, 1, 9, 10, 4_000_000, LARGEST];
+        let numbered = numbers.map(|n| [Place::Parts(n), Place::Events(n), Place::History(n)]);
+        for place in docs.into_iter().chain(numbered.into_iter().flatten()) {
+            let name = child(place);
+            assert_eq!(place_of(&name), Some(place), "{name}");
+            assert!(
+                name.as_str() >= FIRST_CHILD && name.as_str() <= STATE,
+                "{name}"
+            );
+        }
+        for name in [META, "PUSH#1", "EVT#x", "DOC#", "EVT"] {
+            assert_eq!(place_of(name), None, "{name}");
+        }
+        assert!(child(Place::Events(9)) < child(Place::Events(10)));
+        assert!(child(Place::Events(u64::MAX)).as_str() < META);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Tasks and threads in one DynamoDB table.
 //!
 //! - `key`: every key, made in one place
+//! - `children`: the items beside a task that is no longer small
+//! - `object`: content too large for an item
 //! - `item`: records as items
 //! - `statement`: a conditional write as data
 //! - `calls`: what a call came to; ambiguous answers
@@ -16,12 +18,14 @@
 //! only cleans. A write whose answer is lost is known again by its write id.
 
 mod calls;
+mod children;
 mod idempotency;
 mod image;
 mod item;
 mod key;
 mod list;
 mod merge;
+mod object;
 mod open;
 mod push;
 mod shards;
@@ -37,11 +41,11 @@ pub use table::create_table;
 use self::calls::{Check, Outcome, TRIES};
 use self::idempotency::Stands;
 use self::item::{Item, Joined};
-use self::statement::Statement;
+use self::statement::{Kind, Statement};
 use super::queue::{OpenTask, SweepTasks};
 use super::{
-    Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
-    ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, Tail,
+    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
 };
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
@@ -54,10 +58,11 @@ use std::time::Duration;
 const TOMBSTONE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The tasks and threads of one table.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DynamoStore {
     client: Client,
     table: String,
+    blobs: Option<Arc<dyn Blobs>>,
     tombstone: Duration,
     lists: Arc<shards::Known>,
 }
@@ -69,9 +74,18 @@ impl DynamoStore {
         Self {
             client,
             table: table.into(),
+            blobs: None,
             tombstone: TOMBSTONE,
             lists: Arc::default(),
         }
+    }
+
+    /// Keeps content above 200 KB as objects in `blobs`. Without it a value that
+    /// no item can hold is refused.
+    #[must_use]
+    pub fn with_blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
+        self.blobs = Some(blobs);
+        self
     }
 
     /// Keeps expired threads under client-made ids for `tombstone` before
@@ -106,9 +120,30 @@ impl DynamoStore {
             .map_err(|error| calls::read_error(&error))
     }
 
-    async fn stored_task(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+    /// What a task's own item holds of it.
+    async fn head(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         let meta = self.meta(&key::task(id)).await?;
         meta.as_ref().map(item::to_task).transpose()
+    }
+
+    /// The task if `wanted` holds for what its own item says, with its children.
+    async fn stored_task(
+        &self,
+        id: &TaskKey,
+        wanted: impl Fn(&TaskRecord) -> bool + Send,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        for tries in 0..TRIES {
+            let Some(head) = self.head(id).await?.filter(&wanted) else {
+                return Ok(None);
+            };
+            if let Some(whole) = self.whole(&key::task(id), head).await? {
+                return Ok(Some(whole));
+            }
+            calls::pause(tries).await;
+        }
+        Err(StoreError::Unavailable(
+            "a task changes faster than it can be read".to_owned(),
+        ))
     }
 
     /// What a refused commit is answered with.
@@ -118,11 +153,30 @@ impl DynamoStore {
         checks: Vec<Check>,
     ) -> Result<Committed, StoreError> {
         let record = &write.record;
-        let stored = match checks.into_iter().next() {
+        let mut checks = checks.into_iter();
+        let shown = match checks.next() {
             Some(Check::Failed(Some(item))) => Some(item::to_task(&item)?),
             // Not every service shows the item.
-            Some(Check::Failed(None)) => self.stored_task(&record.key()).await?,
-            Some(Check::Held) | None => return Ok(Committed::ThreadConflict),
+            Some(Check::Failed(None)) => None,
+            Some(Check::Held) | None => {
+                // A key's own condition has been looked at.
+                let at = usize::from(write.key.is_some());
+                let thread = matches!(checks.nth(at), Some(Check::Failed(_)));
+                if write.thread.is_some() && thread {
+                    return Ok(Committed::ThreadConflict);
+                }
+                return Err(StoreError::Corrupt(
+                    "a child of a later version stands beside a task".to_owned(),
+                ));
+            }
+        };
+        let known = |shown: &TaskRecord| {
+            let ours = write.id().is_some_and(|id| shown.was_written_by(id));
+            ours || shown.layout().is_empty()
+        };
+        let stored = match shown.filter(known) {
+            Some(shown) => Some(shown),
+            None => self.stored_task(&record.key(), |_| true).await?,
         };
         let mine = stored.filter(|stored| stored.owner() == record.owner());
         if let (Some(stored), Some(id)) = (&mine, write.id())
@@ -137,7 +191,7 @@ impl DynamoStore {
     /// Whether a write whose answer is unknown is stored.
     async fn look_for(&self, write: &TaskWrite, why: String) -> Result<Committed, StoreError> {
         let id = write.checked_id()?;
-        let stored = self.stored_task(&write.record.key()).await?;
+        let stored = self.head(&write.record.key()).await?;
         match stored {
             Some(stored) if stored.was_written_by(id) => Ok(Committed::Done),
             _ if self.key_has(write).await? => Ok(Committed::Done),
@@ -153,30 +207,37 @@ impl DynamoStore {
         Ok(meta.is_some_and(|meta| item::thread_written_by(&meta, &write.write)))
     }
 
-    /// What a commit writes: first the task, then its key. `dead` is the write
-    /// of the key that it may replace.
-    fn statements(
+    /// What a commit writes: first the task, then its key, its thread, its
+    /// webhooks, its new children. `dead` is the write of the key that it may replace.
+    async fn statements(
         &self,
         write: &TaskWrite,
         shards: NonZeroU32,
         dead: Option<&str>,
     ) -> Result<Vec<Statement>, StoreError> {
-        let mut statements = vec![Statement::task(write, shards)?];
+        let pieces = stored::pieces(&write.record)?;
+        let mut statements = vec![Statement::task(write, shards, pieces.head)];
         if let Some(key) = &write.key {
             statements.push(Statement::key(write, key, dead));
         }
         if let Some(thread) = &write.thread {
-            statements.extend(self.thread_statements(thread)?);
+            statements.extend(self.thread_statements(thread).await?);
         }
         for push in &write.pushes {
             statements.push(Statement::push(push)?);
         }
+        statements.extend(self.child_statements(write, pieces.children).await?);
         Ok(statements)
     }
 
-    fn thread_statements(&self, write: &ThreadWrite) -> Result<Vec<Statement>, StoreError> {
+    async fn thread_statements(&self, write: &ThreadWrite) -> Result<Vec<Statement>, StoreError> {
         let mut statements = vec![Statement::thread(write, self.tombstone)?];
-        statements.extend(Statement::thread_state(write)?);
+        if let Some(mut state) = Statement::thread_state(write)? {
+            if let Kind::Put(item) = &mut state.kind {
+                self.offload(item, &object::of_thread(write)).await?;
+            }
+            statements.push(state);
+        }
         Ok(statements)
     }
 
@@ -196,9 +257,21 @@ impl DynamoStore {
             let mut items = found.items().iter();
             items.find(|item| item::string(item, key::SK).is_ok_and(|found| found == sort))
         };
+        let mut state = with_sort(key::STATE).cloned();
+        if let Some(state) = &mut state {
+            self.inflate(state).await?;
+        }
         with_sort(key::META)
-            .map(|meta| item::to_thread(meta, with_sort(key::STATE)))
+            .map(|meta| item::to_thread(meta, state.as_ref()))
             .transpose()
+    }
+}
+
+impl std::fmt::Debug for DynamoStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DynamoStore")
+            .field("table", &self.table)
+            .finish_non_exhaustive()
     }
 }
 
@@ -214,13 +287,38 @@ impl ReadTasks for DynamoStore {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let stored = self.stored_task(&TaskKey::new(owner, id)).await?;
-        Ok(stored.filter(|record| record.owner() == owner && !record.expired(now)))
+        let wanted = |record: &TaskRecord| record.owner() == owner && !record.expired(now);
+        self.stored_task(&TaskKey::new(owner, id), wanted).await
+    }
+
+    async fn tail(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        after: u64,
+        now: Timestamp,
+    ) -> Result<Option<Tail>, StoreError> {
+        let found = self.log_after(&TaskKey::new(owner, id), after).await?;
+        let wanted = |record: &TaskRecord| record.owner() == owner && !record.expired(now);
+        Ok(found.and_then(|(head, tail)| wanted(&head).then_some(tail)))
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         let shards = self.shards_to_read(owner, query.now).await?;
-        list::page(&self.client, &self.table, owner, query, shards).await
+        let mut page = list::page(&self.client, &self.table, owner, query, shards).await?;
+        let heads = std::mem::take(&mut page.records);
+        for head in heads {
+            let key = head.key();
+            let whole = match self.whole(&key::task(&key), head).await? {
+                Some(whole) => Some(whole),
+                None => {
+                    self.stored_task(&key, |record| query.matches(owner, record))
+                        .await?
+                }
+            };
+            page.records.extend(whole);
+        }
+        Ok(page)
     }
 
     async fn load_key(
@@ -249,7 +347,8 @@ impl WriteTasks for DynamoStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         write.checked_id()?;
         let shards = self.shards_to_write(write).await;
-        let mut statements = self.statements(write, shards, None)?;
+        let mut statements = self.statements(write, shards, None).await?;
+        self.keep_children(&write.record).await?;
         let mut tries = 0;
         loop {
             match self.write(&statements).await {
@@ -260,7 +359,7 @@ impl WriteTasks for DynamoStore {
                     Stands::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
                     Stands::Dead(_) if tries + 1 == TRIES => return Err(moving_key()),
                     Stands::Dead(by) => {
-                        statements = self.statements(write, shards, by.as_deref())?;
+                        statements = self.statements(write, shards, by.as_deref()).await?;
                     }
                 },
                 Outcome::Undecided(why) if tries + 1 == TRIES => {
@@ -336,7 +435,7 @@ impl ReadThreads for DynamoStore {
 #[async_trait]
 impl WriteThreads for DynamoStore {
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        let statements = self.thread_statements(write)?;
+        let statements = self.thread_statements(write).await?;
         let mut tries = 0;
         loop {
             match self.write(&statements).await {

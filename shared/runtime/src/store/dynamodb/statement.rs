@@ -41,12 +41,10 @@ pub(super) enum Kind {
 const LIVE: &str = "(attribute_not_exists(#expires_at) OR #expires_at > :now)";
 
 impl Statement {
-    /// The write of a task, whose owner's list has `shards` shards.
-    ///
-    /// # Errors
-    /// [`StoreError::TooLarge`].
-    pub(super) fn task(write: &TaskWrite, shards: NonZeroU32) -> Result<Self, StoreError> {
-        let attributes = item::task(&write.record, shards)?;
+    /// The write of a task's own item, which holds `head`; its owner's list has
+    /// `shards` shards.
+    pub(super) fn task(write: &TaskWrite, shards: NonZeroU32, head: String) -> Self {
+        let attributes = item::task(&write.record, shards, head);
         let partition = key::task(&write.record.key());
         let mut statement = match write.expect {
             Expect::Absent => Self::put(&partition, attributes)
@@ -67,7 +65,32 @@ impl Statement {
             }
         };
         statement.now(write.now);
-        Ok(statement)
+        statement
+    }
+
+    /// The write of a child that replaces what stood there.
+    pub(super) fn child(item: Item) -> Self {
+        Self::new(Kind::Put(item))
+    }
+
+    /// The write of a child that never replaces one of the same task; what an
+    /// earlier task of this id has left may stand there.
+    pub(super) fn new_child(item: Item, incarnation: &str) -> Self {
+        let mut put = Self::new(Kind::Put(item));
+        put.name(item::INCARNATION);
+        put.value(":mine", item::text(incarnation));
+        put.when("attribute_not_exists(PK) OR #incarnation <> :mine")
+    }
+
+    /// A later time at which native TTL may remove a child.
+    pub(super) fn keep(partition: &str, sort: &str, until: i64) -> Self {
+        let mut update = Self::new(Kind::Update {
+            key: item::key_of(partition, sort),
+            expression: "SET #ttl = :ttl".to_owned(),
+        });
+        update.name(item::TTL);
+        update.value(":ttl", item::number(until));
+        update.when("#ttl < :ttl")
     }
 
     /// A longer lease for a turn that runs under `epoch`. Nothing else

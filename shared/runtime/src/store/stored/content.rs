@@ -126,7 +126,7 @@ impl From<&task::Part> for Part {
 }
 
 impl Part {
-    fn into_part(self) -> Result<task::Part, StoreError> {
+    pub(super) fn into_part(self) -> Result<task::Part, StoreError> {
         Ok(task::Part {
             content: match self.c {
                 Content::Text(text) => task::PartContent::Text(text),
@@ -207,6 +207,11 @@ impl From<&task::Status> for Status {
 }
 
 impl Status {
+    /// The message lies elsewhere.
+    pub(super) fn forget_message(&mut self) {
+        self.m = None;
+    }
+
     pub(super) fn into_status(self) -> Result<task::Status, StoreError> {
         Ok(task::Status {
             state: state(&self.s)?,

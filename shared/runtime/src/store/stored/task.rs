@@ -1,7 +1,8 @@
 //! A task in its stored form.
 
 use super::content::{self, Artifact, Logged, Message, Status, all};
-use super::{SCHEMA, StoreError, corrupt, known};
+use super::layout::Layout;
+use super::{SCHEMA, StoreError, corrupt};
 use crate::task::{
     Base, ContextId, Generation, Metadata, NewTask, Owner, PushId, Saved as SavedValues, SavedSlot,
     SkillId, Subject, TaskId, TaskRecord, TenantId, Timestamp, Transition, TurnRequest, WriteId,
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
-    schema: u32,
+    pub(super) schema: u32,
     id: String,
     tenant: String,
     subject: String,
@@ -21,9 +22,9 @@ pub(super) struct Stored {
     generation: String,
     inc: String,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
-    md: Metadata,
+    pub(super) md: Metadata,
     at: i64,
-    st: Status,
+    pub(super) st: Status,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skill: Option<String>,
     v: u64,
@@ -37,24 +38,24 @@ pub(super) struct Stored {
     w: Vec<String>,
     tw: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    h: Vec<Message>,
+    pub(super) h: Vec<Message>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    a: Vec<Artifact>,
+    pub(super) a: Vec<Artifact>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    log: Vec<Logged>,
+    pub(super) log: Vec<Logged>,
     seq: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ev: Option<String>,
     tr: Vec<(String, i64)>,
     #[serde(default, skip_serializing_if = "Kept::is_empty")]
-    sv: Kept,
+    pub(super) sv: Kept,
     /// Left out where a turn cannot run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     b: Option<Output>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    rp: Vec<Artifact>,
+    pub(super) rp: Vec<Artifact>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    sec: Option<Message>,
+    pub(super) sec: Option<Message>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rq: Option<Request>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,6 +72,9 @@ pub(super) struct Stored {
     hid: bool,
     up: i64,
     exp: i64,
+    /// Where its parts lie.
+    #[serde(default, skip_serializing_if = "Layout::is_default")]
+    ch: Layout,
 }
 
 /// What a turn that runs again starts from.
@@ -154,7 +158,7 @@ struct Slot {
 }
 
 impl Kept {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.o.is_none() && self.d.is_empty() && self.s.is_empty()
     }
 }
@@ -203,6 +207,22 @@ pub(super) fn generation(name: &str) -> Result<Generation, StoreError> {
 impl From<&TaskRecord> for Stored {
     fn from(record: &TaskRecord) -> Self {
         Self {
+            md: record.metadata.clone(),
+            h: record.history.iter().map(Message::from).collect(),
+            a: record.artifacts.iter().map(Artifact::from).collect(),
+            log: record.log.iter().map(Logged::from).collect(),
+            sv: Kept::from(&record.saved),
+            rp: record.replaced.iter().map(Artifact::from).collect(),
+            sec: record.secret.as_ref().map(Message::from),
+            ..Self::without_content(record)
+        }
+    }
+}
+
+impl Stored {
+    /// The form without what can lie in children.
+    pub(super) fn without_content(record: &TaskRecord) -> Self {
+        Self {
             schema: SCHEMA,
             id: record.id.to_string(),
             tenant: record.owner.tenant.to_string(),
@@ -210,7 +230,7 @@ impl From<&TaskRecord> for Stored {
             ctx: record.context_id.to_string(),
             generation: generation_name(record.generation).to_owned(),
             inc: record.incarnation.to_string(),
-            md: record.metadata.clone(),
+            md: Metadata::new(),
             at: record.created_at.as_millis(),
             st: Status::from(record.status()),
             skill: record.skill.as_ref().map(ToString::to_string),
@@ -222,9 +242,9 @@ impl From<&TaskRecord> for Stored {
             dsp: record.dispatch,
             w: record.write_ids.iter().map(ToString::to_string).collect(),
             tw: record.turn_write.to_string(),
-            h: record.history.iter().map(Message::from).collect(),
-            a: record.artifacts.iter().map(Artifact::from).collect(),
-            log: record.log.iter().map(Logged::from).collect(),
+            h: Vec::new(),
+            a: Vec::new(),
+            log: Vec::new(),
             seq: record.last_seq,
             ev: record.last_event.map(|id| id.to_string()),
             tr: record
@@ -232,10 +252,10 @@ impl From<&TaskRecord> for Stored {
                 .iter()
                 .map(|step| (step.state.as_str().to_owned(), step.at.as_millis()))
                 .collect(),
-            sv: Kept::from(&record.saved),
+            sv: Kept::default(),
             b: Output::of(record),
-            rp: record.replaced.iter().map(Artifact::from).collect(),
-            sec: record.secret.as_ref().map(Message::from),
+            rp: Vec::new(),
+            sec: None,
             rq: record.request.as_ref().map(Request::from),
             dat: record.dispatched_at.map(Timestamp::as_millis),
             rd: record.redispatches,
@@ -244,13 +264,13 @@ impl From<&TaskRecord> for Stored {
             hid: record.hidden,
             up: record.updated_at.as_millis(),
             exp: record.expires_at.as_millis(),
+            ch: Layout::from(&record.layout),
         }
     }
 }
 
 impl Stored {
     pub(super) fn into_record(self) -> Result<TaskRecord, StoreError> {
-        known(self.schema)?;
         let mut record = TaskRecord::create(NewTask {
             id: TaskId::parse(self.id).map_err(corrupt)?,
             owner: owner(self.tenant, self.subject)?,
@@ -302,6 +322,7 @@ impl Stored {
         record.hidden = self.hid;
         record.updated_at = Timestamp::from_millis(self.up);
         record.expires_at = Timestamp::from_millis(self.exp);
+        record.layout = self.ch.into_layout()?;
         Ok(record)
     }
 }

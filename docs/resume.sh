@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# A task outlives its process, and a client its stream: a task of five steps is
+# begun, the program is killed with SIGKILL in the middle and started again, and
+# the client goes on reading where it was cut off. Needs curl; build the program
+# with `cargo build` first.
+#
+# usage: docs/resume.sh [PROGRAM]
+set -euo pipefail
+
+program=$(realpath "${1:-target/debug/a2a-local}")
+folder=$(mktemp -d)
+cd "$folder"
+pid=
+trap 'kill -9 $pid 2>/dev/null || true; rm -rf "$folder"' EXIT
+
+# The program on a free port; its tasks are kept in this folder.
+start() {
+  : >said.txt
+  "$program" --agent conformance --port 0 >said.txt &
+  pid=$!
+  disown
+  until grep -q '^listening on ' said.txt; do sleep 0.1; done
+  base=$(sed -n 's/^listening on //p' said.txt)
+}
+
+# Reads a stream into a file until its end, or the end of the program.
+follow() { curl --silent --no-buffer --header 'A2A-Version: 1.0' "${@:2}" >"$1" || true; }
+
+# The events of a stream, a line each: the id, and what it says.
+events() {
+  awk '/^id: /   { id = $2 }
+       /^data: / { said = match($0, /"text":"step [^"]*"/) ? substr($0, RSTART + 8, RLENGTH - 9) : ""
+                   restarted = /a2a-lambda\/restarted/ ? "(restarted)" : ""
+                   match($0, /TASK_STATE_[A-Z_]*/)
+                   state = RSTART ? substr($0, RSTART, RLENGTH) : "the artifact"
+                   print (id ? id : "-") " " state (said ? " " said : "") (restarted ? " " restarted : ""); id = "" }' "$1"
+}
+
+start
+echo "== a stream"
+message='{"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "steps 5 1000"}]}}'
+follow first.txt "$base/message:stream" --header 'Content-Type: application/json' --data "$message" &
+until grep -q 'step 2: ' first.txt 2>/dev/null; do sleep 0.1; done
+kill -9 $pid
+wait
+events first.txt
+
+start
+echo "== killed, started again, and resumed after the last event"
+task=$(grep -o 'task-[0-9a-f]*' first.txt | head -n 1)
+last=$(sed -n 's/^id: //p' first.txt | tail -n 1)
+follow second.txt "$base/tasks/$task:subscribe" --header "Last-Event-ID: $last"
+events second.txt
+
+# The first line of a resumed stream is the task as it was there.
+first=$(sed -n 's/^id: //p' first.txt | head -n 1)
+follow log.txt "$base/tasks/$task:subscribe" --header "Last-Event-ID: $first"
+if { events first.txt | tail -n +2; events second.txt | tail -n +2; } | cmp - <(events log.txt | tail -n +2); then
+  echo "== both together are the log of the task"
+fi

@@ -1,0 +1,287 @@
+//! Tasks that have grown: what moves aside is read as if it had not.
+
+use super::{Broken, Stores, World};
+use crate::store::{Committed, Expect, Tail};
+use crate::task::{
+    Artifact, ArtifactUpdate, Change, Message, Metadata, Part, TaskId, TaskRecord, WriteId,
+};
+
+/// A chunk of the artifact `id`.
+fn chunk(id: &str, append: bool, length: usize) -> Change {
+    Change::Artifact(ArtifactUpdate {
+        artifact: Artifact {
+            id: id.to_owned(),
+            name: Some(id.to_owned()),
+            description: None,
+            parts: vec![Part::text("x".repeat(length))],
+            extensions: Vec::new(),
+            metadata: Metadata::new(),
+        },
+        append,
+        last_chunk: false,
+        metadata: Metadata::new(),
+    })
+}
+
+fn says(n: usize, length: usize) -> Change {
+    let text = vec![Part::text("y".repeat(length))];
+    Change::Update {
+        message: Some(Message::from_agent(format!("m-{n}"), text)),
+        metadata: Metadata::new(),
+    }
+}
+
+fn claim(world: &World) -> Change {
+    Change::Claim {
+        lease_until: world.at(60_000),
+    }
+}
+
+fn checkpoint() -> Change {
+    Change::Save {
+        key: "k".to_owned(),
+        value: 1.into(),
+    }
+}
+
+async fn working(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    world.committed(stores, &task, [world.start()]).await
+}
+
+/// A task whose output has moved, in more than one piece each.
+async fn grown(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken> {
+    let mut task = working(stores, world).await?;
+    for n in 0..16 {
+        let changes = [says(n, 700), chunk("a", n > 0, 900), chunk("b", n > 0, 300)];
+        task = world.committed(stores, &task, changes).await?;
+    }
+    let layout = task.layout();
+    assert!(layout.events.is_some_and(|batches| batches.from > 1));
+    assert!(layout.history.len() > 1 && layout.parts_moved("a") > 1);
+    Ok(task)
+}
+
+/// Every reader is told the same of the log, wherever it begins.
+async fn told(stores: &Stores<'_>, world: &World, task: &TaskRecord) -> Result<(), Broken> {
+    let step = (task.last_seq / 16).max(1);
+    let places = (0..=task.last_seq).filter(|seq| seq % step == 0 || seq + 3 > task.last_seq);
+    for after in places.chain([u64::MAX]) {
+        let (owner, id) = (task.owner(), task.id());
+        let found = stores.tasks.tail(owner, id, after, world.now).await?;
+        assert_eq!(found, Some(Tail::of(task, after)), "after {after}");
+    }
+    Ok(())
+}
+
+/// A stream of hundreds of events is stored, loaded whole, and followed from
+/// each of them.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_long_log_is_read_whole_and_from_any_event(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut task = working(stores, world).await?;
+    for n in 0..40 {
+        let chunks = (0..10).map(|k| chunk("a", n + k > 0, 40));
+        task = world.committed(stores, &task, chunks).await?;
+        if n % 8 == 0 {
+            told(stores, world, &task).await?;
+        }
+    }
+    let ends = [Change::Complete { message: None }];
+    task = world.committed(stores, &task, ends).await?;
+    assert_eq!(task.last_seq, 402);
+    told(stores, world, &task).await
+}
+
+/// Of an unknown, another's or an expired task a tail shows nothing, and of a
+/// small one its events.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_tail_shows_what_a_load_shows(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = working(stores, world).await?;
+    told(stores, world, &task).await?;
+    let unknown = TaskId::made_of(world.number());
+    let tasks = stores.tasks;
+    let nothing = tasks.tail(&world.owner, &unknown, 0, world.now).await?;
+    assert_eq!(nothing, None);
+    for other in [&world.colleague, &world.stranger] {
+        let nothing = tasks.tail(other, task.id(), 0, world.now).await?;
+        assert_eq!(nothing, None);
+    }
+    let large = grown(stores, world).await?;
+    let ends = [Change::Complete { message: None }];
+    let ended = world.committed(stores, &large, ends).await?;
+    for (now, there) in [(-1, true), (0, false), (1, false)] {
+        let now = world.at(3_600_000 + now);
+        let found = tasks.tail(&world.owner, ended.id(), 0, now).await?;
+        assert_eq!(found.is_some(), there);
+        let found = tasks.load(&world.owner, ended.id(), now).await?;
+        assert_eq!(found.is_some(), there);
+    }
+    Ok(())
+}
+
+/// A turn that runs again begins where its checkpoint was; what it had put out
+/// since is gone, and what it puts out now is not mixed with it.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn what_a_restart_takes_back_is_not_read_again(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut task = grown(stores, world).await?;
+    let before = (task.history.len(), task.artifacts.len());
+    task = world.committed(stores, &task, [checkpoint()]).await?;
+    for _ in 0..3 {
+        for n in 0..8 {
+            let changes = [says(n, 900), chunk("a", true, 600), chunk("c", n > 0, 900)];
+            task = world.committed(stores, &task, changes).await?;
+        }
+        task = world.committed(stores, &task, [claim(world)]).await?;
+        assert_eq!(task.history.len(), before.0 + 1);
+        assert_eq!(task.artifacts.len(), before.1);
+        told(stores, world, &task).await?;
+    }
+    let changes = [chunk("a", true, 9), Change::Complete { message: None }];
+    task = world.committed(stores, &task, changes).await?;
+    told(stores, world, &task).await
+}
+
+/// A turn that replaced an artifact and runs again finds it as it was.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn an_artifact_that_was_replaced_comes_back_with_all_its_parts(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = grown(stores, world).await?;
+    let kept = world.committed(stores, &task, [checkpoint()]).await?;
+    let mut task = kept.clone();
+    for n in 0..8 {
+        let changes = [chunk("a", n > 0, 1_500), chunk("b", n != 4, 20)];
+        task = world.committed(stores, &task, changes).await?;
+    }
+    task = world.committed(stores, &task, [claim(world)]).await?;
+    assert!(task.artifacts == kept.artifacts, "as it was");
+    let changes = [chunk("a", false, 1), checkpoint(), chunk("a", false, 2)];
+    task = world.committed(stores, &task, changes).await?;
+    world.committed(stores, &task, [claim(world)]).await?;
+    Ok(())
+}
+
+/// A new task under the id of an expired one finds nothing of it.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn what_an_earlier_task_of_the_same_id_has_left_is_not_read(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let old = grown(stores, world).await?;
+    let ends = [Change::Complete { message: None }];
+    let old = world.committed(stores, &old, ends).await?;
+    let mut now = world.write(&old, Expect::Absent);
+    now.now = world.at(3_600_000);
+    let mut new = world.new_task(&world.owner, old.id().clone())?;
+    let later = world.at(3_600_000 * 2);
+    new.expires_at = later;
+    let create = crate::store::TaskWrite {
+        record: new.clone(),
+        ..now
+    };
+    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    assert_eq!(world.loaded(stores, &new).await?, Some(new.clone()));
+    told(stores, world, &new).await?;
+    new = world.committed(stores, &new, [world.start()]).await?;
+    for n in 0..12 {
+        // The same names as before, with other content.
+        let changes = [says(n, 720), chunk("a", n > 0, 910), chunk("b", n > 0, 290)];
+        new = world.committed(stores, &new, changes).await?;
+    }
+    told(stores, world, &new).await
+}
+
+/// Whoever lost is shown everything, since it decides again on that.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_conflict_shows_the_whole_of_a_large_task(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = grown(stores, world).await?;
+    let mut late = world.next(&task, [chunk("a", true, 9_000)])?;
+    late.version = task.version();
+    let version = task.version() - 1;
+    let write = world.write(
+        &late,
+        Expect::Version {
+            version,
+            epoch: task.epoch(),
+        },
+    );
+    let answer = stores.tasks.commit(&write).await?;
+    let whole = Committed::Conflict(Some(Box::new(task.clone())));
+    assert!(answer == whole, "the whole task");
+    told(stores, world, &task).await?;
+    assert!(world.loaded(stores, &task).await? == Some(task), "the same");
+    Ok(())
+}
+
+/// The same large commit again, as after a lost reply, is done and changes
+/// nothing.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_large_commit_that_is_repeated_is_done_once(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = grown(stores, world).await?;
+    let changes = [says(99, 300_000), chunk("a", true, 500_000)];
+    let next = world.next(&task, changes)?;
+    let write = world.update(&next, &task);
+    for _ in 0..3 {
+        assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    }
+    assert!(world.loaded(stores, &task).await? == Some(next.clone()));
+    let later = world.committed(stores, &next, [chunk("b", true, 9_000)]);
+    let later = later.await?;
+    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    assert!(world.loaded(stores, &task).await? == Some(later.clone()));
+    // Another write of the same version is none of ours.
+    let mut other = next;
+    other.write_ids = vec![WriteId::made_of(world.number())];
+    let answer = stores.tasks.commit(&world.update(&other, &task)).await?;
+    assert!(answer == Committed::Conflict(Some(Box::new(later))));
+    Ok(())
+}
+
+/// A list shows the whole task, with all of its content.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_large_task_is_listed_whole(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let large = grown(stores, world).await?;
+    let small = working(stores, world).await?;
+    let page = stores.tasks.list(&world.owner, &world.everything()).await?;
+    assert_eq!(page.records.len(), 2);
+    for record in [large, small] {
+        assert!(page.records.contains(&record), "{}", record.id());
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! The items beside a task's own: its children.
+//!
+//! They are written in the transaction of the commit that adds them, under a
+//! name which no other commit of the task uses, and name the task's incarnation
+//! and the version of that commit. What the task's own item does not name is
+//! not read: it belongs to an earlier task of the same id, or to output that a
+//! restart has taken back.
+
+use super::calls::{self, Outcome, TRIES};
+use super::item::{self, Item};
+use super::statement::Statement;
+use super::{DynamoStore, key, object};
+use crate::store::stored::{self, Child, Found, Place};
+use crate::store::{StoreError, Tail, TaskWrite};
+use crate::task::{LoggedEvent, TaskKey, TaskRecord};
+use std::collections::BTreeMap;
+
+impl DynamoStore {
+    /// The writes of a commit's new children. Large ones are stored as objects
+    /// here, before the commit names them.
+    ///
+    /// # Errors
+    /// [`StoreError`] when an object cannot be stored.
+    pub(super) async fn child_statements(
+        &self,
+        write: &TaskWrite,
+        children: Vec<Child>,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let record = &write.record;
+        let partition = key::task(&record.key());
+        let mut statements = Vec::new();
+        for Child { place, text } in children {
+            let sort = key::child(place);
+            let mut item = item::key_of(&partition, &sort);
+            for (name, value) in item::child(record, text) {
+                item.insert(name.to_owned(), value);
+            }
+            self.offload(&mut item, &object::of_task(record, &sort))
+                .await?;
+            statements.push(match place {
+                // One value, replaced as a whole: the task's own condition
+                // stands for it.
+                Place::Doc(_) => Statement::child(item),
+                Place::Parts(_) | Place::Events(_) | Place::History(_) => {
+                    Statement::new_child(item, record.incarnation.as_str())
+                }
+            });
+        }
+        Ok(statements)
+    }
+
+    /// Puts the children back into what a task's own item holds; `None` if
+    /// another commit has come between.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer or an item is corrupt.
+    pub(super) async fn whole(
+        &self,
+        partition: &str,
+        mut record: TaskRecord,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        if record.layout().is_empty() {
+            return Ok(Some(record));
+        }
+        let mut found = BTreeMap::new();
+        let mut start = None;
+        loop {
+            let (items, next) = self.family(partition, &record, false, start).await?;
+            for mut item in items {
+                let place = key::place_of(item::string(&item, key::SK)?);
+                let Some(place) = place.filter(|place| stored::names(&record, *place)) else {
+                    continue;
+                };
+                self.inflate(&mut item).await?;
+                found.insert(place, found_in(item)?);
+            }
+            start = next;
+            if start.is_none() {
+                break;
+            }
+        }
+        Ok(stored::join(&mut record, &found)?.then_some(record))
+    }
+
+    /// A page of a task's children, whole or only their keys.
+    async fn family(
+        &self,
+        partition: &str,
+        record: &TaskRecord,
+        keys: bool,
+        start: Option<Item>,
+    ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
+        let found = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .consistent_read(true)
+            .key_condition_expression("PK = :pk AND SK BETWEEN :first AND :last")
+            .filter_expression("#incarnation = :mine")
+            .expression_attribute_names("#incarnation", item::INCARNATION)
+            .expression_attribute_values(":pk", item::text(partition))
+            .expression_attribute_values(":first", item::text(key::FIRST_CHILD))
+            .expression_attribute_values(":last", item::text(key::STATE))
+            .expression_attribute_values(":mine", item::text(record.incarnation.as_str()))
+            .set_projection_expression(keys.then(|| "PK, SK".to_owned()))
+            .set_exclusive_start_key(start)
+            .send()
+            .await
+            .map_err(|error| calls::read_error(&error))?;
+        Ok((found.items.unwrap_or_default(), found.last_evaluated_key))
+    }
+
+    /// Lets the children which a task already has stay as long as this commit
+    /// says. They are not part of it: that they stay longer does no harm, should
+    /// it not come about.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub(super) async fn keep_children(&self, record: &TaskRecord) -> Result<(), StoreError> {
+        let renewed = record
+            .layout()
+            .kept
+            .filter(|kept| kept.version == record.version());
+        let Some(kept) = renewed.filter(|_| stored::has_older_children(record)) else {
+            return Ok(());
+        };
+        let partition = key::task(&record.key());
+        let mut start = None;
+        loop {
+            let (items, next) = self.family(&partition, record, true, start).await?;
+            for item in items {
+                let sort = item::string(&item, key::SK)?;
+                if key::place_of(sort).is_some() {
+                    let until = kept.until.ttl_seconds();
+                    self.keep_child(Statement::keep(&partition, sort, until))
+                        .await?;
+                }
+            }
+            start = next;
+            if start.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn keep_child(&self, statement: Statement) -> Result<(), StoreError> {
+        for tries in 0..TRIES {
+            match self.write(std::slice::from_ref(&statement)).await {
+                // One that is gone, or stays longer, needs nothing.
+                Outcome::Done | Outcome::Refused(_) => return Ok(()),
+                Outcome::Undecided(_) | Outcome::Unknown(_) => calls::pause(tries).await,
+                Outcome::Failed(error) => return Err(error),
+            }
+        }
+        Err(StoreError::Unavailable("a child is not kept".to_owned()))
+    }
+
+    /// The tail of a task's log: the batches after event number `after` and the
+    /// task's own item, in one read. `None` if there is no task.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer or an item is corrupt.
+    pub(super) async fn log_after(
+        &self,
+        id: &TaskKey,
+        after: u64,
+    ) -> Result<Option<(TaskRecord, Tail)>, StoreError> {
+        let partition = key::task(id);
+        for tries in 0..TRIES {
+            let Some((head, batches)) = self.read_log(&partition, after).await? else {
+                return Ok(None);
+            };
+            let moved = head.layout().events_moved();
+            let mut tail = Tail::of(&head, after);
+            if after >= moved {
+                return Ok(Some((head, tail)));
+            }
+            let batches = batches.into_iter().filter(|it| it.seq > after);
+            let mut events: Vec<LoggedEvent> = batches.filter(|it| it.seq <= moved).collect();
+            events.append(&mut tail.events);
+            // A batch that moved between the two halves of the read leaves a
+            // gap.
+            let expected = after + 1..=tail.last_seq;
+            if events.iter().map(|event| event.seq).eq(expected) {
+                tail.events = events;
+                return Ok(Some((head, tail)));
+            }
+            calls::pause(tries).await;
+        }
+        Err(StoreError::Unavailable(
+            "a log changes faster than it can be read".to_owned(),
+        ))
+    }
+
+    /// What one read of the log shows: the task's own item, and the events of
+    /// its batches.
+    async fn read_log(
+        &self,
+        partition: &str,
+        after: u64,
+    ) -> Result<Option<(TaskRecord, Vec<LoggedEvent>)>, StoreError> {
+        let first = key::child(Place::Events(after.saturating_add(1)));
+        let mut items = Vec::new();
+        let mut start = None;
+        loop {
+            let found = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .consistent_read(true)
+                .key_condition_expression("PK = :pk AND SK BETWEEN :first AND :meta")
+                .expression_attribute_values(":pk", item::text(partition))
+                .expression_attribute_values(":first", item::text(&first))
+                .expression_attribute_values(":meta", item::text(key::META))
+                .set_exclusive_start_key(start)
+                .send()
+                .await
+                .map_err(|error| calls::read_error(&error))?;
+            items.extend(found.items.unwrap_or_default());
+            start = found.last_evaluated_key;
+            if start.is_none() {
+                break;
+            }
+        }
+        let Some(meta) = items.pop() else {
+            return Ok(None);
+        };
+        if item::string(&meta, key::SK)? != key::META {
+            return Ok(None);
+        }
+        let head = item::to_task(&meta)?;
+        let mut events = Vec::new();
+        for mut item in items {
+            let mine = item::string(&item, item::INCARNATION)? == head.incarnation.as_str();
+            if mine && item::integer::<u64>(&item, item::VERSION)? <= head.version() {
+                self.inflate(&mut item).await?;
+                events.append(&mut stored::events_of(&found_in(item)?.text)?);
+            }
+        }
+        Ok(Some((head, events)))
+    }
+}
+
+fn found_in(item: Item) -> Result<Found, StoreError> {
+    Ok(Found {
+        version: item::integer(&item, item::VERSION)?,
+        text: item::string(&item, item::BODY)?.to_owned(),
+    })
+}

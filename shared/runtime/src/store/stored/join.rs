@@ -1,0 +1,182 @@
+//! Putting a task together again from its own item and its children.
+
+use super::content::{Artifact, Logged, Message, Part, all};
+use super::pieces::Place;
+use super::task::Kept;
+use super::{StoreError, corrupt};
+use crate::task::{self, Doc, LoggedEvent, Metadata, Segment, TaskRecord};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+
+/// A child as it is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The version of the commit that wrote it.
+    pub(crate) version: u64,
+    pub(crate) text: String,
+}
+
+/// Puts the children of a task back into what its own item holds; `false` if
+/// one of them is not there, or is of another commit than the item says: then
+/// the item has been read too early, and is to be read again.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(crate) fn join(
+    record: &mut TaskRecord,
+    found: &BTreeMap<Place, Found>,
+) -> Result<bool, StoreError> {
+    Ok(join_docs(record, found)?
+        && join_log(record, found)?
+        && join_history(record, found)?
+        && join_parts(record, found)?)
+}
+
+fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(corrupt)
+}
+
+fn join_docs(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<bool, StoreError> {
+    for (doc, apart) in record.layout.docs.clone() {
+        let child = found.get(&Place::Doc(doc));
+        let Some(child) = child.filter(|child| child.version == apart.version) else {
+            return Ok(false);
+        };
+        let text = &child.text;
+        match doc {
+            Doc::Saved => record.saved = parsed::<Kept>(text)?.into(),
+            Doc::Metadata => record.metadata = parsed::<Metadata>(text)?,
+            Doc::Status => {
+                let mut status = record.status().clone();
+                status.message = Some(parsed::<Message>(text)?.into_message()?);
+                record.restore_status(status);
+            }
+            Doc::Secret => record.secret = Some(parsed::<Message>(text)?.into_message()?),
+            Doc::Replaced => record.replaced = all(parsed(text)?, Artifact::into_artifact)?,
+        }
+    }
+    Ok(true)
+}
+
+/// The events of a batch.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(crate) fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
+    all(parsed(text)?, Logged::into_logged)
+}
+
+fn join_log(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<bool, StoreError> {
+    let upto = record.layout.events_moved();
+    let mut log = Vec::new();
+    if upto > 0 {
+        for (_, child) in found.range(Place::Events(0)..=Place::Events(upto)) {
+            if child.version <= record.version {
+                log.append(&mut events_of(&child.text)?);
+            }
+        }
+    }
+    log.append(&mut record.log);
+    let whole = log.iter().zip(1..).all(|(event, seq)| event.seq == seq);
+    let last = log.last().map_or(0, |event| event.seq);
+    record.log = log;
+    Ok(upto == 0 || (whole && last >= upto))
+}
+
+fn join_history(
+    record: &mut TaskRecord,
+    found: &BTreeMap<Place, Found>,
+) -> Result<bool, StoreError> {
+    let mut history = Vec::new();
+    for segment in &record.layout.history {
+        let Some(child) = found.get(&Place::History(segment.version)) else {
+            return Ok(false);
+        };
+        let messages: Vec<Message> = parsed(&child.text)?;
+        let mut messages = all(messages, Message::into_message)?;
+        messages.truncate(segment.items);
+        history.append(&mut messages);
+    }
+    if history.len() != task::moved(&record.layout.history) {
+        return Err(corrupt("a segment of the history is too short"));
+    }
+    history.append(&mut record.history);
+    record.history = history;
+    Ok(true)
+}
+
+/// Parts by artifact.
+type Parts = BTreeMap<String, Vec<task::Part>>;
+
+fn join_parts(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<bool, StoreError> {
+    let layout = &record.layout;
+    let named = layout.artifacts.values().chain(layout.replaced.values());
+    let mut read: BTreeMap<u64, Parts> = BTreeMap::new();
+    for segment in named.flatten() {
+        if read.contains_key(&segment.version) {
+            continue;
+        }
+        let Some(child) = found.get(&Place::Parts(segment.version)) else {
+            return Ok(false);
+        };
+        let mut parts = Parts::new();
+        for (id, list) in parsed::<BTreeMap<String, Vec<Part>>>(&child.text)? {
+            parts.insert(id, all(list, Part::into_part)?);
+        }
+        read.insert(segment.version, parts);
+    }
+    for artifact in &mut record.artifacts {
+        prepend(artifact, layout.artifacts.get(&artifact.id), &read)?;
+    }
+    for artifact in &mut record.replaced {
+        prepend(artifact, layout.replaced.get(&artifact.id), &read)?;
+    }
+    Ok(true)
+}
+
+fn prepend(
+    artifact: &mut task::Artifact,
+    segments: Option<&Vec<Segment>>,
+    read: &BTreeMap<u64, Parts>,
+) -> Result<(), StoreError> {
+    let Some(segments) = segments else {
+        return Ok(());
+    };
+    let mut parts = Vec::new();
+    for segment in segments {
+        let child = read.get(&segment.version);
+        let list = child.and_then(|child| child.get(&artifact.id));
+        let list = list.and_then(|list| list.get(..segment.items));
+        let list = list.ok_or_else(|| corrupt("a segment of an artifact is too short"))?;
+        parts.extend_from_slice(list);
+    }
+    parts.append(&mut artifact.parts);
+    artifact.parts = parts;
+    Ok(())
+}
+
+/// Whether the task has this child.
+pub(crate) fn names(record: &TaskRecord, place: Place) -> bool {
+    let layout = &record.layout;
+    let has = |segments: &[Segment], version| segments.iter().any(|it| it.version == version);
+    match place {
+        Place::Parts(version) => {
+            let lists = layout.artifacts.values().chain(layout.replaced.values());
+            lists.into_iter().any(|segments| has(segments, version))
+        }
+        Place::Doc(doc) => layout.docs.contains_key(&doc),
+        Place::Events(upto) => upto <= layout.events_moved(),
+        Place::History(version) => has(&layout.history, version),
+    }
+}
+
+/// Whether the task has children which its last commit has not written.
+pub(crate) fn has_older_children(record: &TaskRecord) -> bool {
+    let (layout, version) = (&record.layout, record.version);
+    let lists = layout.artifacts.values().chain(layout.replaced.values());
+    let mut segments = lists.flatten().chain(&layout.history);
+    layout.events.is_some_and(|it| it.from > 1)
+        || layout.events.is_some_and(|it| it.version != version)
+        || layout.docs.values().any(|apart| apart.version != version)
+        || segments.any(|segment| segment.version != version)
+}

@@ -1,0 +1,358 @@
+//! A task in pieces: the item that decides, and the children beside it.
+//!
+//! [`arrange`] decides what moves, [`pieces`] gives what one commit writes, and
+//! `join` puts a task together again. What lies in a child stays there under
+//! its name; only a value that is replaced as a whole is written over.
+
+use super::content::{Artifact, Logged, Message, Part};
+use super::task::{Kept, Stored};
+use super::{ITEM_MAX, MAX_BYTES, StoreError, checked, length};
+use crate::task::{self, Apart, Batches, Doc, Kept as Keeping, LoggedEvent, Segment, TaskRecord};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+
+/// Bytes of log, of history and of artifacts that an unfinished task keeps in
+/// its own item. Each commit writes that item whole, so more is cheaper apart.
+const SMALL: usize = 4 * 1024;
+/// Bytes of a value that is replaced as a whole, which stay in the item. Such a
+/// value often changes with the commit, so apart it costs twice.
+const DOC: usize = 16 * 1024;
+/// Bytes that a finished task, which is written no more, keeps in its item.
+const FINISHED: usize = 32 * 1024;
+
+/// The name of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// Parts of artifacts, by the id of the artifact; from this version.
+    Parts(u64),
+    /// A value that is replaced as a whole.
+    Doc(Doc),
+    /// Events, up to this number.
+    Events(u64),
+    /// Messages of the history; from this version.
+    History(u64),
+}
+
+/// A child as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Child {
+    pub(crate) place: Place,
+    pub(crate) text: String,
+}
+
+/// What one commit writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pieces {
+    /// The content of the item that decides.
+    pub(crate) head: String,
+    /// The children that are new.
+    pub(crate) children: Vec<Child>,
+}
+
+/// What can move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Log,
+    History,
+    Parts,
+    Doc(Doc),
+}
+
+/// Lays out a record before it is written: moves what has grown too large for
+/// the task's own item to children of this version. To do it again changes
+/// nothing. A store that keeps a task in one piece needs none of it.
+pub fn arrange(record: &mut TaskRecord) {
+    let version = record.version;
+    record.layout.forget(version);
+    let mut sizes = sizes(record);
+    // What lies apart and is the same stays where it is.
+    let same = |(doc, apart): (&Doc, &Apart)| {
+        let text = doc_text(record, *doc)?;
+        (digest(&text) == apart.sha256).then_some(*doc)
+    };
+    let same: Vec<Doc> = record.layout.docs.iter().filter_map(same).collect();
+    record.layout.docs.retain(|doc, _| same.contains(doc));
+    sizes.retain(|(_, kind)| !matches!(kind, Kind::Doc(doc) if same.contains(doc)));
+    sizes.sort_unstable();
+    if record.state().is_terminal() {
+        let mut left: usize = sizes.iter().map(|(size, _)| size).sum();
+        while left > FINISHED
+            && let Some((size, kind)) = sizes.pop()
+        {
+            shift(record, kind, size);
+            left -= size;
+        }
+    } else {
+        for (size, kind) in sizes {
+            let limit = if matches!(kind, Kind::Doc(_)) {
+                DOC
+            } else {
+                SMALL
+            };
+            if size > limit {
+                shift(record, kind, size);
+            }
+        }
+    }
+    keep(record);
+}
+
+/// Children stay one lifetime longer than the task, and more when less than
+/// the task's own is left.
+fn keep(record: &mut TaskRecord) {
+    let version = record.version;
+    if record.layout.is_empty() {
+        record.layout.kept = None;
+        return;
+    }
+    let lasts = |kept: Keeping| kept.until >= record.expires_at && kept.version != version;
+    if !record.layout.kept.is_some_and(lasts) {
+        record.layout.kept = Some(Keeping {
+            until: child_expiry(record),
+            version,
+        });
+    }
+}
+
+/// Until when a child written now stays.
+pub(crate) fn child_expiry(record: &TaskRecord) -> task::Timestamp {
+    let lifetime = record.expires_at.since(record.updated_at);
+    record.expires_at.plus(lifetime)
+}
+
+/// Bytes of everything in the task's own item that can move.
+fn sizes(record: &TaskRecord) -> Vec<(usize, Kind)> {
+    let log = embedded_log(record).map(|it| length(&Logged::from(it)));
+    let history = embedded_history(record)
+        .iter()
+        .map(|it| length(&Message::from(it)));
+    let parts = record.artifacts.iter().flat_map(|artifact| {
+        let moved = record.layout.parts_moved(&artifact.id);
+        let parts = artifact.parts.iter().skip(moved);
+        parts.map(|part| length(&Part::from(part)))
+    });
+    let mut sizes = vec![
+        (log.sum(), Kind::Log),
+        (history.sum(), Kind::History),
+        (parts.sum(), Kind::Parts),
+    ];
+    let doc = |doc: Doc| Some((doc_size(record, doc)?, Kind::Doc(doc)));
+    sizes.extend(Doc::ALL.into_iter().filter_map(doc));
+    sizes
+}
+
+fn shift(record: &mut TaskRecord, kind: Kind, size: usize) {
+    let version = record.version;
+    if !matches!(kind, Kind::Doc(_)) {
+        record.layout.moves(version, size as u64);
+    }
+    match kind {
+        Kind::Log => {
+            let from = record.layout.events_moved() + 1;
+            record.layout.events = Some(Batches {
+                upto: record.last_seq,
+                from,
+                version,
+            });
+        }
+        Kind::History => {
+            let items = embedded_history(record).len();
+            record.layout.history.push(Segment { version, items });
+        }
+        Kind::Parts => {
+            for artifact in &record.artifacts {
+                let moved = record.layout.parts_moved(&artifact.id);
+                let items = artifact.parts.len().saturating_sub(moved);
+                if items > 0 {
+                    let segments = record.layout.artifacts.entry(artifact.id.clone());
+                    segments.or_default().push(Segment { version, items });
+                }
+            }
+        }
+        Kind::Doc(doc) => {
+            let sha256 = doc_text(record, doc).map_or_else(String::new, |text| digest(&text));
+            record.layout.docs.insert(doc, Apart { version, sha256 });
+        }
+    }
+}
+
+fn embedded_log(record: &TaskRecord) -> impl Iterator<Item = &LoggedEvent> {
+    record.events_after(record.layout.events_moved())
+}
+
+fn embedded_history(record: &TaskRecord) -> &[task::Message] {
+    let moved = task::moved(&record.layout.history);
+    record.history.get(moved..).unwrap_or_default()
+}
+
+/// The artifact without its moved parts.
+fn embedded(artifact: &task::Artifact, moved: usize) -> Artifact {
+    Artifact::from(&task::Artifact {
+        parts: artifact.parts.iter().skip(moved).cloned().collect(),
+        id: artifact.id.clone(),
+        name: artifact.name.clone(),
+        description: artifact.description.clone(),
+        extensions: artifact.extensions.clone(),
+        metadata: artifact.metadata.clone(),
+    })
+}
+
+fn replaced(record: &TaskRecord) -> Vec<Artifact> {
+    let layout = &record.layout;
+    let embed = |artifact: &task::Artifact| embedded(artifact, layout.replaced_moved(&artifact.id));
+    record.replaced.iter().map(embed).collect()
+}
+
+/// Calls `give` with the stored form of a value; `None` if there is none.
+fn with_doc<T>(record: &TaskRecord, doc: Doc, give: &dyn Fn(&dyn Form) -> T) -> Option<T> {
+    match doc {
+        Doc::Saved => {
+            let kept = Kept::from(&record.saved);
+            (!kept.is_empty()).then(|| give(&kept))
+        }
+        Doc::Metadata => (!record.metadata.is_empty()).then(|| give(&record.metadata)),
+        Doc::Status => {
+            let message = record.status().message.as_ref();
+            message.map(|message| give(&Message::from(message)))
+        }
+        Doc::Secret => {
+            let secret = record.secret.as_ref();
+            secret.map(|message| give(&Message::from(message)))
+        }
+        Doc::Replaced => (!record.replaced.is_empty()).then(|| give(&replaced(record))),
+    }
+}
+
+/// Something with a JSON form.
+trait Form {
+    fn size(&self) -> usize;
+    fn text(&self) -> String;
+}
+
+impl<T: Serialize> Form for T {
+    fn size(&self) -> usize {
+        length(self)
+    }
+
+    fn text(&self) -> String {
+        // A form of plain values with text keys always is JSON.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+fn doc_size(record: &TaskRecord, doc: Doc) -> Option<usize> {
+    with_doc(record, doc, &|form| form.size())
+}
+
+fn doc_text(record: &TaskRecord, doc: Doc) -> Option<String> {
+    with_doc(record, doc, &|form| form.text())
+}
+
+fn digest(text: &str) -> String {
+    hex::encode(Sha256::digest(text))
+}
+
+/// What the commit that made `record` writes. The record has been laid out by
+/// [`arrange`].
+///
+/// # Errors
+/// [`StoreError::TooLarge`] for a task which no store may take: larger than
+/// [`MAX_BYTES`] together, nested more deeply than a reader follows, or with
+/// more artifacts than one item can name.
+pub(crate) fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
+    let head = checked(head(record).text(), ITEM_MAX)?;
+    let all = record.layout.volume.bytes.saturating_add(head.len() as u64);
+    if all > MAX_BYTES as u64 {
+        return Err(StoreError::TooLarge(format!(
+            "{all} bytes; {MAX_BYTES} are allowed"
+        )));
+    }
+    let mut children = Vec::new();
+    let mut add = |place, form: &dyn Form| {
+        let text = checked(form.text(), MAX_BYTES)?;
+        children.push(Child { place, text });
+        Ok::<(), StoreError>(())
+    };
+    let version = record.version;
+    let layout = &record.layout;
+    if let Some(batch) = layout.events.filter(|batch| batch.version == version) {
+        let events = record.events_after(batch.from.saturating_sub(1));
+        let events: Vec<Logged> = events.map(Logged::from).collect();
+        add(Place::Events(batch.upto), &events)?;
+    }
+    if let Some(messages) = fresh(&layout.history, &record.history, version) {
+        let messages: Vec<Message> = messages.iter().map(Message::from).collect();
+        add(Place::History(version), &messages)?;
+    }
+    let mut parts = BTreeMap::new();
+    for artifact in &record.artifacts {
+        let segments = layout.artifacts.get(&artifact.id);
+        let segments = segments.map(Vec::as_slice).unwrap_or_default();
+        if let Some(fresh) = fresh(segments, &artifact.parts, version) {
+            let fresh: Vec<Part> = fresh.iter().map(Part::from).collect();
+            parts.insert(&artifact.id, fresh);
+        }
+    }
+    if !parts.is_empty() {
+        add(Place::Parts(version), &parts)?;
+    }
+    for (doc, apart) in &layout.docs {
+        if apart.version == version {
+            with_doc(record, *doc, &|form| form.text())
+                .map(|text| checked(text, MAX_BYTES))
+                .transpose()?
+                .map(|text| {
+                    children.push(Child {
+                        place: Place::Doc(*doc),
+                        text,
+                    });
+                });
+        }
+    }
+    Ok(Pieces { head, children })
+}
+
+/// The items of a list that the commit of `version` has moved.
+fn fresh<'a, T>(segments: &[Segment], items: &'a [T], version: u64) -> Option<&'a [T]> {
+    let (last, before) = segments.split_last()?;
+    let start = task::moved(before);
+    if last.version != version {
+        return None;
+    }
+    items.get(start..start + last.items)
+}
+
+/// The task's own item: the whole form without what lies in children.
+fn head(record: &TaskRecord) -> Stored {
+    let layout = &record.layout;
+    let apart = |doc: Doc| layout.docs.contains_key(&doc);
+    let mut head = Stored::without_content(record);
+    head.h = embedded_history(record).iter().map(Message::from).collect();
+    head.log = embedded_log(record).map(Logged::from).collect();
+    let embed = |artifact: &task::Artifact| embedded(artifact, layout.parts_moved(&artifact.id));
+    head.a = record.artifacts.iter().map(embed).collect();
+    if !apart(Doc::Metadata) {
+        head.md.clone_from(&record.metadata);
+    }
+    if apart(Doc::Status) {
+        head.st.forget_message();
+    }
+    if !apart(Doc::Saved) {
+        head.sv = Kept::from(&record.saved);
+    }
+    if !apart(Doc::Secret) {
+        head.sec = record.secret.as_ref().map(Message::from);
+    }
+    if !apart(Doc::Replaced) {
+        head.rp = replaced(record);
+    }
+    if !layout.is_empty() {
+        // A program that knows no children must not take this for the whole.
+        head.schema = super::IN_PIECES;
+    }
+    head
+}
+
+#[cfg(all(test, feature = "aws"))]
+mod tests;

@@ -1,0 +1,176 @@
+//! Whatever happens to a task, its pieces are the task.
+
+use super::super::{Found, head_of_text, join, names};
+use super::{Place, arrange, pieces};
+use crate::task::{
+    Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask, Owner,
+    Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
+};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const HOUR: i64 = 3_600_000;
+
+/// One thing that can happen.
+#[derive(Debug, Clone)]
+enum Op {
+    Chunk(u8, bool, usize),
+    Say(usize),
+    Keep(usize),
+    Restart,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let length = prop_oneof![8 => 1..900_usize, 1 => 4_000..40_000_usize];
+    prop_oneof![
+        6 => (0..3_u8, prop::bool::weighted(0.8), length.clone())
+            .prop_map(|(id, append, length)| Op::Chunk(id, append, length)),
+        3 => length.clone().prop_map(Op::Say),
+        1 => length.prop_map(Op::Keep),
+        1 => Just(Op::Restart),
+    ]
+}
+
+fn change(op: &Op) -> Change {
+    match op {
+        Op::Chunk(id, append, length) => Change::Artifact(ArtifactUpdate {
+            artifact: Artifact {
+                id: format!("a-{id}"),
+                name: None,
+                description: None,
+                parts: vec![Part::text("x".repeat(*length))],
+                extensions: Vec::new(),
+                metadata: Metadata::new(),
+            },
+            append: *append,
+            last_chunk: false,
+            metadata: Metadata::new(),
+        }),
+        Op::Say(length) => Change::Update {
+            message: Some(said("y".repeat(*length))),
+            metadata: Metadata::new(),
+        },
+        Op::Keep(length) => Change::Save {
+            key: "k".to_owned(),
+            value: "z".repeat(*length).into(),
+        },
+        Op::Restart => Change::Claim {
+            lease_until: Timestamp::from_millis(0),
+        },
+    }
+}
+
+fn said(text: String) -> Message {
+    Message::from_agent("m", vec![Part::text(text)])
+}
+
+/// A table with one task in it.
+#[derive(Default)]
+struct Table {
+    children: BTreeMap<Place, Found>,
+    written: Vec<usize>,
+}
+
+impl Table {
+    /// Stores `record`, and reads it back.
+    fn store(&mut self, record: &TaskRecord) {
+        let stored = pieces(record).unwrap();
+        self.written.push(stored.head.len());
+        for child in stored.children {
+            let found = Found {
+                version: record.version,
+                text: child.text,
+            };
+            let before = self.children.insert(child.place, found);
+            let doc = matches!(child.place, Place::Doc(_));
+            assert!(doc || before.is_none(), "{:?} is written over", child.place);
+        }
+        let mut read = head_of_text(&stored.head).unwrap();
+        let named = self.children.clone().into_iter();
+        let named = named.filter(|(place, _)| names(&read, *place)).collect();
+        assert!(join(&mut read, &named).unwrap(), "a child is missing");
+        assert!(read == *record, "version {}", record.version);
+    }
+}
+
+fn begin() -> TaskRecord {
+    let at = Timestamp::from_millis(HOUR);
+    let task = TaskRecord::create(NewTask {
+        id: TaskId::made_of(1),
+        owner: Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        },
+        context_id: ContextId::made_of(1),
+        generation: Generation::V10,
+        incarnation: WriteId::made_of(1),
+        metadata: Metadata::new(),
+        created_at: at,
+    });
+    let opening = [
+        Change::Accept {
+            message: said("go".to_owned()),
+        },
+        Change::Start { lease_until: at },
+    ];
+    task.next(opening, WriteId::made_of(1), at, at).unwrap()
+}
+
+fn after(record: &TaskRecord, changes: Vec<Change>) -> TaskRecord {
+    let at = Timestamp::from_millis(HOUR * i64::try_from(record.version).unwrap());
+    let ends = Timestamp::from_millis(at.as_millis() + 5 * HOUR);
+    let write = WriteId::made_of(u128::from(record.version));
+    let mut next = record.next(changes, write, at, ends).unwrap();
+    arrange(&mut next);
+    next
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn a_task_is_put_together_as_it_was_whatever_happened_to_it(
+        commits in prop::collection::vec(prop::collection::vec(op(), 1..8), 1..40),
+    ) {
+        let mut table = Table::default();
+        let mut task = begin();
+        for ops in commits {
+            task = after(&task, ops.iter().map(change).collect());
+            let mut again = task.clone();
+            arrange(&mut again);
+            prop_assert!(again == task, "laid out twice");
+            table.store(&task);
+            prop_assert!(task.layout.kept.is_none_or(|kept| kept.until >= task.expires_at));
+        }
+        let ended = after(&task, vec![Change::Complete { message: None }]);
+        table.store(&ended);
+        // Four kinds of output and two values that stay in the item, at most.
+        let largest = table.written.iter().max().copied().unwrap_or_default();
+        prop_assert!(largest < 64 * 1024, "{}", largest);
+    }
+}
+
+#[test]
+fn a_short_task_stays_in_one_piece() {
+    let mut table = Table::default();
+    let says = Change::Complete {
+        message: Some(said("x".repeat(10_000))),
+    };
+    let mut task = after(&begin(), vec![change(&Op::Chunk(0, false, 3_000))]);
+    table.store(&task);
+    task = after(&task, vec![says]);
+    assert!(task.layout.is_empty(), "{:?}", task.layout);
+    assert_eq!(task.layout.kept, None);
+}
+
+#[test]
+fn an_item_read_too_early_is_noticed() {
+    let task = after(&begin(), vec![change(&Op::Keep(20_000))]);
+    let early = pieces(&task).unwrap();
+    let later = after(&task, vec![change(&Op::Keep(30_000))]);
+    let mut table = Table::default();
+    table.store(&later);
+    let mut read = head_of_text(&early.head).unwrap();
+    assert!(!join(&mut read, &table.children).unwrap());
+    let mut read = head_of_text(&early.head).unwrap();
+    assert!(!join(&mut read, &BTreeMap::new()).unwrap());
+}

@@ -1,0 +1,431 @@
+//! How a task that has grown lies in its table: the items themselves.
+
+use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::{Engine, Policy, RandomIds, Services, SystemClock};
+use a2a_lambda::skill::{
+    Agent, AgentResult, Content, OnRequestResult, Skill, SkillHandler, SkillMetadata, TaskContext,
+};
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::{
+    Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks as _, stored,
+};
+use a2a_lambda::task::{
+    Change, Frame, Generation, Message, Metadata, Owner, Part, PartContent, SendCommand, SendMode,
+    SubscribeCommand, TaskKey, TaskRecord, Timestamp,
+};
+use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_local::embedded::{BUCKET, TABLE};
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
+    SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc::unbounded_channel;
+
+type Item = HashMap<String, AttributeValue>;
+
+/// The items of a task's partition, by name.
+async fn items(emulator: &Emulator, task: &TaskKey) -> Vec<(String, Item)> {
+    let partition = format!("T#{}#K#{}", task.tenant(), task.local());
+    let mut items = Vec::new();
+    let mut start = None;
+    loop {
+        let query = emulator.clients.dynamodb.query().table_name(TABLE);
+        let found = query
+            .key_condition_expression("PK = :pk")
+            .expression_attribute_values(":pk", AttributeValue::S(partition.clone()))
+            .consistent_read(true)
+            .set_exclusive_start_key(start)
+            .send()
+            .await
+            .unwrap();
+        for item in found.items.unwrap_or_default() {
+            items.push((item["SK"].as_s().unwrap().clone(), item));
+        }
+        start = found.last_evaluated_key;
+        if start.is_none() {
+            return items;
+        }
+    }
+}
+
+/// Bytes as the service counts them, or a little more.
+fn size(item: &Item) -> usize {
+    let value = |value: &AttributeValue| match value {
+        AttributeValue::S(text) => text.len(),
+        AttributeValue::N(_) => 21,
+        other => panic!("{other:?}"),
+    };
+    item.iter().map(|(name, it)| name.len() + value(it)).sum()
+}
+
+fn number(item: &Item, name: &str) -> i64 {
+    item[name].as_n().unwrap().parse().unwrap()
+}
+
+fn says(length: usize) -> Change {
+    let text = vec![Part::text("y".repeat(length))];
+    Change::Update {
+        message: Some(Message::from_agent("m", text)),
+        metadata: Metadata::new(),
+    }
+}
+
+fn keeps(length: usize) -> Change {
+    Change::Save {
+        key: "k".to_owned(),
+        value: "x".repeat(length).into(),
+    }
+}
+
+#[tokio::test]
+async fn no_item_passes_its_limit_and_a_child_says_whose_it_is() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "limits").unwrap();
+    let stores = emulator.stores();
+    let task = world.task().unwrap();
+    world.stored(&stores, &task).await.unwrap();
+    let mut task = world
+        .committed(&stores, &task, [world.start()])
+        .await
+        .unwrap();
+    for length in [100, 5_000, 150_000, 390_000, 410_000, 1_100_000] {
+        let changes = [says(length), keeps(length), says(9)];
+        task = world.committed(&stores, &task, changes).await.unwrap();
+    }
+    let all = items(&emulator, &task.key()).await;
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names.len() > 8, "{names:?}");
+    let lifetime = world.expiry().since(world.now);
+    for (name, item) in &all {
+        assert!(size(item) <= 400 * 1024, "{name}: {}", size(item));
+        if name == "META" {
+            assert!(size(item) < 8 * 1024, "{}", size(item));
+            continue;
+        }
+        assert!(number(item, "version") <= i64::try_from(task.version()).unwrap());
+        assert_eq!(item["incarnation"], all_of(&all, "META")["incarnation"]);
+        let stays = world.expiry().plus(lifetime);
+        assert_eq!(number(item, "ttl"), stays.ttl_seconds(), "{name}");
+    }
+}
+
+fn all_of<'a>(items: &'a [(String, Item)], name: &str) -> &'a Item {
+    &items.iter().find(|(found, _)| found == name).unwrap().1
+}
+
+#[tokio::test]
+async fn a_child_is_never_written_over_and_stays_longer_when_its_task_does() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "children").unwrap();
+    let stores = emulator.stores();
+    let task = world.task().unwrap();
+    world.stored(&stores, &task).await.unwrap();
+    let task = world.committed(&stores, &task, [world.start(), says(9_000)]);
+    let task = task.await.unwrap();
+    let before = items(&emulator, &task.key()).await;
+    assert!(before.len() > 1);
+
+    // Another commit over the same names: the task's own condition holds, as
+    // it never could, and the children stand in the way.
+    let mut form = stored::encode(&task);
+    form["w"] = serde_json::json!([world.write_id().to_string()]);
+    let other = stored::decode(form).unwrap();
+    let write = world.write(
+        &other,
+        Expect::Version {
+            version: task.version(),
+            epoch: task.epoch(),
+        },
+    );
+    let answer = emulator.records.commit(&write).await;
+    assert!(matches!(answer, Err(StoreError::Corrupt(_))), "{answer:?}");
+    assert_eq!(items(&emulator, &task.key()).await, before);
+
+    // A day later, and much later: children outlive their task.
+    let mut task = task;
+    for hours in [1, 2, 4, 9] {
+        let now = world.at(hours * 3_600_000);
+        let expires = now.plus(Duration::from_secs(3_600));
+        let next = task.next([says(10)], world.write_id(), now, expires);
+        let mut next = next.unwrap();
+        stored::arrange(&mut next);
+        let write = TaskWrite {
+            now,
+            ..world.update(&next, &task)
+        };
+        let done = emulator.records.commit(&write).await.unwrap();
+        assert_eq!(done, Committed::Done);
+        for (name, item) in items(&emulator, &next.key()).await {
+            if name != "META" {
+                assert!(
+                    number(&item, "ttl") >= expires.ttl_seconds(),
+                    "{hours} {name}"
+                );
+            }
+        }
+        task = next;
+    }
+}
+
+#[tokio::test]
+async fn an_object_with_other_bytes_is_never_taken_for_what_was_kept() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "object").unwrap();
+    let stores = emulator.stores();
+    let task = world.task().unwrap();
+    world.stored(&stores, &task).await.unwrap();
+    let changes = [world.start(), keeps(300_000)];
+    let task = world.committed(&stores, &task, changes).await.unwrap();
+    let all = items(&emulator, &task.key()).await;
+    let name = all_of(&all, "STATE")["object"].as_s().unwrap().clone();
+    assert!(name.starts_with("v1/"), "{name}");
+    let put = emulator.clients.s3.put_object().bucket(BUCKET).key(&name);
+    put.body("other bytes".as_bytes().to_vec().into())
+        .send()
+        .await
+        .unwrap();
+    let read = emulator.records.load(task.owner(), task.id(), world.now);
+    let read = read.await;
+    assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+}
+
+#[tokio::test]
+async fn without_a_bucket_what_fits_no_item_is_refused() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "no bucket").unwrap();
+    let store = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
+    let task = world.task().unwrap();
+    store.commit(&world.create(&task)).await.unwrap();
+    let fits = world.next(&task, [world.start(), keeps(390_000)]).unwrap();
+    let done = store.commit(&world.update(&fits, &task)).await.unwrap();
+    assert_eq!(done, Committed::Done);
+    let large = world.next(&fits, [keeps(500_000)]).unwrap();
+    let answer = store.commit(&world.update(&large, &fits)).await;
+    assert!(matches!(answer, Err(StoreError::TooLarge(_))), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_tail_beside_a_writer_sees_every_event_once_and_in_order() {
+    let emulator = Arc::new(Emulator::start().await.unwrap());
+    let world = World::new(run(), "beside").unwrap();
+    let stores = emulator.stores();
+    let task = world.task().unwrap();
+    world.stored(&stores, &task).await.unwrap();
+    let mut task = world
+        .committed(&stores, &task, [world.start()])
+        .await
+        .unwrap();
+    let reads = {
+        let (emulator, owner) = (Arc::clone(&emulator), task.owner().clone());
+        let (id, now) = (task.id().clone(), world.now);
+        tokio::spawn(async move {
+            let (mut seen, mut reads) = (0, 0);
+            loop {
+                let tail = emulator.records.tail(&owner, &id, seen, now).await;
+                let tail = tail.unwrap().unwrap();
+                reads += 1;
+                for event in tail.events {
+                    seen += 1;
+                    assert_eq!(event.seq, seen);
+                }
+                assert_eq!(seen, tail.last_seq);
+                if tail.state.is_terminal() {
+                    return (seen, reads);
+                }
+            }
+        })
+    };
+    for _ in 0..80 {
+        let next = world.next(&task, [says(700), says(10)]).unwrap();
+        let done = emulator.records.commit(&world.update(&next, &task)).await;
+        assert_eq!(done.unwrap(), Committed::Done);
+        task = next;
+    }
+    let ends = Change::Complete { message: None };
+    let ended = world.next(&task, [ends]).unwrap();
+    let done = emulator.records.commit(&world.update(&ended, &task)).await;
+    assert_eq!(done.unwrap(), Committed::Done);
+    let (seen, reads) = reads.await.unwrap();
+    assert_eq!(seen, ended.events_after(0).count() as u64);
+    assert!(reads > 20, "{reads}");
+}
+
+/// Chunks of one artifact, each with its number.
+struct Chunks;
+
+/// Chunks of a long stream.
+const CHUNKS: usize = 2_000;
+
+impl Skill for Chunks {
+    const METADATA: SkillMetadata = SkillMetadata::new("chunks", "Many chunks.", &["test"]);
+}
+
+impl SkillHandler for Chunks {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: Content,
+    ) -> AgentResult<OnRequestResult<String>> {
+        let mut chunks = cx.artifact_chunks("numbers");
+        for n in 0..CHUNKS {
+            chunks.push(format!("chunk-{n} ")).await?;
+        }
+        chunks.finish().await?;
+        OnRequestResult::done("done".to_owned())
+    }
+}
+
+/// A client or connector that notes the bytes of every write to the table.
+#[derive(Debug, Clone)]
+struct Counting<T> {
+    inner: T,
+    writes: Arc<Mutex<Vec<usize>>>,
+}
+
+impl HttpClient for Counting<SharedHttpClient> {
+    fn http_connector(
+        &self,
+        settings: &HttpConnectorSettings,
+        components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        SharedHttpConnector::new(Counting {
+            inner: self.inner.http_connector(settings, components),
+            writes: Arc::clone(&self.writes),
+        })
+    }
+}
+
+impl HttpConnector for Counting<SharedHttpConnector> {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let writes = ["PutItem", "UpdateItem", "TransactWriteItems"];
+        if writes.iter().any(|name| target.ends_with(name)) {
+            let bytes = request.body().bytes().map_or(0, <[u8]>::len);
+            self.writes.lock().unwrap().push(bytes);
+        }
+        self.inner.call(request)
+    }
+}
+
+fn engine(emulator: &Emulator, writes: &Arc<Mutex<Vec<usize>>>) -> Engine {
+    let config = emulator.clients.dynamodb.config();
+    let inner = config.http_client().unwrap();
+    let config = config.to_builder().http_client(Counting {
+        inner,
+        writes: Arc::clone(writes),
+    });
+    let client = aws_sdk_dynamodb::Client::from_conf(config.build());
+    let store = DynamoStore::new(client, TABLE).with_blobs(Arc::new(emulator.blobs.clone()));
+    let store = Arc::new(store);
+    let agent = Agent::builder("chunks").skill(Chunks).build().unwrap();
+    let services = Services {
+        tasks: store.clone(),
+        threads: store,
+        blobs: Arc::new(emulator.blobs.clone()),
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+        model: None,
+    };
+    let policy = Policy {
+        flush_interval: Duration::from_millis(1),
+        ..Policy::default()
+    };
+    Engine::new(Arc::new(agent), services, policy)
+}
+
+fn caller(owner: &Owner) -> Caller {
+    Caller {
+        owner: owner.clone(),
+        tier: "default".to_owned(),
+        scopes: Default::default(),
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_two_thousand_chunks_costs_the_same_at_its_end_as_at_its_start() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "stream").unwrap();
+    let writes = Arc::<Mutex<Vec<usize>>>::default();
+    let engine = engine(&emulator, &writes);
+    let caller = caller(&world.owner);
+    let command = SendCommand {
+        message: Message::from_user("m-1", vec![Part::text("go")]),
+        client_task_id: None,
+        idempotency_key: None,
+        mode: SendMode::Blocking,
+        history_length: 10,
+        accepted_output_modes: Vec::new(),
+        push: None,
+        metadata: Metadata::new(),
+        generation: Generation::V10,
+    };
+    let (frames, mut shown) = unbounded_channel();
+    let streamed = engine.stream(&caller, command, None, frames);
+    Box::pin(streamed).await.unwrap();
+    let mut live = Vec::new();
+    let mut id = None;
+    while let Some(frame) = shown.recv().await {
+        match frame {
+            Frame::Task(task) => id = Some(task.id.clone()),
+            Frame::Event { event, .. } => live.push(event),
+            other => panic!("{other:?}"),
+        }
+    }
+    let id = id.unwrap();
+
+    let now = Timestamp::from_millis(0);
+    let stored = emulator.records.load(&world.owner, &id, now).await;
+    let stored: TaskRecord = stored.unwrap().unwrap();
+    let events: Vec<_> = stored.events_after(0).cloned().collect();
+    assert!(events.ends_with(&live), "the stream is the end of the log");
+    let view = stored.view(10, true);
+    let parts = &view.artifacts.unwrap()[0].parts;
+    let text = parts.iter().map(|part| match &part.content {
+        PartContent::Text(text) => text.as_str(),
+        other => panic!("{other:?}"),
+    });
+    let text: String = text.collect();
+    let expected: String = (0..CHUNKS).map(|n| format!("chunk-{n} ")).collect();
+    assert_eq!(text, expected);
+
+    let writes = writes.lock().unwrap().clone();
+    let (largest, all): (usize, usize) = (*writes.iter().max().unwrap(), writes.iter().sum());
+    println!(
+        "{} events in {} writes of {all} bytes, the largest {largest}",
+        events.len(),
+        writes.len(),
+    );
+    // A group is at most 64 events. Written whole, the last commits alone would
+    // have hundreds of kilobytes.
+    assert!(largest < 64 * 1024, "{largest}");
+    let (first, last) = writes.split_at(writes.len() / 2);
+    let (first, last): (usize, usize) = (first.iter().sum(), last.iter().sum());
+    assert!(last < first * 3 / 2, "{first} bytes, then {last}");
+
+    for seen in (0..events.len()).step_by(97) {
+        let command = SubscribeCommand {
+            id: id.clone(),
+            last_event: Some(events[seen].id),
+        };
+        let (frames, mut shown) = unbounded_channel();
+        let resumed = engine.reader().subscribe(&caller, &command, frames);
+        Box::pin(resumed).await.unwrap();
+        let mut after = Vec::new();
+        while let Some(frame) = shown.recv().await {
+            if let Frame::Event { event, .. } = frame {
+                after.push(event);
+            }
+        }
+        assert!(after == events[seen + 1..], "after {seen}");
+    }
+}

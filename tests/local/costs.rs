@@ -1,0 +1,306 @@
+//! What each operation costs, as `docs/operations.md` says.
+
+use crate::meter::{Bill, Counted, Index, Meter};
+use a2a_lambda::auth::Identity;
+use a2a_lambda::engine::{Clock as _, SystemClock};
+use a2a_lambda::http::{Door, Edge};
+use a2a_lambda::runtime::Runtime;
+use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::ReadTasks as _;
+use a2a_lambda::store::aws::AwsClients;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+use a2a_local::embedded::{Embedded, TABLE};
+use a2a_local::pumps::Pumps;
+use bytes::Bytes;
+use http::Request;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+const PAPER: &str = include_str!("../../docs/operations.md");
+const HEADER: &str = "| Operation | Requests | Write units | Read units |\n|---|---|---|---|\n";
+
+struct Local;
+
+impl Source for Local {
+    fn get(&self, name: &str) -> Option<String> {
+        (name == "A2A_AUTH").then(|| "dev".to_owned())
+    }
+}
+
+/// The agent on counted clients.
+struct Counter {
+    runtime: Runtime,
+    meter: Arc<Meter>,
+    /// Reads beside the count.
+    tasks: DynamoStore,
+    rows: String,
+    _pumps: Pumps,
+    _services: Embedded,
+}
+
+/// What the indexes of the table hold.
+async fn indexes(clients: &AwsClients) -> Vec<Index> {
+    let described = clients.dynamodb.describe_table().table_name(TABLE).send();
+    let table = described.await.unwrap().table.unwrap();
+    let indexes = table.global_secondary_indexes().iter();
+    let index = indexes.map(|index| {
+        let keys = index
+            .key_schema()
+            .iter()
+            .map(|key| key.attribute_name().to_owned());
+        let keys: Vec<String> = keys.collect();
+        let mut holds = keys.clone();
+        holds.extend(["PK".to_owned(), "SK".to_owned()]);
+        holds.extend(index.projection().unwrap().non_key_attributes().to_vec());
+        Index { keys, holds }
+    });
+    index.collect()
+}
+
+/// The same clients, counted.
+fn counted(clients: &AwsClients, meter: &Arc<Meter>) -> AwsClients {
+    let config = clients.dynamodb.config();
+    let (inner, meter) = (config.http_client().unwrap(), Arc::clone(meter));
+    let config = config.to_builder().http_client(Counted {
+        inner,
+        meter: Arc::clone(&meter),
+    });
+    let dynamodb = aws_sdk_dynamodb::Client::from_conf(config.build());
+    let config = clients.s3.config();
+    let inner = config.http_client().unwrap();
+    let config = config.to_builder().http_client(Counted { inner, meter });
+    let s3 = aws_sdk_s3::Client::from_conf(config.force_path_style(true).build());
+    AwsClients { dynamodb, s3 }
+}
+
+impl Counter {
+    async fn new() -> Self {
+        let services = Embedded::start(None).await.unwrap();
+        let clients = AwsClients::connect(services.endpoints()).await;
+        let meter = Meter::new(indexes(&clients).await);
+        let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+        let settings = Settings::read(&Local).unwrap();
+        let runtime = Runtime::builder(agent, settings.clone())
+            .aws(&counted(&clients, &meter))
+            .build()
+            .unwrap();
+        let tasks = DynamoStore::new(clients.dynamodb, TABLE);
+        let dynamodb = services.endpoints().dynamodb.as_deref();
+        let pumps = Pumps::start(runtime.engine(), tasks.clone(), dynamodb, &settings);
+        let pumps = pumps.await.unwrap();
+        meter.take();
+        Self {
+            runtime,
+            meter,
+            tasks,
+            rows: String::new(),
+            _pumps: pumps,
+            _services: services,
+        }
+    }
+
+    fn edge(&self, method: &str, path: &str) -> Edge {
+        self.runtime
+            .edge(Door::of(method, path.split('?').next().unwrap()))
+    }
+
+    /// One call; its whole answer.
+    async fn call(&self, path: &str, body: Option<&Value>, headers: &[(&str, &str)]) -> String {
+        let method = if body.is_some() { "POST" } else { "GET" };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("A2A-Version", "1.0")
+            .header("Content-Type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = Bytes::from(body.map(Value::to_string).unwrap_or_default());
+        let identity = Identity {
+            authorizer: None,
+            authorization: None,
+        };
+        let request = request.body(body).unwrap();
+        let response = self
+            .edge(method, path)
+            .handle(request, identity, None)
+            .await;
+        let status = response.status();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        assert!(status.is_success(), "{path}: {text}");
+        text
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        serde_json::from_str(&self.call(path, Some(body), &[]).await).unwrap()
+    }
+
+    /// The task of a send.
+    async fn send(&self, text: &str) -> Value {
+        self.post("/message:send", &message(text)).await["task"].clone()
+    }
+
+    /// Waits until a task is at rest, beside the count.
+    async fn rests(&self, task: &Value) {
+        let owner = Owner {
+            tenant: TenantId::parse("local").unwrap(),
+            subject: Subject::parse("local").unwrap(),
+        };
+        let id = TaskId::parse(task["id"].as_str().unwrap()).unwrap();
+        loop {
+            let found = self.tasks.load(&owner, &id, SystemClock.now()).await;
+            if found.unwrap().unwrap().state().is_at_rest() {
+                return self.meter.settles().await;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// A row of the table, of what came since the last.
+    fn row(&mut self, operation: &str) -> Bill {
+        let bill = self.meter.take();
+        let requests: Vec<String> = bill
+            .requests
+            .iter()
+            .map(|(name, n)| format!("{n} {name}"))
+            .collect();
+        let (writes, reads) = (bill.writes, bill.half_reads as f64 / 2.0);
+        writeln!(
+            self.rows,
+            "| {operation} | {} | {writes} | {reads} |",
+            requests.join(", ")
+        )
+        .unwrap();
+        bill
+    }
+}
+
+fn message(text: &str) -> Value {
+    json!({"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]}})
+}
+
+async fn sends(counter: &mut Counter) {
+    counter.send("echo hello").await;
+    let bill = counter.row("a short blocking send, its answer included");
+    assert_eq!(
+        bill.requests.values().sum::<usize>(),
+        1,
+        "one conditional write"
+    );
+
+    let mut own = message("echo hello");
+    own["message"]["contextId"] = json!("my-conversation");
+    counter.post("/message:send", &own).await;
+    counter.row("the same under a context id of the client's, first of its conversation");
+
+    let key = [("Idempotency-Key", "key-1")];
+    counter
+        .call("/message:send", Some(&message("echo hello")), &key)
+        .await;
+    counter.row("the same with an idempotency key");
+    counter
+        .call("/message:send", Some(&message("echo hello")), &key)
+        .await;
+    counter.row("the same once more, with the same key");
+
+    let asked = counter.send("what?").await;
+    counter.row("a send that ends with a question");
+    let mut answer = message("echo hello");
+    answer["message"]["taskId"] = asked["id"].clone();
+    counter.post("/message:send", &answer).await;
+    counter.row("the answer to it");
+
+    counter.send("steps 1").await;
+    counter.row(
+        "a send whose skill does one step, keeps a value for the task and one for the conversation",
+    );
+
+    let mut queued = message("echo hello");
+    queued["configuration"] = json!({"returnImmediately": true});
+    let task = counter.post("/message:send", &queued).await["task"].clone();
+    counter.rests(&task).await;
+    counter.row("a send that does not wait, and its worker");
+}
+
+async fn reads(counter: &mut Counter) {
+    let task = counter.send("echo hello").await;
+    let path = format!("/tasks/{}", task["id"].as_str().unwrap());
+    counter.meter.take();
+    counter.call(&path, None, &[]).await;
+    counter.row("reading a task");
+    counter.call("/tasks?pageSize=5", None, &[]).await;
+    counter.row("a page of 5 tasks");
+
+    let asked = counter.send("what?").await;
+    let path = format!("/tasks/{}", asked["id"].as_str().unwrap());
+    counter.meter.take();
+    {
+        let edge = counter.edge("GET", "/tasks/x:subscribe");
+        let request = Request::builder()
+            .uri(format!("{path}:subscribe"))
+            .header("A2A-Version", "1.0");
+        let identity = Identity {
+            authorizer: None,
+            authorization: None,
+        };
+        let request = request.body(Bytes::new()).unwrap();
+        let mut stream = edge.handle(request, identity, None).await.into_body();
+        stream.frame().await.unwrap().unwrap();
+        // From here on every request is a look.
+        counter.meter.take();
+        while counter.meter.count() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(stream);
+        counter.meter.settles().await;
+        counter.row("one look of a subscription");
+    }
+    let configs = format!("{path}/pushNotificationConfigs");
+    let hook = json!({"id": "hook-1", "url": "https://example.com/hook"});
+    counter.post(&configs, &hook).await;
+    counter.row("registering a webhook for it");
+    counter.call(&format!("{configs}/hook-1"), None, &[]).await;
+    counter.row("reading the webhook");
+    let asked = counter.send("what?").await;
+    let path = format!("/tasks/{}", asked["id"].as_str().unwrap());
+    counter.meter.take();
+    let cancel = counter.post(&format!("{path}:cancel"), &json!({})).await;
+    assert_eq!(cancel["status"]["state"], "TASK_STATE_CANCELED");
+    counter.row("canceling a task that waits for an answer");
+}
+
+async fn large(counter: &mut Counter) {
+    counter.meter.take();
+    counter
+        .call("/message:stream", Some(&message("chunks 100")), &[])
+        .await;
+    let bill = counter.row("a stream of 100 chunks in a burst");
+    let writes: usize = bill.requests.values().sum();
+    assert!(writes <= 6, "{bill:?}");
+
+    let task = counter.send("file 100000").await;
+    counter.row("a send that makes a file of 100 KB, its answer included");
+    let path = format!("/tasks/{}", task["id"].as_str().unwrap());
+    counter.call(&path, None, &[]).await;
+    counter.row("reading it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_costs_what_the_paper_says() {
+    let mut counter = Counter::new().await;
+    sends(&mut counter).await;
+    reads(&mut counter).await;
+    large(&mut counter).await;
+    let (_, shown) = PAPER.split_once(HEADER).expect("the table of costs");
+    let (shown, _) = shown.split_once("\n\n").unwrap();
+    let rows = counter.rows.trim_end();
+    assert!(
+        shown == rows,
+        "in docs/operations.md should stand:\n{HEADER}{rows}\n"
+    );
+}

@@ -1,0 +1,292 @@
+//! What passes over the SDK's connections, and what AWS would charge for it.
+//!
+//! The rules are those of DynamoDB's developer guide, "DynamoDB read and write
+//! operations" and "Global secondary indexes": a write unit for each started KB
+//! of the larger of an item before and after, two in a transaction; for each
+//! entry of an index that a write adds, removes or changes another, two if its
+//! key changes; a read unit for each started 4 KB, half of one unless the read is
+//! consistent, and no less than for one such block.
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
+    SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::byte_stream::ByteStream;
+use base64::Engine as _;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
+
+const KB: usize = 1024;
+
+/// What was asked for since the last look.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Bill {
+    /// Requests, by operation.
+    pub(crate) requests: BTreeMap<String, usize>,
+    /// Write units.
+    pub(crate) writes: usize,
+    /// Half read units.
+    pub(crate) half_reads: usize,
+}
+
+/// The count of one pair of clients.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    bill: Mutex<Bill>,
+    /// Calls that have begun and are not on the bill yet.
+    open: watch::Sender<usize>,
+    indexes: Vec<Index>,
+}
+
+/// What an index holds of an item.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// The names of its own keys.
+    pub(crate) keys: Vec<String>,
+    /// All names it holds.
+    pub(crate) holds: Vec<String>,
+}
+
+impl Meter {
+    pub(crate) fn new(indexes: Vec<Index>) -> Arc<Self> {
+        Arc::new(Self {
+            bill: Mutex::default(),
+            open: watch::Sender::default(),
+            indexes,
+        })
+    }
+
+    /// Waits until all calls that have begun are on the bill.
+    pub(crate) async fn settles(&self) {
+        let mut open = self.open.subscribe();
+        // The sender lives as long as `self`.
+        let _ = open.wait_for(|open| *open == 0).await;
+    }
+
+    /// What came since the last look.
+    pub(crate) fn take(&self) -> Bill {
+        std::mem::take(&mut self.bill.lock().unwrap())
+    }
+
+    /// How many requests came since.
+    pub(crate) fn count(&self) -> usize {
+        self.bill.lock().unwrap().requests.values().sum()
+    }
+
+    fn add(&self, operation: &str, writes: usize, half_reads: usize) {
+        let mut bill = self.bill.lock().unwrap();
+        *bill.requests.entry(operation.to_owned()).or_default() += 1;
+        bill.writes += writes;
+        bill.half_reads += half_reads;
+    }
+
+    /// The write units of an item that was `before` and is `after`.
+    fn written(&self, before: &Value, after: &Value, each: usize) -> usize {
+        let table = size(before).max(size(after)).max(1).div_ceil(KB) * each;
+        let indexes = self
+            .indexes
+            .iter()
+            .map(|index| index.written(before, after));
+        table + indexes.sum::<usize>()
+    }
+}
+
+impl Index {
+    fn entry(&self, item: &Value) -> Option<Value> {
+        let members = item.as_object()?;
+        let all = self.keys.iter().all(|key| members.contains_key(key));
+        let held = members.iter().filter(|(name, _)| self.holds.contains(name));
+        all.then(|| {
+            held.map(|(name, value)| (name.clone(), value.clone()))
+                .collect()
+        })
+    }
+
+    fn written(&self, before: &Value, after: &Value) -> usize {
+        let units = |entry: &Value| size(entry).div_ceil(KB);
+        let same_key = |one: &Value, two: &Value| self.keys.iter().all(|key| one[key] == two[key]);
+        match (self.entry(before), self.entry(after)) {
+            (None, None) => 0,
+            (Some(entry), None) | (None, Some(entry)) => units(&entry),
+            (Some(one), Some(two)) if one == two => 0,
+            (Some(one), Some(two)) if same_key(&one, &two) => units(&one).max(units(&two)),
+            (Some(one), Some(two)) => units(&one) + units(&two),
+        }
+    }
+}
+
+/// The size of an item; nothing for one that is not there.
+pub(crate) fn size(item: &Value) -> usize {
+    let members = item.as_object().into_iter().flatten();
+    members.map(|(name, value)| name.len() + of(value)).sum()
+}
+
+/// The size of one typed value.
+fn of(value: &Value) -> usize {
+    let Some((kind, value)) = value.as_object().and_then(|typed| typed.iter().next()) else {
+        return 0;
+    };
+    let text = value.as_str().unwrap_or_default();
+    match kind.as_str() {
+        "S" => text.len(),
+        "N" => text.trim_matches(['-', '0']).len().div_ceil(2) + 1,
+        "B" => base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .map_or(0, |bytes| bytes.len()),
+        "M" => {
+            let members = value.as_object().into_iter().flatten();
+            3 + members
+                .map(|(name, one)| name.len() + 1 + of(one))
+                .sum::<usize>()
+        }
+        "L" => {
+            let items = value.as_array().into_iter().flatten();
+            3 + items.map(|one| 1 + of(one)).sum::<usize>()
+        }
+        "SS" | "NS" => value.to_string().len(),
+        _ => 1,
+    }
+}
+
+/// A client or connector that is counted.
+#[derive(Debug, Clone)]
+pub(crate) struct Counted<T> {
+    pub(crate) inner: T,
+    pub(crate) meter: Arc<Meter>,
+}
+
+impl HttpClient for Counted<SharedHttpClient> {
+    fn http_connector(
+        &self,
+        settings: &HttpConnectorSettings,
+        components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        SharedHttpConnector::new(Counted {
+            inner: self.inner.http_connector(settings, components),
+            meter: Arc::clone(&self.meter),
+        })
+    }
+}
+
+impl HttpConnector for Counted<SharedHttpConnector> {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let me = self.clone();
+        HttpConnectorFuture::new(async move {
+            me.meter.open.send_modify(|open| *open += 1);
+            let answer = match request.headers().get("x-amz-target").map(str::to_owned) {
+                Some(target) => me.table(target.rsplit('.').next().unwrap(), request).await,
+                None => {
+                    let operation = format!("{} object", request.method());
+                    me.meter.add(&operation, 0, 0);
+                    me.inner.call(request).await
+                }
+            };
+            me.meter.open.send_modify(|open| *open -= 1);
+            answer
+        })
+    }
+}
+
+impl Counted<SharedHttpConnector> {
+    /// A call of the table, with what it reads or writes.
+    async fn table(
+        &self,
+        operation: &str,
+        request: HttpRequest,
+    ) -> Result<HttpResponse, ConnectorError> {
+        let asked: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+        let keys: Vec<Value> = actions(operation, &asked).iter().map(key).collect();
+        let mut before = Vec::new();
+        for key in &keys {
+            before.push(self.item(&request, key).await?);
+        }
+        let like = request.try_clone().unwrap();
+        let (response, body) = whole(self.inner.call(request).await?).await?;
+        let told: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let each = if operation == "TransactWriteItems" {
+            2
+        } else {
+            1
+        };
+        let mut writes = 0;
+        for (key, before) in keys.iter().zip(&before) {
+            let after = self.item(&like, key).await?;
+            writes += self.meter.written(before, &after, each);
+        }
+        let half_reads = if keys.is_empty() {
+            read(&asked, &told)
+        } else {
+            0
+        };
+        self.meter.add(operation, writes, half_reads);
+        Ok(response)
+    }
+
+    /// An item as it stands, read beside the count.
+    async fn item(&self, like: &HttpRequest, key: &Value) -> Result<Value, ConnectorError> {
+        let asked: Value = serde_json::from_slice(like.body().bytes().unwrap()).unwrap();
+        let table = match &asked["TransactItems"][0] {
+            Value::Object(action) => action.values().next().unwrap()["TableName"].clone(),
+            _ => asked["TableName"].clone(),
+        };
+        let question = json!({"TableName": table, "Key": key, "ConsistentRead": true}).to_string();
+        let mut request = like.try_clone().unwrap();
+        let headers = request.headers_mut();
+        headers.insert("x-amz-target", "DynamoDB_20120810.GetItem");
+        headers.insert("content-length", question.len().to_string());
+        *request.body_mut() = SdkBody::from(question);
+        let (_, body) = whole(self.inner.call(request).await?).await?;
+        let told: Value = serde_json::from_slice(&body).unwrap();
+        Ok(told["Item"].clone())
+    }
+}
+
+/// An answer, and its bytes.
+async fn whole(mut response: HttpResponse) -> Result<(HttpResponse, Vec<u8>), ConnectorError> {
+    let body = std::mem::replace(response.body_mut(), SdkBody::empty());
+    let bytes = ByteStream::new(body).collect().await;
+    let bytes = bytes
+        .map_err(|error| ConnectorError::io(error.into()))?
+        .to_vec();
+    *response.body_mut() = SdkBody::from(bytes.clone());
+    Ok((response, bytes))
+}
+
+/// The writes of a call.
+fn actions(operation: &str, asked: &Value) -> Vec<Value> {
+    match operation {
+        "PutItem" | "UpdateItem" | "DeleteItem" => vec![asked.clone()],
+        "TransactWriteItems" => {
+            let actions = asked["TransactItems"].as_array().into_iter().flatten();
+            actions
+                .flat_map(|action| action.as_object().unwrap().values().cloned())
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn key(action: &Value) -> Value {
+    match &action["Key"] {
+        Value::Null => json!({"PK": action["Item"]["PK"], "SK": action["Item"]["SK"]}),
+        key => key.clone(),
+    }
+}
+
+/// The half read units of a question with this answer.
+fn read(asked: &Value, told: &Value) -> usize {
+    let each = if asked["ConsistentRead"] == true {
+        2
+    } else {
+        1
+    };
+    let items = told["Items"].as_array().into_iter().flatten();
+    let bytes = size(&told["Item"]) + items.map(size).sum::<usize>();
+    bytes.div_ceil(4 * KB).max(1) * each
+}

@@ -1,0 +1,63 @@
+//! The promises about a conversation's id.
+
+use super::*;
+use stateright::Property;
+
+pub(super) fn properties(model: &Context) -> Vec<Property<Context>> {
+    type P = Property<Context>;
+    let mut all = vec![
+        P::always("G10 no expired conversation goes on", |_, w: &World| {
+            !w.revived
+        }),
+        P::always(
+            "G10 an id is new only when it is forgotten",
+            |_, w: &World| !w.forgotten,
+        ),
+        P::always("G10 who lives or is free is not refused", |_, w: &World| {
+            !w.refused_alive
+        }),
+        P::always(
+            "G10 no value of another conversation appears",
+            |_, w: &World| !w.foreign_state,
+        ),
+        P::always(
+            "G1 a living conversation keeps its values",
+            |_, w: &World| !w.state_lost,
+        ),
+    ];
+    if model.mutant.is_none() {
+        all.extend(seen(model.server_made));
+    }
+    all
+}
+
+/// What must be reachable, or the properties above say nothing.
+fn seen(server_made: bool) -> Vec<Property<Context>> {
+    type P = Property<Context>;
+    let mut all = vec![
+        P::sometimes("a send races expiry and goes on", |_, w: &World| {
+            let late = |send: &Send| matches!(send, Send::Saw(Some(t), began) if t.lives(*began) && !t.lives(w.now));
+            w.sends.iter().any(late)
+        }),
+        P::sometimes("an expired id is refused", |_, w: &World| {
+            w.sends.contains(&Send::Refused) && w.thread.is_some_and(|t| t.noted)
+        }),
+        P::sometimes("a kept value outlives several refreshes", |_, w: &World| {
+            w.thread
+                .is_some_and(|t| t.state > 0 && t.version > t.state + 1 && t.lives(w.now))
+        }),
+    ];
+    if !server_made {
+        all.push(P::sometimes("an id is new again", |_, w: &World| {
+            w.generations == 2 && w.thread.is_some_and(|t| t.state > 0 && t.lives(w.now))
+        }));
+        all.push(P::sometimes(
+            "a new conversation begins over an old state",
+            |_, w: &World| {
+                let old = |state: State| w.thread.is_some_and(|t| t.generation > state.generation);
+                w.state.is_some_and(old)
+            },
+        ));
+    }
+    all
+}
