@@ -24,6 +24,8 @@ mod idempotency;
 #[cfg(test)]
 mod list;
 #[cfg(test)]
+mod push;
+#[cfg(test)]
 mod send;
 #[cfg(test)]
 mod stream;

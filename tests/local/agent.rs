@@ -99,13 +99,16 @@ impl Running {
         settings: &[(&str, &str)],
         ready: &str,
     ) -> Self {
-        let mut command = command(folder, arguments, settings);
+        Self::ready(command(folder, arguments, settings), ready).await
+    }
+
+    async fn ready(mut command: Command, ready: &str) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut said = String::new();
         loop {
             let line = lines.next_line().await.unwrap();
-            let line = line.unwrap_or_else(|| panic!("{arguments:?} ended after:\n{said}"));
+            let line = line.unwrap_or_else(|| panic!("{command:?} ended after:\n{said}"));
             said.push_str(&line);
             said.push('\n');
             if line.starts_with(ready) {
@@ -125,6 +128,17 @@ impl Running {
     pub(crate) async fn agent(folder: &Folder, arguments: &[&str]) -> Self {
         let arguments = [&["--port", "0"], arguments].concat();
         Self::start(folder, &arguments, &[], "listening on ").await
+    }
+
+    /// The conformance agent on a free port, which writes all it logs into the
+    /// file `log` of the folder.
+    pub(crate) async fn logging(folder: &Folder) -> Self {
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let arguments = ["--port", "0", "--agent", "conformance"];
+        let settings = [("A2A_LOG", "info,a2a_lambda=trace,a2a_local=trace")];
+        let mut command = command(folder, &arguments, &settings);
+        command.stderr(log);
+        Self::ready(command, "listening on ").await
     }
 
     /// The base URL it names.

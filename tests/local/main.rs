@@ -12,11 +12,15 @@ mod costs;
 #[cfg(test)]
 mod documented;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod kept;
 #[cfg(test)]
 mod meter;
 #[cfg(test)]
 mod options;
+#[cfg(test)]
+mod push;
 #[cfg(test)]
 mod resumed;
 #[cfg(test)]

@@ -11,11 +11,21 @@ PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.jso
 
 _WRITE = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"}
 _LIST = {"dynamodb:BatchGetItem"}
-_OBJECTS = {"s3:GetObject", "s3:PutObject"}
+_OBJECTS = {"s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"}
+_SEEN = {"s3:ListBucket"}
 # A turn writes its task and may read the other tasks of its context.
-_TURNS = {"Table": _WRITE | _LIST, "Table/index/GSI1": {"dynamodb:Query"}, "Bucket/v1/*": _OBJECTS}
+_TURNS = {
+    "Table": _WRITE | _LIST,
+    "Table/index/GSI1": {"dynamodb:Query"},
+    "Bucket": _SEEN,
+    "Bucket/v1/*": _OBJECTS,
+}
 # A call may remove a webhook too.
 _CALLS = _TURNS | {"Table": _TURNS["Table"] | {"dynamodb:DeleteItem"}}
+# A message can name a file that was sent by itself.
+_TAKEN = {"Bucket/up/*": {"s3:GetObject"}}
+# What is left of tasks is listed below their own prefix only.
+TIDY = {"StringLike": {"s3:prefix": "v1/*"}}
 _RECEIVE = {
     "sqs:ChangeMessageVisibility",
     "sqs:DeleteMessage",
@@ -35,15 +45,20 @@ POLLING = {
 # What each role may do, and on what. Nothing else may be granted.
 RIGHTS = {
     "agent-card": {},
-    "tasks-send": _CALLS,
+    # The right to send a file is handed on in a URL.
+    "tasks-send": _CALLS | {"Bucket/up/*": {"s3:GetObject", "s3:PutObject"}},
     "tasks-get": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
+        "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:GetObject"},
     },
-    "tasks-stream": _TURNS,
-    "rpc": _CALLS,
+    "tasks-stream": _TURNS | _TAKEN,
+    "rpc": _CALLS | _TAKEN,
     "relay": {
+        "Table": {"dynamodb:GetItem"},
+        "Bucket": _SEEN,
+        "Bucket/v1/*": {"s3:DeleteObject"},
         "Table.StreamArn": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
         "Table/stream/*": {"dynamodb:ListStreams"},
         "WorkQueue": {"sqs:SendMessage"},
@@ -54,21 +69,31 @@ RIGHTS = {
     # It calls strangers: no bucket, and nothing of a task but its cursor is written.
     "push": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+        "Bucket/v1/*": {"s3:GetObject"},
         "PushQueue": _RECEIVE,
     },
     "sweep": {
         "Table": _WRITE,
         "Table/index/GSI2": {"dynamodb:Query"},
-        "Bucket/v1/*": _OBJECTS,
         "PushQueue": {"sqs:SendMessage"},
+        "Bucket": _SEEN,
+        "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
     },
 }
+# The roles that remove objects.
+REMOVES = {"relay", "sweep"}
 # The images which the relay is started for: of tasks, when they ask for a worker, and when webhooks
 # want to hear of them.
 FORWARDED = [
     {"dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {name: {"N": [{"exists": True}]}}}}
     for name in ("dispatch", "notify")
 ]
+# And tasks which the table lets go.
+EXPIRED = {
+    "eventName": ["REMOVE"],
+    "userIdentity": {"principalId": ["dynamodb.amazonaws.com"]},
+    "dynamodb": {"Keys": {"SK": {"S": ["META"]}}},
+}
 # The settings that name what a function may touch. The others are for all.
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY"}
 NAMED = {
@@ -77,9 +102,9 @@ NAMED = {
     "tasks-get": _CALLED,
     "tasks-stream": _CALLED,
     "rpc": _CALLED,
-    "relay": {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
+    "relay": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
-    "push": {"A2A_TABLE", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
+    "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
     "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL"},
 }
 # Seconds. The gateway waits 29 for a buffered answer; a stream and a turn may take all there is.
@@ -181,7 +206,10 @@ def rights(stack):
         granted = {}
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
-                if statement["Effect"] != "Allow" or set(statement) - {"Effect", "Action", "Resource"}:
+                listing = directory in REMOVES and _list(statement["Action"]) == ["s3:ListBucket"]
+                if statement.get("Condition") != (TIDY if listing else None):
+                    wrong.append(f"{directory}: unexpected condition of {statement}")
+                if statement["Effect"] != "Allow" or set(statement) - {"Effect", "Action", "Resource", "Condition"}:
                     wrong.append(f"{directory}: unexpected statement {statement}")
                 for resource in _list(statement["Resource"]):
                     granted.setdefault(_place(resource), set()).update(_list(statement["Action"]))
@@ -302,7 +330,7 @@ def mappings(stack):
     if not 0 < relay.get("MaximumRetryAttempts", -1) <= 100:
         wrong.append("relay: a record that fails holds its shard for a day")
     patterns = [json.loads(f["Pattern"]) for f in relay.get("FilterCriteria", {}).get("Filters", [])]
-    if patterns != FORWARDED:
+    if patterns != [*FORWARDED, EXPIRED]:
         wrong.append(f"relay: is started for {patterns}")
     for directory in ("worker", "push"):
         if "MaximumConcurrency" not in found.get(directory, {}).get("ScalingConfig", {}):

@@ -46,7 +46,8 @@ ACTIONS = {
     r"\.delete_item\(\)|\bDelete::builder\(\)": "dynamodb:DeleteItem",
     r"\bConditionCheck::builder\(\)": "dynamodb:ConditionCheckItem",
     r"\.get_object\(\)|\.head_object\(\)": "s3:GetObject",
-    r"\.put_object\(\)|\.copy_object\(\)": "s3:PutObject",
+    r"\.put_object\(\)|\.copy_object\(\)|\.(create|complete)_multipart_upload\(\)|\.upload_part\(\)": "s3:PutObject",
+    r"\.abort_multipart_upload\(\)": "s3:AbortMultipartUpload",
     r"\.delete_objects?\(\)": "s3:DeleteObject",
     r"\.list_objects_v2\(\)": "s3:ListBucket",
     r"\.send_message(_batch)?\(\)": "sqs:SendMessage",
@@ -59,7 +60,7 @@ ACTIONS = {
 def store_sources():
     """The stores on AWS, without their tests."""
     store = ROOT / "shared/runtime/src/store"
-    files = [*(store / "dynamodb").rglob("*.rs"), *store.glob("*.rs")]
+    files = [*(store / "dynamodb").rglob("*.rs"), *(store / "s3").rglob("*.rs"), *store.glob("*.rs")]
     return [file for file in files if file.exists() and "tests" not in file.stem]
 
 
@@ -298,9 +299,16 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
 """
         self.assertTrue(checks.rights(self.broken(statement, "")))
 
-    def test_a_relay_that_could_read_the_table(self):
-        copy = self.broken("dynamodb:GetShardIterator]", "dynamodb:GetShardIterator, dynamodb:GetItem]")
+    def test_a_relay_that_could_read_whole_tasks_of_a_context(self):
+        copy = self.broken("dynamodb:GetShardIterator]", "dynamodb:GetShardIterator, dynamodb:Query]")
         self.assertTrue(checks.rights(copy))
+
+    def test_removals_that_look_through_the_uploads(self):
+        line = '              Condition: {StringLike: {"s3:prefix": v1/*}}\n'
+        self.assertTrue(checks.rights(self.broken(line, "")))
+
+    def test_a_relay_that_hears_of_no_removal(self):
+        self.assertTrue(checks.mappings(self.broken('"eventName":["REMOVE"]', '"eventName":["MODIFY"]')))
 
     def test_a_secret_where_none_is_needed(self):
         variable = "          A2A_WORK_QUEUE_URL: !Ref WorkQueue\n"

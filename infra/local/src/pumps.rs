@@ -10,6 +10,7 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::sdk_config;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::Ack;
+use a2a_lambda::task::TaskKey;
 use a2a_lambda::webhook::HttpWebhooks;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +81,13 @@ impl Pumps {
         let webhooks = Arc::new(HttpWebhooks::new(policy.reach));
         let courier = Courier::new(store.clone(), store, webhooks, clock, policy);
         let mut pumps = JoinSet::new();
-        pumps.spawn(forward(stream, queue.clone(), pushes.clone()));
+        pumps.spawn(forward(
+            stream,
+            queue.clone(),
+            pushes.clone(),
+            engine.clone(),
+            tasks.clone(),
+        ));
         pumps.spawn(deliver(courier, pushes));
         pumps.spawn(work(engine.clone(), queue));
         pumps.spawn(sweep(engine, tasks, settings.sweep_interval));
@@ -93,8 +100,14 @@ impl Pumps {
     }
 }
 
-/// From the stream to the queues.
-async fn forward(mut stream: Stream, queue: LocalQueue, pushes: LocalPushQueue) {
+/// From the stream to the queues; the objects of tasks that are gone go as well.
+async fn forward(
+    mut stream: Stream,
+    queue: LocalQueue,
+    pushes: LocalPushQueue,
+    engine: Engine,
+    tasks: DynamoStore,
+) {
     let mut looks: u32 = 0;
     loop {
         if looks.is_multiple_of(DISCOVER)
@@ -110,7 +123,8 @@ async fn forward(mut stream: Stream, queue: LocalQueue, pushes: LocalPushQueue) 
             match stream.read(&shard).await {
                 Ok(Some(batch)) => {
                     idle &= batch.is_empty();
-                    let kept = relay(&queue, &batch.images).await.is_empty();
+                    let forgotten = forget(&engine, &tasks, &batch.removed).await;
+                    let kept = relay(&queue, &batch.images).await.is_empty() && forgotten;
                     if kept && relay_pushes(&pushes, &batch.images).await.is_empty() {
                         stream.done(batch);
                     }
@@ -126,6 +140,17 @@ async fn forward(mut stream: Stream, queue: LocalQueue, pushes: LocalPushQueue) 
             sleep(POLL).await;
         }
     }
+}
+
+/// Whether the objects of all these tasks are gone.
+async fn forget(engine: &Engine, tasks: &DynamoStore, removed: &[TaskKey]) -> bool {
+    for task in removed {
+        if let Err(error) = engine.forget_objects(tasks, task).await {
+            tracing::warn!("failed to remove the objects of a task: {error}");
+            return false;
+        }
+    }
+    true
 }
 
 /// From the queue to the skills.
@@ -186,8 +211,16 @@ async fn delivered(courier: Courier, delivery: PushDelivery) {
 /// The schedule.
 async fn sweep(engine: Engine, tasks: DynamoStore, every: Duration) {
     let mut ticks = interval_at(Instant::now() + every, every);
+    let mut place = None;
     loop {
         ticks.tick().await;
+        match Box::pin(engine.sweep_objects(&tasks, place.take())).await {
+            Ok(report) => {
+                tracing::debug!(?report, "swept objects");
+                place = report.next;
+            }
+            Err(error) => tracing::warn!("failed to sweep objects: {error}"),
+        }
         match Box::pin(engine.sweep(&tasks, Leases::Respect)).await {
             Ok(report) => tracing::debug!(?report, "swept"),
             Err(error) => tracing::warn!("failed to sweep: {error}"),

@@ -1,11 +1,12 @@
 //! Follows the stream of a table from its beginning.
 
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::dynamodb::task_image;
+use a2a_lambda::store::dynamodb::{removed_task, task_image};
 use a2a_lambda::store::queue::TaskImage;
+use a2a_lambda::task::TaskKey;
 use aws_sdk_dynamodbstreams::Client;
 use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_dynamodbstreams::types::{AttributeValue, Record, ShardIteratorType};
+use aws_sdk_dynamodbstreams::types::{AttributeValue, OperationType, Record, ShardIteratorType};
 use std::collections::BTreeMap;
 
 /// The place in one shard.
@@ -24,6 +25,8 @@ enum Place {
 pub(crate) struct Batch {
     /// The commits of tasks, oldest first.
     pub(crate) images: Vec<TaskImage>,
+    /// The tasks which the table has let go.
+    pub(crate) removed: Vec<TaskKey>,
     shard: String,
     /// The number of the last record of it.
     last: Option<String>,
@@ -143,6 +146,7 @@ impl Stream {
             }
         };
         let mut images = Vec::new();
+        let removed = read.records().iter().filter_map(removal).collect();
         for record in read.records() {
             match image(record) {
                 Ok(found) => images.extend(found),
@@ -152,6 +156,7 @@ impl Stream {
         }
         Ok(Some(Batch {
             images,
+            removed,
             last: read.records().last().and_then(number),
             shard: id.to_owned(),
             next: read.next_shard_iterator.map_or(Place::End, Place::At),
@@ -195,6 +200,17 @@ impl Stream {
 
 fn number(record: &Record) -> Option<String> {
     record.dynamodb()?.sequence_number().map(str::to_owned)
+}
+
+/// The task of a record which says that its item was let go.
+fn removal(record: &Record) -> Option<TaskKey> {
+    if record.event_name() != Some(&OperationType::Remove) {
+        return None;
+    }
+    let keys = record.dynamodb()?.keys()?;
+    let principal = record.user_identity().and_then(|user| user.principal_id());
+    let text = |name: &str| keys.get(name)?.as_s().ok().cloned();
+    removed_task(&text, principal)
 }
 
 /// The task of a record; `None` if it is of something else.

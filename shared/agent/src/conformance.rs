@@ -7,11 +7,15 @@
 mod command;
 
 use a2a_lambda::prelude::*;
+use a2a_lambda::skill::{FileContent, FileReader};
 use a2a_lambda::task::{Part, PartContent};
 use command::{Behaviour, Command};
 use serde::{Deserialize, Serialize};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// The conformance agent. The kits wait `streaming_timeout` for a stream, so
 /// the task they subscribe to again works twice as long.
@@ -63,7 +67,7 @@ impl SkillHandler<Asked> for Conformance {
             Command::Kit(Behaviour::Message) => Ok(OnRequestResult::Message {
                 message: DIRECT.into(),
             }),
-            command => self.obey(cx, command).await.map(Into::into),
+            command => self.obey(cx, command, &content).await.map(Into::into),
         }
     }
 
@@ -74,7 +78,7 @@ impl SkillHandler<Asked> for Conformance {
         content: Content,
     ) -> AgentResult<Ending> {
         let command = Command::of(cx.message_id(), content.first_text());
-        self.obey(cx, command).await
+        self.obey(cx, command, &content).await
     }
 }
 
@@ -84,12 +88,18 @@ const DIRECT: &str = "Direct message response";
 const RESULT: &str = "result";
 
 impl Conformance {
-    async fn obey(&self, cx: &mut TaskContext<'_>, command: Command<'_>) -> AgentResult<Ending> {
+    async fn obey(
+        &self,
+        cx: &mut TaskContext<'_>,
+        command: Command<'_>,
+        content: &Content,
+    ) -> AgentResult<Ending> {
         match command {
             Command::Kit(behaviour) => self.behave(cx, behaviour).await,
             Command::Echo(said) => deliver(Artifact::from_text(RESULT, format!("echo: {said}"))),
             Command::Wait(time) => work_for(cx, time).await,
             Command::Chunks { count, pause } => chunks(cx, count, pause).await,
+            Command::Back => deliver(given_back(content)?),
             Command::File { size, pause } if pause.is_zero() => deliver(file(size)),
             Command::File { size, pause } => {
                 cx.send_partial_artifact(file(size)).await?;
@@ -219,10 +229,57 @@ async fn steps(cx: &mut TaskContext<'_>, count: u32, time: Duration) -> AgentRes
     )?)
 }
 
-/// A file whose byte i is i mod 251: a length that no power of two hides.
+/// A file whose byte i is i mod 251: a length that no power of two hides. A long
+/// one is made while it is stored.
 fn file(size: usize) -> Artifact {
-    let bytes: Vec<u8> = (0..=250).cycle().take(size).collect();
-    Artifact::from_file("file.bin", "application/octet-stream", bytes)
+    let content: FileContent = if size > AT_ONCE {
+        FileReader::new(Pattern::of(size)).into()
+    } else {
+        let bytes: Vec<u8> = (0..=250).cycle().take(size).collect();
+        bytes.into()
+    };
+    Artifact::from_file("file.bin", "application/octet-stream", content)
+}
+
+/// Bytes of a file that are made at once.
+const AT_ONCE: usize = 8 * 1024 * 1024;
+
+/// The bytes of such a file, as they are asked for.
+struct Pattern {
+    round: Vec<u8>,
+    given: usize,
+    size: usize,
+}
+
+impl Pattern {
+    fn of(size: usize) -> Self {
+        let round = (0..=250).cycle().take(251 * 251).collect();
+        let given = 0;
+        Self { round, given, size }
+    }
+}
+
+impl AsyncRead for Pattern {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let count = space.remaining().min(self.size - self.given);
+        let rest = self.round.iter().skip(self.given % 251);
+        let bytes: Vec<u8> = rest.copied().take(count).collect();
+        space.put_slice(&bytes);
+        self.given += bytes.len();
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The file that was sent, as it came.
+fn given_back(content: &Content) -> AgentResult<Artifact> {
+    let file = content.first_file();
+    let file = file.ok_or_else(|| AgentError::missing_input("a file part is needed"))?;
+    let name = file.name.clone().unwrap_or_else(|| "file".to_owned());
+    Ok(Artifact::from_parts(name, vec![file.into_part()]))
 }
 
 fn text_file() -> Artifact {

@@ -186,6 +186,8 @@ impl Settings {
                 flush_interval: read.duration("A2A_FLUSH_INTERVAL", defaults.flush_interval)?,
                 stream_max_age: read.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
                 inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
+                response_max: read.size("A2A_RESPONSE_MAX", defaults.response_max)?,
+                upload_max: read.size("A2A_UPLOAD_MAX", defaults.upload_max)?,
                 state_max_bytes: read.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
                 list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
                 reach,

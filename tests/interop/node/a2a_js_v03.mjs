@@ -73,6 +73,10 @@ class Sdk {
     return task(await (wait ? this.calls : this.polls).sendMessage(this.request(text, continued)));
   }
 
+  async hooked(text, pushNotificationConfig) {
+    return task(await this.calls.sendMessage({ ...this.request(text), configuration: { blocking: true, pushNotificationConfig } }));
+  }
+
   async *stream(text) {
     for await (const one of this.calls.sendMessageStream(this.request(text))) yield event(one);
   }

@@ -113,6 +113,17 @@ class Sdk {
     return this.task(await (wait ? this.calls : this.polls).sendMessage(this.request(text, task)));
   }
 
+  async hooked(text, { url, token }) {
+    const hook = { tenant: '', id: '', taskId: '', url, token, authentication: undefined };
+    const configuration = {
+      acceptedOutputModes: [],
+      taskPushNotificationConfig: hook,
+      historyLength: undefined,
+      returnImmediately: false,
+    };
+    return this.task(await this.calls.sendMessage({ ...this.request(text), configuration }));
+  }
+
   async *stream(text) {
     for await (const one of this.calls.sendMessageStream(this.request(text))) yield this.event(one);
   }

@@ -2,7 +2,7 @@
 // same steps, in the same order, as ../python/walk.py.
 //
 // An adapter has: lists, fileSize, losesAppend, open(base), send(text, {task, wait}),
-// stream(text), subscribe(taskId), get(taskId, history), cancel(taskId),
+// hooked(text, {url, token}), stream(text), subscribe(taskId), get(taskId, history), cancel(taskId),
 // list(contextId), refusal(error). Tasks and events are brought to the neutral
 // shapes {id, contextId, state, artifacts: [{id, texts, files}], history:
 // [{role, text}]} and {kind, task, state, artifact, append, lastChunk}, states
@@ -10,13 +10,17 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 
 /** The most one call may take, in milliseconds. A blocking send answers within 28 s. */
 export const CALL_TIMEOUT = 30_000;
+/** The token of a webhook, looked for in each delivery. */
+const TOKEN = 'interop-token';
 const KEPT_EXCHANGES = 4;
 const SHOWN_BODY = 2000;
 
@@ -181,6 +185,31 @@ const steps = {
     assert.equal(files.length, 1, 'files');
     assert.equal(files[0].length, client.fileSize, 'size');
     assert.ok(pattern(client.fileSize).equals(files[0]), 'the bytes are the ones the agent made');
+  },
+
+  async a_webhook_hears_of_the_end({ client }) {
+    const told = [];
+    let over;
+    const ended = new Promise((resolve) => { over = resolve; });
+    const server = createServer((request, response) => {
+      const chunks = [];
+      request.on('data', (chunk) => chunks.push(chunk));
+      request.on('end', () => {
+        const body = JSON.parse(Buffer.concat(chunks).toString());
+        told.push({ token: request.headers['x-a2a-notification-token'], id: request.headers['x-a2a-delivery-id'] });
+        response.writeHead(204).end();
+        const { state } = (body.statusUpdate ?? body).status ?? {};
+        if (['TASK_STATE_COMPLETED', 'completed'].includes(state)) over();
+      });
+    });
+    await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+    const task = await client.hooked('echo pushed', { url: `http://127.0.0.1:${server.address().port}/hook`, token: TOKEN });
+    assert.equal(task.state, 'completed');
+    const limit = AbortSignal.timeout(CALL_TIMEOUT);
+    await Promise.race([ended, once(limit, 'abort').then(() => assert.fail('no webhook heard of the end'))]);
+    assert.ok(told.every(({ token, id }) => token === TOKEN && id), 'token and id of each delivery');
+    server.closeAllConnections();
+    server.close();
   },
 
   async a_finished_task_takes_no_message({ client, done }) {

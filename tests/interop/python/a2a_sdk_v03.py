@@ -9,6 +9,7 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.errors import A2AClientHTTPError, A2AClientJSONRPCError
 
 import recorded_httpx
+from webhook import TOKEN
 from walk import UNTYPED, Adapter, Artifact, Event, Exchanges, Task, main
 
 #: Binding of the walk -> name of the transport on the card.
@@ -23,6 +24,8 @@ REFUSALS = {-32001: "not-found", -32002: "not-cancelable", -32004: "unsupported"
 
 
 class Sdk(Adapter):
+    hooks = True
+
     def __init__(self, binding: str, exchanges: Exchanges) -> None:
         self.rest = binding == "rest"
         self.transport = BINDINGS[binding]
@@ -40,6 +43,7 @@ class Sdk(Adapter):
             faults.append("no streaming")
         if not (card.protocol_version or "").startswith("0.3"):
             faults.append(f"protocolVersion {card.protocol_version}")
+        self.card = card
         self.calls = self.client(card, streaming=False)
         self.streams = self.client(card, streaming=True)
         self.polls = self.client(card, streaming=False, polling=True)
@@ -111,6 +115,12 @@ class Sdk(Adapter):
     async def send(self, text: str, task: Task | None = None, wait: bool = True) -> Task:
         sender = self.calls if wait else self.polls
         answers = [one async for one in sender.send_message(self.message(text, task))]
+        return self.task(answers[-1][0])
+
+    async def hooked(self, text: str, url: str) -> Task:
+        hook = wire.PushNotificationConfig(url=url, token=TOKEN)
+        sender = self.client(self.card, streaming=False, push_notification_configs=[hook])
+        answers = [one async for one in sender.send_message(self.message(text, None))]
         return self.task(answers[-1][0])
 
     async def stream(self, text: str) -> AsyncIterator[Event]:

@@ -26,6 +26,7 @@ from a2a.utils.errors import (
 )
 
 import recorded_httpx
+from webhook import TOKEN
 from walk import UNTYPED, Adapter, Artifact, Event, Exchanges, Task, main
 
 #: Binding of the walk -> (name of the binding on the card, protocol version).
@@ -34,6 +35,14 @@ BINDINGS = {
     "rest": ("HTTP+JSON", "1.0"),
     "jsonrpc-0.3": ("JSONRPC", "0.3"),
     "rest-0.3": ("HTTP+JSON", "0.3"),
+}
+
+#: Bytes of the upload step: once as many as are promised, else a few.
+UPLOADS = {
+    "jsonrpc": 50_000_000,
+    "rest": 6_000_000,
+    "jsonrpc-0.3": 6_000_000,
+    "rest-0.3": 6_000_000,
 }
 
 REFUSALS = {
@@ -52,6 +61,7 @@ def artifact(wire: WireArtifact) -> Artifact:
         wire.artifact_id,
         [part.text for part in wire.parts if part.WhichOneof("content") == "text"],
         [part.raw for part in wire.parts if part.WhichOneof("content") == "raw"],
+        [part.url for part in wire.parts if part.WhichOneof("content") == "url"],
     )
 
 
@@ -89,6 +99,8 @@ def event(wire: StreamResponse) -> Event:
 
 
 class Sdk(Adapter):
+    hooks = True
+
     def __init__(self, binding: str, exchanges: Exchanges) -> None:
         self.binding, self.version = BINDINGS[binding]
         self.lists = self.version == "1.0"
@@ -98,6 +110,7 @@ class Sdk(Adapter):
         # server sends it; ProtoJSON, which we send, encodes it once. No size of
         # file arrives, so the step is left out.
         self.file_size = 0 if self.untyped else 1000
+        self.upload_size = UPLOADS[binding]
 
     async def open(self, base: str) -> list[str]:
         card = await A2ACardResolver(self.http, base).get_agent_card()
@@ -142,7 +155,22 @@ class Sdk(Adapter):
 
     async def send(self, text: str, task: Task | None = None, wait: bool = True) -> Task:
         sender = self.calls if wait else self.polls
-        answers = [one async for one in sender.send_message(self.request(text, task))]
+        return await self.answer(sender, self.request(text, task))
+
+    async def send_upload(self, text: str, reference: str) -> Task:
+        request = self.request(text, None)
+        request.message.parts.append(Part(url=reference, filename="a.bin"))
+        return await self.answer(self.calls, request)
+
+    async def answer(self, sender, request: SendMessageRequest) -> Task:
+        answers = [one async for one in sender.send_message(request)]
+        return event(answers[-1]).task
+
+    async def hooked(self, text: str, url: str) -> Task:
+        request = self.request(text, None)
+        request.configuration.task_push_notification_config.url = url
+        request.configuration.task_push_notification_config.token = TOKEN
+        answers = [one async for one in self.calls.send_message(request)]
         return event(answers[-1]).task
 
     async def stream(self, text: str) -> AsyncIterator[Event]:

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
+from webhook import TOKEN, Webhook
 from walk import CALL_TIMEOUT, Exchanges, equal, expect, later, pattern, report
 
 #: Where a client of this generation looks for the card.
@@ -132,6 +133,7 @@ class Walk:
             self.an_open_task_is_canceled_once,
             self.every_stream_of_a_task_sees_its_cancel,
             self.a_push_configuration_is_kept,
+            self.a_webhook_hears_of_the_end,
             self.a_file_arrives_byte_for_byte,
             self.a_finished_task_takes_no_other_message,
         ]
@@ -254,6 +256,14 @@ class Walk:
         found = self.wire.call("tasks/pushNotification/get", {"id": self.done})
         equal("id", found["id"], self.done)
         equal("url", found["pushNotificationConfig"]["url"], config["url"])
+
+    def a_webhook_hears_of_the_end(self) -> None:
+        with Webhook() as hook:
+            task = self.send("echo pushed", pushNotification={"url": hook.url, "token": TOKEN})
+            equal("state", task["status"]["state"], "completed")
+            told = hook.until_completed()
+        equal("the task told of", {body["id"] for body in told}, {task["id"]})
+        expect(all("kind" not in body for body in told), "a task of 0.1 has no kind")
 
     def a_file_arrives_byte_for_byte(self) -> None:
         task = self.send("file 1000")

@@ -7,13 +7,19 @@ translates, so a walk that passes says something about the SDK and the server.
 
 import argparse
 import asyncio
+import hashlib
+import json
+import os
 import sys
 import traceback
+import urllib.request
 import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
 from typing import AsyncIterator, Callable
+
+from webhook import Webhook
 
 #: The most one call may take, in seconds. A blocking send answers within 28.
 CALL_TIMEOUT = 30
@@ -22,9 +28,7 @@ CALL_TIMEOUT = 30
 UNTYPED = "refused, reason not read by the SDK"
 
 #: Steps that wait for a capability which is not there yet, and for which one.
-LATER = {
-    "a_push_configuration_is_kept": "push notifications",
-}
+LATER: dict[str, str] = {}
 
 #: Exchanges kept for the report of a failure.
 KEPT_EXCHANGES = 4
@@ -34,11 +38,13 @@ SHOWN_BODY = 2000
 
 @dataclass
 class Artifact:
-    """One artifact: its id, the texts of its parts and the bytes of its files."""
+    """One artifact: its id, the texts of its parts, the bytes of its files, and
+    the URLs of files that were too large to come along."""
 
     id: str
     texts: list[str] = field(default_factory=list)
     files: list[bytes] = field(default_factory=list)
+    urls: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -80,6 +86,11 @@ class Adapter(ABC):
     lists = False
     #: Bytes asked for in the file step; 0 leaves the step out.
     file_size = 1000
+    #: Bytes sent by themselves in the upload step; 0 leaves the steps with large
+    #: files out.
+    upload_size = 0
+    #: Whether the adapter can register a webhook with a message.
+    hooks = False
 
     @abstractmethod
     async def open(self, base: str) -> list[str]:
@@ -88,6 +99,15 @@ class Adapter(ABC):
     @abstractmethod
     async def send(self, text: str, task: Task | None = None, wait: bool = True) -> Task:
         """Sends one text message, continuing `task` if one is given."""
+
+    async def send_upload(self, text: str, reference: str) -> Task:
+        """Sends a text and a part that names an upload."""
+        raise NotImplementedError
+
+    async def hooked(self, text: str, url: str) -> Task:
+        """Sends one text message with a webhook at `url`, whose token is
+        `webhook.TOKEN`."""
+        raise NotImplementedError
 
     @abstractmethod
     def stream(self, text: str) -> AsyncIterator[Event]:
@@ -160,6 +180,16 @@ def pattern(size: int) -> bytes:
     return bytes(index % 251 for index in range(size))
 
 
+async def fetch(request: urllib.request.Request | str) -> bytes:
+    """Asks a URL beside the protocol: of the object store, or of our extension."""
+
+    def ask() -> bytes:
+        with urllib.request.urlopen(request, timeout=CALL_TIMEOUT) as answer:
+            return answer.read()
+
+    return await asyncio.to_thread(ask)
+
+
 class Walk:
     """The steps, in order; each is one promise to a user of the client."""
 
@@ -185,6 +215,11 @@ class Walk:
             steps.append(self.a_list_holds_the_tasks_of_a_context)
         if self.adapter.file_size:
             steps.append(self.a_file_arrives_byte_for_byte)
+        if self.adapter.upload_size:
+            steps.append(self.a_file_too_large_for_an_answer_arrives_by_its_url)
+            steps.append(self.a_file_sent_by_itself_comes_back)
+        if self.adapter.hooks:
+            steps.append(self.a_webhook_hears_of_the_end)
         steps.append(self.a_finished_task_takes_no_message)
         return steps
 
@@ -262,6 +297,13 @@ class Walk:
             events.append(event)
         equal("last event", (events[-1].kind, events[-1].state), ("status", "canceled"))
 
+    async def a_webhook_hears_of_the_end(self) -> None:
+        with Webhook() as hook:
+            task = await self.adapter.hooked("echo pushed", hook.url)
+            equal("state", task.state, "completed")
+            told = await asyncio.to_thread(hook.until_completed)
+        expect(len(told) >= 2, f"more than the end is told: {told}")
+
     async def a_list_holds_the_tasks_of_a_context(self) -> None:
         everything = {task.id for task in await self.adapter.list()}
         expect(self.done.id in everything, "the list holds the first task")
@@ -278,6 +320,32 @@ class Walk:
         equal("files", len(files), 1)
         equal("size", len(files[0]), size)
         expect(files[0] == pattern(size), "the bytes are the ones the agent made")
+
+    async def a_file_too_large_for_an_answer_arrives_by_its_url(self) -> None:
+        size = 5_000_000
+        task = await self.adapter.send(f"file {size}")
+        equal("state", task.state, "completed")
+        urls = [url for artifact in task.artifacts for url in artifact.urls]
+        equal("URLs", len(urls), 1)
+        expect(await fetch(urls[0]) == pattern(size), "the bytes are the ones the agent made")
+
+    async def a_file_sent_by_itself_comes_back(self) -> None:
+        content = os.urandom(self.adapter.upload_size)
+        sent = hashlib.sha256(content).hexdigest()
+        order = json.dumps({"size": len(content), "sha256": sent, "filename": "a.bin"})
+        headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
+        url = f"{self.base}/a2a-lambda/uploads"
+        grant = json.loads(await fetch(urllib.request.Request(url, order.encode(), headers)))
+        put = urllib.request.Request(
+            grant["url"], content, grant["headers"], method=grant["method"]
+        )
+        await fetch(put)
+        task = await self.adapter.send_upload("back", grant["reference"])
+        equal("state", task.state, "completed")
+        urls = [url for artifact in task.artifacts for url in artifact.urls]
+        equal("URLs", len(urls), 1)
+        received = hashlib.sha256(await fetch(urls[0])).hexdigest()
+        equal("SHA-256", received, sent)
 
     async def a_finished_task_takes_no_message(self) -> None:
         await self.refused("unsupported", self.adapter.send("echo again", task=self.done))

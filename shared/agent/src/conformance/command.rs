@@ -11,7 +11,7 @@ const MAX_PAUSE: u64 = 3_600_000;
 /// The most steps.
 const MAX_STEPS: u32 = 1_000;
 /// The most bytes of `file`.
-const MAX_FILE: usize = 64 * 1024 * 1024;
+const MAX_FILE: usize = 256 * 1024 * 1024;
 
 /// What the agent is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(super) enum Command<'a> {
     Wait(Duration),
     /// `chunks N [MS]`.
     Chunks { count: u32, pause: Duration },
+    /// `back`: the file that came along.
+    Back,
     /// `file N [MS]`: bytes, shown while the skill works on for so long.
     File { size: usize, pause: Duration },
     /// `steps N [MS]`: each takes so long.
@@ -127,6 +129,7 @@ impl<'a> Command<'a> {
                 count: up_to(numbers.next()?, MAX_CHUNKS).filter(|count| *count > 0)?,
                 pause: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
             },
+            "back" => Self::Back,
             "file" => Self::File {
                 size: up_to(numbers.next()?, MAX_FILE)?,
                 pause: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
@@ -192,6 +195,7 @@ mod tests {
         assert_eq!(told("chunks 5 20"), Command::Chunks { count: 5, pause });
         let pause = Duration::ZERO;
         assert_eq!(told("chunks 5"), Command::Chunks { count: 5, pause });
+        assert_eq!(told("back"), Command::Back);
         let size = 1000;
         assert_eq!(told("file 1000"), Command::File { size, pause });
         let pause = Duration::from_millis(7);
@@ -217,6 +221,7 @@ mod tests {
             "steps 0",
             "failing",
             "fail 1",
+            "back 1",
         ] {
             assert_eq!(told(text), Command::Unknown, "{text}");
         }

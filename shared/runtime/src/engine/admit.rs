@@ -131,12 +131,14 @@ impl Engine {
     async fn begin(
         &self,
         caller: &Caller,
-        command: SendCommand,
+        mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
         let now = self.reader.clock.now();
         let (record, standing) = self.new_record(caller, &command, now).await?;
-        let routed = route::route(&self.agent, &asked(None, &command))?;
+        self.take_uploads(caller, &mut command.message).await?;
+        let said = self.reader.heard(&command.message).await?;
+        let routed = route::route(&self.agent, &asked(None, &said, &command))?;
         let facts = self.facts(caller, &record, &command).await?;
         let mode = command.mode;
         let listen = self.listens(&record, &command).await?;
@@ -176,20 +178,26 @@ impl Engine {
         &self,
         caller: &Caller,
         record: TaskRecord,
-        command: SendCommand,
+        mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
         let standing = self.standing_of(&record, self.reader.clock.now()).await?;
+        self.take_uploads(caller, &mut command.message).await?;
+        let said = self.reader.heard(&command.message).await?;
         let mut facts = self.facts(caller, &record, &command).await?;
         facts.turn = record.turn + 1;
         let secret = record.state() == TaskState::AuthRequired;
         let message = placed(command.message.clone(), &record);
         let mut pin = Vec::new();
         let job = match &record.skill {
-            Some(id) => self.pinned(id, &record, &command)?,
+            Some(id) => self.pinned(id, &record, &said, &command)?,
             None => {
-                let original = first_request(&record).unwrap_or(&command.message);
-                let routed = route::route_answer(&self.agent, original, &asked(None, &command))?;
+                let original = match first_request(&record) {
+                    Some(first) => &self.reader.heard(first).await?,
+                    None => &said,
+                };
+                let answer = asked(None, &said, &command);
+                let routed = route::route_answer(&self.agent, original, &answer)?;
                 self.chosen(routed, &command.accepted_output_modes, &mut pin)?
             }
         };
@@ -239,9 +247,10 @@ impl Engine {
         &self,
         id: &SkillId,
         record: &TaskRecord,
+        said: &Message,
         command: &SendCommand,
     ) -> Result<Job, EngineError> {
-        let routed = route::route(&self.agent, &asked(Some(id), command))?;
+        let routed = route::route(&self.agent, &asked(Some(id), said, command))?;
         let (Routed::Skill { content, .. }, Some(skill)) = (routed, self.agent.skill(id)) else {
             return Err(EngineError::broken(format!(
                 "task pinned to unknown skill `{id}`"
@@ -324,7 +333,7 @@ impl Engine {
             return Ok(None);
         };
         // A skill is shown what was delivered, not what was said.
-        Ok(Some(self.reader.answer(&record, 0).await?))
+        Ok(Some(self.reader.delivered(&record).await?))
     }
 }
 
@@ -383,11 +392,15 @@ fn is_queued(job: &Job, mode: SendMode) -> bool {
     }
 }
 
-/// What routing looks at.
-const fn asked<'a>(pinned: Option<&'a SkillId>, command: &'a SendCommand) -> RouteRequest<'a> {
+/// What routing looks at: the message with the bytes of its files.
+const fn asked<'a>(
+    pinned: Option<&'a SkillId>,
+    said: &'a Message,
+    command: &'a SendCommand,
+) -> RouteRequest<'a> {
     RouteRequest {
         pinned,
-        message: &command.message,
+        message: said,
         request_metadata: &command.metadata,
     }
 }

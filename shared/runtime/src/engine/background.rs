@@ -145,7 +145,11 @@ impl Engine {
         if self.looks_again(looked, claimed.updated_at) {
             self.look_after_thread(&claimed).await;
         }
-        let work = self.take_up(claimed, deadline);
+        let said = match said_last(&claimed) {
+            Some(said) => Some(self.reader.heard(said).await?),
+            None => None,
+        };
+        let work = self.take_up(claimed, said.as_ref(), deadline);
         match Box::pin(self.run_received(work, receipt)).await? {
             Ended::Rested(_) | Ended::HandedOver(_) | Ended::Message(_) => Ok(Ack::Delete),
             Ended::Lost(_) | Ended::Repeated(_) => self.fenced(item).await,
@@ -200,7 +204,12 @@ impl Engine {
 
     /// The claimed turn, ready to run: its skill, and its input from the
     /// stored messages.
-    fn take_up(&self, record: TaskRecord, deadline: Option<Timestamp>) -> Work {
+    fn take_up(
+        &self,
+        record: TaskRecord,
+        said: Option<&Message>,
+        deadline: Option<Timestamp>,
+    ) -> Work {
         let caller = Caller::behind(&record.owner, record.request.as_ref());
         let mut facts = TurnFacts::of(&record, &caller);
         if let Some(request) = &record.request {
@@ -208,7 +217,6 @@ impl Engine {
             facts.accepted_output_modes.clone_from(modes);
         }
         facts.model.clone_from(&self.model);
-        let said = said_last(&record);
         if let Some(said) = said {
             facts.message_id.clone_from(&said.id);
         }

@@ -1,107 +1,143 @@
 //! Large parts live in the blob store: bytes first, then the pointer.
+//!
+//! - here: what is written, and how a skill reads it
+//! - `object`: where objects lie
+//! - `give`: what an answer shows of stored bytes
+//! - `weigh`: how long an answer becomes
+//! - `download`: how a file is handed to whoever follows its URL
 
+mod download;
+mod give;
+pub(crate) mod object;
+mod weigh;
+
+pub(super) use give::Room;
+
+use self::object::Attempt;
 use super::{Engine, EngineError, Reader};
-use crate::store::StoreError;
-use crate::task::{Blob, Change, Part, PartContent, Task, TaskRecord};
-use sha2::{Digest as _, Sha256};
+use crate::store::{StoreError, blobs_measured};
+use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord};
+use bytes::Bytes;
 
 impl Engine {
     /// Moves parts above the inline limit to the blob store, before a commit
     /// names them. A key is new for each incarnation, epoch, version and place,
-    /// so that no attempt can overwrite another's bytes.
+    /// so that no attempt can overwrite another's bytes. Bytes that lie
+    /// elsewhere, as an upload or in another task, are copied to this one.
     pub(super) async fn store_blobs(
         &self,
         base: &TaskRecord,
         changes: &mut [Change],
     ) -> Result<(), EngineError> {
+        let attempt = Attempt::of(base, self.reader.clock.now());
         let mut place = 0;
         for part in changes.iter_mut().flat_map(parts_of) {
-            let PartContent::Raw(bytes) = &part.content else {
-                continue;
+            let blob = match &part.content {
+                PartContent::Raw(bytes) if bytes.len() > self.reader.policy.inline_max => {
+                    place += 1;
+                    self.put_blob(base, attempt.key(base.version + 1, place), bytes)
+                        .await?
+                }
+                PartContent::Stored(blob) if !attempt.is_ours(&blob.key) => {
+                    place += 1;
+                    self.copy_blob(base, attempt.key(base.version + 1, place), blob)
+                        .await?
+                }
+                _ => continue,
             };
-            if bytes.len() <= self.reader.policy.inline_max {
-                continue;
-            }
-            place += 1;
-            let blob = Blob {
-                key: key_of(base, place),
-                size: bytes.len() as u64,
-                sha256: digest(bytes),
-            };
-            self.reader.blobs.put(&blob.key, bytes.clone()).await?;
             part.content = PartContent::Stored(blob);
         }
         Ok(())
     }
+
+    async fn put_blob(
+        &self,
+        base: &TaskRecord,
+        key: String,
+        bytes: &Bytes,
+    ) -> Result<Blob, EngineError> {
+        let measured = blobs_measured(bytes);
+        let blobs = &self.reader.blobs;
+        blobs.put_for(&base.key(), &key, bytes.clone()).await?;
+        Ok(Blob {
+            key,
+            size: measured.size,
+            sha256: measured.sha256,
+        })
+    }
+
+    async fn copy_blob(
+        &self,
+        base: &TaskRecord,
+        key: String,
+        from: &Blob,
+    ) -> Result<Blob, EngineError> {
+        let blobs = &self.reader.blobs;
+        if !blobs.copy(&base.key(), &from.key, &key).await? {
+            return Err(missing(from).into());
+        }
+        Ok(Blob {
+            key,
+            ..from.clone()
+        })
+    }
 }
 
 impl Reader {
-    /// Puts the bytes back into the parts of an answer.
+    /// The bytes a pointer names.
     ///
     /// # Errors
-    /// When the bytes are gone or are not the ones the pointer names.
-    pub(super) async fn fill(&self, task: &mut Task) -> Result<(), EngineError> {
-        let artifacts = task
-            .artifacts
-            .iter_mut()
-            .flatten()
-            .flat_map(|a| a.parts.iter_mut());
-        let history = task
-            .history
-            .iter_mut()
-            .flatten()
-            .flat_map(|m| m.parts.iter_mut());
-        let status = task
-            .status
-            .message
-            .iter_mut()
-            .flat_map(|m| m.parts.iter_mut());
-        for part in artifacts.chain(history).chain(status) {
-            self.fill_part(part).await?;
+    /// When they are gone or are not the ones the pointer names.
+    pub(super) async fn bytes_of(&self, blob: &Blob) -> Result<Bytes, StoreError> {
+        let found = self.blobs.get(&blob.key).await?;
+        let bytes = found.ok_or_else(|| missing(blob))?;
+        let measured = blobs_measured(&bytes);
+        if measured.size != blob.size || measured.sha256 != blob.sha256 {
+            let key = &blob.key;
+            return Err(StoreError::Corrupt(format!(
+                "object `{key}` has other bytes"
+            )));
+        }
+        Ok(bytes)
+    }
+
+    /// A message as a skill is given it: with the bytes of its files, as far
+    /// as an answer could hold them; the skill asks for what is larger.
+    pub(super) async fn heard(&self, message: &Message) -> Result<Message, EngineError> {
+        let mut message = message.clone();
+        self.load_parts(message.parts.iter_mut()).await?;
+        Ok(message)
+    }
+
+    /// What an earlier task has delivered, as a skill is given it.
+    pub(super) async fn delivered(&self, record: &TaskRecord) -> Result<Task, EngineError> {
+        let mut task = record.view(0, true);
+        let artifacts = task.artifacts.iter_mut().flatten();
+        self.load_parts(artifacts.flat_map(|a| a.parts.iter_mut()))
+            .await?;
+        Ok(task)
+    }
+
+    async fn load_parts(
+        &self,
+        parts: impl Iterator<Item = &mut Part> + Send,
+    ) -> Result<(), EngineError> {
+        let mut left = self.policy.response_max as u64;
+        for part in parts {
+            let PartContent::Stored(blob) = &part.content else {
+                continue;
+            };
+            if blob.size <= left {
+                left -= blob.size;
+                part.content = PartContent::Raw(self.bytes_of(blob).await?);
+            }
         }
         Ok(())
     }
-
-    /// Puts the bytes back into one part.
-    pub(super) async fn fill_part(&self, part: &mut Part) -> Result<(), EngineError> {
-        let PartContent::Stored(blob) = &part.content else {
-            return Ok(());
-        };
-        let bytes = self
-            .blobs
-            .get(&blob.key)
-            .await?
-            .ok_or_else(|| missing(blob))?;
-        if bytes.len() as u64 != blob.size || digest(&bytes) != blob.sha256 {
-            return Err(
-                StoreError::Corrupt(format!("object `{}` has other bytes", blob.key)).into(),
-            );
-        }
-        part.content = PartContent::Raw(bytes);
-        Ok(())
-    }
 }
 
-fn missing(blob: &Blob) -> EngineError {
-    StoreError::Corrupt(format!("object `{}` is gone", blob.key)).into()
-}
-
-/// The key of an object: no part of it comes from a client but the task id,
-/// whose alphabet is checked.
-fn key_of(base: &TaskRecord, place: u32) -> String {
-    let tenant = digest(base.owner.tenant.as_str().as_bytes());
-    let tenant = tenant.get(..32).unwrap_or_default();
-    format!(
-        "v1/{tenant}/{}/{}-{}-{}.{place}",
-        base.key().local(),
-        base.incarnation,
-        base.epoch,
-        base.version + 1,
-    )
-}
-
-fn digest(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
+fn missing(blob: &Blob) -> StoreError {
+    StoreError::Corrupt(format!("object `{}` is gone", blob.key))
 }
 
 fn parts_of(change: &mut Change) -> Box<dyn Iterator<Item = &mut Part> + Send + '_> {

@@ -64,9 +64,10 @@ impl From<StoreError> for EngineError {
             StoreError::Unavailable(_) => Refusal::Unavailable {
                 retry_after: RETRY_AFTER,
             },
-            StoreError::TooLarge(_) | StoreError::Corrupt(_) | StoreError::Refused(_) => {
-                Refusal::Internal
-            }
+            StoreError::TooLarge(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Refused(_)
+            | StoreError::Source(_) => Refusal::Internal,
         };
         Self {
             refusal,

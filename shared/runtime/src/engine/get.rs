@@ -1,9 +1,10 @@
 //! `GetTask`, and how a record becomes an answer.
 
+use super::blob::Room;
 use super::sink::Sink;
 use super::{EngineError, Reader};
 use crate::auth::Caller;
-use crate::task::{ContextId, Event, GetQuery, LoggedEvent, Refusal, Task, TaskId, TaskRecord};
+use crate::task::{ContextId, GetQuery, LoggedEvent, Refusal, Task, TaskId, TaskRecord};
 
 impl Reader {
     /// The task as it stands.
@@ -45,7 +46,7 @@ impl Reader {
         history_length: usize,
     ) -> Result<Task, EngineError> {
         let mut task = record.view(history_length, true);
-        self.fill(&mut task).await?;
+        self.fit(&mut task, &mut Room::of(&self.policy, 1)).await?;
         Ok(task)
     }
 
@@ -81,22 +82,8 @@ impl Reader {
             if sink.is_over() {
                 break;
             }
-            self.fill_event(&mut event.event).await?;
+            self.fit_event(&mut event.event).await?;
             sink.event(task, context, event);
-        }
-        Ok(())
-    }
-
-    async fn fill_event(&self, event: &mut Event) -> Result<(), EngineError> {
-        let parts = match event {
-            Event::Artifact(update) => update.artifact.parts.iter_mut(),
-            Event::Status(update) => match &mut update.status.message {
-                Some(message) => message.parts.iter_mut(),
-                None => return Ok(()),
-            },
-        };
-        for part in parts {
-            self.fill_part(part).await?;
         }
         Ok(())
     }

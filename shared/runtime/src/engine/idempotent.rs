@@ -7,6 +7,7 @@
 use super::admit::Admission;
 use super::run::{Job, Work};
 use super::sink::Sink;
+use super::upload::Reference;
 use super::{Engine, EngineError, Reader};
 use crate::auth::Caller;
 use crate::store::{KeyWrite, Keyed};
@@ -135,9 +136,7 @@ impl Reader {
         let (TaskState::Completed, Some(mut message)) = (record.state(), message) else {
             return Err(Refusal::TaskNotFound.into());
         };
-        for part in &mut message.parts {
-            self.fill_part(part).await?;
-        }
+        self.fit_message(&mut message).await?;
         Ok(alone(record, message))
     }
 
@@ -202,7 +201,11 @@ pub(super) fn parts_hash(parts: &[Part]) -> Vec<u8> {
             PartContent::Text(text) => hash.feed("text", text.as_bytes()),
             PartContent::Raw(bytes) => hash.feed("raw", hex::encode(Sha256::digest(bytes))),
             PartContent::Stored(blob) => hash.feed("raw", &blob.sha256),
-            PartContent::Url(url) => hash.feed("url", url),
+            // An upload is what was sent, however often it was sent.
+            PartContent::Url(url) => match Reference::of(url) {
+                Some(Ok(upload)) => hash.feed("raw", upload.sha256()),
+                _ => hash.feed("url", url),
+            },
             PartContent::Data(value) => hash.value(value),
         }
         hash.feed("name", part.filename.as_deref().unwrap_or_default());

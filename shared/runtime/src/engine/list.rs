@@ -1,5 +1,6 @@
 //! `ListTasks` (A2A 1.0 §3.1.4): the caller's own tasks, newest status first.
 
+use super::blob::Room;
 use super::page::{LIFETIME, Token};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
@@ -36,9 +37,10 @@ impl Reader {
             )
             .await?;
         let mut tasks = Vec::with_capacity(found.records.len());
+        let mut room = Room::of(&self.policy, found.records.len());
         for record in &found.records {
             let mut task = record.view(query.history_length, query.include_artifacts);
-            self.fill(&mut task).await?;
+            self.fit(&mut task, &mut room).await?;
             tasks.push(task);
         }
         let carried = if first { found.matching } else { token.total };

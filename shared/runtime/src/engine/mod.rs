@@ -1,10 +1,10 @@
 //! What happens to a task: load, apply, commit, run, settle.
 //!
 //! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`;
-//!   `push` for those about webhooks
+//!   `push` for those about webhooks, `upload` for files sent by themselves
 //! - `idempotent`: sends that come twice, under one key
 //! - `background`: relay, work and sweep, the steps behind the calls;
-//!   `deliver` brings events to webhooks
+//!   `deliver` brings events to webhooks, `tidy` removes objects nobody needs
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
 //!   differ only in where committed events go
@@ -39,13 +39,17 @@ mod size;
 mod stream;
 mod subscribe;
 mod thread;
+mod tidy;
 mod turn;
+mod upload;
 
 pub use background::{Leases, SweepReport, relay};
+pub use blob::object::below as objects_below;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use deliver::{Courier, Notice, NoticeError, Webhooks, relay_pushes};
 pub use error::EngineError;
 pub use sink::Frames;
+pub use tidy::{TidyReport, forget_objects};
 
 use crate::outbound::Reach;
 use crate::skill::AgentDefinition;
@@ -81,6 +85,10 @@ pub struct Policy {
     pub stream_max_age: Duration,
     /// Parts above this many bytes are kept in the blob store.
     pub inline_max: usize,
+    /// At most this many bytes of an answer: what is larger comes as a URL.
+    pub response_max: usize,
+    /// A file sent by itself may have this many bytes.
+    pub upload_max: usize,
     /// Bytes that a task may keep in slot, steps and saved data together, and
     /// bytes of conversation state that a context may keep.
     pub state_max_bytes: usize,
@@ -109,6 +117,8 @@ impl Default for Policy {
             flush_interval: Duration::from_millis(250),
             stream_max_age: Duration::from_secs(300),
             inline_max: 32 * 1024,
+            response_max: 4_500_000,
+            upload_max: 1024 * 1024 * 1024,
             state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
             reach: Reach::Public,

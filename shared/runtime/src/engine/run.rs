@@ -206,7 +206,10 @@ fn guarded<'a>(
     context: &'a mut TaskContext<'_>,
     call: Call,
 ) -> BoxFuture<'a, Outcome> {
-    let turn = AssertUnwindSafe(async move { skill.turn(context, call).await });
+    let turn = AssertUnwindSafe(async move {
+        let outcome = skill.turn(context, call).await;
+        context.deliver(outcome).await
+    });
     Box::pin(
         turn.catch_unwind()
             .map(|done| done.unwrap_or_else(|panic| panicked(&*panic))),

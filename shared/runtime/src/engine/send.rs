@@ -91,9 +91,7 @@ impl Engine {
         waits_until: Timestamp,
     ) -> Result<Sent, EngineError> {
         if work.queued {
-            return self
-                .queued(caller, work, mode, history_length, waits_until)
-                .await;
+            return Box::pin(self.queued(caller, work, mode, history_length, waits_until)).await;
         }
         let stop_at = Some(work.stop_at.map_or(waits_until, |at| at.min(waits_until)));
         let work = Work { stop_at, ..work };

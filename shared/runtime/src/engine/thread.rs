@@ -87,7 +87,7 @@ impl<'e> Conversation<'e> {
     }
 
     /// The error a skill is told of a read that failed.
-    fn failed(&self, error: StoreError) -> AgentError {
+    pub(super) fn failed(&self, error: StoreError) -> AgentError {
         if let StoreError::Unavailable(why) = &error {
             *lock(&self.unread) = Some(StoreError::Unavailable(why.clone()));
         }

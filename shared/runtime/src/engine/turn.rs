@@ -5,15 +5,17 @@
 //! skill wants kept comes back with an acknowledgement when it is stored.
 
 use super::Engine;
+use super::blob::object::Attempt;
 use super::run::Work;
 use super::size::{StateTooLarge, check_state_size};
 use super::thread::Conversation;
 use crate::auth::Caller;
 use crate::skill::host::{Emission, Step, TurnHost};
-use crate::skill::{AgentError, AgentResult, Content, TurnFacts};
-use crate::store::stored;
-use crate::task::{Change, Saved, TaskRecord, Timestamp};
+use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
+use crate::store::{BlobReader, Chained, StoreError, read_up_to, stored};
+use crate::task::{Blob, Change, PartContent, Saved, TaskKey, TaskRecord, Timestamp};
 use crate::thread::Thread;
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -50,6 +52,8 @@ pub(super) struct Turn<'e> {
     saved: Mutex<Saved>,
     steps: Mutex<BTreeMap<String, u32>>,
     conversation: Conversation<'e>,
+    task: TaskKey,
+    attempt: Attempt,
     stop_at: Option<Timestamp>,
     deadline: Option<Timestamp>,
     over: AtomicBool,
@@ -75,6 +79,8 @@ impl<'e> Turn<'e> {
             saved: Mutex::new(saved),
             steps: Mutex::default(),
             conversation: Conversation::new(engine, work),
+            task: work.record.key(),
+            attempt: Attempt::of(&work.record, engine.reader.clock.now()),
             stop_at: work.stop_at,
             deadline: work.deadline,
             over: AtomicBool::new(false),
@@ -90,6 +96,25 @@ impl<'e> Turn<'e> {
     /// The conversation, with what this turn changes in it.
     pub(super) const fn conversation(&self) -> &Conversation<'e> {
         &self.conversation
+    }
+
+    /// Stores a file under a key of this attempt, before any commit names it;
+    /// a small one is no object but goes into the commit.
+    async fn keep_file(&self, mut source: BlobReader) -> Result<PartContent, StoreError> {
+        let inline_max = self.engine.reader.policy.inline_max;
+        let head = read_up_to(&mut source, inline_max.saturating_add(1)).await?;
+        if head.len() <= inline_max {
+            return Ok(PartContent::Raw(head));
+        }
+        let mut source: BlobReader = Box::pin(Chained { head, rest: source });
+        let key = self.attempt.early_key(self.engine.ids.next());
+        let blobs = &self.engine.reader.blobs;
+        let measured = blobs.put_from(&self.task, &key, &mut source).await?;
+        Ok(PartContent::Stored(Blob {
+            key,
+            size: measured.size,
+            sha256: measured.sha256,
+        }))
     }
 
     async fn ask(&self, ask: Ask) -> AgentResult<()> {
@@ -133,6 +158,24 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl TurnHost for Turn<'_> {
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
         Box::pin(self.ask(Ask::Emit(emission)))
+    }
+
+    fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
+        Box::pin(async {
+            if let Some(source) = artifact.source() {
+                let content = self.keep_file(source.take()?).await;
+                let content = content.map_err(|error| self.conversation.failed(error))?;
+                artifact.fill(content);
+            }
+            Ok(artifact)
+        })
+    }
+
+    fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
+        Box::pin(async move {
+            let bytes = self.engine.reader.bytes_of(&blob).await;
+            bytes.map_err(|error| self.conversation.failed(error))
+        })
     }
 
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {

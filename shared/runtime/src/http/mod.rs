@@ -215,6 +215,9 @@ impl Visit<'_> {
             Ask::Cancel(command) => Reply::Task(Box::new(
                 self.edge.engine()?.cancel(&caller, &command).await?,
             )),
+            Ask::CreateUpload(order) => Reply::Upload(Box::new(
+                self.edge.engine()?.create_upload(&caller, order).await?,
+            )),
             Ask::CreatePush(command) => {
                 Reply::Push(self.edge.engine()?.create_push(&caller, &command).await?)
             }

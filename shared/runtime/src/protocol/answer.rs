@@ -4,9 +4,12 @@ use super::card::EXTENSIONS;
 use super::method::GenerationRule;
 use super::write::Members;
 use super::{
-    Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, error, jsonrpc, legacy, v01, v1, v03,
+    Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, error, jsonrpc, legacy, upload, v01,
+    v1, v03,
 };
-use crate::task::{Frame, Generation, Page, PushConfig, PushPage, Refusal, Sent, Task, TaskId};
+use crate::task::{
+    Frame, Generation, Page, PushConfig, PushPage, Refusal, Sent, Task, TaskId, UploadGrant,
+};
 use serde_json::Value;
 
 /// What the engine answers a unary call with.
@@ -18,6 +21,8 @@ pub enum Reply {
     Task(Box<Task>),
     /// A page of tasks.
     Page(Page),
+    /// The right to send a file.
+    Upload(Box<UploadGrant>),
     /// A webhook.
     Push(PushConfig),
     /// Webhooks of a task.
@@ -45,6 +50,7 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
     let result = match reply {
         Reply::Sent(sent) => call.sent(sent),
         Reply::Task(task) => call.task(task),
+        Reply::Upload(grant) => upload::encode(grant),
         Reply::Document(document) => document.clone(),
         Reply::Page(page) => match call.dialect.generation {
             Generation::V10 => v1::encode_page(page),

@@ -1,10 +1,10 @@
 //! From a call to what the engine can do: the parameters are read here.
 
 use super::method::Operation as O;
-use super::{Binding, Call, idempotency, read, v01, v1, v03};
+use super::{Binding, Call, idempotency, read, upload, v01, v1, v03};
 use crate::task::{
     CancelCommand, CreatePush, EventId, Generation, GetQuery, InvalidEventId, ListQuery,
-    PushListQuery, PushQuery, Refusal, SendCommand, SubscribeCommand,
+    PushListQuery, PushQuery, Refusal, SendCommand, SubscribeCommand, UploadOrder,
 };
 use serde_json::{Map, Value};
 
@@ -32,6 +32,8 @@ pub enum Ask {
     Cancel(CancelCommand),
     /// Stream a task that exists.
     Subscribe(SubscribeCommand),
+    /// Get the right to send a file.
+    CreateUpload(UploadOrder),
     /// Register a webhook.
     CreatePush(Box<CreatePush>),
     /// Read a webhook.
@@ -75,8 +77,9 @@ impl Call {
             O::GetPushConfig => Ask::GetPush(self.decode_get_push()?),
             O::ListPushConfigs => Ask::ListPushes(self.decode_list_pushes()?),
             O::DeletePushConfig => Ask::DeletePush(self.decode_delete_push()?),
+            O::CreateUpload => Ask::CreateUpload(upload::decode(&self.params.value)?),
             O::ListSkills => Ask::Skills,
-            O::CreateUpload | O::ListContexts | O::DeleteContext | O::DeleteTask => {
+            O::ListContexts | O::DeleteContext | O::DeleteTask => {
                 Ask::Unsupported(Refusal::UnsupportedOperation {
                     why: "this extension is not offered",
                 })

@@ -25,6 +25,7 @@ mod read;
 mod rest;
 mod sse;
 mod stream;
+mod upload;
 mod v01;
 mod v03;
 mod v1;

@@ -1,7 +1,7 @@
 //! What a skill delivers, as an author sees it.
 
 use super::content::file;
-use super::{AgentError, AgentResult};
+use super::{AgentError, AgentResult, FileContent, FileReader};
 use crate::task::{self, Metadata, Part, PartContent, Task, TaskId, TaskState};
 use bytes::Bytes;
 use serde::Serialize;
@@ -27,6 +27,8 @@ pub struct Artifact {
     pub description: Option<String>,
     /// Its content.
     pub parts: Vec<Part>,
+    /// Where its first part comes from, until it is stored.
+    source: Option<FileReader>,
 }
 
 impl Artifact {
@@ -45,16 +47,26 @@ impl Artifact {
         Self::from_parts(name, vec![Part::text(text)])
     }
 
-    /// An artifact of one file part; the file has the artifact's name.
+    /// An artifact of one file part; the file has the artifact's name. It is
+    /// made of bytes, or of what a [`FileReader`] gives: the file is then read
+    /// and stored when the artifact is delivered, whatever its length, and the
+    /// task names it when all of it is stored.
     #[must_use]
     pub fn from_file(
         name: impl Into<String>,
         media_type: impl Into<String>,
-        bytes: impl Into<Bytes>,
+        content: impl Into<FileContent>,
     ) -> Self {
         let name = name.into();
+        let (bytes, source) = match content.into() {
+            FileContent::Bytes(bytes) => (bytes, None),
+            FileContent::Reader(reader) => (Bytes::new(), Some(reader)),
+        };
         let part = file(name.clone(), media_type, bytes);
-        Self::from_parts(name, vec![part])
+        Self {
+            source,
+            ..Self::from_parts(name, vec![part])
+        }
     }
 
     /// An artifact of these parts.
@@ -64,6 +76,20 @@ impl Artifact {
             name: name.into(),
             description: None,
             parts,
+            source: None,
+        }
+    }
+
+    /// Where its first part comes from, if that is not stored yet.
+    pub(crate) const fn source(&self) -> Option<&FileReader> {
+        self.source.as_ref()
+    }
+
+    /// Its first part has come from its source and is `content` now.
+    pub(crate) fn fill(&mut self, content: PartContent) {
+        self.source = None;
+        if let Some(part) = self.parts.first_mut() {
+            part.content = content;
         }
     }
 
@@ -117,6 +143,7 @@ impl From<task::Artifact> for Artifact {
             name: artifact.name.unwrap_or(artifact.id),
             description: artifact.description,
             parts: artifact.parts,
+            source: None,
         }
     }
 }

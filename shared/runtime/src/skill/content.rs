@@ -1,7 +1,7 @@
 //! What is said, as an author sees it.
 
 use super::{AgentError, AgentResult};
-use crate::task::{Part, PartContent};
+use crate::task::{Blob, Part, PartContent};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -152,6 +152,9 @@ pub enum FileSource {
     /// A URL given by the caller. The runtime has not fetched it, and whoever
     /// does must not trust it.
     Url(String),
+    /// Where its bytes are stored, since it is too large to come along:
+    /// [`TaskContext::read_file`](super::TaskContext::read_file) reads it.
+    Stored(Blob),
 }
 
 impl FilePart {
@@ -159,8 +162,8 @@ impl FilePart {
         let source = match &part.content {
             PartContent::Raw(bytes) => FileSource::Bytes(bytes.clone()),
             PartContent::Url(url) => FileSource::Url(url.clone()),
-            // A stored part is read back before a skill sees it.
-            PartContent::Text(_) | PartContent::Data(_) | PartContent::Stored(_) => return None,
+            PartContent::Stored(blob) => FileSource::Stored(blob.clone()),
+            PartContent::Text(_) | PartContent::Data(_) => return None,
         };
         Some(Self {
             name: part.filename.clone(),
@@ -169,12 +172,28 @@ impl FilePart {
         })
     }
 
-    /// Its bytes, if they were sent.
+    /// The file as a part, to be delivered or said again. Stored bytes are not
+    /// read for it.
+    #[must_use]
+    pub fn into_part(self) -> Part {
+        let content = match self.source {
+            FileSource::Bytes(bytes) => PartContent::Raw(bytes),
+            FileSource::Url(url) => PartContent::Url(url),
+            FileSource::Stored(blob) => PartContent::Stored(blob),
+        };
+        Part {
+            filename: self.name,
+            media_type: Some(self.media_type),
+            ..Part::new(content)
+        }
+    }
+
+    /// Its bytes, if they came along.
     #[must_use]
     pub const fn bytes(&self) -> Option<&Bytes> {
         match &self.source {
             FileSource::Bytes(bytes) => Some(bytes),
-            FileSource::Url(_) => None,
+            FileSource::Url(_) | FileSource::Stored(_) => None,
         }
     }
 }

@@ -2,10 +2,13 @@
 
 use super::host::{Emission, TurnHost};
 use super::model::Model;
-use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask};
+use super::{
+    AgentError, AgentResult, Artifact, Content, FilePart, FileSource, Outcome, ReferencedTask,
+};
 use crate::auth::Caller;
 use crate::task::{ContextId, Part, Task, TaskId};
 use crate::thread::Thread;
+use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -72,12 +75,55 @@ impl<'a> TaskContext<'a> {
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
     pub async fn send_partial_artifact(&mut self, artifact: Artifact) -> AgentResult<()> {
+        let artifact = self.kept(artifact).await?;
         let emission = Emission::Artifact {
             artifact,
             append: false,
             last_chunk: false,
         };
         self.host.emit(emission).await
+    }
+
+    /// The bytes of a file. One that is small comes with its message; a larger
+    /// one, such as an upload, is read here.
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for a file that is only a URL: it is for the skill to
+    /// decide whether to trust it. When the bytes cannot be read.
+    pub async fn read_file(&self, file: &FilePart) -> AgentResult<Bytes> {
+        match &file.source {
+            FileSource::Bytes(bytes) => Ok(bytes.clone()),
+            FileSource::Stored(blob) => self.host.read_file(blob.clone()).await,
+            FileSource::Url(_) => Err(AgentError::invalid_input(
+                "the file has to be sent, not named by a URL",
+            )),
+        }
+    }
+
+    /// An artifact whose file is stored.
+    async fn kept(&self, artifact: Artifact) -> AgentResult<Artifact> {
+        if artifact.source().is_none() {
+            return Ok(artifact);
+        }
+        self.host.store_file(artifact).await
+    }
+
+    /// What a turn ends with, with its files stored.
+    pub(crate) async fn deliver(&self, outcome: Outcome) -> Outcome {
+        let Outcome::Completed { message, artifacts } = outcome else {
+            return outcome;
+        };
+        let mut stored = Vec::with_capacity(artifacts.len());
+        for artifact in artifacts {
+            match self.kept(artifact).await {
+                Ok(artifact) => stored.push(artifact),
+                Err(error) => return Outcome::Failed(error),
+            }
+        }
+        Outcome::Completed {
+            message,
+            artifacts: stored,
+        }
     }
 
     /// Writes the artifact `name` chunk by chunk. The writer borrows the

@@ -5,6 +5,8 @@
 //! nothing can be emitted after its end.
 
 use super::{AgentResult, Artifact, Content, Thread};
+use crate::task::Blob;
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::time::Duration;
@@ -39,6 +41,13 @@ pub(crate) trait TurnHost: Send + Sync {
     /// Shows something. Returns when it is buffered; waits when the buffer is
     /// full; fails when an earlier flush failed or the task was canceled.
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>>;
+
+    /// Reads what the artifact is made of to its end and stores it; gives the
+    /// artifact that is shown.
+    fn store_file(&self, artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>>;
+
+    /// The stored bytes of a file.
+    fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>>;
 
     /// Keeps a value for the task; returns when it is stored.
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>>;

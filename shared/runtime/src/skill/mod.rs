@@ -2,7 +2,7 @@
 //!
 //! - `handler`: the metadata and the handlers of a skill
 //! - `input`, `output`, `slot`: the types of a skill
-//! - `content`, `artifact`: what is said and delivered
+//! - `content`, `artifact`, `file`: what is said and delivered
 //! - `outcome`: what a turn ends with; only these values end a task
 //! - `context`: what a handler may do meanwhile, on top of `host`
 //! - `error`: the one error of a skill
@@ -18,6 +18,7 @@ mod content;
 mod context;
 mod erased;
 mod error;
+mod file;
 mod handler;
 pub(crate) mod host;
 mod hybrid;
@@ -39,6 +40,7 @@ pub use artifact::{Artifact, ReferencedTask};
 pub use content::{Content, FilePart, FileSource};
 pub use context::{ArtifactChunks, TaskContext};
 pub use error::{AgentError, AgentResult, ErrorCode};
+pub use file::{FileContent, FileReader};
 pub use handler::{Settled, Skill, SkillHandler, SkillMetadata};
 pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill};
 pub use input::{SkillInput, TextOr};

@@ -6,7 +6,10 @@ use super::{
     AgentResult, AnySkill, Artifact, Call, Content, Outcome, TaskContext, Thread, TurnFacts,
 };
 use crate::auth::Caller;
-use crate::task::{ContextId, Message, Owner, Part, Subject, Task, TaskId, TenantId};
+use crate::task::{
+    Blob, ContextId, Message, Owner, Part, PartContent, Subject, Task, TaskId, TenantId,
+};
+use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -58,6 +61,21 @@ impl Host {
 }
 
 impl TurnHost for Host {
+    fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
+        Box::pin(async {
+            if let Some(source) = artifact.source() {
+                let mut source = source.take()?;
+                let bytes = crate::store::read_up_to(&mut source, usize::MAX).await?;
+                artifact.fill(PartContent::Raw(bytes));
+            }
+            Ok(artifact)
+        })
+    }
+
+    fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
+        Box::pin(async move { Ok(Bytes::from(format!("the bytes of {}", blob.key))) })
+    }
+
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
         self.emitted.lock().unwrap().push(emission);
         std::future::ready(Ok(())).boxed()

@@ -108,6 +108,11 @@ macro_rules! store_contract_cases {
             bytes_are_read_as_they_were_put
             the_same_bytes_can_be_put_again
             other_bytes_never_replace_what_is_stored
+            a_file_that_comes_bit_by_bit_is_stored_whole
+            a_file_that_breaks_off_is_not_stored
+            a_head_tells_the_size_and_the_task
+            a_copy_is_independent_of_what_it_was_made_of
+            keys_below_a_prefix_are_listed_and_removed
         }
     };
 }

@@ -6,12 +6,13 @@
 #[cfg(test)]
 mod tests;
 
+use super::blobs::measured;
 use super::push::{DeliverPushes, ReadPushes, WritePushes};
-use super::queue::{OpenTask, SweepTasks};
+use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
-    Blobs, Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, ReadThreads, RecordPage,
-    RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
-    stored,
+    BlobHead, Blobs, Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, ReadThreads,
+    RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks,
+    WriteThreads, stored,
 };
 use crate::task::{
     ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
@@ -20,6 +21,7 @@ use crate::task::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,10 +41,17 @@ struct Shelf {
     lagging: Option<BTreeMap<TaskKey, TaskRecord>>,
     threads: BTreeMap<(Owner, ContextId), StoredThread>,
     keys: BTreeMap<(TenantId, KeyHash), StoredKey>,
-    blobs: BTreeMap<String, Bytes>,
+    blobs: BTreeMap<String, Kept>,
     pushes: BTreeMap<(TaskKey, PushId), PushRecord>,
     /// The versions at rest whose webhooks have heard of it.
     confirmed: BTreeMap<TaskKey, u64>,
+}
+
+/// Stored bytes, and the task they belong to.
+#[derive(Debug)]
+struct Kept {
+    bytes: Bytes,
+    task: Option<TaskKey>,
 }
 
 #[derive(Debug)]
@@ -285,6 +294,17 @@ impl ReadTasks for MemoryStore {
 }
 
 #[async_trait]
+impl TasksByKey for MemoryStore {
+    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        Ok(self.shelf().tasks.get(key).cloned())
+    }
+
+    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.stored_at(key).await
+    }
+}
+
+#[async_trait]
 impl SweepTasks for MemoryStore {
     async fn open_tasks(
         &self,
@@ -402,24 +422,71 @@ impl WriteThreads for MemoryStore {
     }
 }
 
-#[async_trait]
-impl Blobs for MemoryStore {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        let mut shelf = self.shelf();
-        match shelf.blobs.get(key) {
-            Some(stored) if *stored == bytes => Ok(()),
+impl Shelf {
+    fn keep(&mut self, key: &str, bytes: Bytes, task: Option<TaskKey>) -> Result<(), StoreError> {
+        match self.blobs.get(key) {
+            Some(stored) if stored.bytes == bytes => Ok(()),
             Some(_) => Err(StoreError::Refused(format!(
                 "other bytes stand under `{key}`"
             ))),
             None => {
-                shelf.blobs.insert(key.to_owned(), bytes);
+                self.blobs.insert(key.to_owned(), Kept { bytes, task });
                 Ok(())
             }
         }
     }
+}
+
+#[async_trait]
+impl Blobs for MemoryStore {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.shelf().keep(key, bytes, None)
+    }
+
+    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.shelf().keep(key, bytes, Some(task.clone()))
+    }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.shelf().blobs.get(key).cloned())
+        Ok(self.shelf().blobs.get(key).map(|kept| kept.bytes.clone()))
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
+        let shelf = self.shelf();
+        Ok(shelf.blobs.get(key).map(|kept| {
+            let measured = measured(&kept.bytes);
+            BlobHead {
+                size: measured.size,
+                sha256: Some(measured.sha256),
+                task: kept.task.clone(),
+            }
+        }))
+    }
+
+    async fn keys(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let shelf = self.shelf();
+        let from = after.filter(|after| *after >= prefix);
+        let start = from.map_or(Bound::Included(prefix), Bound::Excluded);
+        let keys = shelf.blobs.range::<str, _>((start, Bound::Unbounded));
+        Ok(keys
+            .map(|(key, _)| key)
+            .take_while(|key| key.starts_with(prefix))
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
+        let mut shelf = self.shelf();
+        for key in keys {
+            shelf.blobs.remove(key);
+        }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "aws")]
 pub mod aws;
+mod blobs;
 #[cfg(any(test, feature = "contract-tests"))]
 pub mod contract;
 #[cfg(feature = "aws")]
@@ -24,6 +25,10 @@ mod thread;
 
 pub use thread::{ReadThreads, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, WriteThreads};
 
+pub use blobs::{
+    BlobHead, BlobReader, Blobs, Download, Measured, UploadTerms, UploadUrl, remove_below,
+};
+pub(crate) use blobs::{Chained, measured as blobs_measured, measured_to_end, read_up_to};
 pub use key::{KeyWrite, Keyed};
 
 use crate::task::{
@@ -31,7 +36,6 @@ use crate::task::{
     WriteId,
 };
 use async_trait::async_trait;
-use bytes::Bytes;
 
 /// Why a store could not answer. None of it is shown to a client.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +53,9 @@ pub enum StoreError {
     /// The store refused the call itself: our fault.
     #[error("store refused the call: {0}")]
     Refused(String),
+    /// What was to be stored could not be read where it comes from.
+    #[error("failed to read what was to be stored: {0}")]
+    Source(#[source] std::io::Error),
 }
 
 /// What a write demands of the record it replaces.
@@ -289,21 +296,4 @@ pub trait WriteTasks: ReadTasks {
         epoch: u64,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError>;
-}
-
-/// Bytes under server-made keys.
-#[async_trait]
-pub trait Blobs: Send + Sync {
-    /// Stores `bytes` under a new key. The key is never reused: finding the
-    /// same bytes there (our own earlier try) is success.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer or other bytes stand there.
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError>;
-
-    /// The bytes under `key`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError>;
 }

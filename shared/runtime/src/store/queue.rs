@@ -4,7 +4,7 @@
 //! what they are worth.
 
 use super::{ReadTasks, StoreError};
-use crate::task::{Owner, PushId, TaskId, TaskRecord};
+use crate::task::{Owner, PushId, TaskId, TaskKey, TaskRecord};
 use async_trait::async_trait;
 use std::time::Duration;
 
@@ -138,4 +138,22 @@ pub trait SweepTasks: ReadTasks {
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError>;
+}
+
+/// Reading tasks for steps that know a key and no caller.
+#[async_trait]
+pub trait TasksByKey: Send + Sync {
+    /// The whole task under `key` as it is stored, read consistently, whoever's
+    /// it is, and even if it has expired.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
+
+    /// The same, but of its content only what stands in its own item: state,
+    /// incarnation and expiry.
+    ///
+    /// # Errors
+    /// As [`TasksByKey::stored_at`].
+    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
 }

@@ -2,21 +2,44 @@
 //!
 //! Keys are server-made and never used twice, so a put is conditional: what
 //! already stands under its key can only be our own earlier try.
+//!
+//! - `multipart`: bytes whose length is not known when they begin
+//! - `presign`: URLs, made without asking anybody
 
-use super::{Blobs, StoreError};
+mod multipart;
+mod presign;
+
+use super::blobs::read_up_to;
+use super::{
+    BlobHead, BlobReader, Blobs, Download, Measured, StoreError, UploadTerms, UploadUrl, blobs,
+};
+use crate::task::{TaskKey, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
+use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::types::{ChecksumMode, Delete as Removal, MetadataDirective, ObjectIdentifier};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use std::time::Duration;
 
 /// Puts that meet another put of the same key (409) are tried this often.
 const TRIES: usize = 4;
+/// Keys of one list or removal.
+const KEYS: usize = 1000;
+/// The name of the note which says for which task bytes are kept.
+const TASK_NOTE: &str = "task";
+/// Time for S3 to copy an object, or to join its parts, by itself.
+const SERVER_SIDE: Duration = Duration::from_secs(120);
 
 /// The blobs of one bucket.
 #[derive(Debug, Clone)]
 pub struct S3Blobs {
     client: Client,
+    /// For URLs: asks for no header that a browser would have to send.
+    signer: Client,
     bucket: String,
 }
 
@@ -34,29 +57,52 @@ impl S3Blobs {
     #[must_use]
     pub fn new(client: Client, bucket: impl Into<String>) -> Self {
         Self {
+            signer: presign::signer(&client),
             client,
             bucket: bucket.into(),
         }
     }
 
-    async fn try_put(&self, key: &str, bytes: Bytes) -> Result<Put, StoreError> {
+    async fn try_put(
+        &self,
+        key: &str,
+        task: Option<&TaskKey>,
+        bytes: Bytes,
+    ) -> Result<Put, StoreError> {
         let sent = self
             .client
             .put_object()
             .bucket(&self.bucket)
             .key(key)
             .if_none_match("*")
+            .set_metadata(task.map(|task| [(TASK_NOTE.to_owned(), note(task))].into()))
             .body(ByteStream::from(bytes))
             .send()
             .await;
-        match sent {
-            Ok(_) => Ok(Put::Stored),
-            Err(error) => match status(&error) {
-                Some(412) => Ok(Put::Taken),
-                Some(409) => Ok(Put::Racing),
-                status => Err(failed(status, &error)),
-            },
+        put_of(sent)
+    }
+
+    async fn keep(
+        &self,
+        key: &str,
+        task: Option<&TaskKey>,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
+        for _ in 0..TRIES {
+            match self.try_put(key, task, bytes.clone()).await? {
+                Put::Stored => return Ok(()),
+                Put::Racing => {}
+                Put::Taken => match self.get(key).await? {
+                    Some(stored) if stored == bytes => return Ok(()),
+                    Some(_) => return Err(taken(key)),
+                    // Deleted in between; the key is free again.
+                    None => {}
+                },
+            }
         }
+        Err(StoreError::Unavailable(format!(
+            "puts of `{key}` kept racing"
+        )))
     }
 }
 
@@ -73,6 +119,22 @@ pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), StoreErr
             _ => Err(failed(status(&error), &error)),
         },
     }
+}
+
+/// What a conditional write came to.
+fn put_of<T, E: ProvideErrorMetadata>(sent: Result<T, SdkError<E>>) -> Result<Put, StoreError> {
+    match sent {
+        Ok(_) => Ok(Put::Stored),
+        Err(error) => match status(&error) {
+            Some(412) => Ok(Put::Taken),
+            Some(409) => Ok(Put::Racing),
+            status => Err(failed(status, &error)),
+        },
+    }
+}
+
+fn taken(key: &str) -> StoreError {
+    StoreError::Refused(format!("other bytes stand under `{key}`"))
 }
 
 fn status<E>(error: &SdkError<E>) -> Option<u16> {
@@ -93,31 +155,164 @@ fn failed<E: ProvideErrorMetadata>(status: Option<u16>, error: &SdkError<E>) -> 
     }
 }
 
+/// A task as the note of an object. Neither half can hold a `/`.
+fn note(task: &TaskKey) -> String {
+    format!("{}/{}", task.tenant().as_str(), task.local())
+}
+
+fn task_of_note(note: &str) -> Option<TaskKey> {
+    let (tenant, local) = note.split_once('/')?;
+    TaskKey::stored(tenant, local)
+}
+
+/// Time for calls in which S3 moves many bytes before it answers.
+fn patient() -> aws_sdk_s3::config::Builder {
+    let timeouts = TimeoutConfig::builder()
+        .operation_attempt_timeout(SERVER_SIDE)
+        .build();
+    aws_sdk_s3::Config::builder().timeout_config(timeouts)
+}
+
 #[async_trait]
 impl Blobs for S3Blobs {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        for _ in 0..TRIES {
-            match self.try_put(key, bytes.clone()).await? {
-                Put::Stored => return Ok(()),
-                Put::Racing => {}
-                Put::Taken => match self.get(key).await? {
-                    Some(stored) if stored == bytes => return Ok(()),
-                    Some(_) => {
-                        return Err(StoreError::Refused(format!(
-                            "other bytes stand under `{key}`"
-                        )));
-                    }
-                    // Deleted in between; the key is free again.
-                    None => {}
-                },
-            }
+        self.keep(key, None, bytes).await
+    }
+
+    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.keep(key, Some(task), bytes).await
+    }
+
+    async fn put_from(
+        &self,
+        task: &TaskKey,
+        key: &str,
+        source: &mut BlobReader,
+    ) -> Result<Measured, StoreError> {
+        let first = read_up_to(source, multipart::PART).await?;
+        if first.len() < multipart::PART {
+            let measured = blobs::measured(&first);
+            self.keep(key, Some(task), first).await?;
+            return Ok(measured);
         }
-        Err(StoreError::Unavailable(format!(
-            "puts of `{key}` kept racing"
-        )))
+        self.put_parts(task, key, first, source).await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let Some(body) = self.body(key).await? else {
+            return Ok(None);
+        };
+        body.collect()
+            .await
+            .map(|data| Some(data.into_bytes()))
+            .map_err(|_| StoreError::Unavailable("S3 broke off".to_owned()))
+    }
+
+    async fn open(&self, key: &str) -> Result<Option<BlobReader>, StoreError> {
+        let body = self.body(key).await?;
+        Ok(body.map(|body| -> BlobReader { Box::pin(body.into_async_read()) }))
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
+        let asked = self
+            .client
+            .head_object()
+            .bucket(&self.bucket)
+            .key(key)
+            .checksum_mode(ChecksumMode::Enabled)
+            .send()
+            .await;
+        let head = match asked {
+            Ok(head) => head,
+            // A HEAD has no body to say `NoSuchKey` in.
+            Err(error) if status(&error) == Some(404) => return Ok(None),
+            Err(error) => return Err(failed(status(&error), &error)),
+        };
+        let noted = head.metadata().and_then(|notes| notes.get(TASK_NOTE));
+        Ok(Some(BlobHead {
+            size: head
+                .content_length()
+                .and_then(|n| u64::try_from(n).ok())
+                .unwrap_or_default(),
+            // The digest of an object that came in parts is one of digests.
+            sha256: head
+                .checksum_sha256()
+                .and_then(|digest| STANDARD.decode(digest).ok())
+                .map(hex::encode),
+            task: noted.and_then(|note| task_of_note(note)),
+        }))
+    }
+
+    async fn copy(&self, task: &TaskKey, from: &str, to: &str) -> Result<bool, StoreError> {
+        // A copy cannot be made conditional on its own key being free. That key
+        // is new for each attempt, so what stands there is our own earlier try.
+        let copied = self
+            .client
+            .copy_object()
+            .bucket(&self.bucket)
+            .key(to)
+            .copy_source(format!("{}/{from}", self.bucket))
+            .metadata_directive(MetadataDirective::Replace)
+            .metadata(TASK_NOTE, note(task))
+            .customize()
+            .config_override(patient())
+            .send()
+            .await;
+        match copied {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == Some("NoSuchKey") => Ok(false),
+            Err(error) => Err(failed(status(&error), &error)),
+        }
+    }
+
+    async fn keys(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let listed = self
+            .client
+            .list_objects_v2()
+            .bucket(&self.bucket)
+            .prefix(prefix)
+            .set_start_after(after.map(str::to_owned))
+            .max_keys(i32::try_from(limit.min(KEYS)).unwrap_or(i32::MAX))
+            .send()
+            .await
+            .map_err(|error| failed(status(&error), &error))?;
+        let keys = listed.contents.unwrap_or_default();
+        Ok(keys.into_iter().filter_map(|object| object.key).collect())
+    }
+
+    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
+        for chunk in keys.chunks(KEYS) {
+            self.delete_some(chunk).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_url(
+        &self,
+        download: &Download<'_>,
+        now: Timestamp,
+        lifetime: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        self.sign_read(download, now, lifetime).await.map(Some)
+    }
+
+    async fn upload_url(
+        &self,
+        terms: &UploadTerms<'_>,
+        now: Timestamp,
+        lifetime: Duration,
+    ) -> Result<Option<UploadUrl>, StoreError> {
+        self.sign_upload(terms, now, lifetime).await.map(Some)
+    }
+}
+
+impl S3Blobs {
+    async fn body(&self, key: &str) -> Result<Option<ByteStream>, StoreError> {
         let found = self
             .client
             .get_object()
@@ -125,13 +320,35 @@ impl Blobs for S3Blobs {
             .key(key)
             .send()
             .await;
-        let object = match found {
-            Ok(object) => object,
-            Err(error) if error.code() == Some("NoSuchKey") => return Ok(None),
-            Err(error) => return Err(failed(status(&error), &error)),
-        };
-        let body = object.body.collect().await;
-        body.map(|data| Some(data.into_bytes()))
-            .map_err(|_| StoreError::Unavailable("S3 broke off".to_owned()))
+        match found {
+            Ok(object) => Ok(Some(object.body)),
+            Err(error) if error.code() == Some("NoSuchKey") => Ok(None),
+            Err(error) => Err(failed(status(&error), &error)),
+        }
+    }
+
+    async fn delete_some(&self, keys: &[String]) -> Result<(), StoreError> {
+        let broken = |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
+        let mut removal = Removal::builder().quiet(true);
+        for key in keys {
+            let named = ObjectIdentifier::builder().key(key).build();
+            removal = removal.objects(named.map_err(broken)?);
+        }
+        let done = self
+            .client
+            .delete_objects()
+            .bucket(&self.bucket)
+            .delete(removal.build().map_err(broken)?)
+            .send()
+            .await
+            .map_err(|error| failed(status(&error), &error))?;
+        // It answers 200 with a list of what it has not removed.
+        match done.errors().first() {
+            None => Ok(()),
+            Some(left) => Err(StoreError::Unavailable(format!(
+                "S3 has not removed an object: {}",
+                left.code().unwrap_or("no code")
+            ))),
+        }
     }
 }

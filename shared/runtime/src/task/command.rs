@@ -135,3 +135,42 @@ pub enum Frame {
     /// Nothing happened for a while: a comment that keeps the connection open.
     KeepAlive,
 }
+
+/// A file that a client is about to send by itself, before the message that
+/// names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UploadOrder {
+    /// What it is called; metadata only.
+    pub filename: Option<String>,
+    /// Its media type.
+    pub media_type: Option<String>,
+    /// Its exact length in bytes.
+    pub size: u64,
+    /// Its SHA-256 in lower-case hex.
+    pub sha256: String,
+}
+
+/// The right to send one file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UploadGrant {
+    /// Where to PUT it. A credential: never stored, never logged.
+    pub url: String,
+    /// The headers to send along.
+    pub headers: Vec<(String, String)>,
+    /// Until when.
+    pub expires_at: Timestamp,
+    /// What a part says instead of bytes: the value of its URL.
+    pub reference: String,
+    /// As ordered.
+    pub filename: Option<String>,
+    /// As ordered.
+    pub media_type: Option<String>,
+}
+
+impl std::fmt::Debug for UploadGrant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UploadGrant")
+            .field("reference", &self.reference)
+            .finish_non_exhaustive()
+    }
+}

@@ -313,6 +313,36 @@ impl TaskKey {
         }
     }
 
+    /// The address which a store kept as its two halves; `None` if they are
+    /// not those of one.
+    #[must_use]
+    pub fn stored(tenant: &str, local: &str) -> Option<Self> {
+        let tenant = TenantId::parse(tenant).ok()?;
+        let id = match local.split_once('~') {
+            Some((subject, id)) if subject.len() == 32 => id,
+            Some(_) => return None,
+            None => local,
+        };
+        let made = TaskId::parse(id).ok()?.is_server_made();
+        (made != local.contains('~')).then(|| Self {
+            tenant,
+            local: local.to_owned(),
+        })
+    }
+
+    /// Where everything of the task lies in an object store: the tenant and an
+    /// id which a client made stand there as hashes, so that it is short and
+    /// of our own alphabet.
+    #[must_use]
+    pub fn folder(&self) -> String {
+        let tenant = short_hash(self.tenant.as_str());
+        if self.local.contains('~') {
+            format!("{tenant}/{}", short_hash(&self.local))
+        } else {
+            format!("{tenant}/{}", self.local)
+        }
+    }
+
     /// The tenant whose task it is.
     #[must_use]
     pub const fn tenant(&self) -> &TenantId {

@@ -6,9 +6,9 @@
 //! applied again to a fresh record after a lost race.
 
 use super::{
-    Artifact, Change, ContextId, EventId, Generation, InvalidTransition, Layout, LoggedEvent,
-    Message, Metadata, Owner, PushId, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp,
-    WriteId,
+    Artifact, Change, ContextId, Event, EventId, Generation, InvalidTransition, Layout,
+    LoggedEvent, Message, Metadata, Owner, PartContent, PushId, SkillId, Status, TaskId, TaskKey,
+    TaskState, Timestamp, WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -375,6 +375,30 @@ impl TaskRecord {
     /// The events after the one with number `seq`.
     pub fn events_after(&self, seq: u64) -> impl Iterator<Item = &LoggedEvent> {
         self.log.iter().filter(move |event| event.seq > seq)
+    }
+
+    /// The keys of all objects that it names, wherever.
+    pub(crate) fn object_keys(&self) -> impl Iterator<Item = &str> {
+        let said = self
+            .history
+            .iter()
+            .chain(&self.status.message)
+            .chain(&self.secret);
+        let made = self.artifacts.iter().chain(&self.replaced);
+        let logged = self.log.iter().flat_map(|logged| match &logged.event {
+            Event::Artifact(update) => update.artifact.parts.as_slice(),
+            Event::Status(update) => match &update.status.message {
+                Some(message) => message.parts.as_slice(),
+                None => &[],
+            },
+        });
+        said.flat_map(|message| &message.parts)
+            .chain(made.flat_map(|artifact| &artifact.parts))
+            .chain(logged)
+            .filter_map(|part| match &part.content {
+                PartContent::Stored(blob) => Some(blob.key.as_str()),
+                _ => None,
+            })
     }
 
     /// What an answer shows: the `history_length` newest messages (0 leaves the

@@ -19,11 +19,15 @@ pub(super) const SKILL_SCHEMAS: Extension = Extension {
 
 /// What this server does: whatever stands here is on the card, and is echoed to
 /// a client that names it.
-pub const OFFERED: [Extension; 3] = [
+pub const OFFERED: [Extension; 4] = [
     SKILL_SCHEMAS,
     Extension {
         uri: "urn:a2a-lambda:ext:skill-route:1",
         description: "the message metadata `a2a-lambda/skillId` names the skill that answers",
+    },
+    Extension {
+        uri: "urn:a2a-lambda:ext:uploads:1",
+        description: "POST /a2a-lambda/uploads gives a URL for a large file, and a part that names it",
     },
     Extension {
         uri: "urn:a2a-lambda:ext:idempotency:1",

@@ -83,6 +83,9 @@ fn a_pure_card_has_members_of_1_0_only() {
                     "uri": "urn:a2a-lambda:ext:skill-route:1",
                     "description": "the message metadata `a2a-lambda/skillId` names the skill that answers",
                 }, {
+                    "uri": "urn:a2a-lambda:ext:uploads:1",
+                    "description": "POST /a2a-lambda/uploads gives a URL for a large file, and a part that names it",
+                }, {
                     "uri": "urn:a2a-lambda:ext:idempotency:1",
                     "description": "the metadata `a2a-lambda/idempotencyKey`, or the header `Idempotency-Key`, names a send: sent again, it gets the same task or reply",
                 }],

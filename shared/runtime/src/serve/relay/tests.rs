@@ -1,5 +1,6 @@
 use super::*;
 use crate::store::StoreError;
+use crate::store::memory::MemoryStore;
 use crate::store::queue::WorkItem;
 use async_trait::async_trait;
 use std::sync::Mutex;
@@ -39,8 +40,25 @@ impl WorkQueue for Takes {
 
 /// The records that are reported, in order.
 async fn again(queue: &Takes, event: &str) -> Vec<String> {
+    let store = MemoryStore::new();
+    answered(queue, &store, &store, event).await
+}
+
+async fn answered(
+    queue: &Takes,
+    tasks: &dyn TasksByKey,
+    blobs: &dyn Blobs,
+    event: &str,
+) -> Vec<String> {
     let event = serde_json::from_str(event).unwrap();
-    let response = serde_json::to_value(forward(queue, None, &event).await).unwrap();
+    let relay = Relay {
+        queue,
+        pushes: None,
+        tasks,
+        blobs,
+        clock: &SystemClock,
+    };
+    let response = serde_json::to_value(relay.forward(&event).await).unwrap();
     let failures = response["batchItemFailures"].as_array().unwrap();
     let mut places: Vec<_> = failures
         .iter()
@@ -85,4 +103,50 @@ async fn a_record_without_a_place_fails_its_batch() {
         .replace(FIRST, "")
         .replace("\"SequenceNumber\": \"\",", "");
     assert!(again(&queue, &event).await.contains(&String::new()));
+}
+
+/// A task that the table has let go, one that somebody has deleted, a child of
+/// the first, and a thread that has expired.
+const REMOVALS: &str = include_str!("removals.json");
+
+/// Objects that cannot be listed.
+struct Away;
+
+#[async_trait]
+impl Blobs for Away {
+    async fn put(&self, _: &str, _: bytes::Bytes) -> Result<(), StoreError> {
+        Err(StoreError::Unavailable("away".to_owned()))
+    }
+
+    async fn get(&self, _: &str) -> Result<Option<bytes::Bytes>, StoreError> {
+        Err(StoreError::Unavailable("away".to_owned()))
+    }
+}
+
+#[tokio::test]
+async fn only_what_the_table_lets_go_by_itself_takes_its_objects_along() {
+    let store = MemoryStore::new();
+    let task = |id| TaskKey::stored("acme", id).unwrap();
+    let [expired, deleted] = [
+        task("task-0000000000000000000000000000000a"),
+        task("task-0000000000000000000000000000000b"),
+    ];
+    for task in [&expired, &deleted] {
+        let key = format!("{}{:032x}-0-1-1.1", engine::objects_below(task), 1);
+        store.put_for(task, &key, "x".into()).await.unwrap();
+    }
+    let queue = Takes::default();
+    assert!(answered(&queue, &store, &store, REMOVALS).await.is_empty());
+    let keys = store.keys("", None, 10).await.unwrap();
+    let [key] = keys.as_slice() else {
+        panic!("{keys:?}");
+    };
+    assert!(key.starts_with(&engine::objects_below(&deleted)), "{key}");
+}
+
+#[tokio::test]
+async fn a_removal_that_is_not_carried_out_comes_again() {
+    let store = MemoryStore::new();
+    let again = answered(&Takes::default(), &store, &Away, REMOVALS).await;
+    assert_eq!(again, ["4421584500000000017450439101"]);
 }

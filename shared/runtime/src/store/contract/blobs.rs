@@ -1,8 +1,12 @@
 //! Bytes under server-made keys.
 
 use super::{Broken, Stores, World};
-use crate::store::StoreError;
+use crate::store::{BlobReader, StoreError, remove_below};
+use crate::task::{TaskId, TaskKey};
 use bytes::Bytes;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, ReadBuf};
 
 fn key(world: &World) -> String {
     format!("v1/contract/{:032x}", world.number())
@@ -62,5 +66,165 @@ pub async fn other_bytes_never_replace_what_is_stored(
         assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
     }
     assert_eq!(stores.blobs.get(&key).await?, Some(bytes));
+    Ok(())
+}
+
+fn task(world: &World) -> TaskKey {
+    TaskKey::new(&world.owner, &TaskId::made_of(world.number()))
+}
+
+/// A file of `length` bytes that comes in uneven bits, and breaks at its end
+/// if it is `broken`.
+struct Bits {
+    given: usize,
+    length: usize,
+    broken: bool,
+}
+
+/// Byte `place` of every such file.
+fn bit(place: usize) -> u8 {
+    u8::try_from(place % 251).unwrap_or_default()
+}
+
+impl AsyncRead for Bits {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        if self.given == self.length && self.broken {
+            return Poll::Ready(Err(std::io::Error::other("the file broke off")));
+        }
+        let bits = (self.length - self.given)
+            .min(space.remaining())
+            .min(10_007);
+        let chunk: Vec<u8> = (self.given..self.given + bits).map(bit).collect();
+        space.put_slice(&chunk);
+        self.given += bits;
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn bits(length: usize, broken: bool) -> BlobReader {
+    Box::pin(Bits {
+        given: 0,
+        length,
+        broken,
+    })
+}
+
+/// A file of any length is stored whole, and measured on its way. The longest
+/// here takes two parts of an upload in parts.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_file_that_comes_bit_by_bit_is_stored_whole(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    for length in [0, 1, 100_000, 8 * 1024 * 1024, 8 * 1024 * 1024 + 3] {
+        let key = key(world);
+        let expected: Bytes = (0..length).map(bit).collect();
+        let mut file = bits(length, false);
+        let measured = stores.blobs.put_from(&task(world), &key, &mut file).await?;
+        assert_eq!(measured, crate::store::blobs::measured(&expected));
+        let stored = stores.blobs.get(&key).await?;
+        assert!(
+            stored == Some(expected),
+            "{length} bytes came back otherwise"
+        );
+    }
+    Ok(())
+}
+
+/// Nothing stands under the key of a file that broke off.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_file_that_breaks_off_is_not_stored(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    for length in [10, 9 * 1024 * 1024] {
+        let key = key(world);
+        let mut file = bits(length, true);
+        let answer = stores.blobs.put_from(&task(world), &key, &mut file).await;
+        assert!(matches!(answer, Err(StoreError::Source(_))), "{answer:?}");
+        assert_eq!(stores.blobs.get(&key).await?, None);
+    }
+    Ok(())
+}
+
+/// Size and task are known without the bytes; the digest is the bytes' own
+/// where it is told.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_head_tells_the_size_and_the_task(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let (key, task) = (key(world), task(world));
+    assert_eq!(stores.blobs.head(&key).await?, None);
+    let bytes = Bytes::from_static(b"seven..");
+    stores.blobs.put_for(&task, &key, bytes.clone()).await?;
+    let head = stores.blobs.head(&key).await?;
+    let head = head.ok_or_else(|| StoreError::Corrupt("no head".to_owned()))?;
+    assert_eq!((head.size, head.task), (7, Some(task)));
+    let digest = crate::store::blobs::measured(&bytes).sha256;
+    assert!(head.sha256.is_none_or(|told| told == digest));
+    Ok(())
+}
+
+/// A copy is the same bytes, kept for a task of its own.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_copy_is_independent_of_what_it_was_made_of(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let (from, to, owner) = (key(world), key(world), task(world));
+    assert!(!stores.blobs.copy(&owner, &from, &to).await?);
+    let bytes = Bytes::from_static(b"copied");
+    stores.blobs.put(&from, bytes.clone()).await?;
+    assert!(stores.blobs.copy(&owner, &from, &to).await?);
+    assert!(stores.blobs.copy(&owner, &from, &to).await?);
+    stores.blobs.remove(&[from]).await?;
+    assert_eq!(stores.blobs.get(&to).await?, Some(bytes));
+    let task = stores.blobs.head(&to).await?.and_then(|head| head.task);
+    assert_eq!(task, Some(owner));
+    Ok(())
+}
+
+/// A list is in order, and goes on after any key; what is removed is gone, and
+/// what stands beside it stays.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn keys_below_a_prefix_are_listed_and_removed(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let blobs = stores.blobs;
+    let root = format!("v1/contract/{:032x}", world.number());
+    let below: Vec<String> = (1..=5).map(|n| format!("{root}/a/{n}")).collect();
+    let beside = format!("{root}/ab/1");
+    for key in below.iter().chain([&beside]) {
+        blobs.put(key, Bytes::from_static(b"x")).await?;
+    }
+    let prefix = format!("{root}/a/");
+    assert_eq!(blobs.keys(&prefix, None, 1000).await?, below);
+    assert_eq!(blobs.keys(&prefix, None, 2).await?, below[..2]);
+    let after = Some(below[1].as_str());
+    assert_eq!(blobs.keys(&prefix, after, 2).await?, below[2..4]);
+    let after = Some(below[4].as_str());
+    assert!(blobs.keys(&prefix, after, 2).await?.is_empty());
+    let gone = [below[0].clone(), format!("{root}/a/none")];
+    blobs.remove(&gone).await?;
+    assert_eq!(blobs.get(&below[0]).await?, None);
+    assert_eq!(remove_below(blobs, &prefix).await?, 4);
+    assert!(blobs.keys(&prefix, None, 1000).await?.is_empty());
+    assert!(blobs.get(&beside).await?.is_some());
     Ok(())
 }

@@ -6,8 +6,11 @@
 use super::{item, key};
 use crate::store::StoreError;
 use crate::store::queue::TaskImage;
-use crate::task::{Owner, PushId, Subject};
+use crate::task::{Owner, PushId, Subject, TaskKey};
 use std::str::FromStr;
+
+/// Who removes the items whose time is up.
+const EXPIRY: &str = "dynamodb.amazonaws.com";
 
 /// The task in the new image of a stream record; `None` for an item that is no
 /// task. `attribute` gives the text or the digits of an attribute by its name,
@@ -60,6 +63,42 @@ pub fn task_image_of_event(
         AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
         _ => None,
     })
+}
+
+/// The task of which a stream record says that the table let its item go;
+/// `None` for a record of something else. `text` gives a key by its
+/// name, `principal` who removed the item: only native expiry counts, since
+/// whoever deletes a task sees to its objects as well.
+#[must_use]
+pub fn removed_task(
+    text: &dyn Fn(&str) -> Option<String>,
+    principal: Option<&str>,
+) -> Option<TaskKey> {
+    if principal != Some(EXPIRY) || text(key::SK).as_deref() != Some(key::META) {
+        return None;
+    }
+    key::task_key(&text(key::PK)?)
+}
+
+/// The task whose item was let go, in a record of a stream event as Lambda
+/// hands it over.
+#[cfg(feature = "lambda")]
+#[must_use]
+pub fn removed_task_of_event(
+    record: &aws_lambda_events::event::dynamodb::EventRecord,
+) -> Option<TaskKey> {
+    use serde_dynamo::AttributeValue;
+    if record.event_name != "REMOVE" {
+        return None;
+    }
+    let principal = record.user_identity.as_ref();
+    let principal = principal.map(|user| user.principal_id.as_str());
+    let keys = record.change.keys.inner();
+    let text = |name: &str| match keys.get(name)? {
+        AttributeValue::S(text) => Some(text.clone()),
+        _ => None,
+    };
+    removed_task(&text, principal)
 }
 
 /// The webhooks of the task.

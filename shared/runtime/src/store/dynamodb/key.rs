@@ -101,6 +101,12 @@ pub(super) fn task_of(partition: &str) -> Option<(TenantId, TaskId)> {
     Some((TenantId::parse(tenant).ok()?, TaskId::parse(id).ok()?))
 }
 
+/// The address of the task in this partition; `None` if it is another's.
+pub(super) fn task_key(partition: &str) -> Option<TaskKey> {
+    let (tenant, local) = partition.strip_prefix("T#")?.split_once("#K#")?;
+    TaskKey::stored(tenant, local)
+}
+
 /// The partition of the tasks, over all tenants, which a sweep looks at.
 pub(super) fn open() -> String {
     format!("open#{SHARD}")

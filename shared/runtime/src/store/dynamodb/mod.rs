@@ -32,9 +32,9 @@ mod shards;
 mod statement;
 mod table;
 
-pub use image::task_image;
+pub use image::{removed_task, task_image};
 #[cfg(feature = "lambda")]
-pub use image::task_image_of_event;
+pub use image::{removed_task_of_event, task_image_of_event};
 pub use shards::MAX_SHARDS;
 pub use table::create_table;
 
@@ -42,7 +42,7 @@ use self::calls::{Check, Outcome, TRIES};
 use self::idempotency::Stands;
 use self::item::{Item, Joined};
 use self::statement::{Kind, Statement};
-use super::queue::{OpenTask, SweepTasks};
+use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, Tail,
     TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
@@ -328,6 +328,17 @@ impl ReadTasks for DynamoStore {
         now: Timestamp,
     ) -> Result<Option<Keyed>, StoreError> {
         self.keyed(owner, key, now).await
+    }
+}
+
+#[async_trait]
+impl TasksByKey for DynamoStore {
+    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.stored_task(key, |_| true).await
+    }
+
+    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.head(key).await
     }
 }
 

@@ -82,9 +82,8 @@ pub(super) fn of_task(record: &TaskRecord, child: &str) -> String {
     let task = record.key();
     let write = record.write_ids.last().unwrap_or(&record.incarnation);
     format!(
-        "v1/{}/{}/{}-{}-{}-{write}",
-        prefix(task.tenant().as_str()),
-        task.local(),
+        "v1/{}/{}-{}-{}-{write}",
+        task.folder(),
         record.incarnation,
         child.replace('#', "."),
         record.version(),

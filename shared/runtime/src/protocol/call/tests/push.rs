@@ -4,14 +4,15 @@ use super::*;
 use crate::protocol::{Reply, answer};
 use crate::task::{PushConfig, PushId, PushListQuery, PushPage, PushQuery, TaskId};
 
-#[test]
-fn a_webhook_is_read_alike_in_every_generation() {
+/// Registrations of one webhook: path and body, the generation, and where it
+/// stands in the parameters.
+fn registrations() -> Vec<(&'static str, String, Generation, &'static str)> {
     let hook = json!({
         "url": "https://hook.example/x",
         "token": "canary",
         "authentication": {"schemes": ["Bearer"], "credentials": "canary"},
     });
-    let flat = |task: Value| {
+    let flat = |task: &str| {
         json!({
             "taskId": task, "url": "https://hook.example/x", "token": "canary",
             "authentication": {"scheme": "Bearer", "credentials": "canary"},
@@ -23,43 +24,37 @@ fn a_webhook_is_read_alike_in_every_generation() {
     });
     let set = json!({"taskId": "t", "pushNotificationConfig": hook});
     let of_v01 = json!({"id": "t", "pushNotificationConfig": hook});
+    let create = rpc("CreateTaskPushNotificationConfig", &flat("t"));
+    let set_v03 = rpc("tasks/pushNotificationConfig/set", &set);
+    let set_v01 = rpc("tasks/pushNotification/set", &of_v01);
+    let (v10, v03, v01) = (Generation::V10, Generation::V03, Generation::V01);
+    let inner = "pushNotificationConfig";
     let path = "/tasks/t/pushNotificationConfigs";
-    for (request, generation, at) in [
+    let of_rest = "/v1/tasks/t/pushNotificationConfigs";
+    vec![
+        ("/", create, v10, ""),
+        (path, flat("another").to_string(), v10, ""),
+        ("/", set_v03, v03, inner),
         (
-            post(
-                "/",
-                &rpc("CreateTaskPushNotificationConfig", &flat(json!("t"))),
-            ),
-            Generation::V10,
-            "",
-        ),
-        (
-            post(path, &flat(json!("another")).to_string()),
-            Generation::V10,
-            "",
-        ),
-        (
-            post("/", &rpc("tasks/pushNotificationConfig/set", &set)),
-            Generation::V03,
-            "pushNotificationConfig",
-        ),
-        (
-            post(&format!("/v1{path}"), &rest.to_string()),
-            Generation::V03,
+            of_rest,
+            rest.to_string(),
+            v03,
             "config.pushNotificationConfig",
         ),
+        ("/", set_v01, v01, inner),
         (
-            post("/", &rpc("tasks/pushNotification/set", &of_v01)),
-            Generation::V01,
-            "pushNotificationConfig",
+            "/tasks/pushNotification/set",
+            of_v01.to_string(),
+            v01,
+            inner,
         ),
-        (
-            post("/tasks/pushNotification/set", &of_v01.to_string()),
-            Generation::V01,
-            "pushNotificationConfig",
-        ),
-    ] {
-        let ask = one(&request).decode().unwrap();
+    ]
+}
+
+#[test]
+fn a_webhook_is_read_alike_in_every_generation() {
+    for (path, body, generation, at) in registrations() {
+        let ask = one(&post(path, &body)).decode().unwrap();
         let Ask::CreatePush(create) = ask else {
             panic!("{ask:?}")
         };
@@ -71,10 +66,10 @@ fn a_webhook_is_read_alike_in_every_generation() {
         assert_eq!(offer.token.as_ref().unwrap().expose(), "canary");
         assert_eq!(offer.credentials.as_ref().unwrap().expose(), "canary");
         let id = offer.id.as_ref().map(|id| id.as_str());
-        let expected = match (generation, at) {
+        let expected = match (generation, path) {
             (Generation::V01, _) => Some("default"),
-            (_, "config.pushNotificationConfig") => Some("c"),
-            _ => None,
+            (Generation::V03, "/") | (Generation::V10, _) => None,
+            (Generation::V03, _) => Some("c"),
         };
         assert_eq!(id, expected);
     }
@@ -135,12 +130,15 @@ fn what_is_wrong_with_a_webhook_is_named_by_its_field() {
     }
 }
 
-#[test]
-fn a_webhook_is_asked_for_by_task_and_id() {
-    let query = |id: Option<&str>| PushQuery {
+fn query(id: Option<&str>) -> PushQuery {
+    PushQuery {
         task: TaskId::parse("t").unwrap(),
         id: id.map(|id| PushId::parse(id).unwrap()),
-    };
+    }
+}
+
+#[test]
+fn a_webhook_is_asked_for_by_task_and_id() {
     let both = json!({"task_id": "t", "id": "c"});
     let of_v03 = json!({"id": "t", "pushNotificationConfigId": "c"});
     for (request, id) in [
@@ -172,6 +170,12 @@ fn a_webhook_is_asked_for_by_task_and_id() {
     ] {
         assert_eq!(one(&request).decode(), Ok(Ask::GetPush(query(id))));
     }
+}
+
+#[test]
+fn a_webhook_is_removed_by_task_and_id_and_listed_by_task() {
+    let both = json!({"task_id": "t", "id": "c"});
+    let of_v03 = json!({"id": "t", "pushNotificationConfigId": "c"});
     for request in [
         post("/", &rpc("DeleteTaskPushNotificationConfig", &both)),
         post("/", &rpc("tasks/pushNotificationConfig/delete", &of_v03)),
@@ -212,30 +216,45 @@ fn a_webhook_is_asked_for_by_task_and_id() {
     }
 }
 
-#[test]
-fn a_webhook_is_shown_without_its_secrets() {
-    let config = PushConfig {
+fn shown_config() -> PushConfig {
+    PushConfig {
         task: TaskId::parse("t").unwrap(),
         id: PushId::parse("c").unwrap(),
         url: "https://hook.example/x".to_owned(),
         schemes: vec!["Bearer".to_owned()],
-    };
+    }
+}
+
+/// The webhook in 1.0, in 0.3 and in 0.3 over REST.
+fn shown_as() -> [Value; 3] {
     let legacy = json!({
         "id": "c", "url": "https://hook.example/x", "authentication": {"schemes": ["Bearer"]},
     });
-    let page = Reply::Pushes(PushPage {
-        configs: vec![config.clone()],
-        next_page_token: String::new(),
-    });
-    let one_of = Reply::Push(config);
-    let v10 = json!({
-        "id": "c", "taskId": "t", "url": "https://hook.example/x",
-        "authentication": {"scheme": "Bearer"},
-    });
-    let v03 = json!({"taskId": "t", "pushNotificationConfig": legacy});
-    let rest = json!({
-        "name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": legacy,
-    });
+    [
+        json!({
+            "id": "c", "taskId": "t", "url": "https://hook.example/x",
+            "authentication": {"scheme": "Bearer"},
+        }),
+        json!({"taskId": "t", "pushNotificationConfig": legacy}),
+        json!({
+            "name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": legacy,
+        }),
+    ]
+}
+
+fn shows(request: &RawRequest<'_>, reply: &Reply, expected: &Value) {
+    let answered = body(&answer(&one(request), reply));
+    let shown = match answered.get("jsonrpc") {
+        Some(_) => answered.get("result").unwrap(),
+        None => &answered,
+    };
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_webhook_is_shown_without_its_secrets() {
+    let one_of = Reply::Push(shown_config());
+    let [v10, v03, rest] = shown_as();
     let v01 = json!({
         "id": "t",
         "pushNotificationConfig":
@@ -261,6 +280,20 @@ fn a_webhook_is_shown_without_its_secrets() {
             &v01,
         ),
         (post("/tasks/pushNotification/get", "{}"), &one_of, &v01),
+    ] {
+        shows(&request, reply, expected);
+    }
+}
+
+#[test]
+fn webhooks_are_listed_and_removed_in_the_words_of_each_generation() {
+    let page = Reply::Pushes(PushPage {
+        configs: vec![shown_config()],
+        next_page_token: String::new(),
+    });
+    let [v10, v03, rest] = shown_as();
+    let none = json!({});
+    for (request, reply, expected) in [
         (
             post("/", &rpc("ListTaskPushNotificationConfigs", &none)),
             &page,
@@ -287,11 +320,6 @@ fn a_webhook_is_shown_without_its_secrets() {
             &none,
         ),
     ] {
-        let answered = body(&answer(&one(&request), reply));
-        let shown = match answered.get("jsonrpc") {
-            Some(_) => answered.get("result").unwrap(),
-            None => &answered,
-        };
-        assert_eq!(shown, expected);
+        shows(&request, reply, expected);
     }
 }

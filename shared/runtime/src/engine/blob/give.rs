@@ -1,0 +1,236 @@
+//! What an answer shows of stored bytes: the bytes while there is room, else a
+//! URL made for this answer, else only the name of the bytes.
+//!
+//! All of it is decided by the sizes in the pointers, before a byte is read,
+//! so that no answer can take more memory or grow longer than it may.
+
+use super::{download, weigh};
+use crate::engine::{EngineError, Policy, Reader};
+use crate::store::Download;
+use crate::task::{Blob, Event, Message, Metadata, Part, PartContent, Task};
+use serde_json::Value;
+use std::time::Duration;
+
+/// How long a URL to a file can be followed.
+const LINK_LIFE: Duration = Duration::from_secs(300);
+/// The longest URL to a file, with the token of a session in it.
+const LINK: usize = 4 * 1024;
+/// A task of which nothing but its state is shown, and what is around it.
+const BARE: usize = 4 * 1024;
+/// Says that something was left out (of a task, an event or a part).
+const TRUNCATED: &str = "a2a-lambda/truncated";
+
+/// How many bytes an answer can still take.
+#[derive(Debug)]
+pub(in crate::engine) struct Room {
+    left: usize,
+}
+
+/// What becomes of a part whose bytes are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Give {
+    Bytes,
+    Link,
+    Name,
+}
+
+impl Room {
+    /// The room of an answer about `tasks` tasks.
+    pub(in crate::engine) const fn of(policy: &Policy, tasks: usize) -> Self {
+        Self {
+            left: policy.response_max.saturating_sub(BARE * tasks),
+        }
+    }
+
+    /// Takes `bytes` if they fit.
+    const fn take(&mut self, bytes: usize) -> bool {
+        let fits = bytes <= self.left;
+        if fits {
+            self.left -= bytes;
+        }
+        fits
+    }
+
+    /// How the bytes of `blob` are given.
+    const fn give(&mut self, blob: &Blob) -> Give {
+        if self.take(weigh::base64(blob.size)) {
+            Give::Bytes
+        } else if self.take(LINK) {
+            Give::Link
+        } else {
+            Give::Name
+        }
+    }
+}
+
+impl Reader {
+    /// Makes a task fit into the room of its answer, and marks it if something
+    /// had to be left out.
+    ///
+    /// # Errors
+    /// When stored bytes are gone or are not the ones their pointer names.
+    pub(in crate::engine) async fn fit(
+        &self,
+        task: &mut Task,
+        room: &mut Room,
+    ) -> Result<(), EngineError> {
+        let mut left_out = trim(task, room);
+        let artifacts = task.artifacts.iter_mut().flatten();
+        let status = task.status.message.iter_mut();
+        let history = task.history.iter_mut().flatten();
+        let parts = artifacts
+            .flat_map(|artifact| artifact.parts.iter_mut())
+            .chain(status.chain(history).flat_map(|m| m.parts.iter_mut()));
+        for part in parts {
+            left_out |= self.give(part, room).await?;
+        }
+        if left_out {
+            mark(&mut task.metadata);
+        }
+        Ok(())
+    }
+
+    /// Makes an event fit into a frame of its own.
+    ///
+    /// # Errors
+    /// As [`Reader::fit`].
+    pub(in crate::engine) async fn fit_event(&self, event: &mut Event) -> Result<(), EngineError> {
+        match event {
+            Event::Artifact(update) => {
+                self.fit_parts(&mut update.artifact.parts, &mut update.metadata)
+                    .await
+            }
+            Event::Status(update) => match &mut update.status.message {
+                Some(message) => {
+                    self.fit_parts(&mut message.parts, &mut update.metadata)
+                        .await
+                }
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Makes a message fit into an answer of its own.
+    ///
+    /// # Errors
+    /// As [`Reader::fit`].
+    pub(in crate::engine) async fn fit_message(
+        &self,
+        message: &mut Message,
+    ) -> Result<(), EngineError> {
+        self.fit_parts(&mut message.parts, &mut message.metadata)
+            .await
+    }
+
+    async fn fit_parts(
+        &self,
+        parts: &mut [Part],
+        metadata: &mut Metadata,
+    ) -> Result<(), EngineError> {
+        let mut room = Room::of(&self.policy, 1);
+        let mut left_out = false;
+        for part in parts.iter_mut() {
+            if !matches!(part.content, PartContent::Stored(_)) {
+                room.take(weigh::part(part));
+            }
+        }
+        for part in parts {
+            left_out |= self.give(part, &mut room).await?;
+        }
+        if left_out {
+            mark(metadata);
+        }
+        Ok(())
+    }
+
+    /// Replaces a pointer by what the answer can hold; whether it can hold
+    /// neither the bytes nor a way to them.
+    async fn give(&self, part: &mut Part, room: &mut Room) -> Result<bool, EngineError> {
+        let PartContent::Stored(blob) = &part.content else {
+            return Ok(false);
+        };
+        let link = match room.give(blob) {
+            Give::Bytes => {
+                part.content = PartContent::Raw(self.bytes_of(blob).await?);
+                return Ok(false);
+            }
+            Give::Link => self.link(part, blob).await?,
+            Give::Name => None,
+        };
+        match link {
+            Some(url) => {
+                part.content = PartContent::Url(url);
+                Ok(false)
+            }
+            None => {
+                name_only(part);
+                Ok(true)
+            }
+        }
+    }
+
+    /// A URL to the bytes of a part, made for this answer. It must not get
+    /// into a record or a log.
+    async fn link(&self, part: &Part, blob: &Blob) -> Result<Option<String>, EngineError> {
+        let disposition = download::disposition(part.filename.as_deref());
+        let download = Download {
+            key: &blob.key,
+            content_type: download::content_type(part.effective_media_type()),
+            disposition: &disposition,
+        };
+        let now = self.clock.now();
+        Ok(self.blobs.read_url(&download, now, LINK_LIFE).await?)
+    }
+}
+
+/// Leaves the name of the bytes where the bytes cannot be given.
+fn name_only(part: &mut Part) {
+    if let PartContent::Stored(blob) = &part.content {
+        part.content = PartContent::Url(format!("urn:sha256:{}", blob.sha256));
+        mark(&mut part.metadata);
+    }
+}
+
+fn mark(metadata: &mut Metadata) {
+    metadata.insert(TRUNCATED.to_owned(), Value::Bool(true));
+}
+
+/// Leaves out what does not fit whatever is done about stored bytes; whether
+/// that was anything. The state stays; then counts what is shown first: what
+/// the agent says now, what was asked along, artifacts in their order (0.1
+/// numbers them by it), and the history from its newest message back.
+fn trim(task: &mut Task, room: &mut Room) -> bool {
+    let mut left_out = false;
+    let said = task.status.message.as_ref().map_or(0, weigh::message);
+    if !room.take(said) {
+        task.status.message = None;
+        left_out = true;
+    }
+    if !room.take(weigh::members(&task.metadata)) {
+        task.metadata.clear();
+        left_out = true;
+    }
+    if let Some(artifacts) = &mut task.artifacts {
+        let fits = artifacts
+            .iter()
+            .take_while(|a| room.take(weigh::artifact(a)));
+        let fits = fits.count();
+        left_out |= fits < artifacts.len();
+        artifacts.truncate(fits);
+    }
+    if let Some(history) = &mut task.history {
+        let fits = newest(history, room);
+        left_out |= fits < history.len();
+        history.drain(..history.len() - fits);
+    }
+    left_out
+}
+
+/// How many of the newest messages fit.
+fn newest(history: &[Message], room: &mut Room) -> usize {
+    let newest = history.iter().rev();
+    newest.take_while(|m| room.take(weigh::message(m))).count()
+}
+
+#[cfg(test)]
+mod tests;

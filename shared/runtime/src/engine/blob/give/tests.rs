@@ -1,0 +1,209 @@
+use super::*;
+use crate::engine::SystemClock;
+use crate::store::contract::World;
+use crate::store::memory::MemoryStore;
+use crate::store::{Blobs, StoreError, blobs_measured};
+use crate::task::{Artifact, Metadata, TaskId, Timestamp};
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Memory that can make URLs, and counts what is read.
+#[derive(Default)]
+struct Shelf {
+    memory: MemoryStore,
+    links: bool,
+    read: AtomicUsize,
+}
+
+#[async_trait]
+impl Blobs for Shelf {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.memory.put(key, bytes).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let found = self.memory.get(key).await?;
+        let read = found.as_ref().map_or(0, Bytes::len);
+        self.read.fetch_add(read, Ordering::SeqCst);
+        Ok(found)
+    }
+
+    async fn read_url(
+        &self,
+        download: &Download<'_>,
+        _now: Timestamp,
+        lifetime: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        assert!(lifetime <= Duration::from_secs(300));
+        let Download {
+            key,
+            content_type,
+            disposition,
+        } = download;
+        let url = format!("https://x/{key}?{content_type}&{disposition}");
+        Ok(self.links.then_some(url))
+    }
+}
+
+struct Desk {
+    shelf: Arc<Shelf>,
+    reader: Reader,
+}
+
+impl Desk {
+    fn new(links: bool, response_max: usize) -> Self {
+        let shelf = Arc::new(Shelf {
+            links,
+            ..Shelf::default()
+        });
+        let policy = Policy {
+            response_max,
+            ..Policy::default()
+        };
+        let tasks = Arc::new(MemoryStore::new());
+        let reader = Reader::new(tasks, shelf.clone(), Arc::new(SystemClock), policy);
+        Self { shelf, reader }
+    }
+
+    async fn file(&self, key: &str, size: usize) -> Part {
+        let bytes = Bytes::from(vec![7; size]);
+        let measured = blobs_measured(&bytes);
+        self.shelf.put(key, bytes).await.unwrap();
+        Part {
+            filename: Some("../page.html".to_owned()),
+            media_type: Some("text/html".to_owned()),
+            ..Part::new(PartContent::Stored(Blob {
+                key: key.to_owned(),
+                size: measured.size,
+                sha256: measured.sha256,
+            }))
+        }
+    }
+
+    fn read(&self) -> usize {
+        self.shelf.read.load(Ordering::SeqCst)
+    }
+
+    async fn fit(&self, task: &mut Task, room: &mut Room) {
+        self.reader.fit(task, room).await.unwrap();
+    }
+}
+
+fn task(artifacts: Vec<Vec<Part>>) -> Task {
+    let world = World::new(1, "give").unwrap();
+    let id = TaskId::made_of(1);
+    let mut task = world.new_task(&world.owner, id).unwrap().view(100, true);
+    let artifacts = artifacts.into_iter().map(|parts| Artifact {
+        id: "a".to_owned(),
+        name: None,
+        description: None,
+        parts,
+        extensions: Vec::new(),
+        metadata: Metadata::new(),
+    });
+    task.artifacts = Some(artifacts.collect());
+    task
+}
+
+fn parts(task: &Task) -> Vec<&PartContent> {
+    let artifacts = task.artifacts.iter().flatten();
+    artifacts
+        .flat_map(|a| &a.parts)
+        .map(|p| &p.content)
+        .collect()
+}
+
+fn is_marked(task: &Task) -> bool {
+    task.metadata.get(TRUNCATED) == Some(&Value::Bool(true))
+}
+
+#[tokio::test]
+async fn a_file_that_fits_is_given_and_a_larger_one_is_linked_unread() {
+    let desk = Desk::new(true, 100_000);
+    let (small, large) = (desk.file("s", 40_000).await, desk.file("l", 90_000).await);
+    let mut task = task(vec![vec![large, small]]);
+    desk.fit(&mut task, &mut Room::of(&desk.reader.policy, 1))
+        .await;
+    let [PartContent::Url(url), PartContent::Raw(bytes)] = parts(&task)[..] else {
+        panic!("{:?}", parts(&task));
+    };
+    assert_eq!(bytes.len(), 40_000);
+    assert_eq!(
+        url,
+        "https://x/l?application/octet-stream&attachment; filename=\"page.html\""
+    );
+    assert_eq!(desk.read(), 40_000);
+    assert!(!is_marked(&task), "nothing was left out");
+}
+
+#[tokio::test]
+async fn where_there_are_no_urls_a_large_file_is_left_out_and_the_task_says_so() {
+    let desk = Desk::new(false, 50_000);
+    let mut task = task(vec![vec![desk.file("l", 90_000).await]]);
+    desk.fit(&mut task, &mut Room::of(&desk.reader.policy, 1))
+        .await;
+    let [PartContent::Url(name)] = parts(&task)[..] else {
+        panic!("{:?}", parts(&task));
+    };
+    assert!(name.starts_with("urn:sha256:"), "{name}");
+    assert!(is_marked(&task));
+    assert_eq!(desk.read(), 0);
+}
+
+#[tokio::test]
+async fn a_list_reads_no_more_than_one_answer_holds() {
+    let desk = Desk::new(true, 200_000);
+    let mut room = Room::of(&desk.reader.policy, 20);
+    for n in 0..20 {
+        let mut task = task(vec![vec![desk.file(&format!("k{n}"), 30_000).await]]);
+        desk.fit(&mut task, &mut room).await;
+    }
+    assert!(desk.read() > 0);
+    assert!(desk.read() * 4 / 3 < 200_000, "{} bytes", desk.read());
+}
+
+#[tokio::test]
+async fn a_task_too_long_for_an_answer_shows_its_newest_words_and_its_first_artifacts() {
+    let desk = Desk::new(true, 40_000);
+    let text = |n: usize| Part::text(format!("{n}{}", "x".repeat(9_000)));
+    let mut task = task(vec![vec![text(1)], vec![text(2)]]);
+    let said = |n: usize| Message::from_user(format!("m{n}"), vec![text(n)]);
+    task.history = Some((1..=9).map(said).collect());
+    desk.fit(&mut task, &mut Room::of(&desk.reader.policy, 1))
+        .await;
+    let kept: Vec<&str> = task
+        .history
+        .iter()
+        .flatten()
+        .map(|m| m.id.as_str())
+        .collect();
+    assert_eq!(kept, ["m9"]);
+    assert_eq!(task.artifacts.map(|all| all.len()), Some(2));
+    assert_eq!(task.metadata.get(TRUNCATED), Some(&Value::Bool(true)));
+}
+
+#[tokio::test]
+async fn a_task_of_which_nothing_fits_still_shows_its_state() {
+    let desk = Desk::new(true, 1);
+    let mut task = task(vec![vec![desk.file("l", 90_000).await]]);
+    task.metadata.insert("own".to_owned(), Value::from("x"));
+    desk.fit(&mut task, &mut Room::of(&desk.reader.policy, 1))
+        .await;
+    assert_eq!(task.artifacts, Some(Vec::new()));
+    assert!(is_marked(&task) && !task.metadata.contains_key("own"));
+}
+
+#[tokio::test]
+async fn other_bytes_than_the_pointer_names_are_not_given() {
+    let desk = Desk::new(true, 100_000);
+    let mut part = desk.file("s", 10).await;
+    let PartContent::Stored(blob) = &mut part.content else {
+        panic!("not stored");
+    };
+    blob.sha256.replace_range(..1, "z");
+    let mut task = task(vec![vec![part]]);
+    let mut room = Room::of(&desk.reader.policy, 1);
+    assert!(desk.reader.fit(&mut task, &mut room).await.is_err());
+}

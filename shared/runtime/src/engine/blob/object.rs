@@ -1,0 +1,100 @@
+//! Where objects lie: every key, made and read in one place.
+//!
+//! No part of a key comes from a client. A tenant, and an id which a client
+//! made, stand in it as hashes; so a key is short, and its alphabet is ours.
+
+use crate::task::{Owner, TaskKey, TaskRecord, Timestamp};
+use sha2::{Digest as _, Sha256};
+
+/// Above everything that is kept for tasks.
+pub(crate) const ROOT: &str = "v1/";
+
+/// The beginning of the keys of all objects of a task; it ends with a `/`.
+#[must_use]
+pub fn below(task: &TaskKey) -> String {
+    format!("{ROOT}{}/", task.folder())
+}
+
+/// The attempt that stores an object. An attempt has keys of its own, so that
+/// none can overwrite another's bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempt {
+    below: String,
+    mark: String,
+}
+
+impl Attempt {
+    /// The attempt that works on `record`, at the time `now`.
+    pub(crate) fn of(record: &TaskRecord, now: Timestamp) -> Self {
+        let (incarnation, epoch) = (&record.incarnation, record.epoch);
+        let at = now.as_millis().max(0);
+        Self {
+            below: below(&record.key()),
+            mark: format!("{incarnation}-{epoch}-{at:x}"),
+        }
+    }
+
+    /// The key of the object in `place` of the commit that makes `version`.
+    pub(crate) fn key(&self, version: u64, place: u32) -> String {
+        let Self { below, mark } = self;
+        format!("{below}{mark}-{version}.{place}")
+    }
+
+    /// The key of an object that is stored before its commit is known.
+    pub(crate) fn early_key(&self, number: u128) -> String {
+        let Self { below, mark } = self;
+        format!("{below}{mark}-f{:016x}", number >> 64)
+    }
+
+    /// Whether `key` is one of the same task.
+    pub(crate) fn is_ours(&self, key: &str) -> bool {
+        key.starts_with(&self.below)
+    }
+}
+
+/// What a key says of its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Name<'k> {
+    /// Where everything of its task lies.
+    pub(crate) below: &'k str,
+    /// The incarnation of the task.
+    pub(crate) incarnation: &'k str,
+    /// When it was stored.
+    pub(crate) at: Timestamp,
+}
+
+impl<'k> Name<'k> {
+    /// Reads a key; `None` for one of another form.
+    pub(crate) fn of(key: &'k str) -> Option<Self> {
+        let (_, name) = key.rsplit_once('/')?;
+        let below = key.strip_suffix(name)?;
+        let mut fields = name.split('-');
+        let incarnation = fields.next().filter(|text| !text.is_empty())?;
+        fields.next()?.parse::<u64>().ok()?;
+        let at = i64::from_str_radix(fields.next()?, 16).ok()?;
+        (fields.next().is_some() && fields.next().is_none()).then_some(Self {
+            below,
+            incarnation,
+            at: Timestamp::from_millis(at),
+        })
+    }
+}
+
+/// Where an upload of `owner` waits for the message that names it.
+pub(crate) fn upload(owner: &Owner, id: &str) -> String {
+    let tenant = short(owner.tenant.as_str());
+    format!("up/{tenant}/{}/{id}", owner.subject.hash())
+}
+
+/// 32 hex digits of a SHA-256.
+fn short(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use super::*;
+use crate::task::{ContextId, Generation, Metadata, NewTask, Subject, TaskId, TenantId, WriteId};
+
+fn record(tenant: &str, subject: &str, id: TaskId) -> TaskRecord {
+    TaskRecord::create(NewTask {
+        id,
+        owner: Owner {
+            tenant: TenantId::parse(tenant).unwrap(),
+            subject: Subject::parse(subject).unwrap(),
+        },
+        context_id: ContextId::made_of(1),
+        generation: Generation::V01,
+        incarnation: WriteId::made_of(7),
+        metadata: Metadata::new(),
+        created_at: Timestamp::from_millis(0),
+    })
+}
+
+/// `v1/<32 hex>/<32 hex, or task-<32 hex>>/<32 hex>-<epoch>-<hex>-<rest>`.
+fn is_plain_key(key: &str) -> bool {
+    let hex = |text: &str| {
+        text.len() == 32
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    };
+    let parts: Vec<&str> = key.split('/').collect();
+    let [root, tenant, task, name] = parts.as_slice() else {
+        return false;
+    };
+    *root == "v1"
+        && hex(tenant)
+        && hex(task.strip_prefix("task-").unwrap_or(task))
+        && name.bytes().all(|b| b.is_ascii_hexdigit() || b"-.f".contains(&b))
+        && name.split('-').next().is_some_and(hex)
+        // A file system keeps a key as one name, in base64, with an ending.
+        && key.len() <= 150
+}
+
+#[test]
+fn whatever_a_client_calls_its_tasks_the_keys_keep_their_form() {
+    let now = Timestamp::from_millis(4_102_444_800_000);
+    let bits = [
+        "..", ".", "a", "_", ":", "-", "0", "Z", "%2e", "~", "/", "\0", "\u{202e}", "\r\n",
+    ];
+    let (mut seed, mut taken) = (0x0b1e_c75e_u64, 0);
+    for round in 0..10_000 {
+        // Every other name is one that a client may use.
+        let bits = if round % 2 == 0 {
+            &bits[..8]
+        } else {
+            &bits[..]
+        };
+        let mut name = String::new();
+        for _ in 0..=(seed % 90) {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            name.push_str(bits[usize::try_from(seed >> 33).unwrap() % bits.len()]);
+        }
+        let Ok(id) = TaskId::parse(name.clone()) else {
+            continue;
+        };
+        taken += 1;
+        let attempt = Attempt::of(&record("..", &name, id), now);
+        let key = attempt.key(u64::from(u32::MAX), 64);
+        assert!(is_plain_key(&key), "{name:?} gives {key}");
+        assert!(is_plain_key(&attempt.early_key(u128::MAX)));
+    }
+    assert!(taken > 4_000, "only {taken} names were ids at all");
+}
+
+#[test]
+fn a_key_tells_whose_it_is_and_since_when() {
+    let now = Timestamp::from_millis(1_700_000_000_123);
+    for id in [TaskId::made_of(5), TaskId::parse("order:1").unwrap()] {
+        let record = record("acme", "ann", id);
+        let attempt = Attempt::of(&record, now);
+        let below = below(&record.key());
+        for key in [attempt.key(3, 2), attempt.early_key(9 << 64)] {
+            let name = Name::of(&key).unwrap();
+            assert_eq!((name.below, name.at), (below.as_str(), now));
+            assert_eq!(name.incarnation, record.incarnation.to_string());
+            assert!(attempt.is_ours(&key));
+        }
+    }
+    for other in [
+        "",
+        "v1",
+        "v1/a/b/c",
+        "v1/a/b/c-1-x-1.1",
+        "v1/a/b/c-1-1",
+        "v1/a/b/-1-1-1",
+    ] {
+        assert_eq!(Name::of(other), None, "{other}");
+    }
+}
+
+#[test]
+fn nobody_can_lead_a_key_out_of_his_own_uploads() {
+    let owner = |subject: &str| Owner {
+        tenant: TenantId::parse("..").unwrap(),
+        subject: Subject::parse(subject).unwrap(),
+    };
+    let key = upload(&owner("../../x"), "ID");
+    let parts: Vec<&str> = key.split('/').collect();
+    assert_eq!((parts.len(), parts[0], parts[3]), (4, "up", "ID"));
+    assert_ne!(key, upload(&owner("y"), "ID"));
+}

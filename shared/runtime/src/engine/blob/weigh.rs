@@ -1,0 +1,96 @@
+//! How many bytes things take in an answer, before it is written.
+//!
+//! It never says too little: names of members and marks are rounded up, since
+//! the three generations spell them differently.
+
+use crate::task::{Artifact, Message, Metadata, Part, PartContent};
+
+/// Names, marks and an id of one object of an answer.
+const FRAME: usize = 256;
+/// A part with the name of its bytes instead of the bytes.
+const NAMED: usize = 256;
+
+/// Bytes as base64.
+pub(super) const fn base64(size: u64) -> usize {
+    let size = if size > usize::MAX as u64 / 2 {
+        usize::MAX / 2
+    } else {
+        size as usize
+    };
+    size.div_ceil(3) * 4
+}
+
+/// A part; one whose bytes are stored counts with their name only.
+pub(super) fn part(part: &Part) -> usize {
+    let content = match &part.content {
+        PartContent::Text(value) | PartContent::Url(value) => text(value),
+        PartContent::Raw(bytes) => base64(bytes.len() as u64),
+        PartContent::Data(value) => value.to_string().len(),
+        PartContent::Stored(_) => NAMED,
+    };
+    let named = [&part.filename, &part.media_type];
+    let names: usize = named.into_iter().flatten().map(|name| text(name)).sum();
+    FRAME + content + names + members(&part.metadata)
+}
+
+/// A message.
+pub(super) fn message(message: &Message) -> usize {
+    let references = message.reference_task_ids.iter().chain(&message.extensions);
+    FRAME
+        + text(&message.id)
+        + references.map(|name| text(name) + 4).sum::<usize>()
+        + message.parts.iter().map(part).sum::<usize>()
+        + members(&message.metadata)
+}
+
+/// An artifact.
+pub(super) fn artifact(artifact: &Artifact) -> usize {
+    let named = [&artifact.name, &artifact.description];
+    let names: usize = named.into_iter().flatten().map(|name| text(name)).sum();
+    FRAME + names + artifact.parts.iter().map(part).sum::<usize>() + members(&artifact.metadata)
+}
+
+/// Free members.
+pub(super) fn members(metadata: &Metadata) -> usize {
+    metadata
+        .iter()
+        .map(|(name, value)| text(name) + value.to_string().len() + 4)
+        .sum()
+}
+
+/// A text, escaped as JSON does it.
+fn text(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+        0..=0x1f => 6,
+        _ => 1,
+    };
+    text.bytes().map(escaped).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn an_answer_is_never_longer_than_it_was_weighed() {
+        for content in ["", "plain", "\"\\\u{1}\u{7f}\n", "\u{1F600} ü", "</script>"] {
+            let written = json!(content).to_string().len();
+            assert!(text(content) + 2 >= written, "{content:?}");
+        }
+        for size in 0..9_u64 {
+            let bytes = vec![0_u8; usize::try_from(size).unwrap()];
+            let written = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes);
+            assert_eq!(super::base64(size), written.len());
+        }
+        let mut part = Part::data(json!({"a": [1, "x"], "b": Value::Null}));
+        part.metadata.insert("k\n".to_owned(), json!("v"));
+        assert!(
+            super::part(&part)
+                > json!({"data": {"a": [1, "x"], "b": null}})
+                    .to_string()
+                    .len()
+        );
+    }
+}

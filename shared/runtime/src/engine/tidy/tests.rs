@@ -1,0 +1,218 @@
+use super::*;
+use crate::engine::blob::object::Attempt;
+use crate::store::contract::World;
+use crate::store::memory::MemoryStore;
+use crate::store::{Committed, Expect, TaskWrite, WriteTasks as _};
+use crate::task::{
+    Artifact, ArtifactUpdate, Blob, Change, Metadata, Part, PartContent, TaskId, WriteId,
+};
+use bytes::Bytes;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A store, a task in it that names one object, and objects nobody names.
+struct Desk {
+    store: MemoryStore,
+    world: World,
+    record: TaskRecord,
+    named: String,
+    /// Whether the task is in the store.
+    stored: bool,
+}
+
+impl Desk {
+    async fn new(id: TaskId) -> Self {
+        let world = World::new(1, "tidy").unwrap();
+        let mut record = world.new_task(&world.owner, id).unwrap();
+        let attempt = Attempt::of(&record, world.now);
+        let named = attempt.key(2, 1);
+        let store = MemoryStore::new();
+        let at = Change::Start {
+            lease_until: world.now,
+        };
+        record = world.next(&record, [at, delivered(&named)]).unwrap();
+        let desk = Self {
+            store,
+            world,
+            record,
+            named,
+            stored: false,
+        };
+        desk.put(&desk.named).await;
+        desk
+    }
+
+    async fn put(&self, key: &str) {
+        let task = self.record.key();
+        let put = self.store.put_for(&task, key, Bytes::from_static(b"x"));
+        put.await.unwrap();
+    }
+
+    /// Stores the task as it is after `changes`.
+    async fn store(&mut self, changes: Vec<Change>) {
+        let (version, epoch) = (self.record.version, self.record.epoch);
+        let (now, write) = (self.world.now, WriteId::made_of(u128::from(version)));
+        let expires_at = now.plus(30 * 24 * HOUR);
+        self.record = self.record.next(changes, write, now, expires_at).unwrap();
+        let expect = match self.stored {
+            true => Expect::Version { version, epoch },
+            false => Expect::Absent,
+        };
+        self.stored = true;
+        let write = TaskWrite {
+            record: self.record.clone(),
+            expect,
+            thread: None,
+            key: None,
+            pushes: Vec::new(),
+            now: self.world.now,
+        };
+        assert_eq!(self.store.commit(&write).await.unwrap(), Committed::Done);
+    }
+
+    async fn forget(&self, now: Timestamp) -> usize {
+        let key = self.record.key();
+        forget_objects(&self.store, &self.store, &key, now)
+            .await
+            .unwrap()
+    }
+
+    async fn sweep(&self, now: Timestamp) -> TidyReport {
+        sweep_objects(&self.store, &self.store, None, 1000, now)
+            .await
+            .unwrap()
+    }
+
+    async fn keys(&self) -> Vec<String> {
+        self.store.keys("", None, 1000).await.unwrap()
+    }
+}
+
+fn delivered(key: &str) -> Change {
+    let part = Part::new(PartContent::Stored(Blob {
+        key: key.to_owned(),
+        size: 1,
+        sha256: "x".to_owned(),
+    }));
+    Change::Artifact(ArtifactUpdate {
+        artifact: Artifact {
+            id: "a".to_owned(),
+            name: None,
+            description: None,
+            parts: vec![part],
+            extensions: Vec::new(),
+            metadata: Metadata::new(),
+        },
+        append: false,
+        last_chunk: true,
+        metadata: Metadata::new(),
+    })
+}
+
+fn ids() -> [TaskId; 2] {
+    [TaskId::made_of(5), TaskId::parse("order:1").unwrap()]
+}
+
+#[tokio::test]
+async fn the_objects_of_a_task_go_with_its_item_and_no_others() {
+    for id in ids() {
+        let desk = Desk::new(id).await;
+        let beside = desk
+            .world
+            .new_task(&desk.world.stranger, TaskId::made_of(5))
+            .unwrap();
+        let beside = Attempt::of(&beside, desk.world.now).key(1, 1);
+        desk.put(&beside).await;
+        assert_eq!(
+            desk.forget(desk.world.now.plus(23 * HOUR)).await,
+            0,
+            "too young"
+        );
+        assert_eq!(desk.forget(desk.world.now.plus(25 * HOUR)).await, 1);
+        assert_eq!(desk.forget(desk.world.now.plus(25 * HOUR)).await, 0);
+        assert_eq!(desk.keys().await, [beside]);
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_lives_under_the_key_keeps_its_own_objects_only() {
+    for id in ids() {
+        let mut desk = Desk::new(id).await;
+        let mut earlier = desk.record.clone();
+        earlier.incarnation = WriteId::made_of(9);
+        let stale = Attempt::of(&earlier, desk.world.now).key(2, 1);
+        desk.put(&stale).await;
+        let later = desk.world.now.plus(25 * HOUR);
+        desk.store(Vec::new()).await;
+        assert_eq!(desk.forget(later).await, 0, "it still works");
+        desk.store(vec![Change::Complete { message: None }]).await;
+        assert_eq!(desk.forget(later).await, 1);
+        assert_eq!(desk.keys().await, [desk.named.clone()]);
+    }
+}
+
+#[tokio::test]
+async fn a_sweep_removes_what_no_task_names_and_spares_the_young_and_the_open() {
+    for id in ids() {
+        let mut desk = Desk::new(id).await;
+        let attempt = Attempt::of(&desk.record, desk.world.now);
+        let dropped = attempt.early_key(7 << 64);
+        desk.put(&dropped).await;
+        let later = desk.world.now.plus(25 * HOUR);
+        desk.store(Vec::new()).await;
+        assert_eq!(desk.sweep(later).await.removed, 0, "the task is open");
+        desk.store(vec![Change::Complete { message: None }]).await;
+        assert_eq!(
+            desk.sweep(desk.world.now.plus(23 * HOUR)).await.removed,
+            0,
+            "too young"
+        );
+        let report = desk.sweep(later).await;
+        assert_eq!(
+            (report.looked_at, report.removed, report.next),
+            (2, 1, None)
+        );
+        assert_eq!(desk.keys().await, [desk.named.clone()]);
+    }
+}
+
+#[tokio::test]
+async fn what_a_process_left_that_died_before_its_first_commit_is_swept() {
+    let desk = Desk::new(TaskId::made_of(5)).await;
+    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removed, 1);
+    assert!(desk.keys().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_object_of_another_form_or_without_a_note_is_left_alone() {
+    let desk = Desk::new(TaskId::made_of(5)).await;
+    let below = object::below(&desk.record.key());
+    desk.put(&format!("{below}state-7")).await;
+    let unnoted = format!("v1/{}/x/{}-0-1-1.1", "0".repeat(32), "0".repeat(32));
+    desk.store
+        .put(&unnoted, Bytes::from_static(b"x"))
+        .await
+        .unwrap();
+    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removed, 1);
+    assert_eq!(desk.keys().await.len(), 2);
+}
+
+#[tokio::test]
+async fn sweeps_of_a_few_objects_each_come_to_all_of_them() {
+    let desk = Desk::new(TaskId::made_of(5)).await;
+    let attempt = Attempt::of(&desk.record, desk.world.now);
+    for n in 1..=9_u128 {
+        desk.put(&attempt.early_key(n << 64)).await;
+    }
+    let later = desk.world.now.plus(25 * HOUR);
+    let (mut after, mut rounds): (Option<String>, usize) = (None, 0);
+    loop {
+        let swept = sweep_objects(&desk.store, &desk.store, after.as_deref(), 3, later);
+        after = swept.await.unwrap().next;
+        rounds += 1;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!((rounds, desk.keys().await.len()), (4, 0));
+}

@@ -1,0 +1,216 @@
+//! Files that clients send by themselves, straight to the blob store.
+//!
+//! An order gives a URL that takes exactly the bytes which were announced, and
+//! a reference. The reference names the upload, its length and its digest, so
+//! nothing is kept of an order: the object under the caller's own prefix says
+//! the rest when a message names it.
+
+use super::blob::object;
+use super::{Engine, EngineError};
+use crate::auth::Caller;
+use crate::store::{BlobReader, StoreError, UploadTerms, measured_to_end};
+use crate::task::{Blob, Message, PartContent, Refusal, Timestamp, UploadGrant, UploadOrder};
+use std::time::Duration;
+
+/// How long the URL of an order takes its file.
+const GRANT_LIFE: Duration = Duration::from_secs(300);
+/// How long an upload waits for the message that names it.
+const UPLOAD_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// What the URL of a part begins with when it names an upload.
+const SCHEME: &str = "urn:a2a-lambda:upload:";
+/// The digits of an id, in their order (Crockford).
+const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/// Digits of an id.
+const ID: usize = 26;
+
+/// An upload as a part names it: `urn:a2a-lambda:upload:<id>:<size>:<sha256>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reference {
+    /// A ULID: 48 bits of time in milliseconds, 80 random ones.
+    id: String,
+    size: u64,
+    sha256: String,
+}
+
+impl Reference {
+    /// Reads the URL of a part; `None` if it is another kind of URL.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn of(url: &str) -> Option<Result<Self, &'static str>> {
+        let fields = url.strip_prefix(SCHEME)?;
+        Some(Self::read(fields).ok_or("is not a reference to an upload"))
+    }
+
+    fn read(fields: &str) -> Option<Self> {
+        let mut fields = fields.split(':');
+        let (id, size, sha256) = (fields.next()?, fields.next()?, fields.next()?);
+        let plain = size.bytes().all(|b| b.is_ascii_digit());
+        let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        let digest = sha256.len() == 64 && sha256.bytes().all(hex);
+        time_of(id)?;
+        (fields.next().is_none() && plain && digest).then_some(Self {
+            id: id.to_owned(),
+            size: size.parse().ok()?,
+            sha256: sha256.to_owned(),
+        })
+    }
+
+    /// The digest of the bytes it stands for.
+    pub(super) fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    fn url(&self) -> String {
+        let Self { id, size, sha256 } = self;
+        format!("{SCHEME}{id}:{size}:{sha256}")
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        time_of(&self.id).is_none_or(|made| made.plus(UPLOAD_LIFE) <= now)
+    }
+}
+
+impl Engine {
+    /// Gives the right to send one file, which a message can name later.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidParams`] for a file that is too large;
+    /// [`Refusal::UnsupportedOperation`] where files are kept without URLs.
+    pub async fn create_upload(
+        &self,
+        caller: &Caller,
+        order: UploadOrder,
+    ) -> Result<UploadGrant, EngineError> {
+        let allowed = self.reader.policy.upload_max as u64;
+        if order.size > allowed {
+            let why = format!("must be at most {allowed} bytes");
+            return Err(Refusal::invalid("size", why).into());
+        }
+        let now = self.reader.clock.now();
+        let reference = Reference {
+            id: id_of(now, self.ids.next()),
+            size: order.size,
+            sha256: order.sha256,
+        };
+        let terms = UploadTerms {
+            key: &object::upload(&caller.owner, &reference.id),
+            size: reference.size,
+            sha256: &reference.sha256,
+        };
+        let blobs = &self.reader.blobs;
+        let Some(granted) = blobs.upload_url(&terms, now, GRANT_LIFE).await? else {
+            let why = "this agent takes no uploads: send the file inside a message";
+            return Err(Refusal::UnsupportedOperation { why }.into());
+        };
+        Ok(UploadGrant {
+            url: granted.url,
+            headers: granted.headers,
+            expires_at: now.plus(GRANT_LIFE),
+            reference: reference.url(),
+            filename: order.filename,
+            media_type: order.media_type,
+        })
+    }
+
+    /// Puts pointers where a message names uploads of its caller. The bytes
+    /// are copied into the task by the commit that stores the message.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidParams`] naming each part whose upload is not there.
+    pub(super) async fn take_uploads(
+        &self,
+        caller: &Caller,
+        message: &mut Message,
+    ) -> Result<(), EngineError> {
+        let mut violations = Vec::new();
+        for (index, part) in message.parts.iter_mut().enumerate() {
+            let PartContent::Url(url) = &part.content else {
+                continue;
+            };
+            let found = match Reference::of(url) {
+                None => continue,
+                Some(Ok(reference)) => self.uploaded(caller, reference).await?,
+                Some(Err(why)) => Err(why),
+            };
+            match found {
+                Ok(blob) => part.content = PartContent::Stored(blob),
+                Err(why) => {
+                    let field = format!("message.parts[{index}]");
+                    violations.push(crate::task::FieldViolation::new(field, why));
+                }
+            }
+        }
+        if violations.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::InvalidParams { violations }.into())
+    }
+
+    /// The object of a reference, if it is what the reference says.
+    async fn uploaded(
+        &self,
+        caller: &Caller,
+        reference: Reference,
+    ) -> Result<Result<Blob, &'static str>, EngineError> {
+        if reference.is_over(self.reader.clock.now()) {
+            return Ok(Err("names an upload that has expired"));
+        }
+        let key = object::upload(&caller.owner, &reference.id);
+        let blobs = &self.reader.blobs;
+        // Another's upload lies below another prefix, so it looks like none.
+        let Some(head) = blobs.head(&key).await? else {
+            return Ok(Err("names an upload that was never received"));
+        };
+        let sha256 = match head.sha256 {
+            Some(sha256) => sha256,
+            None => match blobs.open(&key).await? {
+                Some(mut bytes) => digest_of(&mut bytes).await?,
+                None => return Ok(Err("names an upload that was never received")),
+            },
+        };
+        if head.size != reference.size || sha256 != reference.sha256 {
+            return Ok(Err("names an upload of other bytes"));
+        }
+        Ok(Ok(Blob {
+            key,
+            size: reference.size,
+            sha256,
+        }))
+    }
+}
+
+async fn digest_of(bytes: &mut BlobReader) -> Result<String, StoreError> {
+    let measured = measured_to_end(bytes).await;
+    // What breaks off here is the store, not the client.
+    let measured = measured.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    Ok(measured.sha256)
+}
+
+/// The id made at `now` of the random number `number`.
+fn id_of(now: Timestamp, number: u128) -> String {
+    let millis = u128::try_from(now.as_millis().max(0)).unwrap_or_default();
+    let bits = (millis << 80) | (number >> 48);
+    (0..ID)
+        .rev()
+        .filter_map(|place| DIGITS.get(usize::try_from((bits >> (5 * place)) & 31).ok()?))
+        .map(|digit| char::from(*digit))
+        .collect()
+}
+
+/// When an id was made; `None` if it is none.
+fn time_of(id: &str) -> Option<Timestamp> {
+    if id.len() != ID {
+        return None;
+    }
+    let mut bits: u128 = 0;
+    for digit in id.bytes() {
+        let value = DIGITS.iter().position(|known| *known == digit)?;
+        bits = bits.checked_mul(32)? | value as u128;
+    }
+    let millis = i64::try_from(bits >> 80).ok()?;
+    (id.as_bytes().first()? <= &b'7').then(|| Timestamp::from_millis(millis))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+use super::*;
+
+const SHA: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+
+fn reference() -> Reference {
+    Reference {
+        id: id_of(Timestamp::from_millis(1_700_000_000_123), u128::MAX),
+        size: 3,
+        sha256: SHA.to_owned(),
+    }
+}
+
+#[test]
+fn a_reference_reads_back_and_tells_its_time() {
+    let made = reference();
+    let url = made.url();
+    assert_eq!(Reference::of(&url), Some(Ok(made.clone())));
+    assert_eq!(
+        time_of(&made.id),
+        Some(Timestamp::from_millis(1_700_000_000_123))
+    );
+    assert_eq!(Reference::of("https://example.com/a"), None);
+}
+
+#[test]
+fn a_reference_is_over_after_a_day() {
+    let made = Timestamp::from_millis(1_700_000_000_123);
+    let reference = reference();
+    let day = 24 * 3600 * 1000;
+    for (after, over) in [(0, false), (day - 1, false), (day, true), (2 * day, true)] {
+        let now = made.plus(Duration::from_millis(after));
+        assert_eq!(reference.is_over(now), over, "after {after} ms");
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_reference_is_refused() {
+    let good = reference().url();
+    let id = reference().id;
+    let bad = [
+        SCHEME.to_owned(),
+        good.replace(&id, "../../../v1/x"),
+        good.replace(&id, &id.to_lowercase()),
+        good.replace(&id, &format!("Z{}", &id[1..])),
+        good.replace(&id, &id[1..]),
+        good.replace(":3:", ":-3:"),
+        good.replace(":3:", ":+3:"),
+        good.replace(":3:", "::"),
+        good.replace(":3:", &format!(":{}:", u128::MAX)),
+        good.to_uppercase()
+            .replace("URN:A2A-LAMBDA:UPLOAD:", SCHEME),
+        format!("{good}0"),
+        format!("{good}:x"),
+        format!("{good}\0"),
+    ];
+    for url in bad {
+        assert!(matches!(Reference::of(&url), Some(Err(_))), "{url}");
+    }
+}
+
+#[test]
+fn ids_made_later_sort_later_and_keep_a_plain_alphabet() {
+    let mut last = String::new();
+    for n in 0..1_000_u64 {
+        let now = Timestamp::from_millis(1_700_000_000_000 + i64::try_from(n).unwrap());
+        let id = id_of(now, u128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64);
+        assert!(id > last && id.len() == 26, "{id} after {last}");
+        assert!(id.bytes().all(|b| DIGITS.contains(&b)), "{id}");
+        last = id;
+    }
+}

@@ -1,0 +1,105 @@
+//! `POST /a2a-lambda/uploads`: an extension of ours, the same for all
+//! generations.
+
+use super::read::{self, Spelling};
+use crate::task::{Refusal, UploadGrant, UploadOrder};
+use serde_json::{Map, Value, json};
+
+/// Characters of a file name or media type at most.
+const TEXT: usize = 1024;
+
+/// Reads `{filename?, mediaType?, size, sha256}`.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] with everything that is wrong.
+pub(super) fn decode(params: &Value) -> Result<UploadOrder, Refusal> {
+    read::read(params, Spelling::Json, |order| {
+        let text = |name: &str| {
+            let text = order.text(name);
+            if text.is_some_and(|text| text.chars().count() > TEXT) {
+                order.refuse(name, format!("must have at most {TEXT} characters"));
+            }
+            text.map(str::to_owned)
+        };
+        let (filename, media_type) = (text("filename"), text("mediaType"));
+        if order.member("size").is_none() {
+            order.refuse("size", "is required");
+        }
+        let size = order.integer("size", 1..=i64::MAX);
+        let sha256 = order.required_text("sha256").map(str::to_ascii_lowercase);
+        let hex = |text: &String| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        if sha256.as_ref().is_some_and(|text| !hex(text)) {
+            order.refuse("sha256", "must be 64 hexadecimal digits");
+        }
+        Some(UploadOrder {
+            filename,
+            media_type,
+            size: u64::try_from(size?).ok()?,
+            sha256: sha256?,
+        })
+    })
+}
+
+/// What to do with the file, and the part that names it afterwards (in the
+/// words of 1.0; the older generations put the reference into `file.uri`).
+pub(super) fn encode(grant: &UploadGrant) -> Value {
+    let headers: Map<String, Value> = grant
+        .headers
+        .iter()
+        .map(|(name, value)| (name.clone(), json!(value)))
+        .collect();
+    let mut part = Map::new();
+    part.insert("url".to_owned(), json!(grant.reference));
+    if let Some(name) = &grant.filename {
+        part.insert("filename".to_owned(), json!(name));
+    }
+    if let Some(media_type) = &grant.media_type {
+        part.insert("mediaType".to_owned(), json!(media_type));
+    }
+    json!({
+        "method": "PUT",
+        "url": grant.url,
+        "headers": headers,
+        "expiresAt": grant.expires_at.to_rfc3339(),
+        "reference": grant.reference,
+        "part": part,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(params: &Value) -> Vec<String> {
+        match decode(params) {
+            Err(Refusal::InvalidParams { violations }) => {
+                violations.into_iter().map(|v| v.field).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_order_names_length_and_digest() {
+        let sha = "AB".repeat(32);
+        let order = decode(&json!({"size": 5, "sha256": sha, "filename": "a", "x": 1})).unwrap();
+        assert_eq!(order.sha256, "ab".repeat(32));
+        assert_eq!((order.size, order.filename.as_deref()), (5, Some("a")));
+    }
+
+    #[test]
+    fn everything_wrong_with_an_order_is_said_at_once() {
+        assert_eq!(fields(&json!({})), ["size", "sha256"]);
+        assert_eq!(
+            fields(&json!({"size": 0, "sha256": "zz", "filename": 3, "mediaType": ""})),
+            ["filename", "mediaType", "size", "sha256"]
+        );
+        assert_eq!(fields(&json!([])), ["params"]);
+        let long = "x".repeat(2000);
+        let sha = "0".repeat(64);
+        assert_eq!(
+            fields(&json!({"size": 1, "sha256": sha, "filename": long})),
+            ["filename"]
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! What a file is made of.
+
+use super::{AgentError, AgentResult};
+use bytes::Bytes;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::AsyncRead;
+
+/// What a file is made of: bytes at hand, or a reader they come from.
+///
+/// Everything that is bytes turns into one, and so does a [`FileReader`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum FileContent {
+    /// The bytes.
+    Bytes(Bytes),
+    /// Where they come from.
+    Reader(FileReader),
+}
+
+/// A file that is read while it is stored, a few megabytes at a time, so that
+/// its length does not count against the memory of the agent.
+///
+/// ```
+/// use a2a_lambda::skill::{Artifact, FileReader};
+///
+/// let rows = std::io::Cursor::new("a,b\n1,2\n");
+/// let artifact = Artifact::from_file("rows.csv", "text/csv", FileReader::new(rows));
+/// assert_eq!(artifact.name, "rows.csv");
+/// ```
+///
+/// Clones are the same file, and it can be read once.
+#[derive(Clone)]
+pub struct FileReader(Arc<Mutex<Option<Reading>>>);
+
+/// What a file is read from.
+pub(crate) type Reading = Pin<Box<dyn AsyncRead + Send>>;
+
+impl FileReader {
+    /// The file that `reader` gives until its end.
+    pub fn new(reader: impl AsyncRead + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::pin(reader)))))
+    }
+
+    /// The reader, for the one time it can be read.
+    ///
+    /// # Errors
+    /// When the file was read already.
+    pub(crate) fn take(&self) -> AgentResult<Reading> {
+        let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reading.take().ok_or_else(|| AgentError::from(ReadTwice))
+    }
+}
+
+/// A mistake of the skill: each artifact needs a reader of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("a file reader was delivered twice")]
+struct ReadTwice;
+
+impl PartialEq for FileReader {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for FileReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileReader").finish_non_exhaustive()
+    }
+}
+
+impl From<FileReader> for FileContent {
+    fn from(reader: FileReader) -> Self {
+        Self::Reader(reader)
+    }
+}
+
+impl From<Bytes> for FileContent {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Vec<u8>> for FileContent {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+impl From<String> for FileContent {
+    fn from(text: String) -> Self {
+        Self::Bytes(text.into())
+    }
+}
+
+impl From<&'static [u8]> for FileContent {
+    fn from(bytes: &'static [u8]) -> Self {
+        Self::Bytes(Bytes::from_static(bytes))
+    }
+}
+
+impl From<&'static str> for FileContent {
+    fn from(text: &'static str) -> Self {
+        Self::Bytes(Bytes::from_static(text.as_bytes()))
+    }
+}

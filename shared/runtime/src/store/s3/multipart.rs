@@ -1,0 +1,177 @@
+//! Bytes whose length is not known when they begin.
+//!
+//! One part is read, sent and forgotten before the next, so a file of any
+//! length takes the memory of one part. The object appears when the parts are
+//! joined; parts of an upload that broke off are removed at once, and those of
+//! a process that died by the bucket's lifecycle.
+
+use super::{Put, S3Blobs, TASK_NOTE, TRIES, failed, note, patient, put_of, status, taken};
+use crate::store::blobs::{BlobReader, Measured, read_up_to};
+use crate::store::{Blobs as _, StoreError};
+use crate::task::TaskKey;
+use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+/// Bytes of a part. S3 takes 5 MiB at least and 10 000 parts at most.
+pub(super) const PART: usize = 8 * 1024 * 1024;
+
+/// An upload that runs.
+struct Upload<'a> {
+    store: &'a S3Blobs,
+    key: &'a str,
+    id: String,
+    parts: Vec<CompletedPart>,
+    hash: Sha256,
+    size: u64,
+}
+
+impl S3Blobs {
+    /// Stores `first` and what follows it.
+    pub(super) async fn put_parts(
+        &self,
+        task: &TaskKey,
+        key: &str,
+        first: Bytes,
+        source: &mut BlobReader,
+    ) -> Result<Measured, StoreError> {
+        let begun = self
+            .client
+            .create_multipart_upload()
+            .bucket(&self.bucket)
+            .key(key)
+            .metadata(TASK_NOTE, note(task))
+            .send()
+            .await
+            .map_err(|error| failed(status(&error), &error))?;
+        let id = begun
+            .upload_id
+            .ok_or_else(|| StoreError::Unavailable("S3 named no upload".to_owned()))?;
+        let mut upload = Upload {
+            store: self,
+            key,
+            id,
+            parts: Vec::new(),
+            hash: Sha256::new(),
+            size: 0,
+        };
+        let done = match upload.send_all(first, source).await {
+            Ok(()) => upload.join().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            upload.give_up().await;
+            return Err(error);
+        }
+        Ok(Measured {
+            size: upload.size,
+            sha256: hex::encode(upload.hash.finalize()),
+        })
+    }
+}
+
+impl Upload<'_> {
+    async fn send_all(&mut self, first: Bytes, source: &mut BlobReader) -> Result<(), StoreError> {
+        let mut part = first;
+        while !part.is_empty() {
+            self.hash.update(&part);
+            self.size += part.len() as u64;
+            let last = part.len() < PART;
+            self.send(part).await?;
+            if last {
+                break;
+            }
+            part = read_up_to(source, PART).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, part: Bytes) -> Result<(), StoreError> {
+        let number = i32::try_from(self.parts.len() + 1)
+            .map_err(|_| StoreError::TooLarge("too many parts".to_owned()))?;
+        let sent = self
+            .store
+            .client
+            .upload_part()
+            .bucket(&self.store.bucket)
+            .key(self.key)
+            .upload_id(&self.id)
+            .part_number(number)
+            .body(ByteStream::from(part))
+            .send()
+            .await
+            .map_err(|error| failed(status(&error), &error))?;
+        // S3 wants to hear again, at the end, the checksums it was given.
+        self.parts.push(
+            CompletedPart::builder()
+                .part_number(number)
+                .set_e_tag(sent.e_tag)
+                .set_checksum_crc32(sent.checksum_crc32)
+                .set_checksum_crc64_nvme(sent.checksum_crc64_nvme)
+                .build(),
+        );
+        Ok(())
+    }
+
+    async fn join(&self) -> Result<(), StoreError> {
+        for _ in 0..TRIES {
+            let parts = CompletedMultipartUpload::builder()
+                .set_parts(Some(self.parts.clone()))
+                .build();
+            let joined = self
+                .store
+                .client
+                .complete_multipart_upload()
+                .bucket(&self.store.bucket)
+                .key(self.key)
+                .upload_id(&self.id)
+                .if_none_match("*")
+                .multipart_upload(parts)
+                .customize()
+                .config_override(patient())
+                .send()
+                .await;
+            // An upload that is gone has been joined by an earlier try.
+            let gone = matches!(&joined, Err(error) if status(error) == Some(404));
+            if gone {
+                return self.is_joined().await;
+            }
+            match put_of(joined)? {
+                Put::Stored => return Ok(()),
+                Put::Taken => return self.is_joined().await,
+                Put::Racing => {}
+            }
+        }
+        let key = self.key;
+        Err(StoreError::Unavailable(format!(
+            "puts of `{key}` kept racing"
+        )))
+    }
+
+    /// Whether what stands under the key is of our length: the key is ours
+    /// alone, and no other length was ever sent there.
+    async fn is_joined(&self) -> Result<(), StoreError> {
+        match self.store.head(self.key).await? {
+            Some(head) if head.size == self.size => Ok(()),
+            _ => Err(taken(self.key)),
+        }
+    }
+
+    async fn give_up(&self) {
+        let ended = self
+            .store
+            .client
+            .abort_multipart_upload()
+            .bucket(&self.store.bucket)
+            .key(self.key)
+            .upload_id(&self.id)
+            .send()
+            .await;
+        if let Err(error) = ended {
+            // The lifecycle of the bucket removes what is left.
+            let why = failed(status(&error), &error);
+            tracing::warn!("failed to take back an upload: {why}");
+        }
+    }
+}

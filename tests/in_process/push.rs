@@ -1,0 +1,370 @@
+//! Webhooks: registered, shown without their secrets, removed, in the words of
+//! every generation. How they are called is the engine's and the local suite's.
+
+use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::world::{Reply, Request, World};
+use serde_json::{Value, json};
+
+const URL: &str = "https://hook.example/a2a";
+const TOKEN: &str = "canary-push-token";
+const CREDENTIALS: &str = "canary-push-credentials";
+
+fn legacy(id: Option<&str>) -> Value {
+    let mut config = json!({
+        "url": URL,
+        "token": TOKEN,
+        "authentication": {"schemes": ["Bearer"], "credentials": CREDENTIALS},
+    });
+    if let Some(id) = id {
+        config["id"] = json!(id);
+    }
+    config
+}
+
+fn flat(task: &str, id: &str) -> Value {
+    json!({
+        "taskId": task,
+        "id": id,
+        "url": URL,
+        "token": TOKEN,
+        "authentication": {"scheme": "Bearer", "credentials": CREDENTIALS},
+    })
+}
+
+fn rpc(dialect: Dialect, method: &str, params: &Value) -> Request {
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    dialect.versioned(Request::post("/", &body))
+}
+
+fn path(dialect: Dialect, task: &str, config: &str) -> String {
+    let version = if dialect == Dialect::Rest03 {
+        "/v1"
+    } else {
+        ""
+    };
+    let below = if config.is_empty() {
+        String::new()
+    } else {
+        format!("/{config}")
+    };
+    format!("{version}/tasks/{task}/pushNotificationConfigs{below}")
+}
+
+/// The calls about the webhook `id` of `task`; 0.1 knows only one, and neither
+/// lists nor removes it.
+struct Calls {
+    dialect: Dialect,
+    task: String,
+    id: &'static str,
+}
+
+impl Calls {
+    fn create(&self) -> Request {
+        let (task, id) = (&self.task, self.id);
+        let set = json!({"taskId": task, "pushNotificationConfig": legacy(Some(id))});
+        let of_v01 = json!({"id": task, "pushNotificationConfig": legacy(None)});
+        match self.dialect {
+            Dialect::Rpc10 => rpc(
+                self.dialect,
+                "CreateTaskPushNotificationConfig",
+                &flat(task, id),
+            ),
+            Dialect::Rest10 => {
+                let place = path(self.dialect, task, "");
+                self.dialect
+                    .versioned(Request::post(place, &flat(task, id)))
+            }
+            Dialect::Rpc03 => rpc(self.dialect, "tasks/pushNotificationConfig/set", &set),
+            Dialect::Rest03 => {
+                let name = format!("tasks/{task}/pushNotificationConfigs/{id}");
+                let config = json!({"name": name, "pushNotificationConfig": legacy(None)});
+                let body =
+                    json!({"parent": format!("tasks/{task}"), "configId": id, "config": config});
+                Request::post(path(self.dialect, task, ""), &body)
+            }
+            Dialect::Rpc01 => rpc(self.dialect, "tasks/pushNotification/set", &of_v01),
+            Dialect::Path01 => Request::post("/tasks/pushNotification/set", &of_v01),
+        }
+    }
+
+    fn get(&self) -> Request {
+        let (task, id) = (&self.task, self.id);
+        let one = json!({"taskId": task, "id": id});
+        let of_v03 = json!({"id": task, "pushNotificationConfigId": id});
+        match self.dialect {
+            Dialect::Rpc10 => rpc(self.dialect, "GetTaskPushNotificationConfig", &one),
+            Dialect::Rest10 | Dialect::Rest03 => {
+                let place = path(self.dialect, task, id);
+                self.dialect.versioned(Request::new("GET", place))
+            }
+            Dialect::Rpc03 => rpc(self.dialect, "tasks/pushNotificationConfig/get", &of_v03),
+            Dialect::Rpc01 => rpc(
+                self.dialect,
+                "tasks/pushNotification/get",
+                &json!({"id": task}),
+            ),
+            Dialect::Path01 => Request::post("/tasks/pushNotification/get", &json!({"id": task})),
+        }
+    }
+
+    fn list(&self) -> Option<Request> {
+        let task = &self.task;
+        Some(match self.dialect {
+            Dialect::Rpc10 => rpc(
+                self.dialect,
+                "ListTaskPushNotificationConfigs",
+                &json!({"taskId": task}),
+            ),
+            Dialect::Rest10 | Dialect::Rest03 => {
+                let place = path(self.dialect, task, "");
+                self.dialect.versioned(Request::new("GET", place))
+            }
+            Dialect::Rpc03 => rpc(
+                self.dialect,
+                "tasks/pushNotificationConfig/list",
+                &json!({"id": task}),
+            ),
+            Dialect::Rpc01 | Dialect::Path01 => return None,
+        })
+    }
+
+    fn delete(&self) -> Option<Request> {
+        let (task, id) = (&self.task, self.id);
+        let one = json!({"taskId": task, "id": id});
+        let of_v03 = json!({"id": task, "pushNotificationConfigId": id});
+        Some(match self.dialect {
+            Dialect::Rpc10 => rpc(self.dialect, "DeleteTaskPushNotificationConfig", &one),
+            Dialect::Rest10 | Dialect::Rest03 => {
+                let place = path(self.dialect, task, id);
+                self.dialect.versioned(Request::new("DELETE", place))
+            }
+            Dialect::Rpc03 => rpc(self.dialect, "tasks/pushNotificationConfig/delete", &of_v03),
+            Dialect::Rpc01 | Dialect::Path01 => return None,
+        })
+    }
+
+    /// The result of an answer: of an envelope its member.
+    fn result(&self, reply: &Reply) -> Value {
+        assert_eq!(reply.status, 200, "{:?}: {}", self.dialect, reply.text());
+        assert!(!reply.text().contains("canary"), "{}", reply.text());
+        let body = reply.json();
+        if !self.dialect.is_rpc() {
+            return body;
+        }
+        let result = body.get("result");
+        result.unwrap_or_else(|| panic!("{body}")).clone()
+    }
+
+    /// What the webhook is shown as.
+    fn shown(&self) -> Value {
+        let legacy = |id: Option<&str>| {
+            let mut config = json!({"url": URL, "authentication": {"schemes": ["Bearer"]}});
+            if let Some(id) = id {
+                config["id"] = json!(id);
+            }
+            config
+        };
+        let (task, id) = (&self.task, self.id);
+        match self.dialect {
+            Dialect::Rpc10 | Dialect::Rest10 => json!({
+                "id": id, "taskId": task, "url": URL, "authentication": {"scheme": "Bearer"},
+            }),
+            Dialect::Rpc03 => json!({"taskId": task, "pushNotificationConfig": legacy(Some(id))}),
+            Dialect::Rest03 => json!({
+                "name": format!("tasks/{task}/pushNotificationConfigs/{id}"),
+                "pushNotificationConfig": legacy(Some(id)),
+            }),
+            Dialect::Rpc01 | Dialect::Path01 => {
+                json!({"id": task, "pushNotificationConfig": legacy(None)})
+            }
+        }
+    }
+
+    fn all(&self, configs: &[Value]) -> Value {
+        match self.dialect {
+            Dialect::Rpc10 | Dialect::Rest10 => json!({"configs": configs}),
+            Dialect::Rest03 => json!({"configs": configs, "nextPageToken": ""}),
+            _ => json!(configs),
+        }
+    }
+}
+
+/// A task at the end of a turn of `skill`.
+async fn task(world: &World, dialect: Dialect, skill: &str) -> Calls {
+    let task = dialect.task(&world.call(&dialect.send(&Say::to(skill, "hi"))).await);
+    Calls {
+        dialect,
+        task: task["id"].as_str().unwrap().to_owned(),
+        id: if dialect.is_v01() {
+            "default"
+        } else {
+            "hook-1"
+        },
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_kept_shown_without_its_secrets_and_removed() {
+    for dialect in Dialect::ALL {
+        // One task that waits, and one that has ended.
+        for skill in ["ask", "echo"] {
+            let world = World::new().unwrap();
+            let calls = task(&world, dialect, skill).await;
+            for request in [calls.create(), calls.get()] {
+                let reply = world.call(&request).await;
+                assert_eq!(calls.result(&reply), calls.shown(), "{dialect:?}");
+            }
+            let (Some(list), Some(delete)) = (calls.list(), calls.delete()) else {
+                continue;
+            };
+            let listed = calls.result(&world.call(&list).await);
+            assert_eq!(listed, calls.all(&[calls.shown()]), "{dialect:?}");
+            for _ in 0..2 {
+                let removed = calls.result(&world.call(&delete).await);
+                let expected = match dialect {
+                    Dialect::Rpc03 => Value::Null,
+                    _ => json!({}),
+                };
+                assert_eq!(removed, expected, "{dialect:?}");
+            }
+            let listed = calls.result(&world.call(&list).await);
+            assert_eq!(listed, calls.all(&[]), "{dialect:?}");
+            not_found(&world.call(&calls.get()).await, dialect);
+        }
+    }
+}
+
+fn not_found(reply: &Reply, dialect: Dialect) {
+    let body = reply.json();
+    let code = match dialect {
+        Dialect::Rest10 => {
+            let reason = &body["error"]["details"][0]["reason"];
+            assert_eq!(reason, "TASK_NOT_FOUND", "{body}");
+            return assert_eq!(reply.status, 404);
+        }
+        Dialect::Rest03 | Dialect::Path01 => &body["code"],
+        _ => &body["error"]["code"],
+    };
+    assert_eq!(*code, -32001, "{dialect:?}: {body}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_and_anothers_task_have_no_webhooks_alike() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let mut calls = task(&world, dialect, "ask").await;
+        calls.result(&world.call(&calls.create()).await);
+        let requests = |calls: &Calls| {
+            let optional = [calls.list(), calls.delete()];
+            let mut all = vec![calls.create(), calls.get()];
+            all.extend(optional.into_iter().flatten());
+            all
+        };
+        for request in requests(&calls) {
+            for other in ["local:bob", "acme:local"] {
+                not_found(&world.call(&request.clone().from(other)).await, dialect);
+            }
+        }
+        calls.task = "task-00000000000000000000000000000000".to_owned();
+        for request in requests(&calls) {
+            not_found(&world.call(&request).await, dialect);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_comes_with_a_new_task_an_answer_and_a_stream() {
+    for dialect in Dialect::ALL {
+        for (op, continued) in [(Op::Send, false), (Op::Stream, false), (Op::Send, true)] {
+            let world = World::new().unwrap();
+            let mut calls = Calls {
+                dialect,
+                task: "order:1".to_owned(),
+                id: if dialect.is_v01() {
+                    "default"
+                } else {
+                    "hook-1"
+                },
+            };
+            if continued {
+                calls = task(&world, dialect, "ask").await;
+            }
+            let say = if continued {
+                Say::in_task(&calls.task, "blue")
+            } else {
+                Say::to("ask", "hi")
+            };
+            let mut params = dialect.say(&say);
+            let config = legacy(Some("hook-1"));
+            match dialect {
+                Dialect::Rpc10 | Dialect::Rest10 => {
+                    params["configuration"]["taskPushNotificationConfig"] = flat("", "hook-1");
+                }
+                Dialect::Rpc03 => params["configuration"]["pushNotificationConfig"] = config,
+                Dialect::Rest03 => params["configuration"]["pushNotification"] = config,
+                Dialect::Rpc01 | Dialect::Path01 => params["pushNotification"] = legacy(None),
+            }
+            let reply = world.call(&dialect.request(op, "", &params)).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            assert!(!reply.text().contains("canary"), "{}", reply.text());
+            if !continued && !dialect.is_v01() {
+                let commits = world.store.commits();
+                calls.task = commits[0].task.as_str().to_owned();
+            }
+            let found = calls.result(&world.call(&calls.get()).await);
+            assert_eq!(found, calls.shown(), "{dialect:?} {op:?} {continued}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_url_that_may_not_be_called_is_refused_by_its_field() {
+    for (dialect, field) in [
+        (Dialect::Rpc10, "url"),
+        (Dialect::Rest10, "url"),
+        (Dialect::Rpc03, "pushNotificationConfig.url"),
+        (Dialect::Rest03, "config.pushNotificationConfig.url"),
+        (Dialect::Rpc01, "pushNotificationConfig.url"),
+    ] {
+        let world = World::new().unwrap();
+        let calls = task(&world, dialect, "ask").await;
+        for bad in [
+            "http://hook.example/",
+            "https://169.254.169.254/latest/",
+            "https://user:pw@hook.example/",
+            "https://localhost/",
+        ] {
+            let mut request = calls.create();
+            let body = String::from_utf8(request.body).unwrap().replace(URL, bad);
+            request.body = body.into_bytes();
+            let reply = world.call(&request).await;
+            let text = reply.text();
+            assert!(
+                text.contains(&format!("\"{field}\"")),
+                "{dialect:?}: {text}"
+            );
+            assert!(!text.contains("canary"), "{text}");
+        }
+        not_found(&world.call(&calls.get()).await, dialect);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_secrets_of_a_webhook_are_in_nothing_that_is_stored() {
+    use a2a_lambda::store::push::ReadPushes as _;
+    use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+    let world = World::new().unwrap();
+    let calls = task(&world, Dialect::Rpc10, "ask").await;
+    calls.result(&world.call(&calls.create()).await);
+    let owner = Owner {
+        tenant: TenantId::parse("local").unwrap(),
+        subject: Subject::parse("local").unwrap(),
+    };
+    let id = TaskId::parse(calls.task.as_str()).unwrap();
+    let kept = world.store.pushes(&owner, &id).await.unwrap();
+    assert_eq!(kept.len(), 1);
+    for push in kept {
+        let text = a2a_lambda::store::stored::push_text(&push).unwrap();
+        assert!(text.contains(URL) && !text.contains("canary"), "{text}");
+    }
+}

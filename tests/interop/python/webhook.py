@@ -1,0 +1,63 @@
+"""A webhook on this machine, for the walks that register one."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+#: The token a walk registers, and looks for in each delivery.
+TOKEN = "interop-token"
+#: Seconds a delivery may take.
+LIMIT = 20
+
+
+class Webhook:
+    """Takes deliveries while it is entered; `url` is where."""
+
+    def __enter__(self) -> "Webhook":
+        self.told: list[tuple[dict, dict]] = []
+        self._changed = threading.Condition()
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                with hook._changed:
+                    hook.told.append((dict(self.headers.items()), json.loads(body)))
+                    hook._changed.notify_all()
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def until_completed(self) -> list[dict]:
+        """The bodies, once one of them tells of the end of the task."""
+        with self._changed:
+            over = self._changed.wait_for(lambda: any(map(completed, self.bodies())), LIMIT)
+            if not over:
+                raise AssertionError(f"no webhook heard of the end: {self.bodies()}")
+            for headers, _ in self.told:
+                lower = {name.lower(): value for name, value in headers.items()}
+                if lower.get("x-a2a-notification-token") != TOKEN:
+                    raise AssertionError(f"a delivery without its token: {sorted(lower)}")
+                if "x-a2a-delivery-id" not in lower:
+                    raise AssertionError(f"a delivery without an id: {sorted(lower)}")
+            return self.bodies()
+
+    def bodies(self) -> list[dict]:
+        return [body for _, body in self.told]
+
+
+def completed(body: dict) -> bool:
+    """Whether a delivery tells of a completed task, in any generation."""
+    status = body.get("statusUpdate", body).get("status", {})
+    return status.get("state") in ("TASK_STATE_COMPLETED", "completed")

@@ -1,0 +1,251 @@
+//! Files that an answer cannot hold, and files sent by themselves: through
+//! URLs that work against the object store of the running program.
+
+use crate::agent::{Folder, Running};
+use crate::calls::Call;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::path::Path;
+use tokio::net::TcpStream;
+
+/// Asks a URL of the object store.
+async fn ask(method: Method, url: &str, headers: &Value, body: Bytes) -> (u16, HeaderMap, Bytes) {
+    let uri: Uri = url.parse().unwrap();
+    let authority = uri.authority().unwrap().as_str();
+    let socket = TokioIo::new(TcpStream::connect(authority).await.unwrap());
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(socket).await.unwrap();
+    tokio::spawn(connection);
+    let path = uri.path_and_query().unwrap().as_str();
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", authority);
+    for (name, value) in headers.as_object().into_iter().flatten() {
+        request = request.header(name, value.as_str().unwrap());
+    }
+    let answer = sender.send_request(request.body(Full::new(body)).unwrap());
+    let (head, body) = answer.await.unwrap().into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    (head.status.as_u16(), head.headers, bytes)
+}
+
+async fn fetch(url: &str) -> (u16, HeaderMap, Bytes) {
+    ask(Method::GET, url, &Value::Null, Bytes::new()).await
+}
+
+fn bytes(size: usize) -> Bytes {
+    (0..=250).cycle().take(size).collect()
+}
+
+/// SHA-256 by another program than the one under test.
+fn sha256(folder: &Folder, bytes: &Bytes) -> String {
+    let file = folder.path().join("digested");
+    std::fs::write(&file, bytes).unwrap();
+    let output = std::process::Command::new("sha256sum").arg(&file).output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    text.split_whitespace().next().unwrap().to_owned()
+}
+
+/// The right to send a file of these bytes, for `caller`.
+async fn order(base: &str, caller: &str, size: usize, sha256: &str) -> Value {
+    let body = json!({
+        "filename": "../page.html", "mediaType": "text/html", "size": size, "sha256": sha256,
+    });
+    Call::get(&format!("{base}/a2a-lambda/uploads"))
+        .header("Content-Type", "application/json")
+        .header("Authorization", caller)
+        .body(&body)
+        .json()
+        .await
+}
+
+/// A part that names an upload of which other bytes were sent than announced.
+async fn spoiled(base: &str, bytes: &Bytes, sha256: &str) -> Value {
+    let order = order(base, ANN, bytes.len(), sha256).await;
+    let mut other = bytes.to_vec();
+    other[7] ^= 1;
+    let url = order["url"].as_str().unwrap();
+    let (status, ..) = ask(Method::PUT, url, &order["headers"], other.into()).await;
+    assert_eq!(status, 400, "other bytes were taken");
+    order["part"].clone()
+}
+
+/// A message with this part, and what it is answered with.
+async fn say(base: &str, caller: &str, text: &str, part: &Value) -> Value {
+    let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}, part]});
+    let call = Call::say(base, text).body(&json!({"message": message}));
+    let (_, answer) = call.header("Authorization", caller).send().await;
+    serde_json::from_str(&answer).unwrap()
+}
+
+/// Whether `word` stands in any file below `folder`.
+fn finds(folder: &Path, word: &[u8]) -> bool {
+    std::fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return finds(&path, word);
+        }
+        let content = std::fs::read(&path).unwrap();
+        content.windows(word.len()).any(|found| found == word)
+    })
+}
+
+const ANN: &str = "Bearer dev:acme:ann";
+const BOB: &str = "Bearer dev:acme:bob";
+
+#[tokio::test]
+async fn a_file_too_large_for_an_answer_is_fetched_by_its_url() {
+    let folder = Folder::new();
+    let agent = Running::logging(&folder).await;
+    let answer = Call::say(agent.base(), "file 5000000").json().await;
+    let part = &answer["task"]["artifacts"][0]["parts"][0];
+    assert_eq!(part["filename"], "file.bin", "{answer}");
+    let url = part["url"].as_str().unwrap();
+    let (status, headers, body) = fetch(url).await;
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    assert!(
+        body == bytes(5_000_000),
+        "{} bytes came back otherwise",
+        body.len()
+    );
+    assert_eq!(headers["content-type"], "application/octet-stream");
+    assert_eq!(
+        headers["content-disposition"],
+        "attachment; filename=\"file.bin\""
+    );
+    assert_eq!(headers["cache-control"], "private, no-store");
+    for bent in [
+        url.replace("file.bin", "page.html"),
+        url.replace("X-Amz-Expires=300", "X-Amz-Expires=3000"),
+        url.split('?').next().unwrap().to_owned(),
+    ] {
+        let (status, ..) = fetch(&bent).await;
+        assert_eq!(status, 403, "{bent}");
+    }
+    // Each read has a URL of its own, and none of them is kept anywhere.
+    let id = answer["task"]["id"].as_str().unwrap();
+    let again = Call::get(&format!("{}/tasks/{id}", agent.base()))
+        .json()
+        .await;
+    assert!(
+        again["artifacts"][0]["parts"][0]["url"].is_string(),
+        "{again}"
+    );
+    agent.interrupt().await;
+    assert!(finds(folder.path(), b"file.bin"), "nothing was searched");
+    assert!(
+        !finds(folder.path(), b"X-Amz-Signature"),
+        "a URL was kept or logged"
+    );
+}
+
+#[tokio::test]
+async fn a_file_sent_by_itself_comes_back_as_a_file_to_save() {
+    let folder = Folder::new();
+    let agent = Running::logging(&folder).await;
+    let sent = bytes(6_000_000);
+    let sha = sha256(&folder, &sent);
+    let order = order(agent.base(), ANN, sent.len(), &sha).await;
+    let (url, headers) = (order["url"].as_str().unwrap(), &order["headers"]);
+    let put = |body: Bytes| ask(Method::PUT, url, headers, body);
+    assert_eq!(order["method"], "PUT");
+    let early = say(agent.base(), ANN, "back", &order["part"]).await;
+    assert!(early.to_string().contains("was never received"), "{early}");
+    let (status, _, said) = put(sent.clone()).await;
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&said));
+    let (status, ..) = put(sent.clone()).await;
+    assert_eq!(status, 412, "the file was replaced");
+    let other = spoiled(agent.base(), &sent, &sha).await;
+    let refused = say(agent.base(), ANN, "back", &other).await;
+    let violation = refused
+        .pointer("/error/details/1/fieldViolations/0")
+        .unwrap();
+    assert_eq!(violation["field"], "message.parts[1]", "{refused}");
+    let foreign = say(agent.base(), BOB, "back", &order["part"]).await;
+    let violation = foreign
+        .pointer("/error/details/1/fieldViolations/0")
+        .unwrap();
+    assert_eq!(violation["field"], "message.parts[1]", "{foreign}");
+    assert!(
+        foreign.to_string().contains("was never received"),
+        "{foreign}"
+    );
+    let task = say(agent.base(), ANN, "back", &order["part"]).await["task"].clone();
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    let given = &task["artifacts"][0]["parts"][0];
+    assert_eq!(given["mediaType"], "text/html", "{task}");
+    let (status, headers, body) = fetch(given["url"].as_str().unwrap()).await;
+    assert_eq!((status, body == sent), (200, true));
+    assert_eq!(headers["content-type"], "application/octet-stream");
+    assert_eq!(
+        headers["content-disposition"],
+        "attachment; filename=\"page.html\""
+    );
+    // The message of the task holds its own copy.
+    let url = task["history"][0]["parts"][1]["url"].as_str().unwrap();
+    assert!(fetch(url).await.2 == sent, "{task}");
+    agent.interrupt().await;
+    assert!(
+        !finds(folder.path(), b"X-Amz-Signature"),
+        "a URL was kept or logged"
+    );
+}
+
+/// The task of a message that nobody waits for, when it is over: however long
+/// it takes.
+async fn rested(base: &str, text: &str) -> Value {
+    let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
+    let body = json!({"message": message, "configuration": {"returnImmediately": true}});
+    let begun = Call::say(base, text).body(&body).json().await;
+    let id = begun["task"]["id"].as_str().unwrap();
+    loop {
+        let task = Call::get(&format!("{base}/tasks/{id}")).json().await;
+        let state = task["status"]["state"].as_str().unwrap();
+        if !["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"].contains(&state) {
+            return task;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A line of `/proc/<id>/status`, in bytes.
+fn memory(id: u32, line: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let found = status.lines().find_map(|text| text.strip_prefix(line));
+    let kilobytes = found.unwrap().trim_start_matches(':').trim();
+    let (number, _) = kilobytes.split_once(' ').unwrap();
+    number.parse::<u64>().unwrap() * 1024
+}
+
+/// The process holds the agent and the object store, and both are counted.
+#[tokio::test]
+async fn a_hundred_megabytes_are_delivered_in_bounded_memory() {
+    const SIZE: usize = 100_000_000;
+    const MOST: u64 = 32 * 1024 * 1024;
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--agent", "conformance"]).await;
+    // The first large file brings in code and buffers of the store.
+    Call::say(agent.base(), "file 1000000").json().await;
+    let idle = memory(agent.id(), "VmRSS");
+    let task = rested(agent.base(), &format!("file {SIZE}")).await;
+    let peak = memory(agent.id(), "VmHWM");
+    let above = peak.saturating_sub(idle);
+    println!("{SIZE} bytes delivered: {idle} bytes idle, {above} bytes more at the peak");
+    assert!(above <= MOST, "{above} bytes above idle");
+    let part = &task["artifacts"][0]["parts"][0];
+    let (status, headers, _) = ask(
+        Method::GET,
+        part["url"].as_str().unwrap(),
+        &json!({"range": "bytes=99999990-99999999"}),
+        Bytes::new(),
+    )
+    .await;
+    assert_eq!(status, 206, "{task}");
+    assert_eq!(
+        headers["content-range"],
+        "bytes 99999990-99999999/100000000"
+    );
+}
