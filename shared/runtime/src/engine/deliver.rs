@@ -11,12 +11,12 @@ use super::seal::Sealer;
 use super::subscribe::status_as_of;
 use super::{Clock, EngineError, Policy};
 use crate::outbound::{OutboundUrl, UrlFault};
-use crate::store::ReadTasks;
 use crate::store::push::DeliverPushes;
 use crate::store::queue::{Ack, PushItem, PushQueue, Receipt, TaskImage};
+use crate::store::{ReadTasks, StoreError, Tail};
 use crate::task::{
-    Event, EventId, Frame, Generation, LoggedEvent, Part, PartContent, PushRecord, Secret,
-    TaskRecord, Timestamp,
+    Event, EventId, Frame, Generation, LoggedEvent, Metadata, Part, PartContent, PushRecord,
+    Secret, Status, Task, TaskRecord, TaskState, Timestamp,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -179,25 +179,36 @@ impl Courier {
     ) -> Result<Ack, EngineError> {
         receipt.hide(WORKING).await?;
         let now = self.clock.now();
-        let Some(record) = self.tasks.load(&item.owner, &item.task, now).await? else {
+        // Its place in the log, without its content: that may be in the bucket,
+        // which this function cannot read.
+        let found = self.tasks.tail(&item.owner, &item.task, u64::MAX, now);
+        let Some(task) = found.await? else {
             return Ok(Ack::Delete);
         };
         let pushes = self.pushes.pushes(&item.owner, &item.task).await?;
         let found = pushes
             .into_iter()
-            .find(|push| push.listener.id == item.config && push.incarnation == record.incarnation);
+            .find(|push| push.listener.id == item.config && push.incarnation == task.incarnation);
         let Some(mut push) = found else {
             // It was removed; the others may be all that was waited for.
-            self.settle(&record).await?;
+            self.settle(item, &task).await?;
             return Ok(Ack::Delete);
         };
-        for event in &self.events_after(&record, push.cursor).await? {
+        let events = self.events_after(item, &task, push.cursor).await?;
+        let whole = match push.listener.generation {
+            Generation::V10 => None,
+            Generation::V03 | Generation::V01 if events.is_empty() => None,
+            Generation::V03 | Generation::V01 => self.whole(item).await?,
+        };
+        for (place, event) in events.iter().enumerate() {
             if self.is_late(deadline) {
                 receipt.hide(Duration::ZERO).await?;
                 return Ok(Ack::Keep);
             }
-            if let Err(why) = self.tell(&record, &push, event).await {
-                return self.failed(&record, &push, receipt, &why).await;
+            let so_far = events.get(..=place).unwrap_or_default();
+            let frame = frame(&push, &task, whole.as_ref(), so_far, event);
+            if let Err(why) = self.tell(&push, event.id, frame).await {
+                return self.failed(item, &task, &push, receipt, &why).await;
             }
             let clean_at = self.clock.now().plus(self.policy.task_ttl * 2);
             if !self.pushes.advance_push(&push, event.seq, clean_at).await? {
@@ -207,24 +218,37 @@ impl Courier {
             }
             (push.cursor, push.attempts) = (event.seq, 0);
         }
-        self.settle(&record).await?;
+        self.settle(item, &task).await?;
         Ok(Ack::Delete)
+    }
+
+    /// The task with its content; `None` if some of it is out of reach here.
+    async fn whole(&self, item: &PushItem) -> Result<Option<TaskRecord>, EngineError> {
+        let now = self.clock.now();
+        match self.tasks.load(&item.owner, &item.task, now).await {
+            Ok(found) => Ok(found),
+            Err(StoreError::Refused(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The events of this very task after number `cursor`.
     async fn events_after(
         &self,
-        record: &TaskRecord,
+        item: &PushItem,
+        task: &Tail,
         cursor: u64,
     ) -> Result<Vec<LoggedEvent>, EngineError> {
-        if record.last_seq <= cursor {
+        if task.last_seq <= cursor {
             return Ok(Vec::new());
         }
         let now = self.clock.now();
-        let (owner, id) = (&record.owner, &record.id);
-        let found = self.tasks.tail(owner, id, cursor, now).await?;
+        let found = self
+            .tasks
+            .tail(&item.owner, &item.task, cursor, now)
+            .await?;
         Ok(found
-            .filter(|tail| tail.incarnation == record.incarnation)
+            .filter(|tail| tail.incarnation == task.incarnation)
             .map(|tail| tail.events)
             .unwrap_or_default())
     }
@@ -233,12 +257,7 @@ impl Courier {
         deadline.is_some_and(|end| end.since(self.clock.now()) < ONE_MORE)
     }
 
-    async fn tell(
-        &self,
-        record: &TaskRecord,
-        push: &PushRecord,
-        event: &LoggedEvent,
-    ) -> Result<(), NoticeError> {
+    async fn tell(&self, push: &PushRecord, id: EventId, frame: Frame) -> Result<(), NoticeError> {
         let listener = &push.listener;
         let url = OutboundUrl::parse(&listener.url, self.policy.reach)?;
         let opened = open_secrets(&Sealer::new(&self.policy.secret), push);
@@ -246,11 +265,11 @@ impl Courier {
         let notice = Notice {
             url,
             generation: listener.generation,
-            id: event.id,
+            id,
             scheme: listener.schemes.first().cloned(),
             credentials,
             token,
-            frame: frame(record, listener.generation, event),
+            frame,
         };
         self.webhooks.post(&notice).await
     }
@@ -259,7 +278,8 @@ impl Courier {
     /// webhook is given up.
     async fn failed(
         &self,
-        record: &TaskRecord,
+        item: &PushItem,
+        state: &Tail,
         push: &PushRecord,
         receipt: &dyn Receipt,
         why: &NoticeError,
@@ -274,7 +294,7 @@ impl Courier {
                 push.config = %config,
                 "gave up the webhook `{config}` of task `{task}`: {why}"
             );
-            self.settle(record).await?;
+            self.settle(item, state).await?;
             return Ok(Ack::Delete);
         }
         tracing::warn!(
@@ -288,9 +308,15 @@ impl Courier {
     }
 
     /// Takes a task at rest off the sweep's index once nobody waits to hear
-    /// of it.
-    async fn settle(&self, record: &TaskRecord) -> Result<(), EngineError> {
-        settle(&*self.pushes, record).await
+    /// of it. Where this function cannot read all of the task, a sweep does it.
+    async fn settle(&self, item: &PushItem, task: &Tail) -> Result<(), EngineError> {
+        if !task.state.is_at_rest() {
+            return Ok(());
+        }
+        match self.whole(item).await? {
+            Some(record) => settle(&*self.pushes, &record).await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -357,9 +383,16 @@ fn back_off(attempts: u32) -> Duration {
 }
 
 /// What a webhook is told of an event: the event itself in 1.0, the task with
-/// its status as of the event in the generations before.
-fn frame(record: &TaskRecord, generation: Generation, event: &LoggedEvent) -> Frame {
-    if generation == Generation::V10 {
+/// its status as of the event in the generations before. `events` are those
+/// since the last delivery, this one included.
+fn frame(
+    push: &PushRecord,
+    task: &Tail,
+    whole: Option<&TaskRecord>,
+    events: &[LoggedEvent],
+    event: &LoggedEvent,
+) -> Frame {
+    if push.listener.generation == Generation::V10 {
         let mut event = event.clone();
         match &mut event.event {
             Event::Status(update) => {
@@ -369,25 +402,51 @@ fn frame(record: &TaskRecord, generation: Generation, event: &LoggedEvent) -> Fr
             Event::Artifact(update) => update.artifact.parts.iter_mut().for_each(leave_out),
         }
         return Frame::Event {
-            task_id: record.id.clone(),
-            context_id: record.context_id.clone(),
-            last: record.state().is_terminal() && event.seq == record.last_seq,
+            task_id: push.task.clone(),
+            context_id: task.context_id.clone(),
+            last: task.state.is_terminal() && event.seq == task.last_seq,
             event,
         };
     }
-    let mut task = record.view(HISTORY, true);
-    task.status = status_as_of(record, event.seq);
-    task.last_event = Some(event.id);
-    let messages = task
-        .history
-        .iter_mut()
-        .flatten()
-        .chain(&mut task.status.message);
+    let mut shown = match whole {
+        Some(record) => Task {
+            status: status_as_of(record, event.seq),
+            ..record.view(HISTORY, true)
+        },
+        None => status_only(push, task, events),
+    };
+    shown.last_event = Some(event.id);
+    let messages = shown.history.iter_mut().flatten();
+    let messages = messages.chain(&mut shown.status.message);
     let said = messages.flat_map(|message| message.parts.iter_mut());
-    let artifacts = task.artifacts.iter_mut().flatten();
+    let artifacts = shown.artifacts.iter_mut().flatten();
     let made = artifacts.flat_map(|artifact| artifact.parts.iter_mut());
     said.chain(made).for_each(leave_out);
-    Frame::Task(Box::new(task))
+    Frame::Task(Box::new(shown))
+}
+
+/// A task whose content is out of reach here: where it stands, and that there
+/// is more.
+fn status_only(push: &PushRecord, task: &Tail, events: &[LoggedEvent]) -> Task {
+    let status = events.iter().rev().find_map(|event| match &event.event {
+        Event::Status(update) => Some(update.status.clone()),
+        Event::Artifact(_) => None,
+    });
+    Task {
+        id: push.task.clone(),
+        context_id: task.context_id.clone(),
+        generation: push.listener.generation,
+        status: status.unwrap_or(Status {
+            state: TaskState::Working,
+            message: None,
+            timestamp: push.created_at,
+        }),
+        artifacts: None,
+        history: None,
+        metadata: Metadata::from_iter([(TRUNCATED.to_owned(), Value::Bool(true))]),
+        transitions: Vec::new(),
+        last_event: None,
+    }
 }
 
 /// Bytes that are kept apart are not pushed: the part names them by their hash,

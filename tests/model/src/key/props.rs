@@ -38,7 +38,8 @@ pub(super) fn properties(model: &Keyed) -> Vec<Property<Keyed>> {
             "a repeat hears what a lost reply said",
             |_, w| w.heard_late,
         ));
-        if model.expiries > 0 {
+        let sends = model.calls.iter().filter(|kind| **kind == Kind::Send);
+        if model.expiries > 0 && sends.count() > 1 {
             all.push(P::sometimes("a key is taken again", |_, w| w.taken_again));
         }
     }

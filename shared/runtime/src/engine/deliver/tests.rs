@@ -455,6 +455,73 @@ async fn large_bytes_are_left_out_of_a_delivery() {
     assert_eq!(part.metadata[TRUNCATED], true);
 }
 
+/// A store that cannot read the whole of any task, as the function `push`
+/// cannot read the bucket.
+struct Shut(Arc<MemoryStore>);
+
+#[async_trait]
+impl ReadTasks for Shut {
+    async fn load(
+        &self,
+        _: &Owner,
+        _: &TaskId,
+        _: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        Err(StoreError::Refused("an item names an object".to_owned()))
+    }
+
+    async fn tail(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        after: u64,
+        now: Timestamp,
+    ) -> Result<Option<Tail>, StoreError> {
+        self.0.tail(owner, id, after, now).await
+    }
+
+    async fn list(
+        &self,
+        owner: &Owner,
+        query: &crate::store::RecordQuery,
+    ) -> Result<crate::store::RecordPage, StoreError> {
+        self.0.list(owner, query).await
+    }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &crate::task::KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<crate::store::Keyed>, StoreError> {
+        self.0.load_key(owner, key, now).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_with_content_in_the_bucket_is_told_of_without_it() {
+    for generation in [Generation::V10, Generation::V03] {
+        let mut world = World::new();
+        world.courier.tasks = Arc::new(Shut(world.store.clone()));
+        let offer = PushOffer {
+            generation,
+            ..hook("a")
+        };
+        let task = world.say(None, "done", Some(offer)).await;
+        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
+        assert_eq!(world.got(), world.logged(&task.id).await);
+        let last = world.hooks.got.lock().unwrap().pop().unwrap();
+        if let Frame::Task(told) = last.frame {
+            assert_eq!(told.status.state, TaskState::Completed);
+            assert_eq!(told.metadata[TRUNCATED], true);
+        }
+        assert!(world.is_open(&task.id).await, "the sweep lets it go");
+        tokio::time::advance(QUEUED).await;
+        world.sweep().await;
+        assert!(!world.is_open(&task.id).await);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_a_public_https_url_is_registered() {
     let world = World::new();
