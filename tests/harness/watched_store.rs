@@ -5,7 +5,7 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
 };
 use a2a_lambda::task::{
     ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
@@ -103,6 +103,12 @@ impl WatchedStore {
         self.open.send_replace(true);
     }
 
+    /// The store behind it.
+    #[must_use]
+    pub const fn memory(&self) -> &MemoryStore {
+        &self.inner
+    }
+
     /// Removes what has expired, as a table would some time later.
     pub fn clean_up(&self, now: Timestamp) {
         self.inner.clean_up(now, Policy::default().thread_tombstone);
@@ -158,6 +164,18 @@ impl WriteTasks for WatchedStore {
         self.inner.commit(write).await
     }
 
+    async fn remove_task(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        version: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
+        }
+        self.inner.remove_task(owner, id, version).await
+    }
+
     async fn heartbeat(
         &self,
         owner: &Owner,
@@ -178,6 +196,14 @@ impl ReadThreads for WatchedStore {
     ) -> Result<Option<ThreadRecord>, StoreError> {
         self.inner.load_thread(owner, id).await
     }
+
+    async fn list_threads(
+        &self,
+        owner: &Owner,
+        query: &ThreadQuery,
+    ) -> Result<ThreadPage, StoreError> {
+        self.inner.list_threads(owner, query).await
+    }
 }
 
 #[async_trait]
@@ -189,6 +215,10 @@ impl WriteThreads for WatchedStore {
             return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
         }
         self.inner.put_thread(write).await
+    }
+
+    async fn remove_thread(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
+        self.inner.remove_thread(owner, id).await
     }
 }
 

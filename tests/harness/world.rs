@@ -4,7 +4,7 @@ use crate::tester::{self, Gate};
 use crate::virtual_clock::VirtualClock;
 use crate::watched_store::WatchedStore;
 use a2a_lambda::auth::{AuthMode, Identity};
-use a2a_lambda::engine::Clock as _;
+use a2a_lambda::engine::{Clock as _, ThreadSweep};
 use a2a_lambda::http::{Body, Door, Edge};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
@@ -244,6 +244,15 @@ impl World {
             clock,
             runtime,
         })
+    }
+
+    /// What the sweep does about conversations.
+    ///
+    /// # Errors
+    /// When the store is away.
+    pub async fn sweep_threads(&self) -> Result<ThreadSweep, Box<dyn Error>> {
+        let engine = self.runtime.engine();
+        Ok(engine.sweep_threads(self.store.memory()).await?)
     }
 
     /// Removes from the store what has expired.

@@ -1,9 +1,10 @@
 //! Conversations: what they keep, and when they are over.
 
+use a2a_lambda::engine::ThreadSweep;
 use a2a_lambda::settings::Settings;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
-use a2a_lambda_tests::error_rows::{CONTEXT_EXPIRED, Fault};
-use a2a_lambda_tests::world::{Reply, World};
+use a2a_lambda_tests::error_rows::{BUSY, CONTEXT_EXPIRED, Fault, NOT_FOUND, PARAMS};
+use a2a_lambda_tests::world::{Reply, Request, World};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::advance;
@@ -394,4 +395,271 @@ async fn anothers_context_id_is_free_to_use() {
         assert_eq!(at(&theirs, RESET), &Value::Null);
         assert_eq!(answer(dialect, &first), answer(dialect, &theirs));
     }
+}
+
+/// A call of one of our own paths.
+fn ours(method: &'static str, path: &str) -> Request {
+    Request::new(method, format!("/a2a-lambda/{path}"))
+}
+
+async fn contexts(world: &World, query: &str, caller: &'static str) -> Value {
+    let reply = world
+        .call(&ours("GET", &format!("contexts{query}")).from(caller))
+        .await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+fn ids(page: &Value) -> Vec<&str> {
+    let contexts = page["contexts"].as_array().unwrap();
+    contexts
+        .iter()
+        .map(|it| it["contextId"].as_str().unwrap())
+        .collect()
+}
+
+async fn as_ann(world: &World, to: &str, context: &str) -> String {
+    let dialect = Dialect::Rest10;
+    let mut say = Say::to(to, "hi");
+    if !context.is_empty() {
+        say = say.in_context(context);
+    }
+    let reply = world.call(&dialect.send(&say).from("acme:ann")).await;
+    dialect.task(&reply)["contextId"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn conversations_are_listed_newest_activity_first() {
+    let world = World::new().unwrap();
+    let mut expected = Vec::new();
+    for name in ["", "mine:1", "", "mine:2", ""] {
+        expected.push(as_ann(&world, "echo", name).await);
+        advance(Duration::from_secs(400)).await;
+    }
+    // The first one goes on, and is the newest then.
+    let first = expected.remove(0);
+    as_ann(&world, "echo", &first).await;
+    expected.push(first);
+    expected.reverse();
+    let page = contexts(&world, "", "acme:ann").await;
+    assert_eq!(ids(&page), expected);
+    assert_eq!(page["nextPageToken"], "");
+    assert_eq!(page["pageSize"], 50);
+    let one = &page["contexts"][0];
+    assert_eq!(one["status"], "active");
+    for time in ["createdAt", "updatedAt", "expiresAt"] {
+        assert!(one[time].as_str().unwrap().ends_with('Z'), "{one}");
+    }
+    let mut joined = Vec::new();
+    let mut query = "?pageSize=2".to_owned();
+    for _ in 0..3 {
+        let page = contexts(&world, &query, "acme:ann").await;
+        joined.extend(ids(&page).into_iter().map(str::to_owned));
+        query = format!(
+            "?pageSize=2&pageToken={}",
+            page["nextPageToken"].as_str().unwrap()
+        );
+    }
+    assert_eq!(joined, expected);
+    advance(DAY).await;
+    let page = contexts(&world, "", "acme:ann").await;
+    assert_eq!(ids(&page), Vec::<&str>::new(), "what is over is not listed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_conversations_is_its_callers_alone() {
+    let world = World::new().unwrap();
+    for _ in 0..2 {
+        as_ann(&world, "echo", "").await;
+        advance(Duration::from_secs(1)).await;
+    }
+    let page = contexts(&world, "?pageSize=1", "acme:ann").await;
+    let token = page["nextPageToken"].as_str().unwrap();
+    for caller in ["evil:ann", "acme:bob"] {
+        assert_eq!(ids(&contexts(&world, "", caller).await), Vec::<&str>::new());
+        for token in [token, "x.y", ""] {
+            let query = format!("contexts?pageToken={token}");
+            let reply = world.call(&ours("GET", &query).from(caller)).await;
+            let fault = Fault::new(Dialect::Rest10, PARAMS).at("pageToken");
+            let good = token.is_empty() && reply.status == 200;
+            assert!(
+                good || fault.check(&reply) == Ok(()),
+                "{token} {}",
+                reply.text()
+            );
+        }
+    }
+    for query in [
+        "contexts?pageSize=0",
+        "contexts?pageSize=101",
+        "contexts?pageSize=x",
+    ] {
+        let reply = world.call(&ours("GET", query)).await;
+        let fault = Fault::new(Dialect::Rest10, PARAMS).at("pageSize");
+        assert_eq!(fault.check(&reply), Ok(()), "{query}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_task_is_gone_and_its_conversation_goes_on() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let task = done(&world, dialect, "ask", "hi", "mine:c").await;
+    let path = format!("tasks/{}", task["id"].as_str().unwrap());
+    let deleted = world.call(&ours("DELETE", &path)).await;
+    assert_eq!(
+        (deleted.status, deleted.json()),
+        (200, serde_json::json!({}))
+    );
+    for request in [
+        ours("DELETE", &path),
+        dialect.of_task(Op::Get, task["id"].as_str().unwrap()),
+    ] {
+        let reply = world.call(&request).await;
+        assert_eq!(
+            Fault::new(dialect, NOT_FOUND).check(&reply),
+            Ok(()),
+            "{}",
+            reply.text()
+        );
+    }
+    done(&world, dialect, "echo", "hi", "mine:c").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_worked_on_is_not_deleted() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let finished = done(&world, dialect, "echo", "hi", "mine:c").await;
+    let slow = dialect.stream(&Say::to("slow", "go").in_context("mine:c"));
+    let live = world.open(&slow).await;
+    let list = dialect.request(Op::List, "", &serde_json::json!({"contextId": "mine:c"}));
+    let tasks = dialect.result(&world.call(&list).await)["tasks"].clone();
+    let open = tasks
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["id"] != finished["id"]);
+    let open = open.unwrap()["id"].as_str().unwrap();
+    for path in [format!("tasks/{open}"), "contexts/mine:c".to_owned()] {
+        let reply = world.call(&ours("DELETE", &path)).await;
+        assert_eq!(
+            Fault::new(dialect, BUSY).check(&reply),
+            Ok(()),
+            "{}",
+            reply.text()
+        );
+    }
+    let kept = world
+        .call(&dialect.of_task(Op::Get, finished["id"].as_str().unwrap()))
+        .await;
+    assert_eq!(kept.status, 200, "nothing was deleted");
+    world.gate.open();
+    live.finish().await;
+    let reply = world.call(&ours("DELETE", "contexts/mine:c")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_conversation_is_gone_with_its_tasks() {
+    for kind in KINDS {
+        let world = World::new().unwrap();
+        let dialect = Dialect::Rest10;
+        let (context, asked) = conversation(&world, dialect, kind).await;
+        let kept = done(&world, dialect, "notes", "set k v", &context).await;
+        let path = format!("contexts/{context}");
+        let deleted = world.call(&ours("DELETE", &path)).await;
+        assert_eq!(deleted.status, 200, "{}", deleted.text());
+        for task in [&asked, &kept] {
+            let reply = world
+                .call(&dialect.of_task(Op::Get, task["id"].as_str().unwrap()))
+                .await;
+            assert_eq!(Fault::new(dialect, NOT_FOUND).check(&reply), Ok(()));
+        }
+        expired(dialect, &world.call(&ours("DELETE", &path)).await);
+        let again = say(&world, dialect, "notes", "get k", &context).await;
+        if kind == Kind::Own {
+            assert_eq!(answer(dialect, &dialect.task(&again)), "nothing");
+        } else {
+            expired(dialect, &again);
+        }
+        let page = contexts(&world, "", "local:local").await;
+        assert_eq!(ids(&page).len(), usize::from(kind == Kind::Own));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_what_is_anothers_looks_like_deleting_what_is_not_there() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let open = dialect
+        .send(&Say::to("ask", "hi").in_context("mine:c"))
+        .from("acme:ann");
+    let task = dialect.task(&world.call(&open).await);
+    let made = as_ann(&world, "echo", "").await;
+    let unknown = "ffffffffffffffffffffffffffffffff";
+    let pairs = [
+        (
+            format!("tasks/{}", task["id"].as_str().unwrap()),
+            format!("tasks/task-{unknown}"),
+        ),
+        ("contexts/mine:c".to_owned(), "contexts/mine:x".to_owned()),
+        (
+            format!("contexts/{made}"),
+            format!("contexts/ctx-{unknown}"),
+        ),
+    ];
+    for caller in ["evil:ann", "acme:bob", "ACME:ann"] {
+        for (theirs, none) in &pairs {
+            let foreign = world.call(&ours("DELETE", theirs).from(caller)).await;
+            let absent = world.call(&ours("DELETE", none).from(caller)).await;
+            assert_eq!(foreign.body, absent.body, "{theirs} by {caller}");
+            assert_eq!(foreign.status, absent.status);
+            assert!(foreign.status >= 400, "{theirs} by {caller}");
+        }
+    }
+    for (mine, _) in &pairs {
+        let reply = world.call(&ours("DELETE", mine).from("acme:ann")).await;
+        let gone = mine == "contexts/mine:c";
+        assert_eq!(
+            reply.status,
+            if gone { 200 } else { reply.status },
+            "{}",
+            reply.text()
+        );
+    }
+    assert_eq!(
+        ids(&contexts(&world, "", "acme:ann").await),
+        Vec::<&str>::new()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sweep_removes_what_has_expired_and_changes_no_answer() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    done(&world, dialect, "notes", "set k v", "mine:c").await;
+    advance(HOUR - Duration::from_millis(1)).await;
+    assert_eq!(world.sweep_threads().await.unwrap(), ThreadSweep::default());
+    advance(Duration::from_millis(1)).await;
+    let swept = world.sweep_threads().await.unwrap();
+    assert_eq!((swept.states_cleaned, swept.threads_expired), (1, 0));
+    assert_eq!(world.sweep_threads().await.unwrap(), ThreadSweep::default());
+    let task = done(&world, dialect, "notes", "get k", "mine:c").await;
+    assert_eq!(answer(dialect, &task), "nothing");
+    assert_eq!(at(&task, RESET), &Value::Bool(true));
+
+    advance(DAY).await;
+    let before = say(&world, dialect, "echo", "more", "mine:c").await;
+    let swept = world.sweep_threads().await.unwrap();
+    assert_eq!((swept.states_cleaned, swept.threads_expired), (0, 1));
+    assert_eq!(world.sweep_threads().await.unwrap(), ThreadSweep::default());
+    let after = say(&world, dialect, "echo", "more", "mine:c").await;
+    expired(dialect, &after);
+    assert_eq!(before.body, after.body);
+    advance(WEEK).await;
+    done(&world, dialect, "echo", "anew", "mine:c").await;
 }

@@ -62,6 +62,14 @@ fn cards_and_rpc() -> Vec<Route> {
     }
     let skills = "GET /a2a-lambda/skills";
     all.push(route(Door::TasksGet, Dialect::Rest10, skills, None, true));
+    let ours = [
+        (Door::TasksGet, "GET /a2a-lambda/contexts", true),
+        (Door::TasksSend, "DELETE /a2a-lambda/contexts/x", false),
+        (Door::TasksSend, "DELETE /a2a-lambda/tasks/x", false),
+    ];
+    for (door, line, works) in ours {
+        all.push(route(door, Dialect::Rest10, line, None, works));
+    }
     let extended = "GET /agent/authenticatedExtendedCard";
     let extended = route(Door::TasksGet, Dialect::Rest03, extended, None, false);
     all.push(extended);

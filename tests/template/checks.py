@@ -73,7 +73,8 @@ RIGHTS = {
         "PushQueue": _RECEIVE,
     },
     "sweep": {
-        "Table": _WRITE,
+        # It removes state whose time is up.
+        "Table": _WRITE | {"dynamodb:DeleteItem"},
         "Table/index/GSI2": {"dynamodb:Query"},
         "PushQueue": {"sqs:SendMessage"},
         "Bucket": _SEEN,

@@ -110,7 +110,8 @@ async fn agent(options: Serve) -> Result<(), RunError> {
         .build()?;
     let pumps = Pumps::start(
         runtime.engine(),
-        DynamoStore::new(clients.dynamodb, &settings.table),
+        DynamoStore::new(clients.dynamodb, &settings.table)
+            .with_tombstone(settings.policy.thread_tombstone),
         endpoints.dynamodb.as_deref(),
         &settings,
     )

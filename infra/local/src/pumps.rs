@@ -225,5 +225,9 @@ async fn sweep(engine: Engine, tasks: DynamoStore, every: Duration) {
             Ok(report) => tracing::debug!(?report, "swept"),
             Err(error) => tracing::warn!("failed to sweep: {error}"),
         }
+        match Box::pin(engine.sweep_threads(&tasks)).await {
+            Ok(report) => tracing::debug!(?report, "swept conversations"),
+            Err(error) => tracing::warn!("failed to sweep conversations: {error}"),
+        }
     }
 }

@@ -21,8 +21,11 @@ mod cancel;
 mod clock;
 mod commit;
 mod context;
+mod contexts;
+mod delete;
 mod deliver;
 mod error;
+mod expire;
 mod get;
 mod idempotent;
 mod journal;
@@ -48,6 +51,7 @@ pub use blob::object::below as objects_below;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use deliver::{Courier, Notice, NoticeError, Webhooks, relay_pushes};
 pub use error::EngineError;
+pub use expire::ThreadSweep;
 pub use sink::Frames;
 pub use tidy::{TidyReport, forget_objects};
 
@@ -56,7 +60,7 @@ use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
 use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::queue::PushQueue;
-use crate::store::{Blobs, ReadTasks, WriteTasks, WriteThreads};
+use crate::store::{Blobs, ReadTasks, ReadThreads, WriteTasks, WriteThreads};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -132,6 +136,7 @@ impl Default for Policy {
 #[derive(Clone)]
 pub struct Reader {
     pub(crate) tasks: Arc<dyn ReadTasks>,
+    pub(crate) threads: Arc<dyn ReadThreads>,
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policy: Arc<Policy>,
@@ -176,12 +181,14 @@ impl Reader {
     #[must_use]
     pub fn new(
         tasks: Arc<dyn ReadTasks>,
+        threads: Arc<dyn ReadThreads>,
         blobs: Arc<dyn Blobs>,
         clock: Arc<dyn Clock>,
         policy: Policy,
     ) -> Self {
         Self {
             tasks,
+            threads,
             blobs,
             clock,
             policy: Arc::new(policy),
@@ -195,8 +202,9 @@ impl Engine {
     #[must_use]
     pub fn new(agent: Arc<AgentDefinition>, services: Services, policy: Policy) -> Self {
         let reading: Arc<dyn ReadTasks> = services.tasks.clone();
+        let threads: Arc<dyn ReadThreads> = services.threads.clone();
         Self {
-            reader: Reader::new(reading, services.blobs, services.clock, policy),
+            reader: Reader::new(reading, threads, services.blobs, services.clock, policy),
             tasks: services.tasks,
             threads: services.threads,
             ids: services.ids,

@@ -40,12 +40,8 @@ impl Token {
             self.delivered,
             after.task
         );
-        let tag = mac(secret, &plain, caller, query).finalize().into_bytes();
-        format!(
-            "{}.{}",
-            URL_SAFE_NO_PAD.encode(&plain),
-            URL_SAFE_NO_PAD.encode(tag)
-        )
+        let (status, at) = filter(query);
+        seal(&plain, secret, &bound(caller, query, status, &at))
     }
 
     /// Reads a token back; `None` unless we made it for this caller and filter,
@@ -57,10 +53,8 @@ impl Token {
         query: &ListQuery,
         now: Timestamp,
     ) -> Option<Self> {
-        let (plain, tag) = text.split_once('.')?;
-        let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(plain).ok()?).ok()?;
-        let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
-        mac(secret, &plain, caller, query).verify_slice(&tag).ok()?;
+        let (status, at) = filter(query);
+        let plain = open(text, secret, &bound(caller, query, status, &at))?;
         let mut fields = plain.splitn(5, ' ');
         let expires_at = Timestamp::from_millis(fields.next()?.parse().ok()?);
         let at = Timestamp::from_millis(fields.next()?.parse().ok()?);
@@ -76,28 +70,54 @@ impl Token {
     }
 }
 
-/// The authentication of a token. Lengths stand before the fields, so that two
-/// different calls never feed the same bytes.
-fn mac(secret: &[u8], plain: &str, caller: &Caller, query: &ListQuery) -> Hmac<Sha256> {
-    let context = query.context_id.as_ref().map_or("", |id| id.as_str());
-    let status = query.status.map_or("", |state| state.as_str());
+/// The filter of a list as text.
+fn filter(query: &ListQuery) -> (&'static str, String) {
     let after = query
         .status_after
         .map_or(String::new(), |at| at.as_millis().to_string());
+    (query.status.map_or("", |state| state.as_str()), after)
+}
+
+/// What a token of a list is bound to, beside its place.
+fn bound<'a>(
+    caller: &'a Caller,
+    query: &'a ListQuery,
+    status: &'a str,
+    after: &'a str,
+) -> [&'a str; 6] {
     let owner = &caller.owner;
+    let context = query.context_id.as_ref().map_or("", |id| id.as_str());
+    let (tenant, subject) = (owner.tenant.as_str(), owner.subject.as_str());
+    ["page", tenant, subject, context, status, after]
+}
+
+/// `plain` with its authentication, which also covers `bound`.
+pub(super) fn seal(plain: &str, secret: &[u8], bound: &[&str]) -> String {
+    let tag = mac(secret, bound, plain).finalize().into_bytes();
+    format!(
+        "{}.{}",
+        URL_SAFE_NO_PAD.encode(plain),
+        URL_SAFE_NO_PAD.encode(tag)
+    )
+}
+
+/// What [`seal`] made `text` of; `None` unless it was bound to the same.
+pub(super) fn open(text: &str, secret: &[u8], bound: &[&str]) -> Option<String> {
+    let (plain, tag) = text.split_once('.')?;
+    let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(plain).ok()?).ok()?;
+    let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
+    mac(secret, bound, &plain).verify_slice(&tag).ok()?;
+    Some(plain)
+}
+
+/// The authentication of a token. Lengths stand before the fields, so that two
+/// different calls never feed the same bytes.
+fn mac(secret: &[u8], bound: &[&str], plain: &str) -> Hmac<Sha256> {
     // HMAC takes keys of any length, so this cannot fail; an empty key would
     // only mean that no token verifies across processes.
     let mut mac = Hmac::<Sha256>::new_from_slice(secret)
         .unwrap_or_else(|_| Hmac::<Sha256>::new(&hmac::digest::Key::<Hmac<Sha256>>::default()));
-    for field in [
-        "page",
-        owner.tenant.as_str(),
-        owner.subject.as_str(),
-        context,
-        status,
-        &after,
-        plain,
-    ] {
+    for field in bound.iter().chain([&plain]) {
         mac.update(&(field.len() as u64).to_be_bytes());
         mac.update(field.as_bytes());
     }

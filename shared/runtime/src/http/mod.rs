@@ -231,6 +231,17 @@ impl Visit<'_> {
                 self.edge.engine()?.delete_push(&caller, &query).await?;
                 Reply::PushDeleted
             }
+            Ask::ListContexts(query) => {
+                Reply::Contexts(self.edge.reader()?.contexts(&caller, &query).await?)
+            }
+            Ask::DeleteContext(id) => {
+                self.edge.engine()?.delete_context(&caller, &id).await?;
+                Reply::Deleted
+            }
+            Ask::DeleteTask(id) => {
+                self.edge.engine()?.delete_task(&caller, &id).await?;
+                Reply::Deleted
+            }
             Ask::Unsupported(refusal) => return Err(refusal.into()),
             Ask::ExtendedCard => self.edge.cards.answer_extended(self.proven())?,
             Ask::Skills => self.edge.cards.answer_catalogue(self.proven()),

@@ -4,11 +4,12 @@ use super::card::EXTENSIONS;
 use super::method::GenerationRule;
 use super::write::Members;
 use super::{
-    Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, error, jsonrpc, legacy, upload, v01,
-    v1, v03,
+    Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, context, error, jsonrpc, legacy,
+    upload, v01, v1, v03,
 };
 use crate::task::{
-    Frame, Generation, Page, PushConfig, PushPage, Refusal, Sent, Task, TaskId, UploadGrant,
+    ContextPage, Frame, Generation, Page, PushConfig, PushPage, Refusal, Sent, Task, TaskId,
+    UploadGrant,
 };
 use serde_json::Value;
 
@@ -21,6 +22,10 @@ pub enum Reply {
     Task(Box<Task>),
     /// A page of tasks.
     Page(Page),
+    /// A page of conversations.
+    Contexts(ContextPage),
+    /// Something was deleted.
+    Deleted,
     /// The right to send a file.
     Upload(Box<UploadGrant>),
     /// A webhook.
@@ -50,6 +55,8 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
     let result = match reply {
         Reply::Sent(sent) => call.sent(sent),
         Reply::Task(task) => call.task(task),
+        Reply::Contexts(page) => context::encode_page(page),
+        Reply::Deleted => Value::Object(serde_json::Map::new()),
         Reply::Upload(grant) => upload::encode(grant),
         Reply::Document(document) => document.clone(),
         Reply::Page(page) => match call.dialect.generation {

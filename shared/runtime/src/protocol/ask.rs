@@ -1,10 +1,11 @@
 //! From a call to what the engine can do: the parameters are read here.
 
 use super::method::Operation as O;
-use super::{Binding, Call, idempotency, read, upload, v01, v1, v03};
+use super::{Binding, Call, context, idempotency, read, upload, v01, v1, v03};
 use crate::task::{
-    CancelCommand, CreatePush, EventId, Generation, GetQuery, InvalidEventId, ListQuery,
-    PushListQuery, PushQuery, Refusal, SendCommand, SubscribeCommand, UploadOrder,
+    CancelCommand, ContextId, ContextQuery, CreatePush, EventId, Generation, GetQuery,
+    InvalidEventId, ListQuery, PushListQuery, PushQuery, Refusal, SendCommand, SubscribeCommand,
+    TaskId, UploadOrder,
 };
 use serde_json::{Map, Value};
 
@@ -42,6 +43,12 @@ pub enum Ask {
     ListPushes(PushListQuery),
     /// Remove a webhook.
     DeletePush(PushQuery),
+    /// Read a page of conversations.
+    ListContexts(ContextQuery),
+    /// Delete a conversation with its tasks.
+    DeleteContext(ContextId),
+    /// Delete a task.
+    DeleteTask(TaskId),
     /// Read the public card.
     Card(CardForm),
     /// Read the card for known callers.
@@ -70,6 +77,9 @@ impl Call {
             O::List => Ask::List(self.decode_list()?),
             O::Cancel => Ask::Cancel(self.decode_cancel()?),
             O::Subscribe => Ask::Subscribe(self.decode_subscribe()?),
+            O::ListContexts => Ask::ListContexts(context::decode_list(&self.own_pairs())?),
+            O::DeleteContext => Ask::DeleteContext(context::decode_id(self.path_id())?),
+            O::DeleteTask => Ask::DeleteTask(read::task_id(self.path_id())?),
             O::Card => Ask::Card(CardForm::AgentCard),
             O::LegacyCard => Ask::Card(CardForm::LegacyAgentJson),
             O::ExtendedCard => Ask::ExtendedCard,
@@ -79,12 +89,11 @@ impl Call {
             O::DeletePushConfig => Ask::DeletePush(self.decode_delete_push()?),
             O::CreateUpload => Ask::CreateUpload(upload::decode(&self.params.value)?),
             O::ListSkills => Ask::Skills,
-            O::ListContexts | O::DeleteContext | O::DeleteTask => {
-                Ask::Unsupported(Refusal::UnsupportedOperation {
-                    why: "this extension is not offered",
-                })
-            }
         })
+    }
+
+    fn path_id(&self) -> &str {
+        self.params.id.as_deref().unwrap_or_default()
     }
 
     fn decode_send(&self) -> Result<SendCommand, Refusal> {

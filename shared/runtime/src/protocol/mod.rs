@@ -13,6 +13,7 @@ mod answer;
 mod ask;
 mod call;
 mod card;
+mod context;
 mod error;
 mod idempotency;
 mod json;
@@ -39,6 +40,7 @@ pub use card::{
     ApiKeyLocation, Capabilities, CardError, CardInfo, CardShape, CardSignature, Document,
     EXTENSIONS, Extension, InvalidSignature, Provider, SecurityScheme, SkillInfo, Unsigned,
 };
+pub use context::CONTEXTS_EXTENSION;
 pub use error::ErrorRow;
 pub use jsonrpc::RpcId;
 pub use method::Operation;

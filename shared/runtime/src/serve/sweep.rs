@@ -17,7 +17,10 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     logging();
     let settings = Settings::read_public(&Environment)?;
     let clients = clients().await;
-    let store = Arc::new(DynamoStore::new(clients.dynamodb.clone(), &settings.table));
+    let store = Arc::new(
+        DynamoStore::new(clients.dynamodb.clone(), &settings.table)
+            .with_tombstone(settings.policy.thread_tombstone),
+    );
     let pushes = push_queue(&settings).await;
     let tasks = store.clone();
     let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;
@@ -29,12 +32,16 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     let objects = &Mutex::new(None);
     let handler = service_fn(move |_tick: LambdaEvent<IgnoredAny>| async move {
         let report = engine.sweep(tasks, Leases::Respect).await?;
+        let threads = engine.sweep_threads(tasks).await?;
         let tidied = engine.sweep_objects(tasks, place(objects).clone()).await?;
         place(objects).clone_from(&tidied.next);
         tracing::info!(
             sweep.looked_at = report.looked_at,
             sweep.redispatched = report.redispatched,
             sweep.failed = report.failed,
+            sweep.threads_looked_at = threads.looked_at,
+            sweep.threads_expired = threads.threads_expired,
+            a2a_states_cleaned_total = threads.states_cleaned,
             sweep.objects = tidied.looked_at,
             sweep.removed = tidied.removed,
             sweep.pushed = report.pushed,

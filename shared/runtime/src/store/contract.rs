@@ -8,6 +8,7 @@
 
 mod blobs;
 mod commits;
+mod contexts;
 mod expiry;
 mod keys;
 mod leases;
@@ -22,6 +23,7 @@ mod world;
 
 pub use blobs::*;
 pub use commits::*;
+pub use contexts::*;
 pub use expiry::*;
 pub use keys::*;
 pub use leases::*;
@@ -87,6 +89,11 @@ macro_rules! store_contract_cases {
             a_repeated_thread_write_is_done
             an_expired_thread_is_still_told_from_an_unknown_one
             nobody_reads_anothers_thread
+            conversations_are_listed_newest_first_and_each_once
+            pages_of_conversations_join_to_the_whole_list
+            a_sweep_finds_state_that_has_expired_and_removes_it
+            a_removed_task_is_gone_with_everything_beside_it
+            a_removed_thread_is_as_if_it_had_never_been
             a_task_and_its_thread_are_stored_together_or_not_at_all
             a_repeated_write_of_task_and_thread_is_done
             a_webhook_is_stored_with_its_commit_or_not_at_all

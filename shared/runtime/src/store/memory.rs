@@ -5,14 +5,15 @@
 
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use super::blobs::measured;
 use super::push::{DeliverPushes, ReadPushes, WritePushes};
 use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
     BlobHead, Blobs, Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, ReadThreads,
-    RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks,
-    WriteThreads, stored,
+    RecordPage, RecordQuery, StoreError, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord,
+    ThreadWrite, WriteTasks, WriteThreads, stored,
 };
 use crate::task::{
     ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
@@ -372,6 +373,25 @@ impl WriteTasks for MemoryStore {
         Ok(Committed::Done)
     }
 
+    async fn remove_task(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        version: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        let mut shelf = self.shelf();
+        let key = TaskKey::new(owner, id);
+        let Some(stored) = shelf.tasks.get(&key) else {
+            return Ok(true);
+        };
+        let same = stored.owner() == owner && Some(stored.version()) == version;
+        if same {
+            shelf.tasks.remove(&key);
+            shelf.pushes.retain(|(of, _), _| *of != key);
+        }
+        Ok(same)
+    }
+
     async fn heartbeat(
         &self,
         owner: &Owner,
@@ -404,6 +424,14 @@ impl ReadThreads for MemoryStore {
         let stored = shelf.threads.get(&(owner.clone(), id.clone()));
         Ok(stored.map(|stored| stored.record.clone()))
     }
+
+    async fn list_threads(
+        &self,
+        owner: &Owner,
+        query: &ThreadQuery,
+    ) -> Result<ThreadPage, StoreError> {
+        Ok(self.shelf().contexts(owner, query))
+    }
 }
 
 #[async_trait]
@@ -419,6 +447,11 @@ impl WriteThreads for MemoryStore {
             Accepts::Already => true,
             Accepts::No => false,
         })
+    }
+
+    async fn remove_thread(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
+        self.shelf().threads.remove(&(owner.clone(), id.clone()));
+        Ok(())
     }
 }
 

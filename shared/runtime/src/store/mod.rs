@@ -23,7 +23,10 @@ pub mod sqs;
 pub mod stored;
 mod thread;
 
-pub use thread::{ReadThreads, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, WriteThreads};
+pub use thread::{
+    Expiring, ExpiringThread, ReadThreads, SweepThreads, ThreadPage, ThreadPosition, ThreadQuery,
+    ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, WriteThreads,
+};
 
 pub use blobs::{
     BlobHead, BlobReader, Blobs, Download, Measured, UploadTerms, UploadUrl, remove_below,
@@ -281,6 +284,26 @@ pub trait WriteTasks: ReadTasks {
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError>;
+
+    /// Removes the task `id` of `owner` with everything stored for it, if it has
+    /// this version: it is gone for every reader at once, and what lies beside
+    /// it follows. Without a version, removes what an earlier call left, where
+    /// there is no task any more. `false` if a task is there still: another
+    /// write stands there, or it is another owner's.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the task may or may not be there, and
+    /// the same call may be made again.
+    async fn remove_task(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        version: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        let _ = (owner, id, version);
+        let why = "this store removes nothing";
+        Err(StoreError::Refused(why.to_owned()))
+    }
 
     /// Extends the lease of a running turn to `lease_until`, if the task is
     /// `working` under `epoch` and has a lease; `false` if it is not. A turn

@@ -1,7 +1,7 @@
 //! Conversations as a store keeps them.
 
 use super::StoreError;
-use crate::task::{ContextId, Message, Owner, Timestamp, WriteId};
+use crate::task::{ContextId, Message, Owner, TaskRecord, Timestamp, WriteId};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -82,6 +82,24 @@ impl ThreadRecord {
         }
     }
 
+    /// The thread of a conversation without one of its own, as the record of
+    /// its first task stands for it: it lives as long as the task is open, and
+    /// for `ttl` after that.
+    #[must_use]
+    pub fn stood_for(task: &TaskRecord, ttl: Duration, now: Timestamp) -> Self {
+        let (owner, id) = (task.owner().clone(), task.context_id().clone());
+        let active = if task.state().is_at_rest() {
+            task.updated_at
+        } else {
+            now
+        };
+        Self {
+            updated_at: task.updated_at,
+            expires_at: active.plus(ttl),
+            ..Self::begun(owner, id, task.created_at, now)
+        }
+    }
+
     /// Whether a message may go on in it.
     #[must_use]
     pub fn lives(&self, now: Timestamp) -> bool {
@@ -145,6 +163,116 @@ pub trait ReadThreads: Send + Sync {
             ..thread
         }))
     }
+
+    /// A page of `owner`'s conversations that live, without their state, from
+    /// an index and never by a scan. A conversation without a thread of its own
+    /// is there with version 0. The index may lag, and a page may be short; its
+    /// `next` decides where the list goes on.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer, or lists nothing.
+    async fn list_threads(
+        &self,
+        owner: &Owner,
+        query: &ThreadQuery,
+    ) -> Result<ThreadPage, StoreError> {
+        let _ = (owner, query);
+        let why = "this store lists no conversations";
+        Err(StoreError::Refused(why.to_owned()))
+    }
+}
+
+/// Which conversations to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadQuery {
+    /// Continue after this place.
+    pub after: Option<ThreadPosition>,
+    /// At most this many.
+    pub limit: usize,
+    /// How long a conversation lives whose first task stands for it.
+    pub ttl: Duration,
+    /// The time by which expiry is judged.
+    pub now: Timestamp,
+}
+
+/// A place in a list of conversations: after the one with this last activity
+/// and id. Newer ones are larger.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ThreadPosition {
+    /// The last activity.
+    pub at: Timestamp,
+    /// The conversation.
+    pub context: ContextId,
+}
+
+/// A page of a caller's conversations.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ThreadPage {
+    /// The conversations, newest activity first.
+    pub threads: Vec<ThreadRecord>,
+    /// Where the next page starts; `None` at the end.
+    pub next: Option<ThreadPosition>,
+}
+
+/// What of a conversation has a time that is up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Expiring {
+    /// The thread of a client-made id, which leaves a tombstone.
+    Thread,
+    /// Its state.
+    State,
+}
+
+/// A conversation which a sweep may have to look at. It is a hint from an index
+/// that lags, and that a refresh does not write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpiringThread {
+    /// Whose it is.
+    pub owner: Owner,
+    /// Which.
+    pub context_id: ContextId,
+    /// What of it.
+    pub what: Expiring,
+}
+
+/// Finding conversations whose time is up, over all tenants, and cleaning up
+/// what is left of them.
+#[async_trait]
+pub trait SweepThreads: WriteThreads {
+    /// Up to `limit` conversations whose noted expiry is at or before `now`,
+    /// after the place `after`; the place to go on from, `None` at the end.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn expiring_threads(
+        &self,
+        now: Timestamp,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<ExpiringThread>, Option<String>), StoreError>;
+
+    /// Notes the expiry that `thread` has by now, so that no sweep finds it
+    /// before.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn note_expiry(
+        &self,
+        hint: &ExpiringThread,
+        thread: &ThreadRecord,
+    ) -> Result<(), StoreError>;
+
+    /// Removes what is stored of a state that no thread names, if the expiry
+    /// noted with it is at or before `now`; `false` if there is no such state.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn remove_state(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
 }
 
 /// Writing conversations apart from a task's commit.
@@ -156,4 +284,14 @@ pub trait WriteThreads: ReadThreads {
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError>;
+
+    /// Removes a thread with its state. It can be done again.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the thread may or may not be there.
+    async fn remove_thread(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
+        let _ = (owner, id);
+        let why = "this store removes nothing";
+        Err(StoreError::Refused(why.to_owned()))
+    }
 }

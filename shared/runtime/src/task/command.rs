@@ -99,6 +99,41 @@ pub struct Page {
     pub total_size: usize,
 }
 
+/// A question for the caller's conversations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextQuery {
+    /// 1-100.
+    pub page_size: usize,
+    /// Where the last page ended.
+    pub page_token: Option<String>,
+}
+
+/// What a list shows of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    /// Its id.
+    pub id: ContextId,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Its last activity, about.
+    pub updated_at: Timestamp,
+    /// When it is over, if nothing happens.
+    pub expires_at: Timestamp,
+    /// Whether it goes on: `active`.
+    pub status: &'static str,
+}
+
+/// One page of conversations, newest activity first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextPage {
+    /// The conversations.
+    pub contexts: Vec<Context>,
+    /// Where the next page starts; empty at the end.
+    pub next_page_token: String,
+    /// The size asked for.
+    pub page_size: usize,
+}
+
 /// What a send is answered with: exactly one of the two.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sent {

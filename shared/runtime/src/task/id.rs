@@ -199,6 +199,13 @@ impl ContextId {
         Self(format!("{CONTEXT_PREFIX}{first_task:032x}"))
     }
 
+    /// The server-made context that is named after `task`; `None` for a task
+    /// whose id a client made.
+    #[must_use]
+    pub fn named_after(task: &TaskId) -> Option<Self> {
+        server_made(&task.0, TASK_PREFIX).map(|hex| Self(format!("{CONTEXT_PREFIX}{hex}")))
+    }
+
     /// Whether the server made this id.
     #[must_use]
     pub fn is_server_made(&self) -> bool {
@@ -388,6 +395,9 @@ mod tests {
     fn a_server_made_context_names_its_first_task() {
         let context = ContextId::made_of(7);
         assert_eq!(context.first_task(), Some(TaskId::made_of(7)));
+        assert_eq!(ContextId::named_after(&TaskId::made_of(7)), Some(context));
+        let own = TaskId::parse("order:1").unwrap();
+        assert_eq!(ContextId::named_after(&own), None);
         assert!(!ContextId::parse("ctx-mine").unwrap().is_server_made());
         assert!(
             !ContextId::parse("ctx-0000000000000000000000000000000G")

@@ -31,8 +31,8 @@ mod timestamp;
 pub use artifact::Artifact;
 pub use change::Change;
 pub use command::{
-    CancelCommand, Frame, GetQuery, ListQuery, Page, SendCommand, SendMode, Sent, SubscribeCommand,
-    UploadGrant, UploadOrder,
+    CancelCommand, Context, ContextPage, ContextQuery, Frame, GetQuery, ListQuery, Page,
+    SendCommand, SendMode, Sent, SubscribeCommand, UploadGrant, UploadOrder,
 };
 pub use event::{
     ArtifactUpdate, Event, EventId, InvalidEventId, LoggedEvent, Status, StatusUpdate,

@@ -1,5 +1,6 @@
 use super::*;
 use crate::protocol::{Answer, Ask, CardForm, refuse};
+use crate::task::ContextQuery;
 use crate::task::EventId;
 use serde_json::json;
 
@@ -456,11 +457,16 @@ fn an_envelope_for_another_path_is_refused() {
 #[test]
 fn operations_not_offered_are_known_and_refused() {
     assert_eq!(one(&get("/a2a-lambda/skills")).decode(), Ok(Ask::Skills));
-    let call = one(&get("/a2a-lambda/contexts"));
-    let Ok(Ask::Unsupported(refusal)) = call.decode() else {
-        panic!("offered")
+    let uploads = one(&post("/a2a-lambda/uploads", "{}"));
+    if let Ok(Ask::Unsupported(refusal)) = uploads.decode() {
+        assert_eq!(body(&refuse(&uploads, &refusal))["error"]["code"], 400);
+    }
+    let listed = one(&get("/a2a-lambda/contexts?pageSize=7")).decode();
+    let query = ContextQuery {
+        page_size: 7,
+        page_token: None,
     };
-    assert_eq!(body(&refuse(&call, &refusal))["error"]["code"], 400);
+    assert_eq!(listed, Ok(Ask::ListContexts(query)));
     assert_eq!(
         one(&get("/extendedAgentCard")).decode(),
         Ok(Ask::ExtendedCard)

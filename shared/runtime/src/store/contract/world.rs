@@ -3,8 +3,8 @@
 use crate::store::push::Pushes;
 use crate::store::queue::SweepTasks;
 use crate::store::{
-    Blobs, Committed, Expect, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadState,
-    ThreadStatus, ThreadWrite, WriteTasks, WriteThreads, stored,
+    Blobs, Committed, Expect, RecordQuery, StoreError, SweepThreads, TaskWrite, ThreadRecord,
+    ThreadState, ThreadStatus, ThreadWrite, WriteTasks, stored,
 };
 use crate::task::{
     Change, ContextId, Generation, InvalidId, InvalidTransition, Message, Metadata, NewTask, Owner,
@@ -25,7 +25,7 @@ pub struct Stores<'a> {
     /// The same tasks, as a sweep finds them.
     pub sweep: &'a dyn SweepTasks,
     /// Threads.
-    pub threads: &'a dyn WriteThreads,
+    pub threads: &'a dyn SweepThreads,
     /// Bytes.
     pub blobs: &'a dyn Blobs,
     /// Webhooks of the same tasks; a store without them passes their cases.

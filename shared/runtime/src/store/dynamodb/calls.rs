@@ -9,6 +9,7 @@ use super::statement::{Kind, Statement};
 use crate::store::StoreError;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
@@ -158,6 +159,19 @@ async fn write_one(client: &Client, table: &str, statement: Statement) -> Outcom
                 .await;
             sent.map_or_else(|error| put_outcome(&error), |_| Outcome::Done)
         }
+        Kind::Delete(key) => {
+            let sent = client
+                .delete_item()
+                .table_name(table)
+                .set_key(Some(key))
+                .set_condition_expression(statement.condition)
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .return_values_on_condition_check_failure(old)
+                .send()
+                .await;
+            sent.map_or_else(|error| delete_outcome(&error), |_| Outcome::Done)
+        }
         Kind::Update { key, expression } => {
             let sent = client
                 .update_item()
@@ -178,6 +192,15 @@ async fn write_one(client: &Client, table: &str, statement: Statement) -> Outcom
 fn put_outcome(error: &SdkError<PutItemError>) -> Outcome {
     match error.as_service_error() {
         Some(PutItemError::ConditionalCheckFailedException(failed)) => {
+            Outcome::Refused(vec![Check::Failed(failed.item.clone())])
+        }
+        _ => outcome(error),
+    }
+}
+
+fn delete_outcome(error: &SdkError<DeleteItemError>) -> Outcome {
+    match error.as_service_error() {
+        Some(DeleteItemError::ConditionalCheckFailedException(failed)) => {
             Outcome::Refused(vec![Check::Failed(failed.item.clone())])
         }
         _ => outcome(error),

@@ -6,7 +6,7 @@
 //! that a condition about expiry needs no look at the state.
 
 use super::key;
-use crate::store::{StoreError, ThreadRecord, ThreadState, stored};
+use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadStatus, stored};
 use crate::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
@@ -173,9 +173,10 @@ pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attri
     } else {
         tombstone
     };
-    Ok(Attributes::from([
+    let mut item = Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version)),
+        (OWNER_SUBJECT, text(record.owner.subject.as_str())),
         (STATE_VERSION, number(record.state_version)),
         ("thread_id", text(record.context_id.as_str())),
         ("tenant_id", text(record.owner.tenant.as_str())),
@@ -185,7 +186,21 @@ pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attri
         (EXPIRES_AT, number(record.expires_at.as_millis())),
         (TTL, number(record.expires_at.plus(keep).ttl_seconds())),
         (BODY, text(stored::encode_thread(&head).to_string())),
-    ]))
+    ]);
+    if record.status == ThreadStatus::Active {
+        let place = key::context_place(record.updated_at, &record.context_id);
+        item.insert(key::LISTS_PK, text(key::contexts(&record.owner)));
+        item.insert(key::LISTS_SK, text(place));
+    }
+    Ok(item)
+}
+
+/// What the sweep index knows of an expiry.
+pub(super) fn noted(partition: &str, at: Timestamp) -> [(&'static str, AttributeValue); 2] {
+    [
+        (key::SWEEP_PK, text(key::expiry_of(partition))),
+        (key::SWEEP_SK, number(at.as_millis())),
+    ]
 }
 
 /// The whole state item of a thread; `None` if the write leaves the state as it
@@ -201,7 +216,11 @@ pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreE
     let partition = key::thread(&record.owner, &record.context_id);
     let mut item = key_of(&partition, key::STATE);
     let expiry: Timestamp = record.state_expires_at;
+    for (name, value) in noted(&partition, expiry) {
+        item.insert(name.to_owned(), value);
+    }
     for (name, value) in [
+        (OWNER_SUBJECT, text(record.owner.subject.as_str())),
         (VERSION, number(record.version)),
         (EXPIRES_AT, number(expiry.as_millis())),
         (TTL, number(record.expires_at.ttl_seconds())),

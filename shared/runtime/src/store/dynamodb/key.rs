@@ -3,8 +3,8 @@
 //! A partition begins with the tenant. No name that goes into a key can hold a
 //! `#`, so two owners, or two kinds of item, never share a partition.
 
-use crate::store::ListPosition;
 use crate::store::stored::Place;
+use crate::store::{ListPosition, ThreadPosition};
 use crate::task::{ContextId, Doc, KeyHash, Owner, PushId, TaskId, TaskKey, TenantId, Timestamp};
 use sha2::{Digest as _, Sha256};
 use std::num::NonZeroU32;
@@ -47,6 +47,11 @@ const SHARD: u32 = 0;
 
 /// The last time that fits into a sort key, in the year 2286.
 const LAST: i64 = 9_999_999_999_999;
+
+/// What every partition of a tenant's data begins with.
+pub(super) fn tenant(tenant: &TenantId) -> String {
+    format!("T#{tenant}#")
+}
 
 /// The partition of a task.
 pub(super) fn task(key: &TaskKey) -> String {
@@ -122,6 +127,58 @@ pub(super) fn idempotency(tenant: &TenantId, key: &KeyHash) -> String {
     format!("T#{tenant}#I#{key}")
 }
 
+/// The tenant and the context in the partition of a thread; `None` if it is
+/// another's.
+pub(super) fn thread_of(partition: &str) -> Option<(TenantId, ContextId)> {
+    let (tenant, local) = partition.strip_prefix("T#")?.split_once("#C#")?;
+    let (_, context) = local.split_once('#')?;
+    Some((
+        TenantId::parse(tenant).ok()?,
+        ContextId::parse(context).ok()?,
+    ))
+}
+
+/// Parts of the index of what expires.
+pub(super) const EXPIRY_SHARDS: u32 = 4;
+
+/// The partition of the conversations, over all tenants, whose expiry is noted
+/// in one shard.
+pub(super) fn expiry(shard: u32) -> String {
+    format!("expiry#{shard}")
+}
+
+/// The shard of the thread in `partition`.
+pub(super) fn expiry_of(partition: &str) -> String {
+    let sum = partition.bytes().fold(0_u32, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u32::from(byte))
+    });
+    expiry(sum % EXPIRY_SHARDS)
+}
+
+/// The partition of an owner's conversations in the index of lists.
+pub(super) fn contexts(owner: &Owner) -> String {
+    format!("T#{}#X#{}#{SHARD}", owner.tenant, owner.subject.hash())
+}
+
+/// The place of a thread in its list; text order is list order.
+pub(super) fn context_place(at: Timestamp, context: &ContextId) -> String {
+    format!("{}#{context}", millis(at))
+}
+
+/// The position that [`context_place`] made `text` of.
+pub(super) fn context_position(text: &str) -> Option<ThreadPosition> {
+    let (at, context) = text.split_once('#')?;
+    Some(ThreadPosition {
+        at: Timestamp::from_millis(at.parse().ok()?),
+        context: ContextId::parse(context).ok()?,
+    })
+}
+
+/// A place after everything of this time.
+pub(super) fn end_of(at: Timestamp) -> String {
+    format!("{}#~", millis(at))
+}
+
 /// The partition, in the table, of what there is to know of an owner's list.
 pub(super) fn list(owner: &Owner) -> String {
     format!("T#{}#L#{}", owner.tenant, owner.subject.hash())
@@ -194,7 +251,7 @@ mod tests {
                     assert!(seen.insert(thread(&owner, &id)));
                 }
                 assert!(seen.insert(list(&owner)));
-                assert!((0..12).all(|shard| seen.insert(list_shard(&owner, shard))));
+                assert!(seen.insert(contexts(&owner)));
                 let hash = IdempotencyKey::parse("x").unwrap().hash(&owner);
                 assert!(seen.insert(idempotency(&owner.tenant, &hash)));
             }
@@ -212,6 +269,9 @@ mod tests {
             }
             let context = ContextId::parse("K").unwrap();
             assert_eq!(task_of(&thread(&owner, &context)), None);
+            let found = thread_of(&thread(&owner, &context));
+            assert_eq!(found, Some((owner.tenant.clone(), context)));
+            assert_eq!(thread_of(&list(&owner)), None);
             assert_eq!(task_of(&list(&owner)), None);
         }
         for text in ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"] {

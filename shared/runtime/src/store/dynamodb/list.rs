@@ -24,7 +24,7 @@ const READ_MAX: usize = 2_000;
 /// Index items of one request.
 const CHUNK: usize = 500;
 /// Items of one batch read.
-const BATCH: usize = 100;
+pub(super) const BATCH: usize = 100;
 
 /// The page of `owner`'s tasks that `query` asks for, out of `shards` shards.
 ///
@@ -290,49 +290,49 @@ impl List<'_> {
                 let task = TaskKey::new(self.owner, task);
                 item::key_of(&key::task(&task), key::META)
             });
-            for item in self.batch(keys.collect()).await? {
+            for item in batch(self.client, self.table, keys.collect()).await? {
                 records.push(item::to_task(&item)?);
             }
         }
         Ok(records)
     }
+}
 
-    /// The items of `keys`, at most [`BATCH`], read consistently.
-    async fn batch(&self, mut keys: Vec<Item>) -> Result<Vec<Item>, StoreError> {
-        let mut items = Vec::new();
-        let mut tries = 0;
-        while !keys.is_empty() {
-            let wanted = keys.len();
-            let wanted_keys = KeysAndAttributes::builder()
-                .set_keys(Some(keys))
-                .consistent_read(true)
-                .build()
-                .map_err(|error| StoreError::Refused(error.to_string()))?;
-            let mut found = self
-                .client
-                .batch_get_item()
-                .request_items(self.table, wanted_keys)
-                .send()
-                .await
-                .map_err(|error| calls::read_error(&error))?;
-            let mut answered = found.responses.take().unwrap_or_default();
-            items.append(&mut answered.remove(self.table).unwrap_or_default());
-            let mut rest = found.unprocessed_keys.take().unwrap_or_default();
-            keys = rest
-                .remove(self.table)
-                .map(|rest| rest.keys)
-                .unwrap_or_default();
-            // An answer stops at 16 MB; only one without progress is throttled.
-            if keys.len() == wanted {
-                if tries + 1 == TRIES {
-                    return Err(StoreError::Unavailable("a batch read stalls".to_owned()));
-                }
-                calls::pause(tries).await;
-                tries += 1;
+/// The items of `keys`, at most [`BATCH`], read consistently.
+pub(super) async fn batch(
+    client: &Client,
+    table: &str,
+    mut keys: Vec<Item>,
+) -> Result<Vec<Item>, StoreError> {
+    let mut items = Vec::new();
+    let mut tries = 0;
+    while !keys.is_empty() {
+        let wanted = keys.len();
+        let wanted_keys = KeysAndAttributes::builder()
+            .set_keys(Some(keys))
+            .consistent_read(true)
+            .build()
+            .map_err(|error| StoreError::Refused(error.to_string()))?;
+        let mut found = client
+            .batch_get_item()
+            .request_items(table, wanted_keys)
+            .send()
+            .await
+            .map_err(|error| calls::read_error(&error))?;
+        let mut answered = found.responses.take().unwrap_or_default();
+        items.append(&mut answered.remove(table).unwrap_or_default());
+        let mut rest = found.unprocessed_keys.take().unwrap_or_default();
+        keys = rest.remove(table).map(|rest| rest.keys).unwrap_or_default();
+        // An answer stops at 16 MB; only one without progress is throttled.
+        if keys.len() == wanted {
+            if tries + 1 == TRIES {
+                return Err(StoreError::Unavailable("a batch read stalls".to_owned()));
             }
+            calls::pause(tries).await;
+            tries += 1;
         }
-        Ok(items)
     }
+    Ok(items)
 }
 
 /// The tasks at `places`, each once: an index that lags can show a task at its

@@ -9,7 +9,8 @@
 //! - `idempotency`: keys of sends, beside the tasks they stand for
 //! - `list`: a page from the list index; `merge` joins its shards, `shards` knows
 //!   how many there are
-//! - `open`: what the sweep index shows
+//! - `contexts`: a page of conversations
+//! - `open`, `expiring`: what the sweep index shows
 //! - `push`: webhooks
 //! - `image`: what the table's stream says
 //! - `table`: the table itself, for emulators
@@ -19,6 +20,8 @@
 
 mod calls;
 mod children;
+mod contexts;
+mod expiring;
 mod idempotency;
 mod image;
 mod item;
@@ -28,6 +31,7 @@ mod merge;
 mod object;
 mod open;
 mod push;
+mod remove;
 mod shards;
 mod statement;
 mod table;
@@ -45,7 +49,8 @@ use self::statement::{Kind, Statement};
 use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, Tail,
-    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
+    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+    stored,
 };
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
@@ -384,6 +389,15 @@ impl WriteTasks for DynamoStore {
         }
     }
 
+    async fn remove_task(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        version: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        self.remove_task_items(owner, id, version).await
+    }
+
     async fn heartbeat(
         &self,
         owner: &Owner,
@@ -441,10 +455,22 @@ impl ReadThreads for DynamoStore {
         let head = meta.as_ref().map(item::thread_head).transpose()?;
         Ok(head.filter(|thread| thread.owner == *owner))
     }
+
+    async fn list_threads(
+        &self,
+        owner: &Owner,
+        query: &ThreadQuery,
+    ) -> Result<ThreadPage, StoreError> {
+        self.contexts(owner, query).await
+    }
 }
 
 #[async_trait]
 impl WriteThreads for DynamoStore {
+    async fn remove_thread(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
+        self.remove_partition(&key::thread(owner, id)).await
+    }
+
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         let statements = self.thread_statements(write).await?;
         let mut tries = 0;

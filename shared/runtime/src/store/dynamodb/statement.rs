@@ -3,11 +3,16 @@
 
 use super::item::{self, Attributes, Item};
 use super::{key, push};
-use crate::store::{Expect, StoreError, TaskWrite, ThreadWrite};
-use crate::task::{Owner, PushRecord, TaskId, TaskKey, TaskRecord, TaskState, Timestamp};
+use crate::store::{
+    Expect, Expiring, ExpiringThread, StoreError, TaskWrite, ThreadRecord, ThreadStatus,
+    ThreadWrite,
+};
+use crate::task::{
+    ContextId, Owner, PushRecord, TaskId, TaskKey, TaskRecord, TaskState, Timestamp,
+};
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -35,6 +40,8 @@ pub(super) enum Kind {
         /// The update expression.
         expression: String,
     },
+    /// It goes.
+    Delete(Item),
 }
 
 /// Not expired: only an item at rest has an expiry at all.
@@ -143,10 +150,26 @@ impl Statement {
         let partition = key::thread(&record.owner, &record.context_id);
         let [newest, older @ ..] = item::WRITES;
         attributes.insert(newest, item::text(write.write.as_str()));
+        let active = record.status == ThreadStatus::Active;
+        // Only a client-made id leaves something to be swept, its tombstone.
+        let swept = active && !record.context_id.is_server_made();
+        let noted = item::noted(&partition, record.expires_at);
         if write.expect == 0 {
+            attributes.extend(noted.into_iter().filter(|_| swept));
             return Ok(Self::put(&partition, attributes).when("attribute_not_exists(PK)"));
         }
-        let mut update = Self::update(&partition, attributes, &[]);
+        let gone: &[&str] = if active {
+            &[]
+        } else {
+            &[key::LISTS_PK, key::LISTS_SK, key::SWEEP_PK, key::SWEEP_SK]
+        };
+        let mut update = Self::update(&partition, attributes, gone);
+        // What is noted stays: a sweep that comes by then notes the new expiry.
+        for (name, value) in noted.into_iter().filter(|_| swept) {
+            update.name(name);
+            update.value(&format!(":{name}"), value);
+            update.also_set(&format!("#{name} = if_not_exists(#{name}, :{name})"));
+        }
         // Every older write moves one place down; all right-hand sides are
         // read before any is set.
         for (place, before) in older.into_iter().zip(item::WRITES) {
@@ -165,6 +188,49 @@ impl Statement {
     pub(super) fn thread_state(write: &ThreadWrite) -> Result<Option<Self>, StoreError> {
         let item = item::thread_state(&write.record)?;
         Ok(item.map(|item| Self::new(Kind::Put(item))))
+    }
+
+    /// Notes the expiry of a thread, or of its state, for the sweep.
+    pub(super) fn expiry(hint: &ExpiringThread, thread: &ThreadRecord) -> Self {
+        let partition = key::thread(&hint.owner, &hint.context_id);
+        let (sort, at) = match hint.what {
+            Expiring::Thread => (key::META, thread.expires_at),
+            Expiring::State => (key::STATE, thread.state_expires_at),
+        };
+        let mut attributes = Attributes::from(item::noted(&partition, at));
+        if hint.what == Expiring::State {
+            let last = thread.expires_at.ttl_seconds();
+            attributes.insert(item::EXPIRES_AT, item::number(at.as_millis()));
+            attributes.insert(item::TTL, item::number(last));
+        }
+        let mut update = Self::update(&partition, attributes, &[]);
+        if let Kind::Update { key, .. } = &mut update.kind {
+            *key = item::key_of(&partition, sort);
+        }
+        update.when("attribute_exists(PK)")
+    }
+
+    /// Removes the deciding item of a task which has this version.
+    pub(super) fn no_task(owner: &Owner, partition: &str, version: u64) -> Self {
+        let mut statement = Self::gone(item::key_of(partition, key::META));
+        statement.name(item::VERSION);
+        statement.name(item::SUBJECT);
+        statement.value(":was", item::number(version));
+        statement.value(":owner", item::subject(owner));
+        statement.when("#version = :was AND #subject = :owner")
+    }
+
+    /// Removes an item, if it is there.
+    pub(super) fn gone(key: Item) -> Self {
+        Self::new(Kind::Delete(key))
+    }
+
+    /// Removes a thread's state that has expired by `now`.
+    pub(super) fn no_state(owner: &Owner, id: &ContextId, now: Timestamp) -> Self {
+        let partition = key::thread(owner, id);
+        let mut statement = Self::new(Kind::Delete(item::key_of(&partition, key::STATE)));
+        statement.now(now);
+        statement.when("#expires_at <= :now")
     }
 
     fn new(kind: Kind) -> Self {
@@ -266,6 +332,16 @@ impl Statement {
                 Put::builder()
                     .table_name(table)
                     .set_item(Some(item))
+                    .set_condition_expression(self.condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .set_return_values_on_condition_check_failure(old)
+                    .build()?,
+            ),
+            Kind::Delete(key) => action.delete(
+                Delete::builder()
+                    .table_name(table)
+                    .set_key(Some(key))
                     .set_condition_expression(self.condition)
                     .set_expression_attribute_names(names)
                     .set_expression_attribute_values(values)

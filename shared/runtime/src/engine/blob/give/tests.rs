@@ -63,7 +63,8 @@ impl Desk {
             ..Policy::default()
         };
         let tasks = Arc::new(MemoryStore::new());
-        let reader = Reader::new(tasks, shelf.clone(), Arc::new(SystemClock), policy);
+        let threads = Arc::new(MemoryStore::new());
+        let reader = Reader::new(tasks, threads, shelf.clone(), Arc::new(SystemClock), policy);
         Self { shelf, reader }
     }
 

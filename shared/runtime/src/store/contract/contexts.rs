@@ -1,0 +1,249 @@
+//! Lists of conversations, their expiry, and removal.
+
+use super::{Broken, Stores, World};
+use crate::store::{
+    Committed, Expiring, ExpiringThread, SweepThreads, ThreadPage, ThreadPosition, ThreadQuery,
+    ThreadRecord, ThreadState,
+};
+use crate::task::{Change, ContextId, TaskId, TaskRecord, Timestamp};
+use std::time::Duration;
+
+const TTL: Duration = Duration::from_secs(24 * 3600);
+
+async fn listed(
+    stores: &Stores<'_>,
+    world: &World,
+    after: Option<ThreadPosition>,
+    limit: usize,
+    now: Timestamp,
+) -> Result<ThreadPage, Broken> {
+    let query = ThreadQuery {
+        after,
+        limit,
+        ttl: TTL,
+        now,
+    };
+    Ok(stores.threads.list_threads(&world.owner, &query).await?)
+}
+
+fn names(threads: &[ThreadRecord]) -> Vec<&ContextId> {
+    threads.iter().map(|thread| &thread.context_id).collect()
+}
+
+/// A finished task that its context is named after, or another one.
+fn finished(world: &World, named: bool, at: Timestamp) -> Result<TaskRecord, Broken> {
+    let number = world.number();
+    let id = TaskId::made_of(number);
+    let mut task = world.new_task(&world.owner, id)?;
+    task.context_id = ContextId::made_of(if named { number } else { world.number() });
+    let changes = [world.start(), Change::Complete { message: None }];
+    let mut task = task.next(changes, world.write_id(), at, world.at(1_000_000_000))?;
+    task.version = 1;
+    Ok(task)
+}
+
+/// A conversation is there with its thread, or with the task it is named after;
+/// never twice, and not when it is over.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn conversations_are_listed_newest_first_and_each_once(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let alone = finished(world, true, world.at(-50))?;
+    let kept = finished(world, true, world.at(-40))?;
+    let second = finished(world, false, world.at(-30))?;
+    for task in [&alone, &kept, &second] {
+        world.stored(stores, task).await?;
+    }
+    let mut thread = world.thread(&world.owner, kept.context_id(), 0);
+    thread.record.updated_at = world.at(-60);
+    assert!(stores.threads.put_thread(&thread).await?);
+    let mut own = world.thread(&world.owner, &ContextId::parse("c:1")?, 0);
+    own.record.updated_at = world.at(-20);
+    assert!(stores.threads.put_thread(&own).await?);
+    let mut over = world.thread(&world.owner, &ContextId::parse("c:2")?, 0);
+    over.record.expires_at = world.now;
+    assert!(stores.threads.put_thread(&over).await?);
+    let theirs = world.thread(&world.colleague, &ContextId::parse("c:3")?, 0);
+    assert!(stores.threads.put_thread(&theirs).await?);
+
+    let page = listed(stores, world, None, 10, world.now).await?;
+    let expected = [
+        &own.record.context_id,
+        alone.context_id(),
+        kept.context_id(),
+    ];
+    assert_eq!(names(&page.threads), expected);
+    assert_eq!(page.next, None);
+    let versions: Vec<u64> = page.threads.iter().map(|it| it.version).collect();
+    assert_eq!(versions, [1, 0, 1]);
+    assert!(
+        page.threads
+            .iter()
+            .all(|it| it.state == ThreadState::default())
+    );
+
+    let ends = world.at(-50).plus(TTL);
+    for (at, there) in [(-1, true), (0, false)] {
+        let now = Timestamp::from_millis(ends.as_millis() + at);
+        let page = listed(stores, world, None, 10, now).await?;
+        let found = names(&page.threads).contains(&alone.context_id());
+        assert_eq!(found, there, "{at} ms");
+    }
+    Ok(())
+}
+
+/// Whatever the size of the pages, each conversation comes once.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn pages_of_conversations_join_to_the_whole_list(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    for n in 0..4 {
+        world
+            .stored(stores, &finished(world, true, world.at(-n * 10))?)
+            .await?;
+        let id = ContextId::parse(format!("c:{n}"))?;
+        let mut thread = world.thread(&world.owner, &id, 0);
+        thread.record.updated_at = world.at(-n * 15);
+        assert!(stores.threads.put_thread(&thread).await?);
+    }
+    let whole = listed(stores, world, None, 100, world.now).await?.threads;
+    assert_eq!(whole.len(), 8);
+    for size in [1, 2, 3, 7, 8] {
+        let (mut joined, mut after) = (Vec::new(), None);
+        for _ in 0..20 {
+            let page = listed(stores, world, after, size, world.now).await?;
+            assert!(page.threads.len() <= size);
+            joined.extend(page.threads);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(joined, whole, "pages of {size}");
+    }
+    Ok(())
+}
+
+async fn expiring(
+    stores: &Stores<'_>,
+    world: &World,
+    now: Timestamp,
+) -> Result<Vec<ExpiringThread>, Broken> {
+    let threads: &dyn SweepThreads = stores.threads;
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let (found, next) = threads.expiring_threads(now, after, 3).await?;
+        all.extend(found);
+        after = next;
+        if after.is_none() {
+            all.retain(|hint| hint.owner.tenant == world.owner.tenant);
+            return Ok(all);
+        }
+    }
+}
+
+/// Found from its expiry on; noted later, found later; removed, never again.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_sweep_finds_state_that_has_expired_and_removes_it(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = ContextId::made_of(world.number());
+    let mut thread = world.thread(&world.owner, &id, 0);
+    thread.record.state_expires_at = world.now;
+    assert!(stores.threads.put_thread(&thread).await?);
+    assert_eq!(expiring(stores, world, world.at(-1)).await?, []);
+    let hint = ExpiringThread {
+        owner: world.owner.clone(),
+        context_id: id.clone(),
+        what: Expiring::State,
+    };
+    assert_eq!(expiring(stores, world, world.now).await?, [hint.clone()]);
+
+    let mut later = world.thread(&world.owner, &id, 1);
+    later.record.state_version = 1;
+    later.record.state_expires_at = world.at(10);
+    assert!(stores.threads.put_thread(&later).await?);
+    stores.threads.note_expiry(&hint, &later.record).await?;
+    assert_eq!(expiring(stores, world, world.at(9)).await?, []);
+    assert_eq!(expiring(stores, world, world.at(10)).await?, [hint]);
+
+    let mut without = world.thread(&world.owner, &id, 2);
+    without.record.state_version = 0;
+    without.record.state = ThreadState::default();
+    assert!(stores.threads.put_thread(&without).await?);
+    let removed = stores.threads.remove_state(&world.owner, &id, world.at(10));
+    assert!(removed.await?);
+    assert_eq!(expiring(stores, world, world.at(1_000)).await?, []);
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found, Some(without.record));
+    Ok(())
+}
+
+/// A task is removed at the version that was seen, by its owner only.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_removed_task_is_gone_with_everything_beside_it(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = finished(world, true, world.now)?;
+    world.stored(stores, &task).await?;
+    let (owner, id) = (&world.owner, task.id());
+    for other in [&world.colleague, &world.stranger] {
+        let removed = stores.tasks.remove_task(other, id, Some(task.version()));
+        let absent = other == &world.stranger;
+        assert_eq!(removed.await?, absent, "{other:?}");
+        assert_eq!(stores.tasks.remove_task(other, id, None).await?, absent);
+    }
+    let old = Some(task.version() + 1);
+    assert!(!stores.tasks.remove_task(owner, id, old).await?);
+    assert!(!stores.tasks.remove_task(owner, id, None).await?);
+    assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
+    let version = Some(task.version());
+    assert!(stores.tasks.remove_task(owner, id, version).await?);
+    assert_eq!(world.loaded(stores, &task).await?, None);
+    let page = stores.tasks.list(owner, &world.everything()).await?;
+    assert_eq!(page.records, []);
+    assert!(stores.tasks.remove_task(owner, id, None).await?);
+    let again = world.new_task(owner, id.clone())?;
+    assert_eq!(
+        stores.tasks.commit(&world.create(&again)).await?,
+        Committed::Done
+    );
+    Ok(())
+}
+
+/// Thread and state are gone, and the id starts anew.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_removed_thread_is_as_if_it_had_never_been(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = ContextId::parse("c:1")?;
+    let first = world.thread(&world.owner, &id, 0);
+    assert!(stores.threads.put_thread(&first).await?);
+    stores.threads.remove_thread(&world.colleague, &id).await?;
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found, Some(first.record));
+    for _ in 0..2 {
+        stores.threads.remove_thread(&world.owner, &id).await?;
+        assert_eq!(stores.threads.load_thread(&world.owner, &id).await?, None);
+    }
+    let page = listed(stores, world, None, 10, world.now).await?;
+    assert_eq!(page.threads, []);
+    let again = world.thread(&world.owner, &id, 0);
+    assert!(stores.threads.put_thread(&again).await?);
+    Ok(())
+}

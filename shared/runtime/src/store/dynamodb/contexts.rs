@@ -1,0 +1,210 @@
+//! A page of an owner's conversations, newest activity first.
+//!
+//! Two indexes are joined. A thread stands in one of its own. A context which
+//! the server named after its first task has no thread until it needs one; then
+//! the list of tasks shows it, as the one task that has its name. Both are
+//! walked in order, never scanned; what they show is read again from the table.
+
+use super::item::{self, Item};
+use super::{DynamoStore, calls, key, list};
+use crate::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
+use crate::task::{ContextId, Owner, TaskId, TaskKey};
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::future::try_join_all;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Index items that one page reads at most, of each index.
+const READ_MAX: usize = 2_000;
+/// Index items of one request.
+const CHUNK: i32 = 500;
+
+/// A place, and whether it is the one of a first task.
+type Place = (ThreadPosition, bool);
+
+/// What an index shows of conversations: places, newest first, and how far it
+/// was read, if that is not to its end.
+struct Walk {
+    places: Vec<Place>,
+    stopped: Option<ThreadPosition>,
+}
+
+impl DynamoStore {
+    /// The page that `query` asks for.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer or an item is corrupt.
+    pub(super) async fn contexts(
+        &self,
+        owner: &Owner,
+        query: &ThreadQuery,
+    ) -> Result<ThreadPage, StoreError> {
+        let shards = self.shards_to_read(owner, query.now).await?.get();
+        let lists = (0..shards).map(|shard| key::list_shard(owner, shard));
+        let firsts = lists.map(|list| self.walk(list, query, first_place));
+        let (threads, firsts) = futures::try_join!(
+            self.walk(key::contexts(owner), query, thread_place),
+            try_join_all(firsts),
+        )?;
+        // Behind the place where one walk stopped nothing is complete.
+        let (mut places, mut stopped) = (Vec::new(), None);
+        for walk in firsts.into_iter().chain([threads]) {
+            places.extend(walk.places);
+            stopped = stopped.max(walk.stopped);
+        }
+        places.sort_by(|a, b| b.cmp(a));
+        places.dedup();
+        places.retain(|(place, _)| stopped.as_ref().is_none_or(|end| place >= end));
+        let more = places.len() > query.limit;
+        places.truncate(query.limit);
+        let last = places.last().map(|(place, _)| place.clone());
+        let next = if more { last } else { stopped };
+        Ok(ThreadPage {
+            threads: self.standing_at(owner, &places, query).await?,
+            next,
+        })
+    }
+
+    /// The places after the query's own in one index.
+    async fn walk(
+        &self,
+        partition: String,
+        query: &ThreadQuery,
+        place: fn(&Item) -> Option<Place>,
+    ) -> Result<Walk, StoreError> {
+        let mut places = Vec::new();
+        let (mut read, mut start) = (0, None);
+        loop {
+            let found = self.index_page(&partition, query, start).await?;
+            read += usize::try_from(found.scanned_count).unwrap_or(READ_MAX);
+            let after = |(place, _): &Place| query.after.as_ref().is_none_or(|it| place < it);
+            places.extend(found.items().iter().filter_map(place).filter(after));
+            start = found.last_evaluated_key;
+            let Some(last) = &start else {
+                return Ok(Walk {
+                    places,
+                    stopped: None,
+                });
+            };
+            if places.len() > query.limit || read >= READ_MAX {
+                let stopped = Some(stop_at(last)?);
+                return Ok(Walk { places, stopped });
+            }
+        }
+    }
+
+    async fn index_page(
+        &self,
+        partition: &str,
+        query: &ThreadQuery,
+        start: Option<Item>,
+    ) -> Result<aws_sdk_dynamodb::operation::query::QueryOutput, StoreError> {
+        let end = query
+            .after
+            .as_ref()
+            .map_or_else(key::after_all, |after| key::end_of(after.at));
+        self.client
+            .query()
+            .table_name(&self.table)
+            .index_name(key::LISTS)
+            .key_condition_expression("GSI1PK = :list AND GSI1SK < :end")
+            .filter_expression("attribute_not_exists(#expires_at) OR #expires_at > :now")
+            .expression_attribute_names("#expires_at", item::EXPIRES_AT)
+            .expression_attribute_values(":list", item::text(partition))
+            .expression_attribute_values(":end", item::text(end))
+            .expression_attribute_values(":now", item::number(query.now.as_millis()))
+            .scan_index_forward(false)
+            .limit(CHUNK)
+            .set_exclusive_start_key(start)
+            .send()
+            .await
+            .map_err(|error| calls::read_error(&error))
+    }
+
+    /// The conversations at `places` as they stand now, in this order, without
+    /// those that are over.
+    async fn standing_at(
+        &self,
+        owner: &Owner,
+        places: &[Place],
+        query: &ThreadQuery,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        let mut threads = BTreeMap::new();
+        let contexts: BTreeSet<_> = places.iter().map(|(place, _)| &place.context).collect();
+        let keys = contexts.into_iter().map(|id| key::thread(owner, id));
+        for meta in self.metas(keys.collect()).await? {
+            let thread = item::thread_head(&meta)?;
+            threads.insert(thread.context_id.clone(), thread);
+        }
+        // A thread is listed by its own place alone.
+        let own = |(place, first): &&Place| !first || !threads.contains_key(&place.context);
+        let places: Vec<&Place> = places.iter().filter(own).collect();
+        let firsts = places.iter().filter(|(_, first)| *first);
+        let firsts: BTreeSet<TaskId> = firsts
+            .filter_map(|(place, _)| place.context.first_task())
+            .collect();
+        let keys = firsts.iter().map(|id| key::task(&TaskKey::new(owner, id)));
+        let keys = keys.collect();
+        for meta in self.metas(keys).await? {
+            let task = item::to_task(&meta)?;
+            if task.owner() == owner && !task.expired(query.now) {
+                let thread = ThreadRecord::stood_for(&task, query.ttl, query.now);
+                threads.insert(task.context_id().clone(), thread);
+            }
+        }
+        let mut page = Vec::new();
+        for (place, _) in places {
+            // Each place once: a thread moves while the index lags.
+            let thread = threads.remove(&place.context);
+            page.extend(thread.filter(|it| it.owner == *owner && it.lives(query.now)));
+        }
+        Ok(page)
+    }
+
+    /// The deciding items of partitions, read consistently.
+    async fn metas(&self, partitions: Vec<String>) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::new();
+        let keys: Vec<Item> = partitions
+            .iter()
+            .map(|partition| item::key_of(partition, key::META))
+            .collect();
+        for chunk in keys.chunks(list::BATCH) {
+            items.extend(list::batch(&self.client, &self.table, chunk.to_vec()).await?);
+        }
+        Ok(items)
+    }
+}
+
+/// The place of a thread in its index.
+fn thread_place(item: &Item) -> Option<Place> {
+    let place = key::context_position(text_of(item, key::LISTS_SK)?)?;
+    Some((place, false))
+}
+
+/// The place of a task that its context is named after.
+fn first_place(item: &Item) -> Option<Place> {
+    let place = key::position(text_of(item, key::LISTS_SK)?)?;
+    let context = ContextId::parse(text_of(item, item::CONTEXT)?).ok()?;
+    let first = context.first_task()? == place.task;
+    let at = place.at;
+    first.then_some((ThreadPosition { at, context }, true))
+}
+
+/// The place where a walk goes on: that of the last item it has read. A task
+/// that no context is named after stands before all contexts of its moment.
+fn stop_at(last: &Item) -> Result<ThreadPosition, StoreError> {
+    let text = item::string(last, key::LISTS_SK)?;
+    let corrupt = || StoreError::Corrupt(format!("no place in a list: `{text}`"));
+    let of_thread = key::context_position(text).ok_or_else(corrupt)?;
+    let named = TaskId::parse(of_thread.context.as_str());
+    let named = named.ok().and_then(|task| ContextId::named_after(&task));
+    Ok(ThreadPosition {
+        context: named.unwrap_or(of_thread.context),
+        at: of_thread.at,
+    })
+}
+
+fn text_of<'i>(item: &'i Item, name: &str) -> Option<&'i str> {
+    item.get(name)
+        .and_then(|value: &AttributeValue| value.as_s().ok())
+        .map(String::as_str)
+}
