@@ -12,6 +12,8 @@ mod embedded;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod lists;
+#[cfg(test)]
 mod pieces;
 #[cfg(test)]
 mod queue;

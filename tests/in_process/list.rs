@@ -147,3 +147,38 @@ async fn a_page_token_serves_its_caller_and_filter_alone() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_page_token_serves_for_an_hour() {
+    for dialect in LISTING {
+        let world = World::new().unwrap();
+        tasks(&world, dialect, &["echo"; 3]).await;
+        let first = page(&world, dialect, json!({"pageSize": 1})).await;
+        let token = first["nextPageToken"].as_str().unwrap();
+        let next = dialect.request(Op::List, "", &json!({"pageSize": 1, "pageToken": token}));
+        tokio::time::advance(Duration::from_secs(3_599)).await;
+        assert_eq!(world.call(&next).await.status, 200, "{dialect:?}");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let fault = Fault::new(dialect, PARAMS).at("pageToken");
+        fault.check(&world.call(&next).await).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_total_is_exact_up_to_its_limit_and_a_floor_above() {
+    for dialect in LISTING {
+        let world = World::with(|settings| settings.policy.list_count_max = 2).unwrap();
+        tasks(&world, dialect, &["echo"; 6]).await;
+        let (mut token, mut totals) = (String::new(), Vec::new());
+        loop {
+            let part = page(&world, dialect, json!({"pageSize": 2, "pageToken": token})).await;
+            totals.push(part["totalSize"].as_u64().unwrap());
+            token = part["nextPageToken"].as_str().unwrap().to_owned();
+            if token.is_empty() {
+                break;
+            }
+        }
+        // Never less than what was delivered, and one more while there is one.
+        assert_eq!(totals, [3, 5, 6], "{dialect:?}");
+    }
+}

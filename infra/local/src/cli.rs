@@ -1,11 +1,12 @@
 //! The program: start everything, say what is served and where, stop cleanly.
 
-use crate::config::{AgentName, Cli, Command, ConfigError, Serve};
+use crate::config::{AgentName, Cli, Command, ConfigError, GrowList, Serve};
 use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use crate::host::Hosts;
 use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
+use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::runtime::{Runtime, RuntimeError};
 use a2a_lambda::settings::{Environment, Settings, Source as _};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
@@ -13,6 +14,7 @@ use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
 use a2a_lambda::store::s3::create_bucket;
+use a2a_lambda::task::{InvalidId, Owner, Subject, TenantId};
 use a2a_lambda::telemetry::{self, LogFormat};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -54,6 +56,12 @@ pub enum RunError {
         /// Why.
         source: io::Error,
     },
+    /// A name of a caller has another form.
+    #[error(transparent)]
+    Name(#[from] InvalidId),
+    /// The list stays as it is.
+    #[error("failed to grow the list: {0}")]
+    Grow(#[source] StoreError),
     /// The card cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),
@@ -73,6 +81,7 @@ pub async fn run(cli: Cli) -> Result<(), RunError> {
     );
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
+        Some(Command::GrowList(options)) => grow_list(options).await,
         Some(Command::SignCard(options)) => Ok(sign::run(&options)?),
         None => agent(cli.serve).await,
     }
@@ -167,6 +176,28 @@ async fn aws(data: Option<&Path>) -> Result<(), RunError> {
     interrupted().await;
     embedded.stop().await;
     Ok(())
+}
+
+async fn grow_list(options: GrowList) -> Result<(), RunError> {
+    let owner = Owner {
+        tenant: TenantId::parse(options.tenant)?,
+        subject: Subject::parse(options.subject)?,
+    };
+    let endpoints = match &options.endpoint {
+        Some(url) => Endpoints::at(url),
+        None => Endpoints::default(),
+    };
+    let clients = AwsClients::connect(&endpoints).await;
+    let table = options.table.or_else(|| Environment.get("A2A_TABLE"));
+    let store = DynamoStore::new(clients.dynamodb, table.unwrap_or_else(|| TABLE.to_owned()));
+    let now = SystemClock.now();
+    let from = store.grow_list(&owner, options.shards, now).await;
+    let from = from.map_err(RunError::Grow)?.to_rfc3339();
+    let shards = options.shards;
+    let text = format!(
+        "lists read {shards} partitions from now on, writes spread over them from {from} on\n"
+    );
+    Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
 /// Ready when the user presses Ctrl-C or the process is asked to end.

@@ -1,7 +1,7 @@
 //! `ListTasks` (A2A 1.0 §3.1.4): the caller's own tasks, newest status first.
 
 use super::blob::Room;
-use super::page::Token;
+use super::page::{LIFETIME, Token};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
 use crate::store::RecordQuery;
@@ -12,11 +12,12 @@ impl Reader {
     ///
     /// # Errors
     /// [`Refusal::InvalidParams`] for a page token that was not made for this
-    /// caller and filter.
+    /// caller and filter, or too long ago.
     pub async fn list(&self, caller: &Caller, query: &ListQuery) -> Result<Page, EngineError> {
+        let now = self.clock.now();
         let token = match &query.page_token {
             None => Token::default(),
-            Some(text) => Token::open(text, &self.policy.secret, caller, query)
+            Some(text) => Token::open(text, &self.policy.secret, caller, query, now)
                 .ok_or_else(|| Refusal::invalid("pageToken", "not a token of this list"))?,
         };
         let first = token.after.is_none();
@@ -31,7 +32,7 @@ impl Reader {
                     after: token.after.clone(),
                     limit: query.page_size,
                     count_limit: if first { self.policy.list_count_max } else { 0 },
-                    now: self.clock.now(),
+                    now,
                 },
             )
             .await?;
@@ -51,6 +52,7 @@ impl Reader {
                 after: Some(after),
                 total: carried,
                 delivered,
+                expires_at: now.plus(LIFETIME),
             };
             next.seal(&self.policy.secret, caller, query)
         });

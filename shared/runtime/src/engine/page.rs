@@ -8,6 +8,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
+use std::time::Duration;
+
+/// How long a list may be gone on with.
+pub(super) const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// Where a list goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,6 +22,8 @@ pub(super) struct Token {
     pub(super) total: usize,
     /// Tasks delivered so far.
     pub(super) delivered: usize,
+    /// From when on it is no token any more.
+    pub(super) expires_at: Timestamp,
 }
 
 impl Token {
@@ -27,7 +33,8 @@ impl Token {
             return String::new();
         };
         let plain = format!(
-            "{} {} {} {}",
+            "{} {} {} {} {}",
+            self.expires_at.as_millis(),
             after.at.as_millis(),
             self.total,
             self.delivered,
@@ -37,24 +44,28 @@ impl Token {
         seal(&plain, secret, &bound(caller, query, status, &at))
     }
 
-    /// Reads a token back; `None` unless we made it for this caller and filter.
+    /// Reads a token back; `None` unless we made it for this caller and filter,
+    /// and not too long ago.
     pub(super) fn open(
         text: &str,
         secret: &[u8],
         caller: &Caller,
         query: &ListQuery,
+        now: Timestamp,
     ) -> Option<Self> {
         let (status, at) = filter(query);
         let plain = open(text, secret, &bound(caller, query, status, &at))?;
-        let mut fields = plain.splitn(4, ' ');
+        let mut fields = plain.splitn(5, ' ');
+        let expires_at = Timestamp::from_millis(fields.next()?.parse().ok()?);
         let at = Timestamp::from_millis(fields.next()?.parse().ok()?);
         let total = fields.next()?.parse().ok()?;
         let delivered = fields.next()?.parse().ok()?;
         let task = TaskId::parse(fields.next()?).ok()?;
-        Some(Self {
+        (now < expires_at).then_some(Self {
             after: Some(ListPosition { at, task }),
             total,
             delivered,
+            expires_at,
         })
     }
 }
@@ -119,6 +130,8 @@ mod tests {
     use crate::task::{Owner, Subject, TenantId};
     use std::collections::BTreeSet;
 
+    const NOW: Timestamp = Timestamp::from_millis(999);
+
     fn caller(tenant: &str) -> Caller {
         Caller {
             owner: Owner {
@@ -152,28 +165,35 @@ mod tests {
             after: Some(after),
             total: 7,
             delivered: 3,
+            expires_at: Timestamp::from_millis(1_000),
         };
         let text = token.seal(b"secret", &caller("acme"), &query());
         assert_eq!(
-            Token::open(&text, b"secret", &caller("acme"), &query()),
+            Token::open(&text, b"secret", &caller("acme"), &query(), NOW),
             Some(token)
         );
         assert_eq!(
-            Token::open(&text, b"secret", &caller("other"), &query()),
+            Token::open(&text, b"secret", &caller("other"), &query(), NOW),
             None
         );
         assert_eq!(
-            Token::open(&text, b"guess", &caller("acme"), &query()),
+            Token::open(&text, b"guess", &caller("acme"), &query(), NOW),
             None
         );
+        let late = Timestamp::from_millis(1_000);
+        let open = Token::open(&text, b"secret", &caller("acme"), &query(), late);
+        assert_eq!(open, None);
         let other = ListQuery {
             status: Some(crate::task::TaskState::Failed),
             ..query()
         };
-        assert_eq!(Token::open(&text, b"secret", &caller("acme"), &other), None);
+        assert_eq!(
+            Token::open(&text, b"secret", &caller("acme"), &other, NOW),
+            None
+        );
         for bad in ["", ".", "a.b", &format!("x{text}"), &text.replace('.', "")] {
             assert_eq!(
-                Token::open(bad, b"secret", &caller("acme"), &query()),
+                Token::open(bad, b"secret", &caller("acme"), &query(), NOW),
                 None,
                 "{bad}"
             );

@@ -10,6 +10,7 @@ use super::{DynamoStore, calls, key, list};
 use crate::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
 use crate::task::{ContextId, Owner, TaskId, TaskKey};
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Index items that one page reads at most, of each index.
@@ -37,13 +38,19 @@ impl DynamoStore {
         owner: &Owner,
         query: &ThreadQuery,
     ) -> Result<ThreadPage, StoreError> {
+        let shards = self.shards_to_read(owner, query.now).await?.get();
+        let lists = (0..shards).map(|shard| key::list_shard(owner, shard));
+        let firsts = lists.map(|list| self.walk(list, query, first_place));
         let (threads, firsts) = futures::try_join!(
             self.walk(key::contexts(owner), query, thread_place),
-            self.walk(key::list(owner), query, first_place),
+            try_join_all(firsts),
         )?;
         // Behind the place where one walk stopped nothing is complete.
-        let stopped = threads.stopped.into_iter().chain(firsts.stopped).max();
-        let mut places = [threads.places, firsts.places].concat();
+        let (mut places, mut stopped) = (Vec::new(), None);
+        for walk in firsts.into_iter().chain([threads]) {
+            places.extend(walk.places);
+            stopped = stopped.max(walk.stopped);
+        }
         places.sort_by(|a, b| b.cmp(a));
         places.dedup();
         places.retain(|(place, _)| stopped.as_ref().is_none_or(|end| place >= end));

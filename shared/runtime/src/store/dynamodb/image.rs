@@ -141,7 +141,7 @@ mod tests {
 
     fn stored(record: &TaskRecord) -> item::Item {
         let mut item = item::key_of(&key::task(&record.key()), key::META);
-        for (name, value) in item::task(record, "{}".to_owned()) {
+        for (name, value) in item::task(record, std::num::NonZeroU32::MIN, "{}".to_owned()) {
             item.insert(name.to_owned(), value);
         }
         item

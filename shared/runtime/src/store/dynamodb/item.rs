@@ -10,6 +10,7 @@ use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadStatus, stored};
 use crate::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -78,8 +79,8 @@ pub(super) fn subject(owner: &Owner) -> AttributeValue {
 }
 
 /// The attributes of a task's own item, without its key. `head` is its content
-/// without what lies in children.
-pub(super) fn task(record: &TaskRecord, head: String) -> Attributes {
+/// without what lies in children; its owner's list has `shards` shards.
+pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Attributes {
     let mut item = Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version())),
@@ -95,7 +96,8 @@ pub(super) fn task(record: &TaskRecord, head: String) -> Attributes {
     // A task that only keeps a reply is in no list.
     if !record.is_hidden() {
         let place = key::place(record.status().timestamp, record.id());
-        item.insert(key::LISTS_PK, text(key::list(record.owner())));
+        let shard = key::shard_of(record.id(), shards);
+        item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
         item.insert(key::LISTS_SK, text(place));
     }
     if let Some(until) = record.lease_until {
@@ -341,7 +343,7 @@ mod tests {
         working.dispatch = Some(u64::MAX);
         let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
         for record in [working, canceled.unwrap()] {
-            let mut item = super::task(&record, "x".repeat(ITEM_MAX));
+            let mut item = super::task(&record, NonZeroU32::MAX, "x".repeat(ITEM_MAX));
             let partition = key::task(&record.key());
             item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
             assert!(size(&item) <= 400 * 1024, "{}", size(&item));

@@ -6,6 +6,8 @@
 use crate::store::stored::Place;
 use crate::store::{ListPosition, ThreadPosition};
 use crate::task::{ContextId, Doc, KeyHash, Owner, PushId, TaskId, TaskKey, TenantId, Timestamp};
+use sha2::{Digest as _, Sha256};
+use std::num::NonZeroU32;
 
 /// Partition key of the table.
 pub(super) const PK: &str = "PK";
@@ -36,8 +38,11 @@ pub(super) const SWEEP_PK: &str = "open";
 /// Its sort key.
 pub(super) const SWEEP_SK: &str = "open_at";
 
-/// The only shard of the indexes so far. It stands in the key, so that their
-/// number can grow.
+/// How many shards an owner's list has.
+pub(super) const SHARDS: &str = "SHARDS";
+
+/// The only shard of the sweep index so far. It stands in the key, so that
+/// their number can grow.
 const SHARD: u32 = 0;
 
 /// The last time that fits into a sort key, in the year 2286.
@@ -174,9 +179,23 @@ pub(super) fn end_of(at: Timestamp) -> String {
     format!("{}#~", millis(at))
 }
 
-/// The partition of an owner's list.
+/// The partition, in the table, of what there is to know of an owner's list.
 pub(super) fn list(owner: &Owner) -> String {
-    format!("T#{}#L#{}#{SHARD}", owner.tenant, owner.subject.hash())
+    format!("T#{}#L#{}", owner.tenant, owner.subject.hash())
+}
+
+/// The partition, in the index, of a shard of an owner's list.
+pub(super) fn list_shard(owner: &Owner, shard: u32) -> String {
+    format!("{}#{shard}", list(owner))
+}
+
+/// The shard of a task, of `shards`. It is the task's alone, and the same
+/// everywhere.
+pub(super) fn shard_of(task: &TaskId, shards: NonZeroU32) -> u32 {
+    let hash = Sha256::digest(task.as_str());
+    let first = hash.iter().take(4);
+    let number = first.fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
+    number % shards
 }
 
 /// The place of a task in its list; text order is list order.
@@ -258,6 +277,21 @@ mod tests {
         for text in ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"] {
             assert_eq!(task_of(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn tasks_are_spread_over_all_shards_alike() {
+        let shards = NonZeroU32::new(8).unwrap();
+        let mut counts = [0; 8];
+        for number in 0..8_000 {
+            counts[shard_of(&TaskId::made_of(number), shards) as usize] += 1;
+        }
+        assert!(
+            counts.iter().all(|count| (800..1_200).contains(count)),
+            "{counts:?}"
+        );
+        let one = TaskId::made_of(1);
+        assert_eq!(shard_of(&one, NonZeroU32::MIN), 0);
     }
 
     #[test]

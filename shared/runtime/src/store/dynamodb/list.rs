@@ -1,18 +1,23 @@
 //! A page of an owner's tasks.
 //!
-//! The index gives places, newest first; the records are then read from the
-//! table itself, and what no longer matches is dropped. A page can be short
-//! for that reason; its position decides where the next one begins.
+//! The shards of the index give places, newest first, and `merge` makes one list
+//! of them; the records are then read from the table itself, and what no longer
+//! matches is dropped. A page can be short for that reason; its position decides
+//! where the next one begins. One place is enough for all shards, and stays good
+//! when their number grows.
 
 use super::calls::{self, TRIES};
 use super::item::{self, Item};
 use super::key;
+use super::merge::{Merge, Step};
 use crate::store::{ListPosition, RecordPage, RecordQuery, StoreError};
 use crate::task::{Owner, TaskId, TaskKey, TaskRecord};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
+use futures::future::try_join_all;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU32;
 
 /// Index items that one page or one count reads at most.
 const READ_MAX: usize = 2_000;
@@ -21,7 +26,7 @@ const CHUNK: usize = 500;
 /// Items of one batch read.
 pub(super) const BATCH: usize = 100;
 
-/// The page of `owner`'s tasks that `query` asks for.
+/// The page of `owner`'s tasks that `query` asks for, out of `shards` shards.
 ///
 /// # Errors
 /// [`StoreError`] when the table does not answer or an item is corrupt.
@@ -30,12 +35,14 @@ pub(super) async fn page(
     table: &str,
     owner: &Owner,
     query: &RecordQuery,
+    shards: NonZeroU32,
 ) -> Result<RecordPage, StoreError> {
     let list = List {
         client,
         table,
         owner,
         query,
+        shards: shards.get(),
     };
     let (mut places, stopped) = list.places().await?;
     let more = places.len() > query.limit;
@@ -66,6 +73,7 @@ struct List<'a> {
     table: &'a str,
     owner: &'a Owner,
     query: &'a RecordQuery,
+    shards: u32,
 }
 
 /// A filter expression with its names and values.
@@ -106,51 +114,120 @@ impl List<'_> {
     /// The places of the page and one more, if there is one. If the reading
     /// stopped at its limit instead, also the place it got to.
     async fn places(&self) -> Result<(Vec<ListPosition>, Option<ListPosition>), StoreError> {
-        let after = self.query.after.as_ref();
-        let end = after.map_or_else(key::after_all, |after| key::place(after.at, &after.task));
-        let mut places = Vec::new();
+        let mut merge = Merge::of(self.shards as usize);
+        let chunk = self.chunk();
+        let first = (0..self.shards).map(|shard| self.next(shard, None, chunk));
+        let mut starts = Vec::new();
         let mut read = 0;
-        let mut start = None;
-        loop {
-            let answer = self.ask(&end, false, start).await?;
+        for (index, answer) in try_join_all(first).await?.into_iter().enumerate() {
             read += answer.scanned;
-            for item in &answer.items {
-                let place = position(item)?;
-                if after != Some(&place) {
-                    places.push(place);
+            starts.push(self.feed(&mut merge, index, answer)?);
+        }
+        let mut places: Vec<ListPosition> = Vec::new();
+        loop {
+            match merge.step() {
+                Step::End => return Ok((places, None)),
+                // An index that lags shows a task at two places, which may lie
+                // in two shards.
+                Step::Place(place) => places.push(place),
+                Step::Read(_) if read >= READ_MAX => {
+                    return Ok((places, merge.horizon().map(|(_, place)| place)));
+                }
+                Step::Read(index) => {
+                    let start = starts.get_mut(index).and_then(Option::take);
+                    let shard = u32::try_from(index).unwrap_or_default();
+                    let answer = self.next(shard, start, chunk).await?;
+                    read += answer.scanned;
+                    let start = self.feed(&mut merge, index, answer)?;
+                    if let Some(place) = starts.get_mut(index) {
+                        *place = start;
+                    }
                 }
             }
-            let Some(last) = answer.last else {
-                return Ok((places, None));
-            };
             if places.len() > self.query.limit {
                 return Ok((places, None));
             }
-            if read >= READ_MAX {
-                return Ok((places, Some(position(&last)?)));
-            }
-            start = Some(last);
         }
+    }
+
+    /// Hands an answer on, and gives where the shard's next one starts.
+    fn feed(
+        &self,
+        merge: &mut Merge,
+        shard: usize,
+        answer: Answer,
+    ) -> Result<Option<Item>, StoreError> {
+        let after = self.query.after.as_ref();
+        let places: Result<Vec<_>, _> = answer.items.iter().map(position).collect();
+        let mut places = places?;
+        places.retain(|place| after != Some(place));
+        let read_to = answer.last.as_ref().map(position).transpose()?;
+        merge.feed(shard, places, read_to);
+        Ok(answer.last)
+    }
+
+    /// Items of one request for places. Without a filter a shard holds its share
+    /// of the page, more or less.
+    fn chunk(&self) -> usize {
+        // One more than the page, to see whether there is a next one, and the
+        // one which the last page ended with.
+        let wanted = self.query.limit + 2;
+        let shards = self.shards as usize;
+        match (self.is_narrow(), shards) {
+            (true, shards) => (CHUNK / shards).max(wanted.min(CHUNK / 4)),
+            (false, 1) => wanted,
+            (false, shards) => (2 * wanted).div_ceil(shards) + 2,
+        }
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.query.context_id.is_some() || self.query.state.is_some()
     }
 
     /// How many tasks of the whole list match, up to the query's limit.
     async fn count(&self) -> Result<usize, StoreError> {
+        let limit = self.query.count_limit;
         let (mut counted, mut read) = (0, 0);
-        let mut start = None;
-        loop {
-            let answer = self.ask(&key::after_all(), true, start).await?;
-            counted += answer.count;
-            read += answer.scanned;
-            let enough = counted >= self.query.count_limit || read >= READ_MAX;
-            if enough || answer.last.is_none() {
-                return Ok(counted.min(self.query.count_limit));
+        let mut open: Vec<(u32, Option<Item>)> = (0..self.shards).map(|s| (s, None)).collect();
+        while !open.is_empty() && counted < limit && read < READ_MAX {
+            let chunk = ((READ_MAX - read) / open.len()).clamp(1, CHUNK);
+            let end = &key::after_all();
+            let asked = open.into_iter().map(|(shard, start)| async move {
+                let answer = self.ask(shard, end, true, start, chunk).await?;
+                Ok::<_, StoreError>((shard, answer))
+            });
+            let answers = try_join_all(asked).await?;
+            open = Vec::new();
+            for (shard, answer) in answers {
+                counted += answer.count;
+                read += answer.scanned;
+                open.extend(answer.last.map(|last| (shard, Some(last))));
             }
-            start = answer.last;
         }
+        Ok(counted.min(limit))
     }
 
-    /// The next items of the index before `end`, newest first.
-    async fn ask(&self, end: &str, count: bool, start: Option<Item>) -> Result<Answer, StoreError> {
+    /// The next items of a shard on this page.
+    async fn next(
+        &self,
+        shard: u32,
+        start: Option<Item>,
+        chunk: usize,
+    ) -> Result<Answer, StoreError> {
+        let after = self.query.after.as_ref();
+        let end = after.map_or_else(key::after_all, |after| key::place(after.at, &after.task));
+        self.ask(shard, &end, false, start, chunk).await
+    }
+
+    /// The next `chunk` items of a shard before `end`, newest first.
+    async fn ask(
+        &self,
+        shard: u32,
+        end: &str,
+        count: bool,
+        start: Option<Item>,
+        chunk: usize,
+    ) -> Result<Answer, StoreError> {
         let query = self.query;
         // A bound of a key condition is never empty.
         let begin = query
@@ -160,13 +237,10 @@ impl List<'_> {
             return Ok(Answer::default());
         }
         let mut filter = self.filter();
-        filter.bind(":list", item::text(key::list(self.owner)));
+        let list = key::list_shard(self.owner, shard);
+        filter.bind(":list", item::text(list));
         filter.bind(":begin", item::text(begin));
         filter.bind(":end", item::text(end));
-        let narrow = query.context_id.is_some() || query.state.is_some() || count;
-        // One more than the page, to see whether there is a next one, and the
-        // one which the last page ended with.
-        let limit = if narrow { CHUNK } else { query.limit + 2 };
         let found = self
             .client
             .query()
@@ -178,7 +252,7 @@ impl List<'_> {
             .set_expression_attribute_values(Some(filter.values))
             .set_select(count.then_some(Select::Count))
             .scan_index_forward(false)
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .limit(i32::try_from(chunk).unwrap_or(i32::MAX))
             .set_exclusive_start_key(start)
             .send()
             .await

@@ -7,7 +7,8 @@
 //! - `statement`: a conditional write as data
 //! - `calls`: what a call came to; ambiguous answers
 //! - `idempotency`: keys of sends, beside the tasks they stand for
-//! - `list`: a page from the list index
+//! - `list`: a page from the list index; `merge` joins its shards, `shards` knows
+//!   how many there are
 //! - `contexts`: a page of conversations
 //! - `open`, `expiring`: what the sweep index shows
 //! - `push`: webhooks
@@ -26,16 +27,19 @@ mod image;
 mod item;
 mod key;
 mod list;
+mod merge;
 mod object;
 mod open;
 mod push;
 mod remove;
+mod shards;
 mod statement;
 mod table;
 
 pub use image::{removed_task, task_image};
 #[cfg(feature = "lambda")]
 pub use image::{removed_task_of_event, task_image_of_event};
+pub use shards::MAX_SHARDS;
 pub use table::create_table;
 
 use self::calls::{Check, Outcome, TRIES};
@@ -51,6 +55,7 @@ use super::{
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,6 +69,7 @@ pub struct DynamoStore {
     table: String,
     blobs: Option<Arc<dyn Blobs>>,
     tombstone: Duration,
+    lists: Arc<shards::Known>,
 }
 
 impl DynamoStore {
@@ -75,6 +81,7 @@ impl DynamoStore {
             table: table.into(),
             blobs: None,
             tombstone: TOMBSTONE,
+            lists: Arc::default(),
         }
     }
 
@@ -210,10 +217,11 @@ impl DynamoStore {
     async fn statements(
         &self,
         write: &TaskWrite,
+        shards: NonZeroU32,
         dead: Option<&str>,
     ) -> Result<Vec<Statement>, StoreError> {
         let pieces = stored::pieces(&write.record)?;
-        let mut statements = vec![Statement::task(write, pieces.head)];
+        let mut statements = vec![Statement::task(write, shards, pieces.head)];
         if let Some(key) = &write.key {
             statements.push(Statement::key(write, key, dead));
         }
@@ -301,7 +309,8 @@ impl ReadTasks for DynamoStore {
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        let mut page = list::page(&self.client, &self.table, owner, query).await?;
+        let shards = self.shards_to_read(owner, query.now).await?;
+        let mut page = list::page(&self.client, &self.table, owner, query, shards).await?;
         let heads = std::mem::take(&mut page.records);
         for head in heads {
             let key = head.key();
@@ -353,7 +362,8 @@ impl SweepTasks for DynamoStore {
 impl WriteTasks for DynamoStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         write.checked_id()?;
-        let mut statements = self.statements(write, None).await?;
+        let shards = self.shards_to_write(write).await;
+        let mut statements = self.statements(write, shards, None).await?;
         self.keep_children(&write.record).await?;
         let mut tries = 0;
         loop {
@@ -365,7 +375,7 @@ impl WriteTasks for DynamoStore {
                     Stands::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
                     Stands::Dead(_) if tries + 1 == TRIES => return Err(moving_key()),
                     Stands::Dead(by) => {
-                        statements = self.statements(write, by.as_deref()).await?;
+                        statements = self.statements(write, shards, by.as_deref()).await?;
                     }
                 },
                 Outcome::Undecided(why) if tries + 1 == TRIES => {

@@ -15,6 +15,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// One item to write under a condition.
@@ -47,9 +48,10 @@ pub(super) enum Kind {
 const LIVE: &str = "(attribute_not_exists(#expires_at) OR #expires_at > :now)";
 
 impl Statement {
-    /// The write of a task's own item, which holds `head`.
-    pub(super) fn task(write: &TaskWrite, head: String) -> Self {
-        let attributes = item::task(&write.record, head);
+    /// The write of a task's own item, which holds `head`; its owner's list has
+    /// `shards` shards.
+    pub(super) fn task(write: &TaskWrite, shards: NonZeroU32, head: String) -> Self {
+        let attributes = item::task(&write.record, shards, head);
         let partition = key::task(&write.record.key());
         let mut statement = match write.expect {
             Expect::Absent => Self::put(&partition, attributes)

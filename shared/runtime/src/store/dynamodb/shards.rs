@@ -1,0 +1,364 @@
+//! Over how many partitions of the list index an owner's tasks are spread.
+//!
+//! A partition takes 1,000 writes a second, and an index that is throttled
+//! throttles the table. An owner with more than that gets more shards. Their
+//! number only grows, and that makes it safe to know an old one:
+//!
+//! - who writes by an old number writes to a shard which every reader reads;
+//! - who reads by an old number would miss what is written by the new one, so
+//!   writers begin with it [`SETTLE`] later, when every reader's copy
+//!   ([`FRESH`]) is gone, and clocks that differ by minutes do no harm.
+//!
+//! So a process asks for the number before a list, and before a write only if
+//! it writes so much for the owner that it could matter. An owner of few tasks
+//! costs no read beside the write.
+
+use super::item::{self, Item};
+use super::{DynamoStore, calls, key};
+use crate::store::{StoreError, TaskWrite};
+use crate::task::{Owner, Timestamp};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The most shards of one list; each costs a request a page.
+pub const MAX_SHARDS: u32 = 128;
+/// How long a process believes what it read.
+const FRESH: Duration = Duration::from_secs(60);
+/// How long after growing writers go on with the number before.
+const SETTLE: Duration = Duration::from_secs(300);
+/// As many writes of one owner in [`FRESH`] make a process ask. A thousand
+/// processes which stay below it write 130 times a second.
+const BUSY: u32 = 8;
+/// Owners a process remembers.
+const KEPT: usize = 10_000;
+
+const SHARDS: &str = "shards";
+const BEFORE: &str = "before";
+const SINCE: &str = "since";
+
+/// The stored number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ShardCount {
+    /// What readers read.
+    shards: NonZeroU32,
+    /// What writers go by until the number has settled.
+    before: NonZeroU32,
+    /// When it grew.
+    since: Timestamp,
+}
+
+impl Default for ShardCount {
+    fn default() -> Self {
+        Self {
+            shards: NonZeroU32::MIN,
+            before: NonZeroU32::MIN,
+            since: Timestamp::default(),
+        }
+    }
+}
+
+impl ShardCount {
+    /// How many shards a reader has to read.
+    const fn to_read(self) -> NonZeroU32 {
+        self.shards
+    }
+
+    /// Over how many shards a writer spreads.
+    fn to_write(self, now: Timestamp) -> NonZeroU32 {
+        if self.is_settled(now) {
+            self.shards
+        } else {
+            self.before
+        }
+    }
+
+    fn is_settled(self, now: Timestamp) -> bool {
+        now >= self.since.plus(SETTLE)
+    }
+
+    /// This number grown to `shards`.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] for a number that does not grow, is too large,
+    /// or comes before the last one has settled.
+    fn grown(self, shards: u32, now: Timestamp) -> Result<Self, StoreError> {
+        let refused = |why: String| Err(StoreError::Refused(why));
+        let Some(wanted) = NonZeroU32::new(shards).filter(|n| n.get() <= MAX_SHARDS) else {
+            return refused(format!("a list has 1 to {MAX_SHARDS} shards"));
+        };
+        if wanted <= self.shards {
+            return refused(format!(
+                "the list has {} shards, which only grow",
+                self.shards
+            ));
+        }
+        if !self.is_settled(now) {
+            let until = self.since.plus(SETTLE).to_rfc3339();
+            return refused(format!("the list grew just now; again from {until} on"));
+        }
+        Ok(Self {
+            shards: wanted,
+            before: self.shards,
+            since: now,
+        })
+    }
+
+    /// From when on writers spread over all of them.
+    fn settles_at(self) -> Timestamp {
+        self.since.plus(SETTLE)
+    }
+
+    fn attributes(self) -> [(&'static str, aws_sdk_dynamodb::types::AttributeValue); 3] {
+        [
+            (SHARDS, item::number(self.shards.get())),
+            (BEFORE, item::number(self.before.get())),
+            (SINCE, item::number(self.since.as_millis())),
+        ]
+    }
+
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn of_item(item: &Item) -> Result<Self, StoreError> {
+        Ok(Self {
+            shards: item::integer(item, SHARDS)?,
+            before: item::integer(item, BEFORE)?,
+            since: Timestamp::from_millis(item::integer(item, SINCE)?),
+        })
+    }
+}
+
+/// What this process knows of the owners it works for.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    owners: Mutex<BTreeMap<Owner, Memory>>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Memory {
+    count: ShardCount,
+    /// When the count was read.
+    read_at: Option<Timestamp>,
+    /// Writes since `counted_from`.
+    writes: u32,
+    counted_from: Timestamp,
+}
+
+impl Memory {
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        self.read_at
+            .is_some_and(|at| at <= now && now.since(at) < FRESH)
+    }
+}
+
+impl Known {
+    /// The number a reader may go by without asking.
+    fn to_read(&self, owner: &Owner, now: Timestamp) -> Option<NonZeroU32> {
+        let owners = self.owners();
+        let memory = owners.get(owner).filter(|memory| memory.is_fresh(now));
+        memory.map(|memory| memory.count.to_read())
+    }
+
+    /// The number a writer goes by, and whether it writes so much that it
+    /// should ask first. `lists` says whether this write moves the task in its
+    /// list.
+    fn to_write(&self, owner: &Owner, now: Timestamp, lists: bool) -> (NonZeroU32, bool) {
+        let mut owners = self.owners();
+        if owners.len() >= KEPT && !owners.contains_key(owner) {
+            // To forget is safe: the writer starts with one shard again.
+            owners.clear();
+        }
+        let memory = owners.entry(owner.clone()).or_default();
+        if now.since(memory.counted_from) >= FRESH || memory.counted_from > now {
+            memory.counted_from = now;
+            memory.writes = 0;
+        }
+        memory.writes = memory.writes.saturating_add(u32::from(lists));
+        let ask = lists && memory.writes >= BUSY && !memory.is_fresh(now);
+        (memory.count.to_write(now), ask)
+    }
+
+    /// Remembers what was read, and gives what a writer goes by.
+    fn learn(&self, owner: &Owner, count: ShardCount, now: Timestamp) -> NonZeroU32 {
+        let mut owners = self.owners();
+        let memory = owners.entry(owner.clone()).or_default();
+        memory.count = count;
+        memory.read_at = Some(now);
+        count.to_write(now)
+    }
+
+    fn owners(&self) -> MutexGuard<'_, BTreeMap<Owner, Memory>> {
+        // Nothing that can panic runs between the changes under the lock.
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DynamoStore {
+    /// Over how many shards a reader finds `owner`'s list.
+    pub(super) async fn shards_to_read(
+        &self,
+        owner: &Owner,
+        now: Timestamp,
+    ) -> Result<NonZeroU32, StoreError> {
+        if let Some(shards) = self.lists.to_read(owner, now) {
+            return Ok(shards);
+        }
+        let count = self.shard_count(owner).await?;
+        self.lists.learn(owner, count, now);
+        Ok(count.to_read())
+    }
+
+    /// Over how many shards this write spreads. A write that leaves the status
+    /// alone leaves the list alone, and does not count.
+    pub(super) async fn shards_to_write(&self, write: &TaskWrite) -> NonZeroU32 {
+        let (owner, now) = (write.record.owner(), write.now);
+        let lists = write.record.status().timestamp == now;
+        let (known, ask) = self.lists.to_write(owner, now, lists);
+        if !ask {
+            return known;
+        }
+        match self.shard_count(owner).await {
+            Ok(count) => self.lists.learn(owner, count, now),
+            // No write fails for this: what is known is never too much.
+            Err(error) => {
+                tracing::warn!("failed to read how many shards a list has: {error}");
+                known
+            }
+        }
+    }
+
+    /// Spreads the list of `owner`'s tasks over `shards` partitions of the
+    /// index. Readers read all of them at once; gives from when on writers
+    /// write to them.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] for a number that does not grow, is above
+    /// [`MAX_SHARDS`], or comes before the last one has settled; else when the
+    /// table does not answer.
+    pub async fn grow_list(
+        &self,
+        owner: &Owner,
+        shards: u32,
+        now: Timestamp,
+    ) -> Result<Timestamp, StoreError> {
+        let before = self.shard_count(owner).await?;
+        let grown = before.grown(shards, now)?;
+        let mut item = item::key_of(&key::list(owner), key::SHARDS);
+        let attributes = grown.attributes().into_iter();
+        item.extend(attributes.map(|(name, value)| (name.to_owned(), value)));
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(PK) OR #shards = :shards")
+            .expression_attribute_names("#shards", SHARDS)
+            .expression_attribute_values(":shards", item::number(before.shards.get()));
+        put.send()
+            .await
+            .map_err(|error| calls::read_error(&error))?;
+        Ok(grown.settles_at())
+    }
+
+    async fn shard_count(&self, owner: &Owner) -> Result<ShardCount, StoreError> {
+        let found = self.item(&key::list(owner), key::SHARDS).await?;
+        let count = found.as_ref().map(ShardCount::of_item).transpose()?;
+        Ok(count.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{Subject, TenantId};
+
+    const START: Timestamp = Timestamp::from_millis(4_102_444_800_000);
+
+    fn after(seconds: u64) -> Timestamp {
+        START.plus(Duration::from_secs(seconds))
+    }
+
+    fn owner() -> Owner {
+        Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        }
+    }
+
+    fn count(shards: u32) -> NonZeroU32 {
+        NonZeroU32::new(shards).unwrap()
+    }
+
+    #[test]
+    fn readers_go_by_a_new_number_at_once_and_writers_when_every_copy_is_old() {
+        let grown = ShardCount::default().grown(15, START).unwrap();
+        assert_eq!(grown.to_read(), count(15));
+        for (seconds, written) in [(0, 1), (60, 1), (299, 1), (300, 15), (9_999, 15)] {
+            assert_eq!(
+                grown.to_write(after(seconds)),
+                count(written),
+                "{seconds} s"
+            );
+        }
+        // A reader's copy of the number before is gone long before.
+        assert!(SETTLE >= FRESH * 2);
+    }
+
+    #[test]
+    fn a_number_only_grows_and_not_twice_at_once() {
+        let grown = ShardCount::default().grown(15, START).unwrap();
+        for bad in [0, 1, 14, 15, MAX_SHARDS + 1, u32::MAX] {
+            assert!(grown.grown(bad, after(900)).is_err(), "{bad}");
+        }
+        assert!(grown.grown(16, after(299)).is_err());
+        let again = grown.grown(16, after(300)).unwrap();
+        assert_eq!(again.to_write(after(301)), count(15));
+        assert_eq!(again.to_write(after(600)), count(16));
+    }
+
+    #[test]
+    fn a_number_is_kept_as_it_is() {
+        let grown = ShardCount::default().grown(15, START).unwrap();
+        let item: Item = grown
+            .attributes()
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        assert_eq!(ShardCount::of_item(&item).unwrap(), grown);
+        assert!(ShardCount::of_item(&Item::new()).is_err());
+    }
+
+    #[test]
+    fn few_writes_ask_for_nothing_and_many_ask_once_a_minute() {
+        let known = Known::default();
+        let asks = |from: u64, writes: u64| -> Vec<u64> {
+            (0..writes)
+                .filter(|write| known.to_write(&owner(), after(from + write), true).1)
+                .collect()
+        };
+        assert_eq!(asks(0, u64::from(BUSY) - 1), [0_u64; 0]);
+        assert_eq!(known.to_write(&owner(), after(20), true), (count(1), true));
+        let grown = ShardCount::default().grown(4, START).unwrap();
+        assert_eq!(known.learn(&owner(), grown, after(400)), count(4));
+        assert_eq!(asks(400, 59), [0_u64; 0]);
+        // The copy is old, and the owner busy.
+        assert!(asks(460, 20).contains(&7));
+        // It goes by what it knew, which is never too much.
+        assert_eq!(
+            known.to_write(&owner(), after(9_000), true),
+            (count(4), false)
+        );
+    }
+
+    #[test]
+    fn a_reader_asks_again_after_a_minute() {
+        let known = Known::default();
+        assert_eq!(known.to_read(&owner(), START), None);
+        known.learn(&owner(), ShardCount::default(), START);
+        assert_eq!(known.to_read(&owner(), after(59)), Some(count(1)));
+        assert_eq!(known.to_read(&owner(), after(60)), None);
+        // A clock that went back tells nothing about the age.
+        assert_eq!(known.to_read(&owner(), Timestamp::from_millis(5)), None);
+    }
+}

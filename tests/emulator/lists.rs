@@ -1,0 +1,190 @@
+//! A list over many partitions of the index, and what a page of it asks for.
+
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::{ListPosition, ReadTasks as _, RecordPage, RecordQuery};
+use a2a_lambda::task::{TaskId, TaskRecord, Timestamp};
+use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_local::embedded::TABLE;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
+use serde_json::Value;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Operations with their bodies, in the order of the calls.
+#[derive(Debug, Clone, Default)]
+struct Calls(Arc<Mutex<Vec<(String, Value)>>>);
+
+impl Calls {
+    fn taken(&self) -> Vec<(String, Value)> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Intercept for Calls {
+    fn name(&self) -> &'static str {
+        "calls"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let request = context.request();
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
+        let body = serde_json::from_slice(request.body().bytes().unwrap_or_default())?;
+        self.0.lock().unwrap().push((operation, body));
+        Ok(())
+    }
+}
+
+/// A store of its own process, and what it asks for.
+fn watched(emulator: &Emulator) -> (DynamoStore, Calls) {
+    let calls = Calls::default();
+    let config = emulator.clients.dynamodb.config().to_builder();
+    let config = config.interceptor(calls.clone()).build();
+    (DynamoStore::new(Client::from_conf(config), TABLE), calls)
+}
+
+/// `count` tasks, newest first.
+async fn made(emulator: &Emulator, world: &World, count: u32) -> Vec<TaskRecord> {
+    let mut tasks = Vec::new();
+    for _ in 0..count {
+        let task = world.new_task(&world.owner, TaskId::made_of(world.number()));
+        let task = task.unwrap();
+        world.stored(&emulator.stores(), &task).await.unwrap();
+        tasks.push(task);
+    }
+    tasks.sort_by_key(|task| Reverse(ListPosition::of(task)));
+    tasks
+}
+
+/// All pages of a list, counted on the first.
+async fn joined(store: &DynamoStore, world: &World, mut query: RecordQuery) -> Vec<RecordPage> {
+    let mut pages = Vec::new();
+    loop {
+        let page = store.list(&world.owner, &query).await.unwrap();
+        query.after.clone_from(&page.next);
+        // As the engine does: what was counted goes on in the page token.
+        query.count_limit = 0;
+        pages.push(page);
+        if query.after.is_none() {
+            return pages;
+        }
+    }
+}
+
+fn partitions(calls: &[(String, Value)]) -> BTreeSet<String> {
+    let queries = calls.iter().filter(|(operation, _)| operation == "Query");
+    queries
+        .map(|(_, body)| body["ExpressionAttributeValues"][":list"]["S"].to_string())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_list_over_many_partitions_is_one_list_in_order() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "shards").unwrap();
+    // Before the list grows, while writers wait, and after.
+    let early = made(&emulator, &world, 10).await;
+    let long_ago = Timestamp::from_millis(world.now.as_millis() - 3_600_000);
+    let settled = emulator.records.grow_list(&world.owner, 5, long_ago).await;
+    assert_eq!(settled.unwrap(), long_ago.plus(Duration::from_secs(300)));
+    let mut tasks = made(&emulator, &world, 40).await;
+    tasks.extend(early);
+    tasks.sort_by_key(|task| Reverse(ListPosition::of(task)));
+    for limit in [1, 7, 50, 100] {
+        let (store, calls) = watched(&emulator);
+        let mut query = world.everything();
+        query.limit = limit;
+        let pages = joined(&store, &world, query).await;
+        let found: Vec<TaskRecord> = pages.iter().flat_map(|page| page.records.clone()).collect();
+        assert_eq!(found, tasks, "pages of {limit}");
+        assert_eq!(pages[0].matching, 50);
+        assert!(pages.iter().all(|page| page.records.len() <= limit));
+        let calls = calls.taken();
+        assert_eq!(partitions(&calls).len(), 5);
+        // The number of partitions is asked for once.
+        let gets = calls.iter().filter(|(operation, _)| operation == "GetItem");
+        assert_eq!(gets.count(), 1);
+    }
+    // A filter, and a list that goes on behind a time.
+    let mut query = world.everything();
+    query.context_id = Some(tasks[3].context_id().clone());
+    let found = emulator.records.list(&world.owner, &query).await.unwrap();
+    assert!(found.records.contains(&tasks[3]));
+    assert_eq!(found.matching, found.records.len());
+    let grown = emulator.records.grow_list(&world.owner, 5, world.now).await;
+    assert!(grown.is_err(), "the number only grows");
+}
+
+#[tokio::test]
+async fn a_busy_writer_spreads_over_the_partitions_and_a_quiet_one_asks_for_nothing() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "busy").unwrap();
+    let long_ago = Timestamp::from_millis(world.now.as_millis() - 3_600_000);
+    let grown = emulator.records.grow_list(&world.owner, 3, long_ago).await;
+    grown.unwrap();
+    let (store, calls) = watched(&emulator);
+    let stores = a2a_lambda::store::contract::Stores {
+        tasks: &store,
+        ..emulator.stores()
+    };
+    let mut asked = Vec::new();
+    for number in 0..40 {
+        let task = world.new_task(&world.owner, TaskId::made_of(world.number()));
+        world.stored(&stores, &task.unwrap()).await.unwrap();
+        if calls
+            .taken()
+            .iter()
+            .any(|(operation, _)| operation == "GetItem")
+        {
+            asked.push(number);
+        }
+    }
+    assert_eq!(
+        asked,
+        [7],
+        "the eighth write of a minute asks, and no other"
+    );
+    let found = store.list(&world.owner, &world.everything()).await.unwrap();
+    assert_eq!((found.records.len(), found.matching), (40, 40));
+}
+
+#[tokio::test]
+async fn a_page_reads_no_more_than_it_may_and_never_scans() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "bounded").unwrap();
+    made(&emulator, &world, 12).await;
+    let (store, calls) = watched(&emulator);
+    let mut query = world.everything();
+    query.limit = 5;
+    joined(&store, &world, query.clone()).await;
+    query.state = Some(a2a_lambda::task::TaskState::Working);
+    joined(&store, &world, query).await;
+    let calls = calls.taken();
+    assert!(calls.len() > 4);
+    for (operation, body) in &calls {
+        assert!(
+            ["Query", "BatchGetItem", "GetItem"].contains(&operation.as_str()),
+            "{operation}"
+        );
+        if operation == "Query" {
+            assert!(body["KeyConditionExpression"].is_string(), "{body}");
+            assert!(body["Limit"].as_u64().is_some_and(|n| n <= 500), "{body}");
+            let count = body["Select"] == "COUNT";
+            assert!(count || body.get("FilterExpression").is_some(), "{body}");
+        }
+    }
+    // What is counted is counted in the index, and once a list.
+    let counts = calls.iter().filter(|(_, body)| body["Select"] == "COUNT");
+    assert_eq!(counts.count(), 1);
+}
