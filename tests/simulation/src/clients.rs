@@ -184,7 +184,7 @@ impl Site {
         let (frames, shown) = unbounded_channel();
         let work = self.engine.stream(&self.caller, command, deadline, frames);
         let reader = Watch::new(&self.hub, None, until);
-        match reader.over(work, shown).await {
+        match Box::pin(reader.over(work, shown)).await {
             Ok(()) => {}
             Err(error) => self.turned_down(&letter, &message, &error.refusal),
         }
