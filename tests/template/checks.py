@@ -42,6 +42,9 @@ POLLING = {
     "sqs:GetQueueAttributes",
     "sqs:ReceiveMessage",
 }
+
+# An operator erases a tenant by reading the whole table. No function may.
+OPERATOR = {"dynamodb:Scan"}
 # What each role may do, and on what. Nothing else may be granted.
 RIGHTS = {
     "agent-card": {},

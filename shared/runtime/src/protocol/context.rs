@@ -4,9 +4,6 @@ use super::read;
 use crate::task::{ContextId, ContextPage, ContextQuery, Refusal};
 use serde_json::{Value, json};
 
-/// The extension with which conversations are listed and cleared.
-pub const CONTEXTS_EXTENSION: &str = "urn:a2a-lambda:ext:contexts:1";
-
 /// Conversations a page holds when nothing is said.
 const PAGE_SIZE: i64 = 50;
 

@@ -40,7 +40,6 @@ pub use card::{
     ApiKeyLocation, Capabilities, CardError, CardInfo, CardShape, CardSignature, Document,
     EXTENSIONS, Extension, InvalidSignature, Provider, SecurityScheme, SkillInfo, Unsigned,
 };
-pub use context::CONTEXTS_EXTENSION;
 pub use error::ErrorRow;
 pub use jsonrpc::RpcId;
 pub use method::Operation;

@@ -19,7 +19,7 @@ pub(super) const SKILL_SCHEMAS: Extension = Extension {
 
 /// What this server does: whatever stands here is on the card, and is echoed to
 /// a client that names it.
-pub const OFFERED: [Extension; 4] = [
+pub const OFFERED: [Extension; 5] = [
     SKILL_SCHEMAS,
     Extension {
         uri: "urn:a2a-lambda:ext:skill-route:1",
@@ -28,6 +28,10 @@ pub const OFFERED: [Extension; 4] = [
     Extension {
         uri: "urn:a2a-lambda:ext:uploads:1",
         description: "POST /a2a-lambda/uploads gives a URL for a large file, and a part that names it",
+    },
+    Extension {
+        uri: "urn:a2a-lambda:ext:contexts:1",
+        description: "GET /a2a-lambda/contexts lists the conversations of a caller; DELETE below it clears one, and below /a2a-lambda/tasks a task",
     },
     Extension {
         uri: "urn:a2a-lambda:ext:idempotency:1",

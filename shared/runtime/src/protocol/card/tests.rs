@@ -86,6 +86,9 @@ fn a_pure_card_has_members_of_1_0_only() {
                     "uri": "urn:a2a-lambda:ext:uploads:1",
                     "description": "POST /a2a-lambda/uploads gives a URL for a large file, and a part that names it",
                 }, {
+                    "uri": "urn:a2a-lambda:ext:contexts:1",
+                    "description": "GET /a2a-lambda/contexts lists the conversations of a caller; DELETE below it clears one, and below /a2a-lambda/tasks a task",
+                }, {
                     "uri": "urn:a2a-lambda:ext:idempotency:1",
                     "description": "the metadata `a2a-lambda/idempotencyKey`, or the header `Idempotency-Key`, names a send: sent again, it gets the same task or reply",
                 }],
