@@ -198,9 +198,8 @@ impl<'r> Heir<'r> {
         match self {
             Self::None => false,
             Self::Open => true,
-            Self::AtRest(record) => {
-                Name::of(key).is_none_or(|name| name.incarnation == record.incarnation.as_str())
-            }
+            Self::AtRest(record) => Name::of(key)
+                .is_none_or(|name| record.incarnation.as_str().ends_with(name.incarnation)),
         }
     }
 }

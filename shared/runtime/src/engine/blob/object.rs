@@ -20,30 +20,41 @@ pub fn below(task: &TaskKey) -> String {
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
     below: String,
+    incarnation: String,
     mark: String,
 }
 
 impl Attempt {
     /// The attempt that works on `record`, at the time `now`.
     pub(crate) fn of(record: &TaskRecord, now: Timestamp) -> Self {
-        let (incarnation, epoch) = (&record.incarnation, record.epoch);
-        let at = now.as_millis().max(0);
         Self {
             below: below(&record.key()),
-            mark: format!("{incarnation}-{epoch}-{at:x}"),
+            incarnation: record.incarnation.to_string(),
+            mark: format!("{}-{:x}", record.epoch, now.as_millis().max(0)),
         }
     }
 
     /// The key of the object in `place` of the commit that makes `version`.
     pub(crate) fn key(&self, version: u64, place: u32) -> String {
-        let Self { below, mark } = self;
-        format!("{below}{mark}-{version}.{place}")
+        let Self {
+            below,
+            incarnation,
+            mark,
+        } = self;
+        format!("{below}{incarnation}-{mark}-{version}.{place}")
     }
 
-    /// The key of an object that is stored before its commit is known.
+    /// The key of an object that is stored before its commit is known. It is
+    /// short, since a file system that keeps an upload in parts makes a name of
+    /// it that has to hold more: half of the incarnation stands for it.
     pub(crate) fn early_key(&self, number: u128) -> String {
-        let Self { below, mark } = self;
-        format!("{below}{mark}-f{:016x}", number >> 64)
+        let Self {
+            below,
+            incarnation,
+            mark,
+        } = self;
+        let half = incarnation.get(incarnation.len() / 2..).unwrap_or_default();
+        format!("{below}{half}-{mark}-f{:08x}", number >> 96)
     }
 
     /// Whether `key` is one of the same task.
@@ -57,7 +68,7 @@ impl Attempt {
 pub(crate) struct Name<'k> {
     /// Where everything of its task lies.
     pub(crate) below: &'k str,
-    /// The incarnation of the task.
+    /// The incarnation of the task, or its end.
     pub(crate) incarnation: &'k str,
     /// When it was stored.
     pub(crate) at: Timestamp,

@@ -156,7 +156,7 @@ async fn a_sweep_removes_what_no_task_names_and_spares_the_young_and_the_open() 
     for id in ids() {
         let mut desk = Desk::new(id).await;
         let attempt = Attempt::of(&desk.record, desk.world.now);
-        let dropped = attempt.early_key(7 << 64);
+        let dropped = attempt.early_key(7 << 96);
         desk.put(&dropped).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
@@ -202,7 +202,7 @@ async fn sweeps_of_a_few_objects_each_come_to_all_of_them() {
     let desk = Desk::new(TaskId::made_of(5)).await;
     let attempt = Attempt::of(&desk.record, desk.world.now);
     for n in 1..=9_u128 {
-        desk.put(&attempt.early_key(n << 64)).await;
+        desk.put(&attempt.early_key(n << 96)).await;
     }
     let later = desk.world.now.plus(25 * HOUR);
     let (mut after, mut rounds): (Option<String>, usize) = (None, 0);
