@@ -199,7 +199,6 @@ impl Visit<'_> {
                 })
                 .await
             }
-            Ask::Unsupported(refusal) => Err(refusal.into()),
             _ => Err(EngineError::broken("a call that streams is no stream")),
         }
     }
@@ -242,7 +241,6 @@ impl Visit<'_> {
                 self.edge.engine()?.delete_task(&caller, &id).await?;
                 Reply::Deleted
             }
-            Ask::Unsupported(refusal) => return Err(refusal.into()),
             Ask::ExtendedCard => self.edge.cards.answer_extended(self.proven())?,
             Ask::Skills => self.edge.cards.answer_catalogue(self.proven()),
             Ask::Stream(_) | Ask::Subscribe(_) | Ask::Card(_) => {

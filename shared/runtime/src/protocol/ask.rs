@@ -55,8 +55,6 @@ pub enum Ask {
     ExtendedCard,
     /// Ours: read the catalogue of skills.
     Skills,
-    /// A known operation which is not offered.
-    Unsupported(Refusal),
 }
 
 impl Call {
