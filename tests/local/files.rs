@@ -81,6 +81,17 @@ async fn say(base: &str, caller: &str, text: &str, part: &Value) -> Value {
     serde_json::from_str(&answer).unwrap()
 }
 
+/// What is wrong with the second part of a message.
+fn fault(answer: &Value) -> String {
+    let details = answer.pointer("/error/details").and_then(Value::as_array);
+    let violations = details.into_iter().flatten();
+    let mut violations = violations.flat_map(|detail| detail["fieldViolations"].as_array());
+    let violation = violations.next().and_then(|all| all.first());
+    let violation = violation.unwrap_or_else(|| panic!("no field is named: {answer}"));
+    assert_eq!(violation["field"], "message.parts[1]", "{answer}");
+    violation["description"].as_str().unwrap().to_owned()
+}
+
 /// Whether `word` stands in any file below `folder`.
 fn finds(folder: &Path, word: &[u8]) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
@@ -160,19 +171,9 @@ async fn a_file_sent_by_itself_comes_back_as_a_file_to_save() {
     assert_eq!(order["headers"]["if-none-match"], "*");
     let other = spoiled(agent.base(), &sent, &sha).await;
     let refused = say(agent.base(), ANN, "back", &other).await;
-    let violation = refused
-        .pointer("/error/details/1/fieldViolations/0")
-        .unwrap();
-    assert_eq!(violation["field"], "message.parts[1]", "{refused}");
+    assert_eq!(fault(&refused), "names an upload of other bytes");
     let foreign = say(agent.base(), BOB, "back", &order["part"]).await;
-    let violation = foreign
-        .pointer("/error/details/1/fieldViolations/0")
-        .unwrap();
-    assert_eq!(violation["field"], "message.parts[1]", "{foreign}");
-    assert!(
-        foreign.to_string().contains("was never received"),
-        "{foreign}"
-    );
+    assert_eq!(fault(&foreign), "names an upload that was never received");
     let task = say(agent.base(), ANN, "back", &order["part"]).await["task"].clone();
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
     let given = &task["artifacts"][0]["parts"][0];
