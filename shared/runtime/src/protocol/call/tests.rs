@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::{Answer, Ask, CardForm, refuse};
+use crate::protocol::{Answer, Ask, CardForm};
 use crate::task::ContextQuery;
 use crate::task::EventId;
 use serde_json::json;
