@@ -17,3 +17,5 @@ mod lists;
 mod pieces;
 #[cfg(test)]
 mod queue;
+#[cfg(test)]
+mod ttl;

@@ -1,0 +1,211 @@
+//! Native TTL, on an emulator that really removes what has expired.
+
+use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::{
+    Clock as _, Engine, EngineError, Policy, RandomIds, Services, SystemClock,
+};
+use a2a_lambda::skill::{
+    Agent, AgentResult, Content, OnRequestResult, Skill, SkillHandler, SkillMetadata, TaskContext,
+};
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::task::{
+    ContextId, Generation, GetQuery, IdempotencyKey, Message, Metadata, Part, Refusal, SendCommand,
+    SendMode, Sent, Task,
+};
+use a2a_lambda_tests::emulator::{Emulator, outside, run};
+use a2a_local::embedded::TABLE;
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+type Item = HashMap<String, AttributeValue>;
+
+/// How long everything lives here.
+const LIFE: Duration = Duration::from_secs(4);
+
+/// Leaves something of every kind: chunks that outgrow their task, a value of
+/// the task, a value of the conversation.
+struct Leaves;
+
+impl Skill for Leaves {
+    const METADATA: SkillMetadata = SkillMetadata::new("leaves", "Leaves much.", &["test"]);
+}
+
+impl SkillHandler for Leaves {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: Content,
+    ) -> AgentResult<OnRequestResult<String>> {
+        cx.save_data("kept", &"x".repeat(20_000)).await?;
+        cx.save_session("seen", &true)?;
+        let mut chunks = cx.artifact_chunks("text");
+        for _ in 0..12 {
+            chunks.push("y".repeat(8_000)).await?;
+        }
+        chunks.finish().await?;
+        OnRequestResult::done("done".to_owned())
+    }
+}
+
+struct Stage {
+    emulator: Emulator,
+    engine: Engine,
+    caller: Caller,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let emulator = Emulator::start().await.unwrap();
+        let owner = World::new(run(), "ttl").unwrap().owner;
+        let store = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
+        let store = store.with_blobs(Arc::new(emulator.blobs.clone()));
+        let store = Arc::new(store.with_tombstone(LIFE));
+        let services = Services {
+            tasks: store.clone(),
+            threads: store,
+            blobs: Arc::new(emulator.blobs.clone()),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            model: None,
+        };
+        let policy = Policy {
+            task_ttl: LIFE,
+            thread_ttl: LIFE,
+            state_ttl: LIFE,
+            thread_tombstone: LIFE,
+            ..Policy::default()
+        };
+        let agent = Agent::builder("leaves").skill(Leaves).build().unwrap();
+        let caller = Caller {
+            owner,
+            tier: "default".to_owned(),
+            scopes: BTreeSet::new(),
+        };
+        Self {
+            emulator,
+            engine: Engine::new(Arc::new(agent), services, policy),
+            caller,
+        }
+    }
+
+    async fn send(&self, context: Option<&ContextId>, key: &str) -> Result<Task, EngineError> {
+        let mut message = Message::from_user("m-1", vec![Part::text("go")]);
+        message.context_id = context.cloned();
+        let command = SendCommand {
+            message,
+            client_task_id: None,
+            idempotency_key: Some(IdempotencyKey::parse(key).unwrap()),
+            mode: SendMode::Blocking,
+            history_length: 10,
+            accepted_output_modes: Vec::new(),
+            push: None,
+            metadata: Metadata::new(),
+            generation: Generation::V10,
+        };
+        match Box::pin(self.engine.send(&self.caller, command, None)).await? {
+            Sent::Task(task) => Ok(*task),
+            Sent::Message(message) => panic!("{message:?}"),
+        }
+    }
+
+    async fn get(&self, task: &Task) -> Result<Task, Refusal> {
+        let query = GetQuery {
+            id: task.id.clone(),
+            history_length: 0,
+        };
+        let reader = self.engine.reader();
+        reader
+            .get(&self.caller, &query)
+            .await
+            .map_err(|e| e.refusal)
+    }
+
+    /// Everything the table holds of this caller's tenant.
+    async fn items(&self) -> Vec<Item> {
+        let tenant = format!("T#{}#", self.caller.owner.tenant);
+        let mut items = Vec::new();
+        let mut start = None;
+        loop {
+            let scan = self.emulator.clients.dynamodb.scan().table_name(TABLE);
+            let found = scan
+                .filter_expression("begins_with(PK, :tenant)")
+                .expression_attribute_values(":tenant", AttributeValue::S(tenant.clone()))
+                .set_exclusive_start_key(start)
+                .send()
+                .await
+                .unwrap();
+            items.extend(found.items.unwrap_or_default());
+            start = found.last_evaluated_key;
+            if start.is_none() {
+                return items;
+            }
+        }
+    }
+}
+
+/// The kind of an item: what its sort key begins with.
+fn kind(item: &Item) -> String {
+    let sort = item["SK"].as_s().unwrap();
+    sort.split('#').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn every_item_says_when_it_may_go_and_none_stays_nor_changes_an_answer() {
+    if outside().is_none() {
+        println!("SKIPPED: the emulator in this process removes nothing by itself");
+        return;
+    }
+    let stage = Stage::new().await;
+    let ours = ContextId::parse("c:ttl").unwrap();
+    let made = stage.send(Some(&ours), "one").await.unwrap();
+    let served = stage.send(None, "two").await.unwrap();
+    assert_eq!(stage.get(&made).await.unwrap().id, made.id);
+
+    let items = stage.items().await;
+    let kinds: BTreeSet<String> = items.iter().map(kind).collect();
+    for expected in ["META", "STATE", "IDEM", "EVT", "ART"] {
+        assert!(kinds.contains(expected), "{expected} is not in {kinds:?}");
+    }
+    for item in &items {
+        let ttl = item.get("ttl").map(|ttl| ttl.as_n().unwrap());
+        assert!(
+            ttl.is_some(),
+            "{:?} {:?} has no ttl",
+            item["PK"],
+            item["SK"]
+        );
+    }
+
+    // Refused before anything is removed …
+    let clock = SystemClock;
+    clock.sleep_until(clock.now().plus(LIFE)).await;
+    gone(&stage, [&made, &served]).await;
+    let again = stage.send(Some(&ours), "three").await.unwrap_err();
+    assert_eq!(again.refusal, Refusal::ContextExpired);
+
+    // … and in the same words once all of it is.
+    while !stage.items().await.is_empty() {
+        clock
+            .sleep_until(clock.now().plus(Duration::from_secs(1)))
+            .await;
+    }
+    gone(&stage, [&made, &served]).await;
+    let anew = stage.send(Some(&ours), "one").await.unwrap();
+    assert_ne!(anew.id, made.id, "after its tombstone the id is new");
+}
+
+/// Nothing of these tasks can be read or continued.
+async fn gone(stage: &Stage, tasks: [&Task; 2]) {
+    for task in tasks {
+        assert_eq!(stage.get(task).await.unwrap_err(), Refusal::TaskNotFound);
+    }
+    let context = &tasks[1].context_id;
+    let more = stage.send(Some(context), "more").await.unwrap_err();
+    assert_eq!(more.refusal, Refusal::ContextExpired, "a context of ours");
+}
