@@ -4,14 +4,17 @@ use crate::protocol::legacy;
 use crate::protocol::read::{self, Spelling};
 use crate::protocol::write::Members;
 use crate::task::{
-    CreatePush, Generation, PushConfig, PushListQuery, PushPage, PushQuery, Refusal,
+    CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage, PushQuery,
+    Refusal,
 };
 use serde_json::Value;
 
 /// The member that names a configuration.
 const CONFIG_ID: &str = "pushNotificationConfigId";
 
-/// Reads the parameters of `tasks/pushNotificationConfig/set`.
+/// Reads the parameters of `tasks/pushNotificationConfig/set`. A configuration
+/// that is given no id is the task's `default` one, and set again it replaces
+/// what stood there: so the official kit of 0.3 reads it back.
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] naming each faulty field.
@@ -20,9 +23,11 @@ pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, Refusal> {
         let task = params.required_task_id("taskId");
         let config = params.required_object("pushNotificationConfig");
         let offer = config.and_then(|config| legacy::read_push(&config, Generation::V03));
+        let offer = offer?;
+        let id = offer.id.or_else(|| Some(PushId::only()));
         Some(CreatePush {
             task: task?,
-            offer: offer?,
+            offer: PushOffer { id, ..offer },
         })
     })
 }

@@ -67,8 +67,8 @@ fn a_webhook_is_read_alike_in_every_generation() {
         assert_eq!(offer.credentials.as_ref().unwrap().expose(), "canary");
         let id = offer.id.as_ref().map(|id| id.as_str());
         let expected = match (generation, path) {
-            (Generation::V01, _) => Some("default"),
-            (Generation::V03, "/") | (Generation::V10, _) => None,
+            (Generation::V01, _) | (Generation::V03, "/") => Some("default"),
+            (Generation::V10, _) => None,
             (Generation::V03, _) => Some("c"),
         };
         assert_eq!(id, expected);
