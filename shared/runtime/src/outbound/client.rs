@@ -91,7 +91,8 @@ impl Fetcher {
             .await
     }
 
-    /// Sends `body` to `url` and reads at most `limit` bytes of the answer.
+    /// Sends `body` to `url` and reads at most `limit` bytes of the answer. The
+    /// status is the answer: a body that breaks off after it counts as cut.
     ///
     /// # Errors
     /// [`FetchError`] when there is no answer. Any status is an answer.
@@ -119,6 +120,7 @@ impl Fetcher {
         // An address in a URL never meets the resolver, and a checked URL may
         // come from a time of other settings.
         OutboundUrl::parse(url.as_str(), self.reach).map_err(spelled)?;
+        let reads = request.method_ref() == Some(&http::Method::GET);
         let request = request.body(SdkBody::from(body)).map_err(spelled)?;
         let request = SdkRequest::try_from(request).map_err(spelled)?;
         let connector = if url.is_encrypted() {
@@ -131,7 +133,10 @@ impl Fetcher {
             let answer = answer.map_err(|error| FetchError::Connection(root(&error)))?;
             let status = answer.status().as_u16();
             let content_type = answer.headers().get("content-type").map(str::to_owned);
-            let (body, cut) = read(answer.into_body(), limit).await?;
+            let (body, cut) = match read(answer.into_body(), limit).await {
+                Err(_) if !reads => (Bytes::new(), true),
+                read => read?,
+            };
             Ok(Fetched {
                 status,
                 content_type,

@@ -62,3 +62,30 @@ async fn a_connection_that_is_refused_is_no_answer() {
         "{refused:?}"
     );
 }
+
+#[tokio::test]
+async fn a_webhook_that_hangs_up_after_its_status_has_answered_and_a_file_that_breaks_off_has_not()
+{
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let url = OutboundUrl::parse(&url, Reach::Loopback).unwrap();
+    let fetcher = Fetcher::new(Reach::Loopback, SECOND);
+    let hangs_up = async {
+        for _ in 0..2 {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut asked = [0; 1024];
+            assert_ne!(socket.read(&mut asked).await.unwrap(), 0);
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc";
+            socket.write_all(answer).await.unwrap();
+        }
+    };
+    let asks = async {
+        let posted = fetcher.post(&url, http::HeaderMap::new(), bytes::Bytes::new(), 10);
+        let posted = posted.await.unwrap();
+        assert_eq!((posted.status, posted.cut), (200, true));
+        let read = fetcher.get(&url, 10).await;
+        assert!(matches!(read, Err(FetchError::Connection(_))), "{read:?}");
+    };
+    tokio::join!(hangs_up, asks);
+}
