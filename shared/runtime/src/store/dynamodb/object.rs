@@ -90,7 +90,8 @@ pub(super) fn of_task(record: &TaskRecord, child: &str) -> String {
     )
 }
 
-/// The object of a conversation's state.
+/// The object of a conversation's state. A client may have made the context id,
+/// so its hash stands in the key.
 pub(super) fn of_thread(write: &ThreadWrite) -> String {
     let thread = &write.record;
     format!(
@@ -98,14 +99,14 @@ pub(super) fn of_thread(write: &ThreadWrite) -> String {
         prefix(thread.owner.tenant.as_str()),
         key::THREADS,
         thread.owner.subject.hash(),
-        thread.context_id,
+        prefix(thread.context_id.as_str()),
         thread.version,
         write.write,
     )
 }
 
-fn prefix(tenant: &str) -> String {
-    let mut hash = hex::encode(Sha256::digest(tenant));
+fn prefix(name: &str) -> String {
+    let mut hash = hex::encode(Sha256::digest(name));
     hash.truncate(32);
     hash
 }
