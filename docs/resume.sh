@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A task outlives its process, and a client its stream: a task of five steps is
 # begun, the program is killed with SIGKILL in the middle and started again, and
-# the client goes on reading where it was cut off. Needs curl; build the program
-# with `cargo build` first.
+# the client goes on reading where it was cut off. Needs Python 3; build the
+# program with `cargo build` first.
 #
 # usage: docs/resume.sh [PROGRAM]
 set -euo pipefail
@@ -24,7 +24,27 @@ start() {
 }
 
 # Reads a stream into a file until its end, or the end of the program.
-follow() { curl --silent --no-buffer --header 'A2A-Version: 1.0' "${@:2}" >"$1" || true; }
+follow() {
+  python3 - "${@:2}" >"$1" <<'PYTHON'
+import http.client, sys, urllib.request
+
+url, *options = sys.argv[1:]
+headers, body = {"A2A-Version": "1.0"}, None
+for option, value in zip(options[::2], options[1::2]):
+    if option == "--header":
+        name, _, text = value.partition(": ")
+        headers[name] = text
+    else:
+        body = value.encode()
+try:
+    with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as answer:
+        for line in answer:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+except (OSError, http.client.HTTPException):
+    pass  # the program has ended
+PYTHON
+}
 
 # The events of a stream, a line each: the id, and what it says.
 events() {
