@@ -7,7 +7,6 @@
 pub mod cli;
 pub mod config;
 pub mod embedded;
-pub mod fifo;
 mod folder;
 pub mod host;
 pub mod pumps;

@@ -2,14 +2,13 @@
 //! the workers and the schedule that a deployment has as functions. The steps
 //! are those of the functions; only what starts them is ours.
 
-use crate::fifo::{LocalPushQueue, PushDelivery};
 use crate::queue::{Delivery, LocalQueue};
 use crate::stream::Stream;
 use a2a_lambda::engine::{Courier, Engine, EngineError, Leases, SystemClock, relay, relay_pushes};
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::sdk_config;
 use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::queue::Ack;
+use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
 use a2a_lambda::task::TaskKey;
 use a2a_lambda::webhook::HttpWebhooks;
 use std::sync::Arc;
@@ -61,7 +60,7 @@ impl Pumps {
         settings: &Settings,
     ) -> Result<Self, PumpsError> {
         let clock = Arc::new(SystemClock);
-        let pushes = LocalPushQueue::new(clock.clone(), HIDDEN);
+        let pushes = LocalQueue::new(clock.clone(), HIDDEN);
         let store = Arc::new(tasks.clone());
         let engine = engine
             .clone()
@@ -103,8 +102,8 @@ impl Pumps {
 /// From the stream to the queues; the objects of tasks that are gone go as well.
 async fn forward(
     mut stream: Stream,
-    queue: LocalQueue,
-    pushes: LocalPushQueue,
+    queue: LocalQueue<WorkItem>,
+    pushes: LocalQueue<PushItem>,
     engine: Engine,
     tasks: DynamoStore,
 ) {
@@ -154,7 +153,7 @@ async fn forget(engine: &Engine, tasks: &DynamoStore, removed: &[TaskKey]) -> bo
 }
 
 /// From the queue to the skills.
-async fn work(engine: Engine, queue: LocalQueue) {
+async fn work(engine: Engine, queue: LocalQueue<WorkItem>) {
     let mut turns = JoinSet::new();
     loop {
         tokio::select! {
@@ -171,7 +170,7 @@ async fn work(engine: Engine, queue: LocalQueue) {
     }
 }
 
-async fn turn(engine: Engine, delivery: Delivery) {
+async fn turn(engine: Engine, delivery: Delivery<WorkItem>) {
     let Delivery { item, receipt } = delivery;
     match Box::pin(engine.work(&item, &receipt, None)).await {
         Ack::Delete => {
@@ -185,7 +184,7 @@ async fn turn(engine: Engine, delivery: Delivery) {
 }
 
 /// From the queue of deliveries to the webhooks.
-async fn deliver(courier: Courier, queue: LocalPushQueue) {
+async fn deliver(courier: Courier, queue: LocalQueue<PushItem>) {
     let mut deliveries = JoinSet::new();
     loop {
         tokio::select! {
@@ -201,8 +200,8 @@ async fn deliver(courier: Courier, queue: LocalPushQueue) {
     }
 }
 
-async fn delivered(courier: Courier, delivery: PushDelivery) {
-    let PushDelivery { item, receipt } = delivery;
+async fn delivered(courier: Courier, delivery: Delivery<PushItem>) {
+    let Delivery { item, receipt } = delivery;
     if courier.deliver(&item, &receipt, None).await == Ack::Delete && !receipt.delete() {
         tracing::debug!(task.id = %item.task, "a delivery has come again meanwhile");
     }

@@ -1,10 +1,13 @@
 use super::*;
-use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+use a2a_lambda::task::{Subject, TenantId};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 const LEASE: Duration = Duration::from_secs(60);
+
+type Turns = LocalQueue<WorkItem>;
+type Pushes = LocalQueue<PushItem>;
 
 /// Time that a test moves. A sleep never ends by itself: who sleeps is asked
 /// again.
@@ -32,17 +35,21 @@ impl Clock for Time {
     }
 }
 
-fn queue() -> (Arc<Time>, LocalQueue) {
+fn queue<I: Queued>() -> (Arc<Time>, LocalQueue<I>) {
     let time = Arc::new(Time::default());
     (time.clone(), LocalQueue::new(time, LEASE))
 }
 
+fn owner() -> Owner {
+    Owner {
+        tenant: TenantId::parse("acme").unwrap(),
+        subject: Subject::parse("someone").unwrap(),
+    }
+}
+
 fn item(turn: u32) -> WorkItem {
     WorkItem {
-        owner: Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("someone").unwrap(),
-        },
+        owner: owner(),
         task: TaskId::parse("mine").unwrap(),
         turn,
         dispatch: 1,
@@ -50,11 +57,11 @@ fn item(turn: u32) -> WorkItem {
 }
 
 /// The next message, if there is one now.
-fn now(queue: &LocalQueue) -> Option<Delivery> {
+fn now<I: Queued>(queue: &LocalQueue<I>) -> Option<Delivery<I>> {
     queue.receive().now_or_never()
 }
 
-async fn filled(turns: &[u32]) -> (Arc<Time>, LocalQueue) {
+async fn filled(turns: &[u32]) -> (Arc<Time>, Turns) {
     let (time, queue) = queue();
     let items: Vec<_> = turns.iter().map(|turn| item(*turn)).collect();
     assert_eq!(queue.send(&items).await.unwrap(), vec![true; turns.len()]);
@@ -148,4 +155,74 @@ async fn who_waits_is_told_of_a_message_that_is_shown_again() {
     assert!(waiting.as_mut().now_or_never().is_none());
     delivery.receipt.hide(Duration::ZERO).await.unwrap();
     assert_eq!(waiting.await.item, item(1));
+}
+
+fn push(config: &str, seq: u64) -> PushItem {
+    PushItem {
+        owner: owner(),
+        task: TaskId::parse("mine").unwrap(),
+        config: PushId::parse(config).unwrap(),
+        seq,
+    }
+}
+
+async fn pushed(items: &[(&str, u64)]) -> (Arc<Time>, Pushes) {
+    let (time, queue) = queue::<PushItem>();
+    let items: Vec<_> = items
+        .iter()
+        .map(|(config, seq)| push(config, *seq))
+        .collect();
+    let taken = queue.send_pushes(&items).await.unwrap();
+    assert_eq!(taken, vec![true; items.len()]);
+    (time, queue)
+}
+
+#[tokio::test]
+async fn messages_of_one_webhook_come_one_at_a_time_and_in_order() {
+    let (_time, queue) = pushed(&[("a", 1), ("a", 2), ("a", 3)]).await;
+    for seq in 1..=3 {
+        let delivery = now(&queue).unwrap();
+        assert_eq!(delivery.item, push("a", seq));
+        assert!(now(&queue).is_none(), "the first is not done with");
+        assert!(delivery.receipt.delete());
+    }
+    assert!(queue.is_empty());
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_busy_holds_up_no_other() {
+    let (time, queue) = pushed(&[("a", 1), ("a", 2), ("b", 1)]).await;
+    let slow = now(&queue).unwrap();
+    assert_eq!(slow.item, push("a", 1));
+    slow.receipt.hide(Duration::from_secs(900)).await.unwrap();
+    let other = now(&queue).unwrap();
+    assert_eq!(other.item, push("b", 1));
+    assert!(other.receipt.delete());
+    assert!(now(&queue).is_none());
+    time.pass(Duration::from_secs(899));
+    assert!(now(&queue).is_none());
+    time.pass(Duration::from_secs(1));
+    assert_eq!(now(&queue).unwrap().item, push("a", 1), "in its place");
+}
+
+#[tokio::test]
+async fn the_same_item_comes_once_within_five_minutes() {
+    let (time, queue) = pushed(&[("a", 1), ("a", 1)]).await;
+    assert_eq!(queue.len(), 1);
+    assert!(now(&queue).unwrap().receipt.delete());
+    queue.send_pushes(&[push("a", 1)]).await.unwrap();
+    assert!(queue.is_empty());
+    time.pass(PushItem::KNOWN.unwrap());
+    queue.send_pushes(&[push("a", 1)]).await.unwrap();
+    assert_eq!(queue.len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_that_comes_again_and_again_is_given_up() {
+    let (time, queue) = pushed(&[("a", 1), ("a", 2)]).await;
+    for _ in 0..RECEIVES {
+        assert_eq!(now(&queue).unwrap().item, push("a", 1));
+        time.pass(LEASE);
+    }
+    assert_eq!(now(&queue).unwrap().item, push("a", 2));
 }

@@ -6,7 +6,7 @@
 //! not read: it belongs to an earlier task of the same id, or to output that a
 //! restart has taken back.
 
-use super::calls::{self, Outcome, TRIES};
+use super::calls::{self, TRIES};
 use super::item::{self, Item};
 use super::statement::Statement;
 use super::{DynamoStore, key, object};
@@ -132,7 +132,8 @@ impl DynamoStore {
                 let sort = item::string(&item, key::SK)?;
                 if key::place_of(sort).is_some() {
                     let until = kept.until.ttl_seconds();
-                    self.keep_child(Statement::keep(&partition, sort, until))
+                    // One that is gone, or stays longer, needs nothing.
+                    self.settle_again(Statement::keep(&partition, sort, until))
                         .await?;
                 }
             }
@@ -141,18 +142,6 @@ impl DynamoStore {
                 return Ok(());
             }
         }
-    }
-
-    async fn keep_child(&self, statement: Statement) -> Result<(), StoreError> {
-        for tries in 0..TRIES {
-            match self.write(std::slice::from_ref(&statement)).await {
-                // One that is gone, or stays longer, needs nothing.
-                Outcome::Done | Outcome::Refused(_) => return Ok(()),
-                Outcome::Undecided(_) | Outcome::Unknown(_) => calls::pause(tries).await,
-                Outcome::Failed(error) => return Err(error),
-            }
-        }
-        Err(StoreError::Unavailable("a child is not kept".to_owned()))
     }
 
     /// The tail of a task's log: the batches after event number `after` and the

@@ -5,7 +5,7 @@
 //! refresh of a thread leaves it alone: a sweep that comes by then notes the
 //! new one, about once in a life.
 
-use super::calls::{self, Outcome, TRIES};
+use super::calls;
 use super::item::{self, Item};
 use super::statement::Statement;
 use super::{DynamoStore, key};
@@ -71,7 +71,7 @@ impl SweepThreads for DynamoStore {
         thread: &ThreadRecord,
     ) -> Result<(), StoreError> {
         let statement = Statement::expiry(hint, thread);
-        self.settled(statement).await.map(|_| ())
+        self.settle_again(statement).await.map(|_| ())
     }
 
     async fn remove_state(
@@ -81,29 +81,7 @@ impl SweepThreads for DynamoStore {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let statement = Statement::no_state(owner, id, now);
-        self.settled(statement).await
-    }
-}
-
-impl DynamoStore {
-    /// Does one write that may be done again; `false` if its condition does not
-    /// hold.
-    pub(super) async fn settled(&self, statement: Statement) -> Result<bool, StoreError> {
-        let mut tries = 0;
-        loop {
-            match self.write(std::slice::from_ref(&statement)).await {
-                Outcome::Done => return Ok(true),
-                Outcome::Refused(_) => return Ok(false),
-                Outcome::Failed(error) => return Err(error),
-                Outcome::Undecided(_) | Outcome::Unknown(_) if tries + 1 < TRIES => {
-                    calls::pause(tries).await;
-                }
-                Outcome::Undecided(why) | Outcome::Unknown(why) => {
-                    return Err(StoreError::Unavailable(why));
-                }
-            }
-            tries += 1;
-        }
+        self.settle_again(statement).await
     }
 }
 

@@ -21,6 +21,7 @@
 mod calls;
 mod children;
 mod contexts;
+mod decide;
 mod expiring;
 mod idempotency;
 mod image;
@@ -42,7 +43,8 @@ pub use image::{removed_task_of_event, task_image_of_event};
 pub use shards::MAX_SHARDS;
 pub use table::create_table;
 
-use self::calls::{Check, Outcome, TRIES};
+use self::calls::{Check, TRIES};
+use self::decide::Decided;
 use self::idempotency::Stands;
 use self::item::{Item, Joined};
 use self::statement::{Kind, Statement};
@@ -99,10 +101,6 @@ impl DynamoStore {
     pub const fn with_tombstone(mut self, tombstone: Duration) -> Self {
         self.tombstone = tombstone;
         self
-    }
-
-    async fn write(&self, statements: &[Statement]) -> Outcome {
-        calls::write(&self.client, &self.table, statements).await
     }
 
     /// The deciding item of a partition, read consistently.
@@ -365,28 +363,22 @@ impl WriteTasks for DynamoStore {
         let shards = self.shards_to_write(write).await;
         let mut statements = self.statements(write, shards, None).await?;
         self.keep_children(&write.record).await?;
-        let mut tries = 0;
-        loop {
-            match self.write(&statements).await {
-                Outcome::Done => return Ok(Committed::Done),
-                Outcome::Refused(checks) => match self.key_stands(write, &checks).await? {
-                    Stands::Free => return self.refused(write, checks).await,
-                    Stands::Mine => return Ok(Committed::Done),
-                    Stands::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
-                    Stands::Dead(_) if tries + 1 == TRIES => return Err(moving_key()),
-                    Stands::Dead(by) => {
-                        statements = self.statements(write, shards, by.as_deref()).await?;
-                    }
-                },
-                Outcome::Undecided(why) if tries + 1 == TRIES => {
-                    return Err(StoreError::Unavailable(why));
+        for _ in 0..TRIES {
+            let checks = match self.decide(&statements).await? {
+                Decided::Done => return Ok(Committed::Done),
+                Decided::Unknown(why) => return self.look_for(write, why).await,
+                Decided::Refused(checks) => checks,
+            };
+            match self.key_stands(write, &checks).await? {
+                Stands::Free => return self.refused(write, checks).await,
+                Stands::Mine => return Ok(Committed::Done),
+                Stands::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
+                Stands::Dead(by) => {
+                    statements = self.statements(write, shards, by.as_deref()).await?;
                 }
-                Outcome::Undecided(_) => calls::pause(tries).await,
-                Outcome::Unknown(why) => return self.look_for(write, why).await,
-                Outcome::Failed(error) => return Err(error),
             }
-            tries += 1;
         }
+        Err(moving_key())
     }
 
     async fn remove_task(
@@ -405,20 +397,8 @@ impl WriteTasks for DynamoStore {
         epoch: u64,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError> {
-        let statement = Statement::heartbeat(owner, id, epoch, lease_until);
-        let mut tries = 0;
-        loop {
-            match self.write(std::slice::from_ref(&statement)).await {
-                Outcome::Done => return Ok(true),
-                Outcome::Refused(_) => return Ok(false),
-                Outcome::Undecided(_) if tries + 1 < TRIES => calls::pause(tries).await,
-                Outcome::Undecided(why) | Outcome::Unknown(why) => {
-                    return Err(StoreError::Unavailable(why));
-                }
-                Outcome::Failed(error) => return Err(error),
-            }
-            tries += 1;
-        }
+        self.settle(Statement::heartbeat(owner, id, epoch, lease_until))
+            .await
     }
 }
 
@@ -473,32 +453,14 @@ impl WriteThreads for DynamoStore {
 
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         let statements = self.thread_statements(write).await?;
-        let mut tries = 0;
-        loop {
-            match self.write(&statements).await {
-                Outcome::Done => return Ok(true),
-                Outcome::Refused(checks) => {
-                    return match checks.into_iter().next() {
-                        Some(Check::Failed(Some(meta))) => {
-                            Ok(item::thread_written_by(&meta, &write.write))
-                        }
-                        _ => self.thread_has(write).await,
-                    };
-                }
-                Outcome::Undecided(why) if tries + 1 == TRIES => {
-                    return Err(StoreError::Unavailable(why));
-                }
-                Outcome::Undecided(_) => calls::pause(tries).await,
-                Outcome::Unknown(why) => {
-                    return if self.thread_has(write).await? {
-                        Ok(true)
-                    } else {
-                        Err(StoreError::Unavailable(why))
-                    };
-                }
-                Outcome::Failed(error) => return Err(error),
-            }
-            tries += 1;
+        match self.decide(&statements).await? {
+            Decided::Done => Ok(true),
+            Decided::Refused(checks) => match checks.into_iter().next() {
+                Some(Check::Failed(Some(meta))) => Ok(item::thread_written_by(&meta, &write.write)),
+                _ => self.thread_has(write).await,
+            },
+            Decided::Unknown(_) if self.thread_has(write).await? => Ok(true),
+            Decided::Unknown(why) => Err(StoreError::Unavailable(why)),
         }
     }
 }

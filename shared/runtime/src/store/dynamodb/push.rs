@@ -4,7 +4,7 @@
 //! beside it. A delivery names the registration it works for by the text's
 //! hash, so that it moves no cursor of one that replaced it.
 
-use super::calls::{self, Outcome, TRIES};
+use super::calls;
 use super::item::{self, Attributes, Item};
 use super::statement::Statement;
 use super::{DynamoStore, key};
@@ -70,25 +70,6 @@ fn update(push: &PushRecord, set: Attributes) -> Result<Statement, StoreError> {
     update.name(MARK);
     update.value(":same", item::text(mark(&stored::push_text(push)?)));
     Ok(update)
-}
-
-impl DynamoStore {
-    /// Writes under a condition; whether it held.
-    async fn settle(&self, statement: Statement) -> Result<bool, StoreError> {
-        let mut tries = 0;
-        loop {
-            match self.write(std::slice::from_ref(&statement)).await {
-                Outcome::Done => return Ok(true),
-                Outcome::Refused(_) => return Ok(false),
-                Outcome::Undecided(_) if tries + 1 < TRIES => calls::pause(tries).await,
-                Outcome::Undecided(why) | Outcome::Unknown(why) => {
-                    return Err(StoreError::Unavailable(why));
-                }
-                Outcome::Failed(error) => return Err(error),
-            }
-            tries += 1;
-        }
-    }
 }
 
 #[async_trait]

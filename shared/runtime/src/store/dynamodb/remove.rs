@@ -20,7 +20,7 @@ impl DynamoStore {
             let statement = Statement::no_task(owner, &partition, version);
             // A repeated call finds no item: that counts as done, if no other
             // task stands there.
-            if !self.settled(statement).await? && self.meta(&partition).await?.is_some() {
+            if !self.settle_again(statement).await? && self.meta(&partition).await?.is_some() {
                 return Ok(false);
             }
         }
@@ -37,7 +37,7 @@ impl DynamoStore {
                 return Ok(());
             }
             for key in keys {
-                self.settled(Statement::gone(key)).await?;
+                self.settle_again(Statement::gone(key)).await?;
             }
         }
     }
@@ -51,7 +51,7 @@ impl DynamoStore {
             }
             keys.sort_by_key(|key| item::string(key, key::SK).is_ok_and(|it| it == key::META));
             for key in keys {
-                self.settled(Statement::gone(key)).await?;
+                self.settle_again(Statement::gone(key)).await?;
             }
         }
     }
@@ -99,7 +99,7 @@ impl DynamoStore {
                 if removed == limit {
                     return Ok(removed);
                 }
-                self.settled(Statement::gone(key)).await?;
+                self.settle_again(Statement::gone(key)).await?;
                 removed += 1;
             }
             start = found.last_evaluated_key;

@@ -1,0 +1,66 @@
+//! Writes that are tried until something is decided.
+//!
+//! A throttled write, or one that met another transaction, has decided nothing:
+//! it is made again, with the same write id.
+
+use super::calls::{self, Check, Outcome, TRIES};
+use super::statement::Statement;
+use super::{DynamoStore, StoreError};
+
+/// What a write came to.
+#[derive(Debug)]
+pub(super) enum Decided {
+    /// It is stored.
+    Done,
+    /// Conditions did not hold: for each statement, whether its own did.
+    Refused(Vec<Check>),
+    /// It may or may not be stored: why that is not known.
+    Unknown(String),
+}
+
+impl DynamoStore {
+    /// Writes the statements, all or none.
+    pub(super) async fn decide(&self, statements: &[Statement]) -> Result<Decided, StoreError> {
+        let mut tries = 0;
+        loop {
+            match calls::write(&self.client, &self.table, statements).await {
+                Outcome::Done => return Ok(Decided::Done),
+                Outcome::Refused(checks) => return Ok(Decided::Refused(checks)),
+                Outcome::Unknown(why) => return Ok(Decided::Unknown(why)),
+                Outcome::Failed(error) => return Err(error),
+                Outcome::Undecided(why) if tries + 1 == TRIES => {
+                    return Err(StoreError::Unavailable(why));
+                }
+                Outcome::Undecided(_) => calls::pause(tries).await,
+            }
+            tries += 1;
+        }
+    }
+
+    /// Makes one write; `false` if its condition does not hold.
+    pub(super) async fn settle(&self, statement: Statement) -> Result<bool, StoreError> {
+        match self.decide(std::slice::from_ref(&statement)).await? {
+            Decided::Done => Ok(true),
+            Decided::Refused(_) => Ok(false),
+            Decided::Unknown(why) => Err(StoreError::Unavailable(why)),
+        }
+    }
+
+    /// Makes one write that may be made twice; `false` if its condition does not
+    /// hold.
+    pub(super) async fn settle_again(&self, statement: Statement) -> Result<bool, StoreError> {
+        let statement = std::slice::from_ref(&statement);
+        let mut tries = 0;
+        loop {
+            match self.decide(statement).await? {
+                Decided::Done => return Ok(true),
+                Decided::Refused(_) => return Ok(false),
+                Decided::Unknown(why) if tries + 1 == TRIES => {
+                    return Err(StoreError::Unavailable(why));
+                }
+                Decided::Unknown(_) => calls::pause(tries).await,
+            }
+            tries += 1;
+        }
+    }
+}
