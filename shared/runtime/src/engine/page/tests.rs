@@ -177,14 +177,17 @@ fn a_page_token_with_any_byte_changed_left_out_or_added_is_none() {
             }
         };
         for at in 0..token.len() {
-            refused(&token[..at]);
-            refused(&format!("{}{}", &token[..at], &token[at + 1..]));
-            for byte in (0x20..0x7f_u8).filter(|byte| *byte != token.as_bytes()[at]) {
-                let byte = char::from(byte);
-                refused(&format!("{}{byte}{}", &token[..at], &token[at + 1..]));
+            let (head, tail) = token.split_at(at);
+            let mut rest = tail.chars();
+            let here = rest.next();
+            let rest = rest.as_str();
+            refused(head);
+            refused(&format!("{head}{rest}"));
+            for byte in ('\x20'..'\x7f').filter(|byte| Some(*byte) != here) {
+                refused(&format!("{head}{byte}{rest}"));
             }
             for extra in ["A", "=", ".", " "] {
-                refused(&format!("{}{extra}{}", &token[..at], &token[at..]));
+                refused(&format!("{head}{extra}{tail}"));
             }
         }
         for extra in ["A", "=", ".", " ", "\0"] {
