@@ -223,7 +223,7 @@ async fn a_sweep_that_comes_too_early_or_too_late_does_no_harm() {
     let owner = &stage.caller.owner;
     // It has read an index of another time.
     let removed = stage.store.remove_state(owner, &context, stage.clock.now());
-    drop(removed.await.unwrap());
+    let _whether = removed.await.unwrap();
     assert_eq!(stage.value("k", &context).await, "v");
 
     let thread = stage.store.load_thread_head(owner, &context).await;
