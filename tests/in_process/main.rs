@@ -26,6 +26,8 @@ mod list;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
+mod references;
+#[cfg(test)]
 mod send;
 #[cfg(test)]
 mod stream;

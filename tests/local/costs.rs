@@ -225,6 +225,19 @@ async fn sends(counter: &mut Counter) {
     let task = counter.post("/message:send", &queued).await["task"].clone();
     counter.rests(&task).await;
     counter.row("a send that does not wait, and its worker");
+
+    let mut refers = message("echo hello");
+    refers["message"]["referenceTaskIds"] = json!([task["id"], asked["id"]]);
+    counter.post("/message:send", &refers).await;
+    let bill = counter.row("a send that refers to two tasks, whose skill does not look at them");
+    assert_eq!(
+        bill.requests.values().sum::<usize>(),
+        1,
+        "what nobody looks at is not read"
+    );
+    refers["message"]["parts"][0]["text"] = json!("refer");
+    counter.post("/message:send", &refers).await;
+    counter.row("the same, whose skill looks");
 }
 
 async fn reads(counter: &mut Counter) {

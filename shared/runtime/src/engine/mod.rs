@@ -33,6 +33,7 @@ mod list;
 mod page;
 mod pulse;
 mod push;
+mod reference;
 mod run;
 mod seal;
 mod send;
