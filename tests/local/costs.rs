@@ -296,6 +296,20 @@ async fn large(counter: &mut Counter) {
     let writes: usize = bill.requests.values().sum();
     assert!(writes <= 6, "{bill:?}");
 
+    for _ in 1..5 {
+        counter
+            .call("/message:stream", Some(&message("chunks 100")), &[])
+            .await;
+    }
+    counter.meter.settles().await;
+    counter.meter.take();
+    let page = "/tasks?pageSize=5&historyLength=0";
+    counter.call(page, None, &[]).await;
+    counter.row("a page of 5 tasks with such a log, without their artifacts");
+    let page = format!("{page}&includeArtifacts=true");
+    counter.call(&page, None, &[]).await;
+    counter.row("the same with their artifacts");
+
     let task = counter.send("file 100000").await;
     counter.row("a send that makes a file of 100 KB, its answer included");
     let path = format!("/tasks/{}", task["id"].as_str().unwrap());

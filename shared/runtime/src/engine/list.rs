@@ -4,7 +4,7 @@ use super::blob::Room;
 use super::page::{LIFETIME, Token};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
-use crate::store::RecordQuery;
+use crate::store::{Excerpt, RecordQuery};
 use crate::task::{ListQuery, Page, Refusal};
 
 impl Reader {
@@ -32,6 +32,10 @@ impl Reader {
                     after: token.after.clone(),
                     limit: query.page_size,
                     count_limit: if first { self.policy.list_count_max } else { 0 },
+                    excerpt: Excerpt {
+                        history_length: query.history_length,
+                        artifacts: query.include_artifacts,
+                    },
                     now,
                 },
             )

@@ -6,7 +6,7 @@ use super::size::check_state_size;
 use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
-use crate::store::{RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
+use crate::store::{Excerpt, RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
 use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp};
 use crate::thread::Thread;
 use serde_json::Value;
@@ -119,6 +119,10 @@ impl<'e> Conversation<'e> {
             after: None,
             limit: TASKS,
             count_limit: 0,
+            excerpt: Excerpt {
+                history_length: REBUILT,
+                artifacts: false,
+            },
             now: self.engine.reader.clock.now(),
         };
         let mut tasks = self.engine.tasks.list(&self.owner, &query).await?.records;
