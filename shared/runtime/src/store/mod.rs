@@ -35,8 +35,8 @@ pub(crate) use blobs::{Chained, measured as blobs_measured, measured_to_end, rea
 pub use key::{KeyWrite, Keyed};
 
 use crate::task::{
-    ContextId, Doc, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
-    WriteId,
+    ContextId, Doc, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState,
+    Timestamp, WriteId,
 };
 use async_trait::async_trait;
 
