@@ -296,16 +296,16 @@ async fn large(counter: &mut Counter) {
     let writes: usize = bill.requests.values().sum();
     assert!(writes <= 6, "{bill:?}");
 
-    for _ in 1..5 {
+    for _ in 0..5 {
         counter
-            .call("/message:stream", Some(&message("chunks 100")), &[])
+            .call("/message:stream", Some(&message("chunks 1000")), &[])
             .await;
     }
     counter.meter.settles().await;
     counter.meter.take();
     let page = "/tasks?pageSize=5&historyLength=0";
     counter.call(page, None, &[]).await;
-    counter.row("a page of 5 tasks with such a log, without their artifacts");
+    counter.row("a page of 5 tasks of 1,000 chunks, without their artifacts");
     let page = format!("{page}&includeArtifacts=true");
     counter.call(&page, None, &[]).await;
     counter.row("the same with their artifacts");
