@@ -38,6 +38,7 @@ pub struct WatchedStore {
     blobs: AtomicUsize,
     threads: AtomicUsize,
     pushes: AtomicUsize,
+    loads: AtomicUsize,
     away: AtomicBool,
     threads_away: AtomicBool,
     lists_lost: AtomicBool,
@@ -52,6 +53,7 @@ impl Default for WatchedStore {
             blobs: AtomicUsize::new(0),
             threads: AtomicUsize::new(0),
             pushes: AtomicUsize::new(0),
+            loads: AtomicUsize::new(0),
             away: AtomicBool::new(false),
             threads_away: AtomicBool::new(false),
             lists_lost: AtomicBool::new(false),
@@ -86,6 +88,12 @@ impl WatchedStore {
     #[must_use]
     pub fn thread_writes(&self) -> usize {
         self.threads.load(Ordering::SeqCst)
+    }
+
+    /// Tasks loaded so far, or looked for.
+    #[must_use]
+    pub fn loads(&self) -> usize {
+        self.loads.load(Ordering::SeqCst)
     }
 
     /// Whether commits are refused from now on.
@@ -137,6 +145,7 @@ impl ReadTasks for WatchedStore {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
+        self.loads.fetch_add(1, Ordering::SeqCst);
         self.inner.load(owner, id, now).await
     }
 

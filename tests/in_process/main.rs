@@ -34,6 +34,8 @@ mod pages;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
+mod references;
+#[cfg(test)]
 mod replies;
 #[cfg(test)]
 mod send;

@@ -8,7 +8,7 @@
 
 use super::{Engine, EngineError};
 use crate::auth::Caller;
-use crate::store::{RecordQuery, StoreError};
+use crate::store::{Excerpt, RecordQuery, StoreError};
 use crate::task::{ContextId, Owner, Refusal, TaskId, TaskRecord};
 
 /// How often a lost race is decided again.
@@ -93,6 +93,7 @@ impl Engine {
                 after,
                 limit: READ,
                 count_limit: 0,
+                excerpt: Excerpt::WHOLE,
                 now,
             };
             let page = self.tasks.list(owner, &query).await?;

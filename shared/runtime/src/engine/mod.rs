@@ -36,6 +36,7 @@ mod list;
 mod page;
 mod pulse;
 mod push;
+mod reference;
 mod run;
 mod seal;
 mod send;

@@ -6,16 +6,21 @@ use super::size::check_state_size;
 use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
-use crate::store::{RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
+use crate::store::{
+    Excerpt, RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored,
+};
 use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId};
 use crate::thread::Thread;
 use serde_json::Value;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// At most this many messages of a context are put back into a thread.
 const REBUILT: usize = 100;
 /// At most this many tasks of a context are read for it.
 const TASKS: usize = 20;
+/// Tasks that open a conversation at once may differ by this much.
+const SKEW: Duration = Duration::from_secs(60);
 /// One change of a conversation's state. It can be applied again to a fresh
 /// state, and does nothing where it stands already.
 #[derive(Debug, Clone)]
@@ -53,6 +58,8 @@ pub(super) struct Conversation<'e> {
     turn: u32,
     /// When the conversation began.
     began: Timestamp,
+    /// The same, if a message has opened the turn just now.
+    said_at: Option<Timestamp>,
     /// When its thread was looked after last.
     looked: Timestamp,
     /// The messages of the turn's own task.
@@ -76,6 +83,7 @@ impl<'e> Conversation<'e> {
             incarnation: record.incarnation.clone(),
             turn: work.facts.turn,
             began: standing.map_or(record.created_at, |standing| standing.began),
+            said_at: standing.map(|standing| standing.began),
             looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),
@@ -100,21 +108,25 @@ impl<'e> Conversation<'e> {
     /// What was said in the context so far: the messages of its tasks, each
     /// task's followed by the events which skills added to it, oldest first.
     pub(super) async fn thread(&self) -> AgentResult<Thread> {
-        let state = self.stored().await?.map(|record| record.state);
+        let found = self.found().await?;
+        let began = self.said_at.or(found.as_ref().map(|record| record.created_at));
+        let state = self.living(found).map(|record| record.state);
         let mut events = state.unwrap_or_default().events;
         for operation in lock(&self.operations).iter() {
             if let Operation::Append(event) = operation {
                 events.push(event.clone());
             }
         }
-        let others = self.others().await.map_err(|e| self.failed(e))?;
+        let others = self.others(began).await.map_err(|e| self.failed(e))?;
         let messages = others.iter().map(|task| (&task.id, spoken(task)));
         let own = (&self.task, self.own.clone());
         Ok(joined(messages.chain([own]), events).into_iter().collect())
     }
 
-    /// The other tasks of the context, the newest of them, oldest first.
-    async fn others(&self) -> Result<Vec<TaskRecord>, StoreError> {
+    /// The other tasks of the context, the newest of them, oldest first. Those
+    /// from before it began belong to an expired one, whose id a client uses
+    /// again.
+    async fn others(&self, began: Option<Timestamp>) -> Result<Vec<TaskRecord>, StoreError> {
         let query = RecordQuery {
             context_id: Some(self.context.clone()),
             state: None,
@@ -122,25 +134,34 @@ impl<'e> Conversation<'e> {
             after: None,
             limit: TASKS,
             count_limit: 0,
+            excerpt: Excerpt {
+                history_length: REBUILT,
+                artifacts: false,
+            },
             now: self.engine.reader.clock.now(),
         };
         let mut tasks = self.engine.tasks.list(&self.owner, &query).await?.records;
-        tasks.retain(|task| task.id != self.task);
+        let earlier = |task: &TaskRecord| began.is_some_and(|at| task.created_at.plus(SKEW) < at);
+        tasks.retain(|task| task.id != self.task && !earlier(task));
         // Newest first; those of one moment keep their order.
         tasks.reverse();
         tasks.sort_by_key(|task| task.created_at);
         Ok(tasks)
     }
 
-    async fn stored(&self) -> AgentResult<Option<ThreadRecord>> {
-        let now = self.engine.reader.clock.now();
+    async fn found(&self) -> AgentResult<Option<ThreadRecord>> {
         let found = self
             .engine
             .threads
             .load_thread(&self.owner, &self.context)
             .await;
-        let found = found.map_err(|error| self.failed(error))?;
-        Ok(found.filter(|record| record.state_expires_at > now))
+        found.map_err(|error| self.failed(error))
+    }
+
+    /// A stored thread whose state has not expired.
+    fn living(&self, found: Option<ThreadRecord>) -> Option<ThreadRecord> {
+        let now = self.engine.reader.clock.now();
+        found.filter(|record| record.state_expires_at > now)
     }
 
     /// A session value, this turn's own changes first.
@@ -155,10 +176,8 @@ impl<'e> Conversation<'e> {
         if own.is_some() {
             return Ok(own);
         }
-        Ok(self
-            .stored()
-            .await?
-            .and_then(|record| record.state.session.get(&key).cloned()))
+        let found = self.living(self.found().await?);
+        Ok(found.and_then(|record| record.state.session.get(&key).cloned()))
     }
 
     /// Sets a session value in the turn's final commit.
