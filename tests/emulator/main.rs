@@ -18,4 +18,6 @@ mod pieces;
 #[cfg(test)]
 mod queue;
 #[cfg(test)]
+mod sweep;
+#[cfg(test)]
 mod ttl;

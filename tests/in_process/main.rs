@@ -24,7 +24,13 @@ mod idempotency;
 #[cfg(test)]
 mod list;
 #[cfg(test)]
+mod matrix;
+#[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod push;
+#[cfg(test)]
+mod replies;
 #[cfg(test)]
 mod send;
 #[cfg(test)]
