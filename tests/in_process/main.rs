@@ -24,6 +24,8 @@ mod get;
 #[cfg(test)]
 mod idempotency;
 #[cfg(test)]
+mod in_time;
+#[cfg(test)]
 mod list;
 #[cfg(test)]
 mod matrix;
