@@ -16,6 +16,8 @@ mod conversations;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod extended;
@@ -23,6 +25,8 @@ mod extended;
 mod get;
 #[cfg(test)]
 mod idempotency;
+#[cfg(test)]
+mod in_time;
 #[cfg(test)]
 mod list;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
 use crate::store::{RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
-use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp};
+use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId};
 use crate::thread::Thread;
 use serde_json::Value;
 use std::sync::Mutex;
@@ -27,8 +27,8 @@ const SKEW: Duration = Duration::from_secs(60);
 /// state, and does nothing where it stands already.
 #[derive(Debug, Clone)]
 enum Operation {
-    /// The event is added, once: its id names the task, the turn and the place
-    /// in the turn.
+    /// The event is added, once: its id names the task by its incarnation, the
+    /// turn and the place in the turn.
     Append(Message),
     /// The value is set.
     Set { key: String, value: Value },
@@ -55,6 +55,8 @@ pub(super) struct Conversation<'e> {
     owner: Owner,
     context: ContextId,
     task: TaskId,
+    /// A deleted or expired task may have had the same id.
+    incarnation: WriteId,
     turn: u32,
     /// When the task was made.
     created: Timestamp,
@@ -80,6 +82,7 @@ impl<'e> Conversation<'e> {
             owner: record.owner.clone(),
             context: record.context_id.clone(),
             task: record.id.clone(),
+            incarnation: record.incarnation.clone(),
             turn: work.facts.turn,
             created: record.created_at,
             began: standing.map(|standing| standing.began),
@@ -216,7 +219,8 @@ impl<'e> Conversation<'e> {
     /// Adds an event in the turn's final commit.
     pub(super) fn add_event(&self, content: Content) {
         let mut operations = lock(&self.operations);
-        let id = format!("evt-{}-{}-{}", self.task, self.turn, operations.len() + 1);
+        let (place, turn) = (operations.len() + 1, self.turn);
+        let id = format!("evt-{}-{turn}-{place}", self.incarnation);
         let mut event = Message::from_agent(id, content.into_parts());
         event.task_id = Some(self.task.clone());
         event.context_id = Some(self.context.clone());
