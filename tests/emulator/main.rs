@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod contract;
+#[cfg(test)]
+mod conversations;
 #[cfg(feature = "docker-tests")]
 mod docker;
 #[cfg(test)]
@@ -23,5 +25,7 @@ mod objects;
 mod pieces;
 #[cfg(test)]
 mod queue;
+#[cfg(test)]
+mod sweep;
 #[cfg(test)]
 mod ttl;

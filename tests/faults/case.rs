@@ -10,10 +10,10 @@ use a2a_lambda::engine::{
 use a2a_lambda::store::dynamodb::{DynamoStore, task_image};
 use a2a_lambda::store::queue::{Ack, OpenTask, Receipt, SweepTasks, WorkItem, WorkQueue};
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{Keyed, ReadTasks, RecordPage, RecordQuery, StoreError};
+use a2a_lambda::store::{ReadTasks as _, RecordQuery, StoreError};
 use a2a_lambda::task::{
-    Generation, GetQuery, KeyHash, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject,
-    Task, TaskId, TaskRecord, TenantId, Timestamp,
+    Generation, GetQuery, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject, Task,
+    TaskId, TaskRecord, TenantId, Timestamp,
 };
 use a2a_lambda_tests::emulator::Emulator;
 use a2a_local::embedded::{BUCKET, TABLE};
@@ -87,31 +87,6 @@ impl Receipt for Hidden {
 /// The open tasks of one tenant: cases share the table, and no case may touch
 /// another's tasks.
 struct Own<'a>(&'a DynamoStore, &'a Owner);
-
-#[async_trait]
-impl ReadTasks for Own<'_> {
-    async fn load(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.0.load(owner, id, now).await
-    }
-
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        self.0.list(owner, query).await
-    }
-
-    async fn load_key(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        self.0.load_key(owner, key, now).await
-    }
-}
 
 #[async_trait]
 impl SweepTasks for Own<'_> {

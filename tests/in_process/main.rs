@@ -14,6 +14,8 @@ mod contexts;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod extended;
@@ -24,7 +26,13 @@ mod idempotency;
 #[cfg(test)]
 mod list;
 #[cfg(test)]
+mod matrix;
+#[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod push;
+#[cfg(test)]
+mod replies;
 #[cfg(test)]
 mod send;
 #[cfg(test)]

@@ -43,7 +43,7 @@ fn operations(dialect: Dialect, id: &str) -> Vec<(String, Request)> {
 }
 
 /// All that a client can see, without the id it has asked for.
-fn seen(reply: &Reply, id: &str) -> String {
+pub(crate) fn seen(reply: &Reply, id: &str) -> String {
     let headers: Vec<String> = reply
         .headers
         .iter()

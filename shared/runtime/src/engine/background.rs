@@ -13,7 +13,7 @@ use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed};
 use crate::skill::{AgentError, Call, Content, TurnFacts};
-use crate::store::queue::{Ack, Receipt, SweepTasks, TaskImage, WorkItem, WorkQueue};
+use crate::store::queue::{Ack, OpenTask, Receipt, SweepTasks, TaskImage, WorkItem, WorkQueue};
 use crate::task::{Change, Message, Metadata, Role, TaskRecord, TaskState, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -301,11 +301,7 @@ impl Engine {
         loop {
             let (open, next) = tasks.open_tasks(after, SWEPT).await?;
             for hint in open {
-                let now = self.reader.clock.now();
-                let found = self.tasks.load(&hint.owner, &hint.task, now).await?;
-                let Some(record) = found else { continue };
-                report.looked_at += 1;
-                if let Err(error) = self.sweep_one(record, leases, &mut report).await {
+                if let Err(error) = self.sweep_one(&hint, leases, &mut report).await {
                     error.log();
                 }
             }
@@ -318,10 +314,16 @@ impl Engine {
 
     async fn sweep_one(
         &self,
-        record: TaskRecord,
+        hint: &OpenTask,
         leases: Leases,
         report: &mut SweepReport,
     ) -> Result<(), EngineError> {
+        let now = self.reader.clock.now();
+        let found = self.tasks.load(&hint.owner, &hint.task, now).await?;
+        let Some(record) = found else {
+            return Ok(());
+        };
+        report.looked_at += 1;
         if record.state().is_at_rest() {
             if let Some((pushes, queue)) = &self.push_queue {
                 let now = self.reader.clock.now();

@@ -1,31 +1,27 @@
 //! `GET /a2a-lambda/contexts`: the caller's conversations, newest activity
 //! first.
 
-use super::page;
+use super::page::List;
 use super::{EngineError, Reader};
 use crate::auth::Caller;
-use crate::store::{ThreadPosition, ThreadQuery};
-use crate::task::{Context, ContextId, ContextPage, ContextQuery, Refusal, Timestamp};
+use crate::store::ThreadQuery;
+use crate::task::{Context, ContextPage, ContextQuery};
 
 impl Reader {
     /// A page of the caller's conversations, without those that are over.
     ///
     /// # Errors
-    /// [`Refusal::InvalidParams`] for a page token that was not made for this
-    /// caller.
+    /// `InvalidParams` for a page token that was not made for this caller, or too
+    /// long ago.
     pub async fn contexts(
         &self,
         caller: &Caller,
         query: &ContextQuery,
     ) -> Result<ContextPage, EngineError> {
-        let secret = &self.policy.secret;
-        let after = match &query.page_token {
-            None => None,
-            Some(text) => Some(
-                open(text, secret, caller)
-                    .ok_or_else(|| Refusal::invalid("pageToken", "not a token of this list"))?,
-            ),
-        };
+        let now = self.clock.now();
+        let list = List::contexts(&self.policy.secret, caller);
+        let token = query.page_token.as_deref();
+        let after = token.map(|token| list.place(token, now)).transpose()?;
         let found = self
             .threads
             .list_threads(
@@ -34,7 +30,7 @@ impl Reader {
                     after,
                     limit: query.page_size,
                     ttl: self.policy.thread_ttl,
-                    now: self.clock.now(),
+                    now,
                 },
             )
             .await?;
@@ -49,28 +45,8 @@ impl Reader {
             contexts: contexts.collect(),
             next_page_token: found
                 .next
-                .map_or_else(String::new, |place| seal(&place, secret, caller)),
+                .map_or_else(String::new, |place| list.token(&place, now)),
             page_size: query.page_size,
         })
     }
-}
-
-/// What a token is bound to, beside its place.
-fn bound(caller: &Caller) -> [&str; 3] {
-    let owner = &caller.owner;
-    ["contexts", owner.tenant.as_str(), owner.subject.as_str()]
-}
-
-fn seal(place: &ThreadPosition, secret: &[u8], caller: &Caller) -> String {
-    let plain = format!("{} {}", place.at.as_millis(), place.context);
-    page::seal(&plain, secret, &bound(caller))
-}
-
-fn open(text: &str, secret: &[u8], caller: &Caller) -> Option<ThreadPosition> {
-    let plain = page::open(text, secret, &bound(caller))?;
-    let (at, context) = plain.split_once(' ')?;
-    Some(ThreadPosition {
-        at: Timestamp::from_millis(at.parse().ok()?),
-        context: ContextId::parse(context).ok()?,
-    })
 }

@@ -1,26 +1,28 @@
 //! `ListTasks` (A2A 1.0 §3.1.4): the caller's own tasks, newest status first.
 
 use super::blob::Room;
-use super::page::{LIFETIME, Token};
+use super::page::{List, TaskPlace};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
 use crate::store::RecordQuery;
-use crate::task::{ListQuery, Page, Refusal};
+use crate::task::{ListQuery, Page};
 
 impl Reader {
     /// A page of the caller's tasks.
     ///
     /// # Errors
-    /// [`Refusal::InvalidParams`] for a page token that was not made for this
+    /// `InvalidParams` for a page token that was not made for this
     /// caller and filter, or too long ago.
     pub async fn list(&self, caller: &Caller, query: &ListQuery) -> Result<Page, EngineError> {
         let now = self.clock.now();
-        let token = match &query.page_token {
-            None => Token::default(),
-            Some(text) => Token::open(text, &self.policy.secret, caller, query, now)
-                .ok_or_else(|| Refusal::invalid("pageToken", "not a token of this list"))?,
+        let list = List::tasks(&self.policy.secret, caller, query);
+        let token = query.page_token.as_deref();
+        let place: Option<TaskPlace> = token.map(|token| list.place(token, now)).transpose()?;
+        let count_limit = if place.is_none() {
+            self.policy.list_count_max
+        } else {
+            0
         };
-        let first = token.after.is_none();
         let found = self
             .tasks
             .list(
@@ -29,9 +31,9 @@ impl Reader {
                     context_id: query.context_id.clone(),
                     state: query.status,
                     status_after: query.status_after,
-                    after: token.after.clone(),
+                    after: place.as_ref().map(|place| place.after.clone()),
                     limit: query.page_size,
-                    count_limit: if first { self.policy.list_count_max } else { 0 },
+                    count_limit,
                     now,
                 },
             )
@@ -43,18 +45,17 @@ impl Reader {
             self.fit(&mut task, &mut room).await?;
             tasks.push(task);
         }
-        let carried = if first { found.matching } else { token.total };
-        let delivered = token.delivered + tasks.len();
+        let (carried, before) = place.map_or((found.matching, 0), |it| (it.total, it.delivered));
+        let delivered = before + tasks.len();
         let more = usize::from(found.next.is_some());
         let total_size = carried.max(delivered + more);
         let next = found.next.map(|after| {
-            let next = Token {
-                after: Some(after),
+            let place = TaskPlace {
+                after,
                 total: carried,
                 delivered,
-                expires_at: now.plus(LIFETIME),
             };
-            next.seal(&self.policy.secret, caller, query)
+            list.token(&place, now)
         });
         Ok(Page {
             tasks,

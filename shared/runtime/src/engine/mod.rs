@@ -24,6 +24,8 @@ mod context;
 mod contexts;
 mod delete;
 mod deliver;
+#[cfg(test)]
+mod doubles;
 mod error;
 mod expire;
 mod get;

@@ -40,16 +40,21 @@ impl Journal<'_> {
         {
             return Err(away.into());
         }
-        let outcome = match outcome {
+        match outcome {
             Outcome::Message(content) if self.untouched() => {
-                return Ok(Ended::Message(alone(&self.record, self.says(content))));
+                let reply = self.says(content);
+                if self.engine.reader.can_give(&reply) {
+                    return Ok(Ended::Message(alone(&self.record, reply)));
+                }
+                self.keep(reply);
             }
-            outcome => outcome,
-        };
-        self.conclude(outcome);
+            outcome => self.conclude(outcome),
+        }
         let (base, changes) = self.take();
         let opens = self.opens.take();
-        let finished = self.finish(&base, &changes, conversation, opens.clone());
+        // Nothing is kept of a conversation in which nobody sees a task.
+        let opened = opens.clone().filter(|_| !base.hidden);
+        let finished = self.finish(&base, &changes, conversation, opened);
         let written = match Box::pin(finished).await {
             Err(error) if too_large(&error) => self.give_up(base, &changes, &error, opens).await?,
             written => written?,
@@ -139,6 +144,15 @@ impl Journal<'_> {
             Ok(()) => outcome,
             Err(error) => Outcome::Failed(error.into()),
         }
+    }
+
+    /// A reply that no answer can hold is kept as that of a keyed send is, in a
+    /// task that nobody sees: what is too large for the answer can be fetched.
+    fn keep(&mut self, reply: Message) {
+        self.record.hidden = true;
+        self.push(Change::Complete {
+            message: Some(reply),
+        });
     }
 
     /// Turns the skill's return value into changes.

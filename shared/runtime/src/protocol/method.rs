@@ -102,41 +102,57 @@ impl GenerationRule {
     }
 }
 
+const V10: GenerationRule = GenerationRule::Named(Generation::V10);
+const V03: GenerationRule = GenerationRule::Named(Generation::V03);
+const V01: GenerationRule = GenerationRule::Named(Generation::V01);
+
+/// Every JSON-RPC method there is, with its operation.
+const METHODS: [(&str, Operation, GenerationRule); 26] = {
+    use Operation as O;
+    [
+        ("SendMessage", O::Send, V10),
+        ("SendStreamingMessage", O::Stream, V10),
+        ("GetTask", O::Get, V10),
+        ("ListTasks", O::List, V10),
+        ("CancelTask", O::Cancel, V10),
+        ("SubscribeToTask", O::Subscribe, V10),
+        ("CreateTaskPushNotificationConfig", O::CreatePushConfig, V10),
+        ("GetTaskPushNotificationConfig", O::GetPushConfig, V10),
+        ("ListTaskPushNotificationConfigs", O::ListPushConfigs, V10),
+        ("DeleteTaskPushNotificationConfig", O::DeletePushConfig, V10),
+        ("GetExtendedAgentCard", O::ExtendedCard, V10),
+        ("message/send", O::Send, V03),
+        ("message/stream", O::Stream, V03),
+        ("tasks/pushNotificationConfig/set", O::CreatePushConfig, V03),
+        ("tasks/pushNotificationConfig/get", O::GetPushConfig, V03),
+        ("tasks/pushNotificationConfig/list", O::ListPushConfigs, V03),
+        (
+            "tasks/pushNotificationConfig/delete",
+            O::DeletePushConfig,
+            V03,
+        ),
+        ("agent/getAuthenticatedExtendedCard", O::ExtendedCard, V03),
+        ("tasks/get", O::Get, GenerationRule::OfTask),
+        ("tasks/cancel", O::Cancel, GenerationRule::OfTask),
+        ("tasks/resubscribe", O::Subscribe, GenerationRule::OfTask),
+        ("tasks/send", O::Send, V01),
+        ("tasks/sendSubscribe", O::Stream, V01),
+        // What the python-a2a client calls it.
+        ("tasks/stream", O::Stream, V01),
+        ("tasks/pushNotification/set", O::CreatePushConfig, V01),
+        ("tasks/pushNotification/get", O::GetPushConfig, V01),
+    ]
+};
+
+/// The name of every JSON-RPC method, of all generations.
+pub fn methods() -> impl Iterator<Item = &'static str> {
+    METHODS.iter().map(|(name, ..)| *name)
+}
+
 /// The operation a JSON-RPC method names.
 pub(super) fn named(method: &str) -> Option<(Operation, GenerationRule)> {
-    use Operation as O;
-    let v10 = GenerationRule::Named(Generation::V10);
-    let v03 = GenerationRule::Named(Generation::V03);
-    let v01 = GenerationRule::Named(Generation::V01);
-    Some(match method {
-        "SendMessage" => (O::Send, v10),
-        "SendStreamingMessage" => (O::Stream, v10),
-        "GetTask" => (O::Get, v10),
-        "ListTasks" => (O::List, v10),
-        "CancelTask" => (O::Cancel, v10),
-        "SubscribeToTask" => (O::Subscribe, v10),
-        "CreateTaskPushNotificationConfig" => (O::CreatePushConfig, v10),
-        "GetTaskPushNotificationConfig" => (O::GetPushConfig, v10),
-        "ListTaskPushNotificationConfigs" => (O::ListPushConfigs, v10),
-        "DeleteTaskPushNotificationConfig" => (O::DeletePushConfig, v10),
-        "GetExtendedAgentCard" => (O::ExtendedCard, v10),
-        "message/send" => (O::Send, v03),
-        "message/stream" => (O::Stream, v03),
-        "tasks/pushNotificationConfig/set" => (O::CreatePushConfig, v03),
-        "tasks/pushNotificationConfig/get" => (O::GetPushConfig, v03),
-        "tasks/pushNotificationConfig/list" => (O::ListPushConfigs, v03),
-        "tasks/pushNotificationConfig/delete" => (O::DeletePushConfig, v03),
-        "agent/getAuthenticatedExtendedCard" => (O::ExtendedCard, v03),
-        "tasks/get" => (O::Get, GenerationRule::OfTask),
-        "tasks/cancel" => (O::Cancel, GenerationRule::OfTask),
-        "tasks/resubscribe" => (O::Subscribe, GenerationRule::OfTask),
-        "tasks/send" => (O::Send, v01),
-        // `tasks/stream` is what the python-a2a client calls it.
-        "tasks/sendSubscribe" | "tasks/stream" => (O::Stream, v01),
-        "tasks/pushNotification/set" => (O::CreatePushConfig, v01),
-        "tasks/pushNotification/get" => (O::GetPushConfig, v01),
-        _ => return None,
-    })
+    let found = METHODS.iter().find(|(name, ..)| *name == method)?;
+    Some((found.1, found.2))
 }
 
 /// The generation in whose words an unknown method is refused.

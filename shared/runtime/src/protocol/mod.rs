@@ -42,7 +42,7 @@ pub use card::{
 };
 pub use error::ErrorRow;
 pub use jsonrpc::RpcId;
-pub use method::Operation;
+pub use method::{Operation, methods};
 pub use notice::notice;
 pub use rest::{Site, site};
 pub use stream::StreamEncoder;

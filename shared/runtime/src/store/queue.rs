@@ -3,7 +3,7 @@
 //! Messages are at least once and carry ids only; the claim of the task decides
 //! what they are worth.
 
-use super::{ReadTasks, StoreError};
+use super::StoreError;
 use crate::task::{Owner, PushId, TaskId, TaskKey, TaskRecord};
 use async_trait::async_trait;
 use std::time::Duration;
@@ -127,9 +127,10 @@ pub struct OpenTask {
 
 /// Finding what a sweep has to look at, over all tenants.
 #[async_trait]
-pub trait SweepTasks: ReadTasks {
+pub trait SweepTasks: Send + Sync {
     /// Up to `limit` tasks that are submitted or working, or whose webhooks
-    /// are not known to have heard of their rest, oldest first, after the place `after`; the place to go on from, `None` at the end.
+    /// are not known to have heard of their rest, oldest first, after the place
+    /// `after`; the place to go on from, `None` at the end.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.

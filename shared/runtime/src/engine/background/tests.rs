@@ -3,36 +3,23 @@
 
 use super::{Leases, relay};
 use crate::auth::Caller;
-use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
+use crate::engine::doubles::{Line, Paused};
+use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{Ack, OpenTask, Receipt, SweepTasks, TaskImage, WorkItem, WorkQueue};
-use crate::store::{Keyed, ReadTasks, RecordPage, RecordQuery, StoreError};
+use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
+use crate::store::{ReadTasks as _, RecordQuery, StoreError};
 use crate::task::{
-    CancelCommand, Event, Generation, KeyHash, Message, Owner, Part, SendCommand, SendMode, Sent,
-    Subject, Task, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
+    CancelCommand, Event, Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject,
+    Task, TaskId, TaskRecord, TaskState, TenantId,
 };
 use async_trait::async_trait;
-use futures::future::BoxFuture;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// Tokio's clock, which the test runtime pauses.
-struct Paused(Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_000_000).plus(self.0.elapsed())
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(tokio::time::sleep(at.since(self.now())))
-    }
-}
 
 /// Counts what it did; each word is a way to work.
 #[derive(Default)]
@@ -87,56 +74,8 @@ impl SkillHandler for Worker {
     }
 }
 
-/// What the queue holds, and for how long its messages were hidden.
-#[derive(Default)]
-struct Line {
-    items: Mutex<Vec<WorkItem>>,
-    hidden: Mutex<Vec<Duration>>,
-}
-
-#[async_trait]
-impl WorkQueue for Line {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        self.items.lock().unwrap().extend_from_slice(items);
-        Ok(vec![true; items.len()])
-    }
-}
-
-#[async_trait]
-impl Receipt for Line {
-    async fn hide(&self, time: Duration) -> Result<(), StoreError> {
-        self.hidden.lock().unwrap().push(time);
-        Ok(())
-    }
-}
-
-/// The index of the sweep: one task.
-struct Index(Arc<MemoryStore>, OpenTask);
-
-#[async_trait]
-impl ReadTasks for Index {
-    async fn load(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.0.load(owner, id, now).await
-    }
-
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        self.0.list(owner, query).await
-    }
-
-    async fn load_key(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        self.0.load_key(owner, key, now).await
-    }
-}
+/// The index of the sweep.
+struct Index(Vec<OpenTask>);
 
 #[async_trait]
 impl SweepTasks for Index {
@@ -145,14 +84,14 @@ impl SweepTasks for Index {
         _: Option<String>,
         _: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        Ok((vec![self.1.clone()], None))
+        Ok((self.0.clone(), None))
     }
 }
 
 struct World {
     engine: Engine,
     store: Arc<MemoryStore>,
-    line: Line,
+    line: Line<WorkItem>,
     counter: Arc<Counter>,
 }
 
@@ -168,7 +107,7 @@ impl World {
             tasks: store.clone(),
             threads: store.clone(),
             blobs: store.clone(),
-            clock: Arc::new(Paused(Instant::now())),
+            clock: Arc::new(Paused::new()),
             ids: Arc::new(RandomIds),
             model: None,
         };
@@ -247,13 +186,8 @@ impl World {
 
     async fn sweep(&self, id: &TaskId, leases: Leases) -> super::SweepReport {
         let owner = Self::caller().owner;
-        let index = Index(
-            self.store.clone(),
-            OpenTask {
-                owner,
-                task: id.clone(),
-            },
-        );
+        let task = id.clone();
+        let index = Index(vec![OpenTask { owner, task }]);
         self.engine.sweep(&index, leases).await.unwrap()
     }
 }

@@ -9,6 +9,7 @@ use crate::engine::{EngineError, Policy, Reader};
 use crate::store::Download;
 use crate::task::{Blob, Event, Message, Metadata, Part, PartContent, Task};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
 /// How long a URL to a file can be followed.
@@ -110,6 +111,11 @@ impl Reader {
         }
     }
 
+    /// Whether an answer can hold a message as it is.
+    pub(in crate::engine) fn can_give(&self, message: &Message) -> bool {
+        Room::of(&self.policy, 1).take(weigh::message(message))
+    }
+
     /// Makes a message fit into an answer of its own.
     ///
     /// # Errors
@@ -130,8 +136,10 @@ impl Reader {
         let mut room = Room::of(&self.policy, 1);
         let mut left_out = false;
         for part in parts.iter_mut() {
-            if !matches!(part.content, PartContent::Stored(_)) {
-                room.take(weigh::part(part));
+            let stored = matches!(part.content, PartContent::Stored(_));
+            if !stored && !room.take(weigh::part(part)) {
+                name_only(part);
+                left_out = true;
             }
         }
         for part in parts {
@@ -183,12 +191,22 @@ impl Reader {
     }
 }
 
-/// Leaves the name of the bytes where the bytes cannot be given.
+/// Leaves the name of a content where the content cannot be given: the digest of
+/// its bytes.
 fn name_only(part: &mut Part) {
-    if let PartContent::Stored(blob) = &part.content {
-        part.content = PartContent::Url(format!("urn:sha256:{}", blob.sha256));
-        mark(&mut part.metadata);
+    let digest = |bytes: &[u8]| hex::encode(Sha256::digest(bytes));
+    let sha256 = match &part.content {
+        PartContent::Stored(blob) => blob.sha256.clone(),
+        PartContent::Raw(bytes) => digest(bytes),
+        PartContent::Text(text) | PartContent::Url(text) => digest(text.as_bytes()),
+        PartContent::Data(value) => digest(value.to_string().as_bytes()),
+    };
+    if !matches!(part.content, PartContent::Stored(_)) {
+        // It may be these that take the room.
+        part.metadata.clear();
     }
+    part.content = PartContent::Url(format!("urn:sha256:{sha256}"));
+    mark(&mut part.metadata);
 }
 
 fn mark(metadata: &mut Metadata) {

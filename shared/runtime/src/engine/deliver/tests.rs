@@ -1,5 +1,6 @@
 use super::*;
 use crate::auth::Caller;
+use crate::engine::doubles::{Line, Paused};
 use crate::engine::{Engine, Ids, RandomIds, Services, SweepReport};
 use crate::outbound::Reach;
 use crate::skill::{
@@ -14,7 +15,6 @@ use crate::task::{
     CancelCommand, CreatePush, Message, Owner, PushConfig, PushId, PushListQuery, PushOffer,
     PushQuery, Refusal, SendCommand, SendMode, Sent, Subject, Task, TaskId, TaskState, TenantId,
 };
-use futures::future::BoxFuture;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
@@ -62,19 +62,6 @@ impl SkillHandler<Asked> for Teller {
     }
 }
 
-struct Paused(tokio::time::Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        let past = i64::try_from(self.0.elapsed().as_millis()).unwrap();
-        Timestamp::from_millis(1_700_000_000_000 + past)
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(tokio::time::sleep(at.since(self.now())))
-    }
-}
-
 /// Webhooks that take what they are sent, unless told otherwise.
 #[derive(Default)]
 struct Hooks {
@@ -94,35 +81,12 @@ impl Webhooks for Hooks {
     }
 }
 
-/// A queue, and the receipt of every message in it.
-#[derive(Default)]
-struct Line {
-    items: Mutex<Vec<PushItem>>,
-    hidden: Mutex<Vec<Duration>>,
-}
-
-#[async_trait]
-impl PushQueue for Line {
-    async fn send_pushes(&self, items: &[PushItem]) -> Result<Vec<bool>, StoreError> {
-        self.items.lock().unwrap().extend_from_slice(items);
-        Ok(vec![true; items.len()])
-    }
-}
-
-#[async_trait]
-impl Receipt for Line {
-    async fn hide(&self, time: Duration) -> Result<(), StoreError> {
-        self.hidden.lock().unwrap().push(time);
-        Ok(())
-    }
-}
-
 struct World {
     engine: Engine,
     courier: Courier,
     store: Arc<MemoryStore>,
     hooks: Arc<Hooks>,
-    line: Arc<Line>,
+    line: Arc<Line<PushItem>>,
 }
 
 impl World {
@@ -132,7 +96,7 @@ impl World {
             ..Policy::default()
         };
         let store = Arc::new(MemoryStore::new());
-        let clock: Arc<dyn Clock> = Arc::new(Paused(tokio::time::Instant::now()));
+        let clock: Arc<dyn Clock> = Arc::new(Paused::new());
         let services = Services {
             tasks: store.clone(),
             threads: store.clone(),

@@ -3,7 +3,8 @@
 
 use super::{asked_hash, parts_hash};
 use crate::auth::Caller;
-use crate::engine::{Clock, Engine, Leases, Policy, RandomIds, Services};
+use crate::engine::doubles::Paused;
+use crate::engine::{Engine, Leases, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
@@ -16,26 +17,13 @@ use crate::task::{
     TaskRecord, TaskState, TenantId, Timestamp,
 };
 use async_trait::async_trait;
-use futures::future::{BoxFuture, join_all};
+use futures::future::join_all;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-struct Paused(Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_000_000).plus(self.0.elapsed())
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(tokio::time::sleep(at.since(self.now())))
-    }
-}
 
 /// Lets others run before and after every call, and can lose an answer.
 #[derive(Default)]
@@ -228,7 +216,7 @@ impl World {
             tasks: store.clone(),
             threads: memory.clone(),
             blobs: memory,
-            clock: Arc::new(Paused(Instant::now())),
+            clock: Arc::new(Paused::new()),
             ids: Arc::new(RandomIds),
             model: None,
         };

@@ -1,7 +1,8 @@
 //! The ends of turns that could not read what they needed.
 
 use crate::auth::Caller;
-use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
+use crate::engine::doubles::Paused;
+use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, WorkItem};
@@ -11,23 +12,9 @@ use crate::task::{
     Subject, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
 };
 use async_trait::async_trait;
-use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::time::Instant;
-
-struct Paused(Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_000_000).plus(self.0.elapsed())
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(tokio::time::sleep(at.since(self.now())))
-    }
-}
 
 /// Conversations that can be out of reach.
 #[derive(Default)]
@@ -104,7 +91,7 @@ impl World {
             tasks: store.clone(),
             threads: threads.clone(),
             blobs: store.clone(),
-            clock: Arc::new(Paused(Instant::now())),
+            clock: Arc::new(Paused::new()),
             ids: Arc::new(RandomIds),
             model: None,
         };

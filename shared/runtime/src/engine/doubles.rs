@@ -1,0 +1,75 @@
+//! What the tests of several steps put in the place of the world.
+
+use super::Clock;
+use crate::store::StoreError;
+use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkQueue};
+use crate::task::Timestamp;
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Tokio's clock, which the test runtime pauses.
+pub(super) struct Paused(Instant);
+
+impl Paused {
+    pub(super) fn new() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for Paused {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000).plus(self.0.elapsed())
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(at.since(self.now())))
+    }
+}
+
+/// A queue, and the receipt of every message in it: what it holds, and for how
+/// long its messages were hidden.
+pub(super) struct Line<I> {
+    pub(super) items: Mutex<Vec<I>>,
+    pub(super) hidden: Mutex<Vec<Duration>>,
+}
+
+impl<I> Default for Line<I> {
+    fn default() -> Self {
+        Self {
+            items: Mutex::default(),
+            hidden: Mutex::default(),
+        }
+    }
+}
+
+impl<I: Clone> Line<I> {
+    fn take(&self, items: &[I]) -> Vec<bool> {
+        self.items.lock().unwrap().extend_from_slice(items);
+        vec![true; items.len()]
+    }
+}
+
+#[async_trait]
+impl WorkQueue for Line<WorkItem> {
+    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+        Ok(self.take(items))
+    }
+}
+
+#[async_trait]
+impl PushQueue for Line<PushItem> {
+    async fn send_pushes(&self, items: &[PushItem]) -> Result<Vec<bool>, StoreError> {
+        Ok(self.take(items))
+    }
+}
+
+#[async_trait]
+impl<I: Send> Receipt for Line<I> {
+    async fn hide(&self, time: Duration) -> Result<(), StoreError> {
+        self.hidden.lock().unwrap().push(time);
+        Ok(())
+    }
+}

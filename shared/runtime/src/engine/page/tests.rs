@@ -1,0 +1,228 @@
+use super::*;
+use crate::task::{Owner, Subject, TaskState, TenantId};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+const SECRET: &[u8] = b"secret";
+
+fn caller(tenant: &str, subject: &str) -> Caller {
+    Caller {
+        owner: Owner {
+            tenant: TenantId::parse(tenant).unwrap(),
+            subject: Subject::parse(subject).unwrap(),
+        },
+        tier: "default".to_owned(),
+        scopes: BTreeSet::new(),
+    }
+}
+
+fn query() -> ListQuery {
+    ListQuery {
+        context_id: None,
+        status: None,
+        status_after: None,
+        page_size: 10,
+        page_token: None,
+        history_length: 0,
+        include_artifacts: false,
+    }
+}
+
+fn task_place() -> TaskPlace {
+    TaskPlace {
+        after: ListPosition {
+            at: Timestamp::from_millis(5),
+            task: TaskId::made_of(1),
+        },
+        total: 7,
+        delivered: 3,
+    }
+}
+
+fn thread_place() -> ThreadPosition {
+    ThreadPosition {
+        at: Timestamp::from_millis(5),
+        context: ContextId::made_of(1),
+    }
+}
+
+/// Lists that differ from `acme`'s and `ann`'s whole list of tasks in one thing.
+fn other_lists() -> Vec<(&'static str, List<'static>)> {
+    let ann = caller("acme", "ann");
+    let of = |query: &ListQuery| List::tasks(SECRET, &ann, query);
+    vec![
+        ("a secret", List::tasks(b"guess", &ann, &query())),
+        ("no secret", List::tasks(b"", &ann, &query())),
+        (
+            "a tenant",
+            List::tasks(SECRET, &caller("evil", "ann"), &query()),
+        ),
+        (
+            "a subject",
+            List::tasks(SECRET, &caller("acme", "bob"), &query()),
+        ),
+        (
+            "a cut",
+            List::tasks(SECRET, &caller("acm", "eann"), &query()),
+        ),
+        ("the conversations", List::contexts(SECRET, &ann)),
+        (
+            "a state",
+            of(&ListQuery {
+                status: Some(TaskState::Failed),
+                ..query()
+            }),
+        ),
+        (
+            "a time",
+            of(&ListQuery {
+                status_after: Some(Timestamp::from_millis(0)),
+                ..query()
+            }),
+        ),
+        (
+            "a context",
+            of(&ListQuery {
+                context_id: Some(ContextId::made_of(1)),
+                ..query()
+            }),
+        ),
+    ]
+}
+
+/// Refused, in the one way there is.
+fn refused<P: Place + std::fmt::Debug>(list: &List<'_>, token: &str, now: Timestamp) {
+    let refusal = list.place::<P>(token, now).map(|place| place.write());
+    let expected = Refusal::invalid("pageToken", "not a token of this list");
+    assert_eq!(refusal, Err(expected), "{token}");
+}
+
+#[test]
+fn a_page_token_serves_its_caller_list_and_filter_only() {
+    let ann = caller("acme", "ann");
+    let tasks = List::tasks(SECRET, &ann, &query());
+    let token = tasks.token(&task_place(), NOW);
+    assert_eq!(tasks.place(&token, NOW), Ok(task_place()));
+    for (what, other) in other_lists() {
+        let opened = other.place::<TaskPlace>(&token, NOW);
+        assert!(opened.is_err(), "{what} makes no difference");
+        refused::<TaskPlace>(&other, &token, NOW);
+        refused::<ThreadPosition>(&other, &token, NOW);
+    }
+    let contexts = List::contexts(SECRET, &ann);
+    let token = contexts.token(&thread_place(), NOW);
+    assert_eq!(contexts.place(&token, NOW), Ok(thread_place()));
+    refused::<TaskPlace>(&tasks, &token, NOW);
+    refused::<ThreadPosition>(&tasks, &token, NOW);
+    let bob = caller("acme", "bob");
+    refused::<ThreadPosition>(&List::contexts(SECRET, &bob), &token, NOW);
+}
+
+#[test]
+fn what_a_page_shows_of_each_task_may_change_from_page_to_page() {
+    let ann = caller("acme", "ann");
+    let token = List::tasks(SECRET, &ann, &query()).token(&task_place(), NOW);
+    let other = ListQuery {
+        page_size: 1,
+        history_length: 9,
+        include_artifacts: true,
+        ..query()
+    };
+    let list = List::tasks(SECRET, &ann, &other);
+    assert_eq!(list.place(&token, NOW), Ok(task_place()));
+}
+
+#[test]
+fn a_page_token_serves_an_hour_and_not_a_millisecond_longer() {
+    let ann = caller("acme", "ann");
+    let (tasks, contexts) = (
+        List::tasks(SECRET, &ann, &query()),
+        List::contexts(SECRET, &ann),
+    );
+    let tokens = (
+        tasks.token(&task_place(), NOW),
+        contexts.token(&thread_place(), NOW),
+    );
+    let hour = 3_600_000;
+    for (late, good) in [
+        (0, true),
+        (hour - 1, true),
+        (hour, false),
+        (hour + 1, false),
+    ] {
+        let then = NOW.plus(Duration::from_millis(late));
+        let task = tasks.place::<TaskPlace>(&tokens.0, then);
+        let thread = contexts.place::<ThreadPosition>(&tokens.1, then);
+        assert_eq!((task.is_ok(), thread.is_ok()), (good, good), "{late} ms");
+    }
+}
+
+#[test]
+fn a_page_token_with_any_byte_changed_left_out_or_added_is_none() {
+    let ann = caller("acme", "ann");
+    let (tasks, contexts) = (
+        List::tasks(SECRET, &ann, &query()),
+        List::contexts(SECRET, &ann),
+    );
+    for (token, of_tasks) in [
+        (tasks.token(&task_place(), NOW), true),
+        (contexts.token(&thread_place(), NOW), false),
+    ] {
+        let refused = |token: &str| {
+            if of_tasks {
+                refused::<TaskPlace>(&tasks, token, NOW);
+            } else {
+                refused::<ThreadPosition>(&contexts, token, NOW);
+            }
+        };
+        for at in 0..token.len() {
+            let (head, tail) = token.split_at(at);
+            let mut rest = tail.chars();
+            let here = rest.next();
+            let rest = rest.as_str();
+            refused(head);
+            refused(&format!("{head}{rest}"));
+            for byte in ('\x20'..'\x7f').filter(|byte| Some(*byte) != here) {
+                refused(&format!("{head}{byte}{rest}"));
+            }
+            for extra in ["A", "=", ".", " "] {
+                refused(&format!("{head}{extra}{tail}"));
+            }
+        }
+        for extra in ["A", "=", ".", " ", "\0"] {
+            refused(&format!("{token}{extra}"));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_that_we_did_not_make_is_a_page_token(text in ".{0,200}") {
+        let ann = caller("acme", "ann");
+        let tasks = List::tasks(SECRET, &ann, &query());
+        prop_assert!(tasks.place::<TaskPlace>(&text, NOW).is_err());
+        let contexts = List::contexts(SECRET, &ann);
+        prop_assert!(contexts.place::<ThreadPosition>(&text, NOW).is_err());
+    }
+
+    #[test]
+    fn a_place_comes_back_as_it_was(
+        at in 0_i64..9_999_999_999_999,
+        total: usize,
+        delivered: usize,
+        id in "[A-Za-z0-9._:-]{1,128}",
+    ) {
+        let ann = caller("acme", "ann");
+        let at = Timestamp::from_millis(at);
+        let task = TaskId::parse(id.clone()).unwrap();
+        let after = ListPosition { at, task };
+        let place = TaskPlace { after, total, delivered };
+        let tasks = List::tasks(SECRET, &ann, &query());
+        prop_assert_eq!(tasks.place(&tasks.token(&place, NOW), NOW), Ok(place));
+        let context = ContextId::parse(id).unwrap();
+        let place = ThreadPosition { at, context };
+        let contexts = List::contexts(SECRET, &ann);
+        prop_assert_eq!(contexts.place(&contexts.token(&place, NOW), NOW), Ok(place));
+    }
+}

@@ -1,0 +1,196 @@
+//! An object of a request: which members it has, and what lies inside.
+
+use super::{MAX_PARTS, Problems, ROOT, Spelling};
+use crate::task::{FieldViolation, Metadata};
+use serde_json::{Map, Value};
+
+/// An object of the request with its path.
+#[derive(Debug, Clone)]
+pub(crate) struct Object<'a> {
+    pub(super) path: String,
+    pub(super) map: &'a Map<String, Value>,
+    pub(super) spelling: Spelling,
+    pub(super) problems: &'a Problems,
+}
+
+impl<'a> Object<'a> {
+    /// The path of member `name`.
+    pub(crate) fn at(&self, name: &str) -> String {
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        }
+    }
+
+    /// Notes a fault of member `name`.
+    pub(crate) fn refuse(&self, name: &str, description: impl Into<String>) {
+        self.problems
+            .add(FieldViolation::new(self.at(name), description));
+    }
+
+    /// Notes a fault of the object itself.
+    pub(crate) fn refuse_self(&self, description: impl Into<String>) {
+        let path = if self.path.is_empty() {
+            ROOT
+        } else {
+            &self.path
+        };
+        self.problems.add(FieldViolation::new(path, description));
+    }
+
+    /// Member `name` as it stands, `null` included.
+    pub(crate) fn raw(&self, name: &str) -> Option<&'a Value> {
+        let given = self.map.get(name);
+        if self.spelling == Spelling::Json {
+            return given;
+        }
+        let proto = snake(name);
+        let other = self.map.get(&proto).filter(|_| proto != name);
+        if given.is_some() && other.is_some() {
+            self.refuse(name, format!("is given twice, also as `{proto}`"));
+        }
+        given.or(other)
+    }
+
+    /// Member `name`; `null` is absent.
+    pub(crate) fn member(&self, name: &str) -> Option<&'a Value> {
+        self.raw(name).filter(|value| !value.is_null())
+    }
+
+    /// Which of two spellings of one member is used; the first if none.
+    pub(crate) fn either(&self, first: &'static str, second: &'static str) -> &'static str {
+        match (self.member(first), self.member(second)) {
+            (Some(_), Some(_)) => {
+                self.refuse(first, format!("is given twice, also as `{second}`"));
+                first
+            }
+            (None, Some(_)) => second,
+            _ => first,
+        }
+    }
+
+    /// The one of `names` that is there. `nullable` is there even as `null`.
+    pub(crate) fn exactly_one(
+        &self,
+        names: &[&'static str],
+        nullable: Option<&str>,
+    ) -> Option<&'static str> {
+        let there = |name: &&'static str| match nullable {
+            Some(nullable) if nullable == *name => self.raw(name).is_some(),
+            _ => self.member(name).is_some(),
+        };
+        let mut found = names.iter().copied().filter(there);
+        match (found.next(), found.next()) {
+            (Some(name), None) => Some(name),
+            _ => {
+                self.refuse_self(format!("must have exactly one of {}", quoted(names)));
+                None
+            }
+        }
+    }
+
+    pub(super) fn required_member<T>(&self, name: &str, value: Option<T>) -> Option<T> {
+        if value.is_none() && self.member(name).is_none() {
+            self.refuse(name, "is required");
+        }
+        value
+    }
+
+    /// Its own path.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// An optional object.
+    pub(crate) fn object(&self, name: &str) -> Option<Self> {
+        self.element(self.member(name)?, self.at(name))
+    }
+
+    /// An object that must be there.
+    pub(crate) fn required_object(&self, name: &str) -> Option<Self> {
+        self.required_member(name, self.object(name))
+    }
+
+    fn element(&self, value: &'a Value, path: String) -> Option<Self> {
+        let Value::Object(map) = value else {
+            self.problems
+                .add(FieldViolation::new(path, "must be an object"));
+            return None;
+        };
+        Some(Self {
+            path,
+            map,
+            spelling: self.spelling,
+            problems: self.problems,
+        })
+    }
+
+    /// Free members; none if absent.
+    pub(crate) fn metadata(&self, name: &str) -> Metadata {
+        self.object(name)
+            .map(|object| object.map.clone())
+            .unwrap_or_default()
+    }
+
+    fn array(&self, name: &str) -> Option<&'a [Value]> {
+        let list = self.member(name)?.as_array();
+        if list.is_none() {
+            self.refuse(name, "must be an array");
+        }
+        list.map(Vec::as_slice)
+    }
+
+    /// A list of strings; empty if absent.
+    pub(crate) fn strings(&self, name: &str) -> Vec<String> {
+        let mut texts = Vec::new();
+        for (index, value) in self.array(name).unwrap_or_default().iter().enumerate() {
+            match value.as_str() {
+                Some(text) => texts.push(text.to_owned()),
+                None => self.refuse(&format!("{name}[{index}]"), "must be a string"),
+            }
+        }
+        texts
+    }
+
+    /// The parts of a message, 1 to [`MAX_PARTS`], each read by `decode`.
+    /// Nothing if one of them has a fault.
+    pub(crate) fn parts<T>(
+        &self,
+        name: &str,
+        decode: impl Fn(&Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let list = self.required_member(name, self.array(name))?;
+        if list.is_empty() || list.len() > MAX_PARTS {
+            self.refuse(name, format!("must have 1 to {MAX_PARTS} elements"));
+            return None;
+        }
+        // Every part is read before one of them can spoil the list.
+        let read: Vec<Option<T>> = list
+            .iter()
+            .enumerate()
+            .map(|(index, value)| {
+                let part = self.element(value, self.at(&format!("{name}[{index}]")))?;
+                decode(&part)
+            })
+            .collect();
+        read.into_iter().collect()
+    }
+}
+
+pub(super) fn quoted(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}
+
+/// `taskId` as `task_id`.
+pub(crate) fn snake(name: &str) -> String {
+    let mut proto = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            proto.push('_');
+        }
+        proto.push(letter.to_ascii_lowercase());
+    }
+    proto
+}

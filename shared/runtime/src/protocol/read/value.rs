@@ -1,0 +1,198 @@
+//! Values of a request, each with the fault it has if it is none.
+
+use super::object::quoted;
+use super::{MAX_HISTORY, Object, Spelling, is_printable, printable_rule, rule};
+use crate::task::{ContextId, InvalidId, PushId, TaskId, Timestamp};
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+use serde_json::Value;
+use std::ops::RangeInclusive;
+
+const TOLERANT: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, TOLERANT);
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, TOLERANT);
+
+impl<'a> Object<'a> {
+    /// An optional string, which may be empty.
+    pub(crate) fn string(&self, name: &str) -> Option<&'a str> {
+        let text = self.member(name)?.as_str();
+        if text.is_none() {
+            self.refuse(name, "must be a string");
+        }
+        text
+    }
+
+    /// A string that must be there and may be empty.
+    pub(crate) fn required_string(&self, name: &str) -> Option<&'a str> {
+        self.required_member(name, self.string(name))
+    }
+
+    /// An optional string that says something: where scalars are spelled as in
+    /// `ProtoJSON`, an empty one is absent; in plain JSON it is a fault.
+    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
+        let text = self.string(name)?;
+        if !text.is_empty() {
+            return Some(text);
+        }
+        if self.spelling == Spelling::Json {
+            self.refuse(name, "must not be empty");
+        }
+        None
+    }
+
+    /// A string that must be there and not be empty.
+    pub(crate) fn required_text(&self, name: &str) -> Option<&'a str> {
+        let text = self.required_string(name)?;
+        if text.is_empty() {
+            self.refuse(name, "must not be empty");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// An optional string of at most `max` printable ASCII characters, such as
+    /// a header can carry; it is not empty.
+    pub(crate) fn printable(&self, name: &str, max: usize) -> Option<&'a str> {
+        let text = self.text(name)?;
+        if !is_printable(text, max) {
+            self.refuse(name, printable_rule(max));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// An optional id of a push configuration.
+    pub(crate) fn push_id(&self, name: &str) -> Option<PushId> {
+        self.id(name, PushId::parse(self.text(name)?))
+    }
+
+    /// The id of a push configuration that must be there.
+    pub(crate) fn required_push_id(&self, name: &str) -> Option<PushId> {
+        self.id(name, PushId::parse(self.required_text(name)?))
+    }
+
+    /// An optional boolean.
+    pub(crate) fn boolean(&self, name: &str) -> Option<bool> {
+        let value = self.member(name)?;
+        let read = match (value, self.spelling) {
+            (Value::Bool(value), _) => Some(*value),
+            (Value::String(text), Spelling::Query) => text.parse().ok(),
+            _ => None,
+        };
+        if read.is_none() {
+            self.refuse(name, "must be `true` or `false`");
+        }
+        read
+    }
+
+    /// An optional whole number of `range`.
+    pub(crate) fn integer(&self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
+        let read = self
+            .whole(self.member(name)?)
+            .and_then(|number| i64::try_from(number).ok())
+            .filter(|number| range.contains(number));
+        if read.is_none() {
+            let (start, end) = (range.start(), range.end());
+            self.refuse(
+                name,
+                format!("must be a whole number from {start} to {end}"),
+            );
+        }
+        read
+    }
+
+    /// How many messages of history are asked for: `default` if nothing is
+    /// said, never more than [`MAX_HISTORY`].
+    pub(crate) fn history_length(&self, name: &str, default: usize) -> usize {
+        let Some(value) = self.member(name) else {
+            return default;
+        };
+        match self.whole(value).map(usize::try_from) {
+            Some(Ok(length)) => length.min(MAX_HISTORY),
+            _ => {
+                self.refuse(name, "must be a whole number, zero or more");
+                default
+            }
+        }
+    }
+
+    fn whole(&self, value: &Value) -> Option<i128> {
+        match value {
+            Value::Number(number) => number
+                .as_i64()
+                .map(i128::from)
+                .or_else(|| number.as_u64().map(i128::from)),
+            Value::String(text) if self.spelling != Spelling::Json => {
+                text.parse::<i64>().ok().map(i128::from)
+            }
+            _ => None,
+        }
+    }
+
+    /// An optional word of a closed list.
+    pub(crate) fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(name)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.refuse(name, format!("must be one of {}", quoted(&allowed)));
+        }
+        found.map(|(_, meaning)| *meaning)
+    }
+
+    /// A word of a closed list that must be there.
+    pub(crate) fn required_choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
+        if self.member(name).and_then(Value::as_str) == Some("") {
+            self.refuse(name, "must not be empty");
+            return None;
+        }
+        self.required_member(name, self.choice(name, words))
+    }
+
+    /// An optional RFC 3339 time.
+    pub(crate) fn timestamp(&self, name: &str) -> Option<Timestamp> {
+        let time = Timestamp::parse_rfc3339(self.text(name)?);
+        if time.is_none() {
+            self.refuse(name, "must be an RFC 3339 time");
+        }
+        time
+    }
+
+    /// An optional task id.
+    pub(crate) fn task_id(&self, name: &str) -> Option<TaskId> {
+        self.id(name, TaskId::parse(self.text(name)?))
+    }
+
+    /// A task id that must be there.
+    pub(crate) fn required_task_id(&self, name: &str) -> Option<TaskId> {
+        self.id(name, TaskId::parse(self.required_text(name)?))
+    }
+
+    /// An optional context id.
+    pub(crate) fn context_id(&self, name: &str) -> Option<ContextId> {
+        self.id(name, ContextId::parse(self.text(name)?))
+    }
+
+    fn id<T>(&self, name: &str, id: Result<T, InvalidId>) -> Option<T> {
+        id.map_err(|error| self.refuse(name, rule(&error))).ok()
+    }
+
+    /// Bytes that must be there, in base64: standard or URL-safe, padded or
+    /// not (A2A 1.0 §5.6 asks readers to take them all).
+    pub(crate) fn required_base64(&self, name: &str) -> Option<Bytes> {
+        let text = self.required_string(name)?;
+        let engine = if text.contains(['-', '_']) {
+            &URL_SAFE
+        } else {
+            &STANDARD
+        };
+        let bytes = engine.decode(text);
+        if bytes.is_err() {
+            self.refuse(name, "must be base64");
+        }
+        bytes.ok().map(Bytes::from)
+    }
+}

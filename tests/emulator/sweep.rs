@@ -1,0 +1,74 @@
+//! What the schedule finds in the table.
+
+use a2a_lambda::engine::{Engine, Leases, Policy, RandomIds, Services, SystemClock};
+use a2a_lambda::prelude::*;
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::queue::TaskImage;
+use a2a_lambda::task::TaskRecord;
+use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_local::embedded::TABLE;
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::sync::Arc;
+
+/// Does nothing, since nothing is run here.
+#[skill(id = "idle", tags = ["test"], input_modes = ["text/plain"])]
+async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestResult<String>> {
+    OnRequestResult::done(said)
+}
+
+fn engine(emulator: &Emulator) -> Engine {
+    let store = Arc::new(emulator.records.clone());
+    let services = Services {
+        tasks: store.clone(),
+        threads: store,
+        blobs: Arc::new(emulator.blobs.clone()),
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+        model: None,
+    };
+    let agent = Agent::builder("sweep").skill(idle).build().unwrap();
+    Engine::new(Arc::new(agent), services, Policy::default())
+}
+
+/// A task whose turn has died.
+async fn died(emulator: &Emulator, world: &World) -> TaskRecord {
+    let stores = emulator.stores();
+    let task = world.task().unwrap();
+    world.stored(&stores, &task).await.unwrap();
+    let started = world.committed(&stores, &task, [world.start()]).await;
+    started.unwrap()
+}
+
+/// Makes the content of a stored task unreadable.
+async fn broken(emulator: &Emulator, task: &TaskRecord) {
+    let key = task.key();
+    let partition = format!("T#{}#K#{}", key.tenant(), key.local());
+    let table = emulator.clients.dynamodb.update_item().table_name(TABLE);
+    table
+        .key("PK", AttributeValue::S(partition))
+        .key("SK", AttributeValue::S("META".to_owned()))
+        .update_expression("SET body = :broken")
+        .condition_expression("attribute_exists(PK)")
+        .expression_attribute_values(":broken", AttributeValue::S("{".to_owned()))
+        .send()
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_task_that_cannot_be_read_holds_up_no_other() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "unreadable").unwrap();
+    // The sweep looks at the oldest first.
+    let unreadable = died(&emulator, &world).await;
+    let task = died(&emulator, &world).await;
+    broken(&emulator, &unreadable).await;
+
+    let engine = engine(&emulator);
+    let swept = engine.sweep(&emulator.records, Leases::CountAsExpired);
+    swept.await.unwrap();
+
+    let found = world.loaded(&emulator.stores(), &task).await.unwrap();
+    let image = TaskImage::of(&found.unwrap());
+    assert!(image.dispatch.is_some(), "{image:?}");
+}

@@ -1,0 +1,156 @@
+//! Replies of skills that make no task, when they are too large for an answer.
+
+use a2a_lambda::settings::Settings;
+use a2a_lambda::skill::{
+    Agent, AgentDefinition, AgentResult, BuildError, Content, NoOutput, OnRequestResult, Skill,
+    SkillHandler, SkillMetadata, TaskContext,
+};
+use a2a_lambda::task::{Part, PartContent};
+use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::tester::Gate;
+use a2a_lambda_tests::world::{Reply, World};
+use serde_json::{Value, json};
+
+const MOST: usize = 100_000;
+const TRUNCATED: &str = "/metadata/a2a-lambda~1truncated";
+
+/// `bytes N`, `text N` and `data N`, as often as they are asked for.
+struct Gives;
+
+impl Skill for Gives {
+    const METADATA: SkillMetadata =
+        SkillMetadata::new("gives", "Gives what it is told.", &["test"]);
+}
+
+impl SkillHandler for Gives {
+    type Input = String;
+    type Output = NoOutput;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        input: String,
+    ) -> AgentResult<OnRequestResult<NoOutput>> {
+        let words: Vec<&str> = input.split(' ').collect();
+        let parts = words.chunks(2).map(|order| {
+            let size = order[1].parse().unwrap();
+            match order[0] {
+                "text" => Part::text("t".repeat(size)),
+                "data" => Part::data(json!("d".repeat(size))),
+                _ => Part::new(PartContent::Raw(vec![7; size].into())),
+            }
+        });
+        Ok(OnRequestResult::Message {
+            message: Content::from_parts(parts.collect()),
+        })
+    }
+}
+
+fn agent(_: Gate) -> Result<AgentDefinition, BuildError> {
+    Agent::builder("gives")
+        .description("Gives.")
+        .version("1")
+        .skill(Gives)
+        .build()
+}
+
+fn world() -> World {
+    let small = |settings: &mut Settings| settings.policy.response_max = MOST;
+    World::serving(agent, small).unwrap()
+}
+
+/// Generations in which a reply is a message: in 0.1 it is a task.
+const REPLYING: [Dialect; 4] = [
+    Dialect::Rpc10,
+    Dialect::Rest10,
+    Dialect::Rpc03,
+    Dialect::Rest03,
+];
+
+fn message(dialect: Dialect, reply: &Reply) -> Value {
+    let result = dialect.result(reply);
+    let message = result.get("message").cloned().unwrap_or(result);
+    assert_eq!(message.get("taskId"), None, "{message}");
+    message
+}
+
+/// What stands in the parts of a message: `+` for a content, `-` for its name
+/// alone.
+fn given(dialect: Dialect, message: &Value) -> String {
+    let parts = message[dialect.parts()].as_array().unwrap();
+    let named = |part: &Value| part.to_string().contains("\"urn:sha256:");
+    parts
+        .iter()
+        .map(|part| if named(part) { '-' } else { '+' })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_reply_is_longer_than_an_answer_may_be() {
+    for dialect in REPLYING {
+        for (order, left) in [
+            ("text 10", "+"),
+            ("bytes 60000", "+"),
+            ("bytes 80000", "-"),
+            ("text 10 bytes 500000", "+-"),
+            ("bytes 500000 text 10", "-+"),
+            ("text 99000", "-"),
+            ("data 99000 text 10", "-+"),
+            ("text 50000 text 50000 text 10", "+-+"),
+            ("bytes 30000 bytes 30000 bytes 30000", "++-"),
+        ] {
+            for key in [None, Some("k1")] {
+                let world = world();
+                let mut request = dialect.send(&Say::to("gives", order));
+                if let Some(key) = key {
+                    request = request.header("idempotency-key", key);
+                }
+                let reply = world.call(&request).await;
+                assert!(
+                    reply.body.len() <= MOST,
+                    "{dialect:?} {order}: {}",
+                    reply.body.len()
+                );
+                let message = message(dialect, &reply);
+                assert_eq!(
+                    given(dialect, &message),
+                    left,
+                    "{dialect:?} {order} {key:?}"
+                );
+                let marked = at(&message, TRUNCATED) == &Value::Bool(true);
+                assert_eq!(marked, left.contains('-'), "{dialect:?} {order} {key:?}");
+                let stream = dialect.stream(&Say::to("gives", order));
+                let shown = world.call(&stream).await;
+                assert!(
+                    shown.body.len() <= MOST,
+                    "{dialect:?} {order}: {}",
+                    shown.body.len()
+                );
+                assert_eq!(frames(&shown).unwrap().len(), 1, "{}", shown.text());
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_too_large_for_an_answer_is_kept_and_nobody_sees_a_task() {
+    for dialect in REPLYING {
+        let world = world();
+        let say = Say::to("gives", "bytes 500000").in_context("mine:c");
+        let reply = world.call(&dialect.send(&say)).await;
+        message(dialect, &reply);
+        assert_eq!(world.store.commits().len(), 1, "{dialect:?}");
+        assert_eq!(world.store.thread_writes(), 0, "{dialect:?}");
+        let list = Dialect::Rest10.request(Op::List, "", &json!({}));
+        let list = world.call(&list).await.json();
+        assert_eq!(
+            (&list["tasks"], &list["totalSize"]),
+            (&json!([]), &json!(0))
+        );
+        // What an answer can hold is kept nowhere.
+        let small = Say::to("gives", "text 10").in_context("mine:c");
+        world.call(&dialect.send(&small)).await;
+        assert_eq!(world.store.commits().len(), 1, "{dialect:?}");
+    }
+}
