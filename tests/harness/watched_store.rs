@@ -228,16 +228,29 @@ impl WriteTasks for WatchedStore {
         self.inner.commit(write).await
     }
 
-    async fn remove_task(
+    async fn ended_task(
         &self,
         owner: &Owner,
         id: &TaskId,
-        version: Option<u64>,
-    ) -> Result<bool, StoreError> {
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.inner.ended_task(owner, id, now).await
+    }
+
+    async fn ended_tasks(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        self.inner.ended_tasks(owner, context, now).await
+    }
+
+    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
         if self.away.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
         }
-        self.inner.remove_task(owner, id, version).await
+        self.inner.remove_task(record).await
     }
 
     async fn heartbeat(
@@ -297,6 +310,19 @@ impl Blobs for WatchedStore {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         self.inner.get(key).await
+    }
+
+    async fn keys(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.inner.keys(prefix, after, limit).await
+    }
+
+    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
+        self.inner.remove(keys).await
     }
 }
 
