@@ -5,15 +5,18 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms,
+    UploadUrl, WriteTasks, WriteThreads,
 };
 use a2a_lambda::task::{
-    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
+    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
+    Timestamp,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Private text that no client may ever see.
@@ -40,6 +43,7 @@ pub struct WatchedStore {
     away: AtomicBool,
     threads_away: AtomicBool,
     lists_lost: AtomicBool,
+    uploads: AtomicBool,
     open: watch::Sender<bool>,
 }
 
@@ -53,6 +57,7 @@ impl Default for WatchedStore {
             away: AtomicBool::new(false),
             threads_away: AtomicBool::new(false),
             lists_lost: AtomicBool::new(false),
+            uploads: AtomicBool::new(false),
             open: watch::Sender::new(true),
         }
     }
@@ -91,6 +96,12 @@ impl WatchedStore {
     /// Whether lists are empty from now on, as an index that lags far behind.
     pub fn lose_lists(&self, lost: bool) {
         self.lists_lost.store(lost, Ordering::SeqCst);
+    }
+
+    /// Lets clients send files by themselves: the URL of an upload is the key
+    /// which a test puts the bytes under.
+    pub fn take_uploads(&self) {
+        self.uploads.store(true, Ordering::SeqCst);
     }
 
     /// Lets commits wait until [`WatchedStore::release`].
@@ -231,6 +242,31 @@ impl Blobs for WatchedStore {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         self.inner.get(key).await
+    }
+
+    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
+        self.inner.remove(keys).await
+    }
+
+    /// Takes the place of what stands there, as a copy of S3 does that makes no
+    /// conditions.
+    async fn copy(&self, task: &TaskKey, from: &str, to: &str) -> Result<bool, StoreError> {
+        self.blobs.fetch_add(1, Ordering::SeqCst);
+        self.inner.remove(&[to.to_owned()]).await?;
+        self.inner.copy(task, from, to).await
+    }
+
+    async fn upload_url(
+        &self,
+        terms: &UploadTerms<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<UploadUrl>, StoreError> {
+        let taken = self.uploads.load(Ordering::SeqCst);
+        Ok(taken.then(|| UploadUrl {
+            url: terms.key.to_owned(),
+            headers: Vec::new(),
+        }))
     }
 }
 
