@@ -14,6 +14,8 @@ mod contexts;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod extended;
