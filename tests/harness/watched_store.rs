@@ -5,10 +5,12 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms,
+    UploadUrl, WriteTasks, WriteThreads,
 };
 use a2a_lambda::task::{
-    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
+    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
+    Timestamp,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -46,6 +48,7 @@ pub struct WatchedStore {
     list_reads: AtomicUsize,
     read_max: AtomicUsize,
     latency_ms: AtomicU64,
+    uploads: AtomicBool,
     open: watch::Sender<bool>,
 }
 
@@ -64,6 +67,7 @@ impl Default for WatchedStore {
             list_reads: AtomicUsize::new(0),
             read_max: AtomicUsize::new(usize::MAX),
             latency_ms: AtomicU64::new(0),
+            uploads: AtomicBool::new(false),
             open: watch::Sender::new(true),
         }
     }
@@ -141,6 +145,12 @@ impl WatchedStore {
             0 => {}
             millis => tokio::time::sleep(Duration::from_millis(millis)).await,
         }
+    }
+
+    /// Lets clients send files by themselves: the URL of an upload is the key
+    /// which a test puts the bytes under.
+    pub fn take_uploads(&self) {
+        self.uploads.store(true, Ordering::SeqCst);
     }
 
     /// Lets commits wait until [`WatchedStore::release`].
@@ -323,6 +333,27 @@ impl Blobs for WatchedStore {
 
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
         self.inner.remove(keys).await
+    }
+
+    /// Takes the place of what stands there, as a copy of S3 does that makes no
+    /// conditions.
+    async fn copy(&self, task: &TaskKey, from: &str, to: &str) -> Result<bool, StoreError> {
+        self.blobs.fetch_add(1, Ordering::SeqCst);
+        self.inner.remove(&[to.to_owned()]).await?;
+        self.inner.copy(task, from, to).await
+    }
+
+    async fn upload_url(
+        &self,
+        terms: &UploadTerms<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<UploadUrl>, StoreError> {
+        let taken = self.uploads.load(Ordering::SeqCst);
+        Ok(taken.then(|| UploadUrl {
+            url: terms.key.to_owned(),
+            headers: Vec::new(),
+        }))
     }
 }
 

@@ -22,6 +22,8 @@ mod errors;
 #[cfg(test)]
 mod extended;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod get;
 #[cfg(test)]
 mod idempotency;
