@@ -5,7 +5,8 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl,
+    WriteTasks, WriteThreads,
 };
 use a2a_lambda::task::{
     ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
@@ -14,6 +15,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Private text that no client may ever see.
@@ -40,6 +42,7 @@ pub struct WatchedStore {
     away: AtomicBool,
     threads_away: AtomicBool,
     lists_lost: AtomicBool,
+    urls: AtomicBool,
     open: watch::Sender<bool>,
 }
 
@@ -53,6 +56,7 @@ impl Default for WatchedStore {
             away: AtomicBool::new(false),
             threads_away: AtomicBool::new(false),
             lists_lost: AtomicBool::new(false),
+            urls: AtomicBool::new(false),
             open: watch::Sender::new(true),
         }
     }
@@ -91,6 +95,18 @@ impl WatchedStore {
     /// Whether lists are empty from now on, as an index that lags far behind.
     pub fn lose_lists(&self, lost: bool) {
         self.lists_lost.store(lost, Ordering::SeqCst);
+    }
+
+    /// Gives a URL to whoever asks for one, from now on: the key of the object,
+    /// and for how many seconds it can be followed.
+    pub fn give_urls(&self) {
+        self.urls.store(true, Ordering::SeqCst);
+    }
+
+    fn url(&self, key: &str, lifetime: Duration) -> Option<String> {
+        let given = self.urls.load(Ordering::SeqCst);
+        let seconds = lifetime.as_secs();
+        given.then(|| format!("https://bucket.example/{key}?seconds={seconds}"))
     }
 
     /// Lets commits wait until [`WatchedStore::release`].
@@ -231,6 +247,19 @@ impl Blobs for WatchedStore {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         self.inner.get(key).await
+    }
+
+    async fn upload_url(
+        &self,
+        terms: &UploadTerms<'_>,
+        _: Timestamp,
+        lifetime: Duration,
+    ) -> Result<Option<UploadUrl>, StoreError> {
+        let url = self.url(terms.key, lifetime);
+        Ok(url.map(|url| UploadUrl {
+            url,
+            headers: Vec::new(),
+        }))
     }
 }
 

@@ -51,8 +51,10 @@ pub(super) struct Conversation<'e> {
     /// A deleted or expired task may have had the same id.
     incarnation: WriteId,
     turn: u32,
-    /// When the conversation began.
-    began: Timestamp,
+    /// When the conversation began, as far as that is known without its
+    /// thread; what is left of an earlier one of the same id says otherwise.
+    began: Option<Timestamp>,
+    created_at: Timestamp,
     /// When its thread was looked after last.
     looked: Timestamp,
     /// The messages of the turn's own task.
@@ -75,7 +77,8 @@ impl<'e> Conversation<'e> {
             task: record.id.clone(),
             incarnation: record.incarnation.clone(),
             turn: work.facts.turn,
-            began: standing.map_or(record.created_at, |standing| standing.began),
+            began: standing.map(|standing| standing.began),
+            created_at: record.created_at,
             looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),
@@ -201,8 +204,10 @@ impl<'e> Conversation<'e> {
             .load_thread(&self.owner, &self.context)
             .await?;
         let mut record = found.unwrap_or_else(|| {
-            ThreadRecord::begun(self.owner.clone(), self.context.clone(), self.began, now)
+            let (owner, id) = (self.owner.clone(), self.context.clone());
+            ThreadRecord::begun(owner, id, self.created_at, now)
         });
+        record.created_at = self.began.unwrap_or(record.created_at);
         if record.state_expires_at <= now {
             record.state = ThreadState::default();
         }
