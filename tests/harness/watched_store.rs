@@ -5,8 +5,8 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms,
-    UploadUrl, WriteTasks, WriteThreads,
+    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl,
+    WriteTasks, WriteThreads,
 };
 use a2a_lambda::task::{
     ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
@@ -48,7 +48,7 @@ pub struct WatchedStore {
     list_reads: AtomicUsize,
     read_max: AtomicUsize,
     latency_ms: AtomicU64,
-    uploads: AtomicBool,
+    urls: AtomicBool,
     open: watch::Sender<bool>,
 }
 
@@ -67,7 +67,7 @@ impl Default for WatchedStore {
             list_reads: AtomicUsize::new(0),
             read_max: AtomicUsize::new(usize::MAX),
             latency_ms: AtomicU64::new(0),
-            uploads: AtomicBool::new(false),
+            urls: AtomicBool::new(false),
             open: watch::Sender::new(true),
         }
     }
@@ -147,10 +147,16 @@ impl WatchedStore {
         }
     }
 
-    /// Lets clients send files by themselves: the URL of an upload is the key
-    /// which a test puts the bytes under.
-    pub fn take_uploads(&self) {
-        self.uploads.store(true, Ordering::SeqCst);
+    /// Gives a URL to whoever asks for one, from now on: the key of the object,
+    /// and for how many seconds it can be followed.
+    pub fn give_urls(&self) {
+        self.urls.store(true, Ordering::SeqCst);
+    }
+
+    fn url(&self, key: &str, lifetime: Duration) -> Option<String> {
+        let given = self.urls.load(Ordering::SeqCst);
+        let seconds = lifetime.as_secs();
+        given.then(|| format!("https://bucket.example/{key}?seconds={seconds}"))
     }
 
     /// Lets commits wait until [`WatchedStore::release`].
@@ -347,11 +353,11 @@ impl Blobs for WatchedStore {
         &self,
         terms: &UploadTerms<'_>,
         _: Timestamp,
-        _: Duration,
+        lifetime: Duration,
     ) -> Result<Option<UploadUrl>, StoreError> {
-        let taken = self.uploads.load(Ordering::SeqCst);
-        Ok(taken.then(|| UploadUrl {
-            url: terms.key.to_owned(),
+        let url = self.url(terms.key, lifetime);
+        Ok(url.map(|url| UploadUrl {
+            url,
             headers: Vec::new(),
         }))
     }

@@ -2,6 +2,8 @@
 //! memory and a clock that the tests own. One file a method.
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod batch;
 #[cfg(test)]
 mod cancel;
@@ -49,3 +51,5 @@ mod stream;
 mod subscribe;
 #[cfg(test)]
 mod tenants;
+#[cfg(test)]
+mod uploads;
