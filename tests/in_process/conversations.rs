@@ -67,7 +67,7 @@ async fn an_id_that_is_new_again_has_nothing_of_its_first_conversation() {
                 // The question of then is over with its conversation.
                 let late = Say::in_task(id_of(&question), "blue");
                 expired(dialect, &world.call(&dialect.send(&late)).await);
-                if !dialect.is_v01() {
+                if dialect.is_v10() {
                     let of = json!({ "contextId": context });
                     let list = world.call(&dialect.request(Op::List, "", &of)).await;
                     assert!(list.text().contains(id_of(&question)), "{}", list.text());
@@ -85,11 +85,11 @@ async fn two_first_messages_of_one_moment_are_in_one_conversation() {
     world.store.hold();
     let early = done(&world, dialect, "notes", "add early", "mine:c");
     let late = async {
-        tokio::time::sleep(MINUTE).await;
+        tokio::time::sleep(MINUTE / 12).await;
         done(&world, dialect, "echo", "late", "mine:c").await
     };
     let release = async {
-        tokio::time::sleep(2 * MINUTE).await;
+        tokio::time::sleep(MINUTE / 6).await;
         world.store.release();
     };
     tokio::join!(early, late, release);
@@ -104,6 +104,7 @@ async fn a_conversation_is_found_behind_all_that_its_caller_did_meanwhile() {
     world.store.read_at_most(10);
     for kind in KINDS {
         let (context, _) = conversation(&world, dialect, kind).await;
+        advance(Duration::from_secs(1)).await;
         done(&world, dialect, "notes", "add noted", &context).await;
         for _ in 0..45 {
             advance(Duration::from_secs(1)).await;

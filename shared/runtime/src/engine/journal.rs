@@ -36,8 +36,7 @@ pub(super) struct Journal<'e> {
     pub(super) makes_task: bool,
     /// The record that another writer left, when the turn lost its task.
     pub(super) lost: Option<TaskRecord>,
-    /// When the invocation ends.
-    pub(super) deadline: Option<Timestamp>,
+    deadline: Option<Timestamp>,
     pending: Vec<Change>,
     bytes: usize,
     /// Bytes of the group that was taken last.

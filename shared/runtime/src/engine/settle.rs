@@ -5,6 +5,7 @@ use super::context::stands_for_thread;
 use super::error::Cause;
 use super::idempotent::alone;
 use super::journal::{Journal, size_of};
+use super::race::outrun;
 use super::run::Ended;
 use super::sink::Sink;
 use super::size::check_state_size;
@@ -13,17 +14,12 @@ use super::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, Outcome};
 use crate::store::{StoreError, ThreadWrite, stored};
-use crate::task::{Change, Message, Refusal, TaskRecord, Timestamp};
+use crate::task::{Change, Message, Refusal, TaskRecord};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// For how long a lost race for the thread is run again; the skill is not. It
-/// is less than the life that a lease has left.
-const RACES: Duration = Duration::from_secs(20);
-/// What is left of an invocation to say that every race was lost.
-const LAST_WORD: Duration = Duration::from_millis(500);
 /// How long `on_completed` may take.
 const HOOK_TIME: Duration = Duration::from_secs(1);
 
@@ -95,7 +91,7 @@ impl Journal<'_> {
         let mut changes = changes.to_vec();
         // Bytes are stored once, however often the commit that names them.
         self.engine.store_blobs(base, &mut changes).await?;
-        let mut races = Races::until(self.races_end());
+        let mut races = self.engine.races(conversation.stop_at());
         loop {
             let thread = conversation.write().await?;
             let commit =
@@ -111,19 +107,6 @@ impl Journal<'_> {
         }
     }
 
-    /// When a race for the thread is given up.
-    fn races_end(&self) -> Timestamp {
-        let policy = &self.engine.reader.policy;
-        let end = self
-            .engine
-            .reader
-            .clock
-            .now()
-            .plus(RACES.min(policy.lease / 3));
-        let last = self.deadline.map(|deadline| deadline.minus(LAST_WORD));
-        last.map_or(end, |last| last.min(end))
-    }
-
     /// Others of the conversation were faster as long as there was time. The
     /// skill does not run again for that, so its turn fails, with what it has
     /// made.
@@ -133,9 +116,14 @@ impl Journal<'_> {
         mut changes: Vec<Change>,
         opens: Option<ThreadWrite>,
     ) -> Result<Write, EngineError> {
-        let error = AgentError::deadline().with_cause(&lost_races());
-        changes.pop();
-        changes.push(self.engine.failure(base, &error));
+        let last = match changes.pop() {
+            Some(failed @ Change::Fail { .. }) => failed,
+            _ => {
+                let error = AgentError::deadline().with_cause(&outrun());
+                self.engine.failure(base, &error)
+            }
+        };
+        changes.push(last);
         self.engine
             .commit_opening(base.clone(), changes, (opens, None), Race::Reapply)
             .await
@@ -167,7 +155,7 @@ impl Journal<'_> {
         if conversation.is_unchanged() {
             return Ok(true);
         }
-        let mut races = Races::until(self.races_end());
+        let mut races = self.engine.races(conversation.stop_at());
         loop {
             let written = match conversation.write().await {
                 Ok(thread) => self.engine.keep_thread(&thread).await,
@@ -181,7 +169,7 @@ impl Journal<'_> {
                 Err(error) => return Err(error),
             }
             if !self.engine.stand_back(&mut races).await {
-                return Err(lost_races().into());
+                return Err(outrun().into());
             }
         }
     }
@@ -284,22 +272,6 @@ impl Journal<'_> {
 }
 
 impl Engine {
-    /// Waits a little before a race is run again, longer each time and each
-    /// task for itself, so that many tasks of one conversation all get through;
-    /// `false` if there is no time for another one.
-    async fn stand_back(&self, races: &mut Races) -> bool {
-        let longest = 10_u64 << races.lost.min(6);
-        races.lost += 1;
-        let wait = u64::try_from(self.ids.next() % u128::from(longest)).unwrap_or(longest);
-        let clock = &self.reader.clock;
-        let again = clock.now().plus(Duration::from_millis(1 + wait));
-        if again >= races.end {
-            return false;
-        }
-        clock.sleep_until(again).await;
-        true
-    }
-
     /// A failure: the public text, with code and details; the cause is logged
     /// here, once, and never sent.
     pub(super) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {
@@ -339,22 +311,6 @@ impl Engine {
             tracing::warn!(task.id = %record.id, "on_completed of task `{}` did not finish", record.id);
         }
     }
-}
-
-/// The races for a thread that a turn has run and lost.
-struct Races {
-    lost: u32,
-    end: Timestamp,
-}
-
-impl Races {
-    const fn until(end: Timestamp) -> Self {
-        Self { lost: 0, end }
-    }
-}
-
-fn lost_races() -> StoreError {
-    StoreError::Unavailable("lost too many races for the thread".to_owned())
 }
 
 /// An operator is woken by what the agent cannot help, not by what a caller

@@ -64,6 +64,8 @@ pub(super) struct Conversation<'e> {
     created: Timestamp,
     /// When the conversation began, if the turn was opened by a message here.
     began: Option<Timestamp>,
+    /// When the turn should stop its work.
+    stop_at: Option<Timestamp>,
     /// When its thread was looked after last.
     looked: Timestamp,
     /// The messages of the turn's own task.
@@ -88,11 +90,17 @@ impl<'e> Conversation<'e> {
             turn: work.facts.turn,
             created: record.created_at,
             began: standing.map(|standing| standing.began),
+            stop_at: work.stop_at,
             looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),
             unread: Mutex::default(),
         }
+    }
+
+    /// When the turn should stop its work, if its time is limited.
+    pub(super) const fn stop_at(&self) -> Option<Timestamp> {
+        self.stop_at
     }
 
     /// Why the skill was not given its conversation, if the store was away: a
