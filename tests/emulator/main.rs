@@ -13,6 +13,7 @@ mod embedded;
 mod faults;
 #[cfg(test)]
 mod lists;
+mod pages;
 #[cfg(test)]
 mod pieces;
 #[cfg(test)]

@@ -179,7 +179,7 @@ impl Engine {
     /// the task rests.
     async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
-        let record = self.tasks.load(&item.owner, &item.task, now).await?;
+        let record = self.tasks.head(&item.owner, &item.task, now).await?;
         let rests = record.is_none_or(|record| record.state().is_at_rest());
         Ok(if rests { Ack::Delete } else { Ack::Keep })
     }

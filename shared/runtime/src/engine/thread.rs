@@ -6,16 +6,28 @@ use super::size::check_state_size;
 use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
-use crate::store::{RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
+use crate::store::{
+    Excerpt, RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, Wanted, stored,
+};
 use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp};
 use crate::thread::Thread;
 use serde_json::Value;
+use std::cmp::Reverse;
 use std::sync::Mutex;
 
 /// At most this many messages of a context are put back into a thread.
 const REBUILT: usize = 100;
 /// At most this many tasks of a context are read for it.
 const TASKS: usize = 20;
+/// About as many bytes of them are read beside their own items.
+const SPOKEN: usize = 8 * 1024 * 1024;
+
+/// What was said in a task.
+struct Told {
+    task: TaskId,
+    messages: Vec<Message>,
+}
+
 /// One change of a conversation's state. It can be applied again to a fresh
 /// state, and does nothing where it stands already.
 #[derive(Debug, Clone)]
@@ -105,13 +117,18 @@ impl<'e> Conversation<'e> {
             }
         }
         let others = self.others().await.map_err(|e| self.failed(e))?;
-        let messages = others.iter().map(|task| (&task.id, spoken(task)));
-        let own = (&self.task, self.own.clone());
-        Ok(joined(messages.chain([own]), events).into_iter().collect())
+        let own = Told {
+            task: self.task.clone(),
+            messages: self.own.clone(),
+        };
+        let told = others.into_iter().chain([own]);
+        Ok(joined(told, events).into_iter().collect())
     }
 
-    /// The other tasks of the context, the newest of them, oldest first.
-    async fn others(&self) -> Result<Vec<TaskRecord>, StoreError> {
+    /// The other tasks of the context, the newest of them, oldest first. What was
+    /// said in one is read, and the rest of it dropped, before the next.
+    async fn others(&self) -> Result<Vec<Told>, StoreError> {
+        let now = self.engine.reader.clock.now();
         let query = RecordQuery {
             context_id: Some(self.context.clone()),
             state: None,
@@ -119,14 +136,33 @@ impl<'e> Conversation<'e> {
             after: None,
             limit: TASKS,
             count_limit: 0,
-            now: self.engine.reader.clock.now(),
+            now,
         };
-        let mut tasks = self.engine.tasks.list(&self.owner, &query).await?.records;
-        tasks.retain(|task| task.id != self.task);
+        let mut heads = self.engine.tasks.list(&self.owner, &query).await?.records;
+        heads.retain(|task| task.id != self.task);
         // Newest first; those of one moment keep their order.
-        tasks.reverse();
-        tasks.sort_by_key(|task| task.created_at);
-        Ok(tasks)
+        heads.sort_by_key(|task| Reverse(task.created_at));
+        let (mut messages, mut bytes) = (REBUILT, SPOKEN);
+        let mut told = Vec::new();
+        for head in heads {
+            let wanted = Wanted {
+                history_length: messages,
+                artifacts: false,
+                bytes,
+            };
+            let found = self.engine.tasks.excerpt(head, wanted, now).await?;
+            if let Some(Excerpt { record, read, .. }) = found {
+                bytes = bytes.saturating_sub(read);
+                let said = Told {
+                    messages: spoken(&record),
+                    task: record.id,
+                };
+                messages = messages.saturating_sub(said.messages.len());
+                told.push(said);
+            }
+        }
+        told.reverse();
+        Ok(told)
     }
 
     async fn stored(&self) -> AgentResult<Option<ThreadRecord>> {
@@ -215,13 +251,10 @@ impl<'e> Conversation<'e> {
 
 /// The messages of tasks, at most [`REBUILT`] of them, with each event behind
 /// the messages of its task. Events of tasks that are not here come first.
-fn joined<'t>(
-    tasks: impl Iterator<Item = (&'t TaskId, Vec<Message>)>,
-    mut events: Vec<Message>,
-) -> Vec<Message> {
+fn joined(tasks: impl Iterator<Item = Told>, mut events: Vec<Message>) -> Vec<Message> {
     let mut all = Vec::new();
-    for (task, messages) in tasks {
-        let of_task = |event: &Message| event.task_id.as_ref() == Some(task);
+    for Told { task, messages } in tasks {
+        let of_task = |event: &Message| event.task_id.as_ref() == Some(&task);
         let (mine, rest) = events.into_iter().partition(of_task);
         events = rest;
         all.push((messages, mine));

@@ -11,6 +11,8 @@ mod join;
 mod layout;
 mod pieces;
 mod push;
+#[cfg(feature = "aws")]
+mod some;
 mod task;
 mod thread;
 
@@ -23,6 +25,8 @@ pub use self::pieces::arrange;
 pub(crate) use self::pieces::pieces;
 #[cfg(feature = "aws")]
 pub(crate) use self::pieces::{Child, Place, child_expiry};
+#[cfg(feature = "aws")]
+pub(crate) use self::some::{Needs, join_some, needs};
 
 use super::{StoreError, ThreadRecord, ThreadState};
 use crate::task::{PushRecord, Saved, TaskRecord};
@@ -113,7 +117,9 @@ pub(crate) fn head_of_text(text: &str) -> Result<TaskRecord, StoreError> {
     if form.schema != IN_PIECES {
         known(form.schema)?;
     }
-    form.into_record()
+    let mut record = form.into_record()?;
+    record.partial = !record.layout.is_empty();
+    Ok(record)
 }
 
 /// The stored form of a conversation's state as text, apart from its thread.

@@ -150,6 +150,8 @@ pub struct TaskRecord {
     pub(crate) expires_at: Timestamp,
     /// Where its parts lie.
     pub(crate) layout: Layout,
+    /// Whether parts of it have been left where they lie.
+    pub(crate) partial: bool,
 }
 
 /// What an answer shows of a task.
@@ -224,6 +226,7 @@ impl TaskRecord {
             updated_at: at,
             expires_at: at,
             layout: Layout::default(),
+            partial: false,
         }
     }
 
@@ -272,6 +275,13 @@ impl TaskRecord {
     #[must_use]
     pub const fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Whether parts of it have been left where they lie: enough to judge the
+    /// task by, and to show; no base of a commit.
+    #[must_use]
+    pub const fn is_partial(&self) -> bool {
+        self.partial
     }
 
     /// The state.

@@ -2,6 +2,7 @@
 //!
 //! - `key`: every key, made in one place
 //! - `children`: the items beside a task that is no longer small
+//! - `excerpt`: those of them that show what is wanted of a task
 //! - `object`: content too large for an item
 //! - `item`: records as items
 //! - `statement`: a conditional write as data
@@ -22,6 +23,7 @@ mod calls;
 mod children;
 mod contexts;
 mod decide;
+mod excerpt;
 mod expiring;
 mod idempotency;
 mod image;
@@ -50,9 +52,9 @@ use self::item::{Item, Joined};
 use self::statement::{Kind, Statement};
 use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
-    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, Tail,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
-    stored,
+    Blobs, Committed, Excerpt, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, Wanted, WriteTasks,
+    WriteThreads, stored,
 };
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
@@ -124,7 +126,7 @@ impl DynamoStore {
     }
 
     /// What a task's own item holds of it.
-    async fn head(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+    async fn own_item(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         let meta = self.meta(&key::task(id)).await?;
         meta.as_ref().map(item::to_task).transpose()
     }
@@ -136,7 +138,7 @@ impl DynamoStore {
         wanted: impl Fn(&TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, StoreError> {
         for tries in 0..TRIES {
-            let Some(head) = self.head(id).await?.filter(&wanted) else {
+            let Some(head) = self.own_item(id).await?.filter(&wanted) else {
                 return Ok(None);
             };
             if let Some(whole) = self.whole(&key::task(id), head).await? {
@@ -194,7 +196,7 @@ impl DynamoStore {
     /// Whether a write whose answer is unknown is stored.
     async fn look_for(&self, write: &TaskWrite, why: String) -> Result<Committed, StoreError> {
         let id = write.checked_id()?;
-        let stored = self.head(&write.record.key()).await?;
+        let stored = self.own_item(&write.record.key()).await?;
         match stored {
             Some(stored) if stored.was_written_by(id) => Ok(Committed::Done),
             _ if self.key_has(write).await? => Ok(Committed::Done),
@@ -294,6 +296,33 @@ impl ReadTasks for DynamoStore {
         self.stored_task(&TaskKey::new(owner, id), wanted).await
     }
 
+    async fn head(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let found = self.own_item(&TaskKey::new(owner, id)).await?;
+        Ok(found.filter(|record| record.owner() == owner && !record.expired(now)))
+    }
+
+    async fn heads(
+        &self,
+        tasks: &[OpenTask],
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        self.heads_of(tasks, now).await
+    }
+
+    async fn excerpt(
+        &self,
+        head: TaskRecord,
+        wanted: Wanted,
+        now: Timestamp,
+    ) -> Result<Option<Excerpt>, StoreError> {
+        self.excerpt_of(head, wanted, now).await
+    }
+
     async fn tail(
         &self,
         owner: &Owner,
@@ -308,20 +337,7 @@ impl ReadTasks for DynamoStore {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         let shards = self.shards_to_read(owner, query.now).await?;
-        let mut page = list::page(&self.client, &self.table, owner, query, shards).await?;
-        let heads = std::mem::take(&mut page.records);
-        for head in heads {
-            let key = head.key();
-            let whole = match self.whole(&key::task(&key), head).await? {
-                Some(whole) => Some(whole),
-                None => {
-                    self.stored_task(&key, |record| query.matches(owner, record))
-                        .await?
-                }
-            };
-            page.records.extend(whole);
-        }
-        Ok(page)
+        list::page(&self.client, &self.table, owner, query, shards).await
     }
 
     async fn load_key(
@@ -341,7 +357,7 @@ impl TasksByKey for DynamoStore {
     }
 
     async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.head(key).await
+        self.own_item(key).await
     }
 }
 
