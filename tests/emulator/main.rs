@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod contract;
+#[cfg(test)]
+mod conversations;
 #[cfg(feature = "docker-tests")]
 mod docker;
 #[cfg(test)]

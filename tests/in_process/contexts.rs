@@ -9,14 +9,14 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::advance;
 
-const HOUR: Duration = Duration::from_secs(3600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
-const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
-const RESET: &str = "/metadata/a2a-lambda~1contextReset";
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
+pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
+pub(super) const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(super) const RESET: &str = "/metadata/a2a-lambda~1contextReset";
 
 /// How a conversation came to be.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+pub(super) enum Kind {
     /// The server made its id, and it has one task.
     Derived,
     /// The same, with a second task.
@@ -25,10 +25,16 @@ enum Kind {
     Own,
 }
 
-const KINDS: [Kind; 3] = [Kind::Derived, Kind::Second, Kind::Own];
+pub(super) const KINDS: [Kind; 3] = [Kind::Derived, Kind::Second, Kind::Own];
 
 /// A message in a conversation, for a task of its own.
-async fn say(world: &World, dialect: Dialect, to: &str, text: &str, context: &str) -> Reply {
+pub(super) async fn say(
+    world: &World,
+    dialect: Dialect,
+    to: &str,
+    text: &str,
+    context: &str,
+) -> Reply {
     let name = format!("t:{}", world.store.commits().len());
     let mut say = Say::to(to, text).under(&name);
     if !context.is_empty() {
@@ -37,7 +43,13 @@ async fn say(world: &World, dialect: Dialect, to: &str, text: &str, context: &st
     world.call(&dialect.send(&say)).await
 }
 
-async fn done(world: &World, dialect: Dialect, to: &str, text: &str, context: &str) -> Value {
+pub(super) async fn done(
+    world: &World,
+    dialect: Dialect,
+    to: &str,
+    text: &str,
+    context: &str,
+) -> Value {
     let reply = say(world, dialect, to, text, context).await;
     let task = dialect.task(&reply);
     let state = dialect.state(&task);
@@ -49,12 +61,12 @@ async fn done(world: &World, dialect: Dialect, to: &str, text: &str, context: &s
     task
 }
 
-fn answer(dialect: Dialect, task: &Value) -> String {
+pub(super) fn answer(dialect: Dialect, task: &Value) -> String {
     dialect.words(&task["artifacts"][0])
 }
 
 /// A conversation in which nothing happens any more, and its open question.
-async fn conversation(world: &World, dialect: Dialect, kind: Kind) -> (String, Value) {
+pub(super) async fn conversation(world: &World, dialect: Dialect, kind: Kind) -> (String, Value) {
     let name = if kind == Kind::Own { "mine:c" } else { "" };
     let task = done(world, dialect, "ask", "hi", name).await;
     let context = dialect.context(&task);
@@ -64,7 +76,7 @@ async fn conversation(world: &World, dialect: Dialect, kind: Kind) -> (String, V
     (context, task)
 }
 
-fn expired(dialect: Dialect, reply: &Reply) {
+pub(super) fn expired(dialect: Dialect, reply: &Reply) {
     let fault = Fault::new(dialect, CONTEXT_EXPIRED);
     assert_eq!(fault.check(reply), Ok(()), "{dialect:?} {}", reply.text());
 }
@@ -398,11 +410,11 @@ async fn anothers_context_id_is_free_to_use() {
 }
 
 /// A call of one of our own paths.
-fn ours(method: &'static str, path: &str) -> Request {
+pub(super) fn ours(method: &'static str, path: &str) -> Request {
     Request::new(method, format!("/a2a-lambda/{path}"))
 }
 
-async fn contexts(world: &World, query: &str, caller: &'static str) -> Value {
+pub(super) async fn contexts(world: &World, query: &str, caller: &'static str) -> Value {
     let reply = world
         .call(&ours("GET", &format!("contexts{query}")).from(caller))
         .await;
@@ -410,7 +422,7 @@ async fn contexts(world: &World, query: &str, caller: &'static str) -> Value {
     reply.json()
 }
 
-fn ids(page: &Value) -> Vec<&str> {
+pub(super) fn ids(page: &Value) -> Vec<&str> {
     let contexts = page["contexts"].as_array().unwrap();
     contexts
         .iter()

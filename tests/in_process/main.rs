@@ -14,6 +14,8 @@ mod contexts;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod extended;
@@ -21,6 +23,8 @@ mod extended;
 mod get;
 #[cfg(test)]
 mod idempotency;
+#[cfg(test)]
+mod in_time;
 #[cfg(test)]
 mod list;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::skill::{AgentError, AgentResult, Content};
 use crate::store::{
     Excerpt, RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, Wanted, stored,
 };
-use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp};
+use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId};
 use crate::thread::Thread;
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -32,8 +32,8 @@ struct Told {
 /// state, and does nothing where it stands already.
 #[derive(Debug, Clone)]
 enum Operation {
-    /// The event is added, once: its id names the task, the turn and the place
-    /// in the turn.
+    /// The event is added, once: its id names the task by its incarnation, the
+    /// turn and the place in the turn.
     Append(Message),
     /// The value is set.
     Set { key: String, value: Value },
@@ -60,6 +60,8 @@ pub(super) struct Conversation<'e> {
     owner: Owner,
     context: ContextId,
     task: TaskId,
+    /// A deleted or expired task may have had the same id.
+    incarnation: WriteId,
     turn: u32,
     /// When the conversation began.
     began: Timestamp,
@@ -83,6 +85,7 @@ impl<'e> Conversation<'e> {
             owner: record.owner.clone(),
             context: record.context_id.clone(),
             task: record.id.clone(),
+            incarnation: record.incarnation.clone(),
             turn: work.facts.turn,
             began: standing.map_or(record.created_at, |standing| standing.began),
             looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
@@ -202,7 +205,8 @@ impl<'e> Conversation<'e> {
     /// Adds an event in the turn's final commit.
     pub(super) fn add_event(&self, content: Content) {
         let mut operations = lock(&self.operations);
-        let id = format!("evt-{}-{}-{}", self.task, self.turn, operations.len() + 1);
+        let (place, turn) = (operations.len() + 1, self.turn);
+        let id = format!("evt-{}-{turn}-{place}", self.incarnation);
         let mut event = Message::from_agent(id, content.into_parts());
         event.task_id = Some(self.task.clone());
         event.context_id = Some(self.context.clone());

@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ThreadState {
     /// What skills added to the conversation, oldest first. The id of an event
-    /// names its task, its turn and its place in the turn.
+    /// names the incarnation of its task, its turn and its place in the turn.
     pub events: Vec<Message>,
     /// Session data by key.
     pub session: BTreeMap<String, serde_json::Value>,

@@ -1,0 +1,310 @@
+//! Conversations in a table, over days of a clock that the tests own: what a
+//! sweep finds there, and what it leaves alone.
+
+use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::{Clock, Engine, Policy, RandomIds, Services};
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::{
+    Expiring, ExpiringThread, ReadThreads as _, SweepThreads as _, ThreadQuery,
+};
+use a2a_lambda::task::{
+    ContextId, Generation, Message, Metadata, Part, PartContent, Refusal, SendCommand, SendMode,
+    Sent, Task, Timestamp,
+};
+use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_lambda_tests::tester::{self, Gate};
+use a2a_local::embedded::TABLE;
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::future::BoxFuture;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A clock that stands in the year 2100 until it is moved, where no background
+/// deletion interferes.
+struct Hands(AtomicI64);
+
+impl Hands {
+    fn move_on(&self, by: Duration) {
+        let millis = i64::try_from(by.as_millis()).unwrap();
+        self.0.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hands {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+
+    fn sleep_until(&self, _: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+struct Stage {
+    emulator: Emulator,
+    store: Arc<DynamoStore>,
+    engine: Engine,
+    clock: Arc<Hands>,
+    caller: Caller,
+}
+
+impl Stage {
+    async fn new(name: &str) -> Self {
+        let emulator = Emulator::start().await.unwrap();
+        let store = Arc::new(emulator.records.clone());
+        let clock = Arc::new(Hands(AtomicI64::new(4_102_444_800_000)));
+        let services = Services {
+            tasks: store.clone(),
+            threads: store.clone(),
+            blobs: Arc::new(emulator.blobs.clone()),
+            clock: clock.clone(),
+            ids: Arc::new(RandomIds),
+            model: None,
+        };
+        let agent = Arc::new(tester::agent(Gate::default()).unwrap());
+        let caller = Caller {
+            owner: World::new(run(), name).unwrap().owner,
+            tier: "default".to_owned(),
+            scopes: BTreeSet::new(),
+        };
+        Self {
+            engine: Engine::new(agent, services, Policy::default()),
+            emulator,
+            store,
+            clock,
+            caller,
+        }
+    }
+
+    /// A message to the skill that keeps things for its conversation.
+    async fn say(&self, text: &str, context: Option<&ContextId>) -> Result<Task, Refusal> {
+        let mut message = Message::from_user("m-1", vec![Part::text(text)]);
+        message.context_id = context.cloned();
+        let skill = ("a2a-lambda/skillId".to_owned(), "notes".into());
+        message.metadata = Metadata::from_iter([skill]);
+        let command = SendCommand {
+            message,
+            client_task_id: None,
+            idempotency_key: None,
+            mode: SendMode::Blocking,
+            history_length: 10,
+            accepted_output_modes: Vec::new(),
+            push: None,
+            metadata: Metadata::new(),
+            generation: Generation::V10,
+        };
+        match Box::pin(self.engine.send(&self.caller, command, None)).await {
+            Ok(Sent::Task(task)) => Ok(*task),
+            Ok(Sent::Message(message)) => panic!("{message:?}"),
+            Err(error) => Err(error.refusal),
+        }
+    }
+
+    async fn value(&self, key: &str, context: &ContextId) -> String {
+        let task = self.say(&format!("get {key}"), Some(context)).await;
+        let artifacts = task.unwrap().artifacts.unwrap();
+        match &artifacts[0].parts[0].content {
+            PartContent::Text(text) => text.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What a sweep looked at, and what it removed.
+    async fn sweep(&self) -> (usize, usize, usize) {
+        let swept = self.engine.sweep_threads(&*self.store).await.unwrap();
+        (swept.looked_at, swept.states_cleaned, swept.threads_expired)
+    }
+
+    /// The names of the items of a conversation, with their `ttl` in seconds.
+    async fn items(&self, context: &ContextId) -> HashMap<String, i64> {
+        let owner = &self.caller.owner;
+        let partition = format!("T#{}#C#{}#{context}", owner.tenant, owner.subject.hash());
+        let query = self.emulator.clients.dynamodb.query().table_name(TABLE);
+        let found = query
+            .key_condition_expression("PK = :pk")
+            .expression_attribute_values(":pk", AttributeValue::S(partition))
+            .consistent_read(true)
+            .send()
+            .await
+            .unwrap();
+        let items = found.items.unwrap_or_default();
+        let named = items.into_iter().map(|item| {
+            let ttl = item["ttl"].as_n().unwrap().parse().unwrap();
+            (item["SK"].as_s().unwrap().clone(), ttl)
+        });
+        named.collect()
+    }
+}
+
+fn own(count: usize) -> Vec<ContextId> {
+    (0..count)
+        .map(|n| ContextId::parse(format!("mine:{n}")).unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_sweep_leaves_alone_what_lives_and_comes_to_everything_once() {
+    let stage = Stage::new("sweep").await;
+    let contexts = own(12);
+    for context in &contexts {
+        stage.say("set k v", Some(context)).await.unwrap();
+    }
+    let ten_minutes_later = HOUR + MINUTE * 10;
+    stage.clock.move_on(MINUTE * 50);
+    for context in &contexts {
+        stage.say("show", Some(context)).await.unwrap();
+    }
+    // What was noted is over by now; what is there is not.
+    stage.clock.move_on(ten_minutes_later - MINUTE * 50);
+    assert_eq!(stage.sweep().await, (12, 0, 0));
+    assert_eq!(stage.sweep().await, (0, 0, 0), "it is noted anew");
+    for context in &contexts {
+        assert_eq!(stage.value("k", context).await, "v");
+    }
+    stage.clock.move_on(HOUR * 23);
+    for context in &contexts {
+        stage.say("set k w", Some(context)).await.unwrap();
+    }
+    stage.clock.move_on(HOUR / 2);
+    let (looked_at, _, expired) = stage.sweep().await;
+    assert_eq!((looked_at, expired), (12, 0), "the threads live on");
+    for context in &contexts {
+        assert_eq!(stage.value("k", context).await, "w");
+    }
+
+    stage.clock.move_on(DAY);
+    let (_, cleaned, expired) = stage.sweep().await;
+    assert_eq!((cleaned, expired), (12, 12));
+    assert_eq!(stage.sweep().await, (0, 0, 0), "tombstones are left alone");
+    for context in &contexts {
+        let late = stage.say("show", Some(context)).await.unwrap_err();
+        assert_eq!(late, Refusal::ContextExpired);
+        let items = stage.items(context).await;
+        let names: Vec<&String> = items.keys().collect();
+        assert_eq!(names, ["META"]);
+        // Seven days longer than the conversation.
+        let gone_at = items["META"] * 1000;
+        let now = stage.clock.now().as_millis();
+        let left = Duration::from_millis(u64::try_from(gone_at - now).unwrap());
+        assert!(left > DAY * 6 && left <= DAY * 7, "{left:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_is_used_for_days_is_never_due_for_removal() {
+    let stage = Stage::new("used").await;
+    for context in [None, Some(own(1).remove(0))] {
+        let first = stage.say("set k v", context.as_ref()).await.unwrap();
+        let context = first.context_id;
+        for _ in 0..32 {
+            stage.clock.move_on(MINUTE * 50);
+            assert_eq!(stage.value("k", &context).await, "v");
+            stage.sweep().await;
+            let now = stage.clock.now().as_millis();
+            let items = stage.items(&context).await;
+            assert!(items["STATE"] * 1000 > now + 3_600_000, "{items:?}");
+            assert!(items["META"] * 1000 > now + 23 * 3_600_000, "{items:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sweep_that_comes_too_early_or_too_late_does_no_harm() {
+    let stage = Stage::new("race").await;
+    let context = own(1).remove(0);
+    stage.say("set k v", Some(&context)).await.unwrap();
+    let owner = &stage.caller.owner;
+    // It has read an index of another time.
+    let removed = stage.store.remove_state(owner, &context, stage.clock.now());
+    let _whether = removed.await.unwrap();
+    assert_eq!(stage.value("k", &context).await, "v");
+
+    let thread = stage.store.load_thread_head(owner, &context).await;
+    let thread = thread.unwrap().unwrap();
+    let deleted = stage.engine.delete_context(&stage.caller, &context).await;
+    deleted.unwrap();
+    for what in [Expiring::Thread, Expiring::State] {
+        let hint = ExpiringThread {
+            owner: owner.clone(),
+            context_id: context.clone(),
+            what,
+        };
+        stage.store.note_expiry(&hint, &thread).await.unwrap();
+        assert_eq!(stage.items(&context).await, HashMap::new());
+    }
+}
+
+#[tokio::test]
+async fn pages_of_what_expires_join_to_all_of_it() {
+    let stage = Stage::new("pages").await;
+    let contexts = own(20);
+    for context in &contexts {
+        stage.say("set k v", Some(context)).await.unwrap();
+    }
+    stage.clock.move_on(DAY);
+    for size in [1, 3, 50] {
+        let (mut found, mut after) = (Vec::new(), None);
+        for _ in 0..100 {
+            let now = stage.clock.now();
+            let page = stage.store.expiring_threads(now, after, size).await;
+            let (threads, next) = page.unwrap();
+            assert!(threads.len() <= size);
+            let mine = |it: &ExpiringThread| it.owner == stage.caller.owner;
+            found.extend(threads.into_iter().filter(mine));
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found.len(), 40, "pages of {size}");
+        let distinct: BTreeSet<_> = found.iter().map(|it| (&it.context_id, it.what)).collect();
+        assert_eq!(distinct.len(), 40, "pages of {size}");
+    }
+}
+
+#[tokio::test]
+async fn conversations_are_all_listed_when_a_list_lies_in_many_partitions() {
+    let stage = Stage::new("shards").await;
+    let owner = &stage.caller.owner;
+    let grown = Timestamp::from_millis(stage.clock.now().as_millis() - 3_600_000);
+    stage.store.grow_list(owner, 8, grown).await.unwrap();
+    // Who writes little learns the number with the first list.
+    let now = stage.clock.now();
+    let query = |after, limit, now| ThreadQuery {
+        after,
+        limit,
+        ttl: DAY,
+        now,
+    };
+    let first = query(None, 10, now);
+    let page = stage.store.list_threads(owner, &first).await.unwrap();
+    assert_eq!(page.threads, []);
+    let mut expected = Vec::new();
+    for n in 0..12 {
+        stage.clock.move_on(Duration::from_secs(1));
+        let own = ContextId::parse(format!("mine:{n}")).unwrap();
+        let own = (n % 3 == 0).then_some(&own);
+        expected.push(stage.say("show", own).await.unwrap().context_id);
+    }
+    expected.reverse();
+    for size in [2, 5, 50] {
+        let (mut joined, mut after) = (Vec::new(), None);
+        for _ in 0..20 {
+            let query = query(after, size, stage.clock.now());
+            let page = stage.store.list_threads(owner, &query).await.unwrap();
+            joined.extend(page.threads.into_iter().map(|thread| thread.context_id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(joined, expected, "pages of {size}");
+    }
+}

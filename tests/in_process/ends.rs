@@ -1,0 +1,160 @@
+//! When conversations are over, and what is left of them: the cases beside
+//! those of `contexts`.
+
+use super::contexts::{DAY, HOUR, KINDS, Kind, RESET, WEEK};
+use super::contexts::{answer, contexts, conversation, done, expired, ids, ours, say};
+use a2a_lambda::settings::Settings;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::error_rows::{BUSY, Fault};
+use a2a_lambda_tests::world::{Live, World};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::advance;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// A stream of a task that works until the gate opens, and its conversation.
+async fn at_work(world: &World, dialect: Dialect, context: &str) -> (Live, String) {
+    let mut say = Say::to("slow", "go");
+    if !context.is_empty() {
+        say = say.in_context(context);
+    }
+    let mut live = world.open(&dialect.stream(&say)).await;
+    let first = live.next().await.unwrap().unwrap().data;
+    let context = at(&first, "/task/contextId").as_str().unwrap().to_owned();
+    (live, context)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_of_ours_is_never_new_however_long_its_item_stays() {
+    for kind in KINDS {
+        let world = World::new().unwrap();
+        let dialect = Dialect::Rest10;
+        let (context, _) = conversation(&world, dialect, kind).await;
+        // The table is late: it removes nothing in all this time.
+        for wait in [DAY, WEEK, DAY * 60] {
+            advance(wait).await;
+            let reply = say(&world, dialect, "echo", "more", &context).await;
+            if kind == Kind::Own && wait > DAY {
+                assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+            } else {
+                expired(dialect, &reply);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_whose_first_task_still_works_is_not_over() {
+    let life = Duration::from_secs(600);
+    let brief = |settings: &mut Settings| {
+        settings.policy.thread_ttl = life;
+        settings.policy.state_ttl = life;
+    };
+    let world = World::with(brief).unwrap();
+    let dialect = Dialect::Rest10;
+    let (live, context) = at_work(&world, dialect, "").await;
+    // Nothing but the record of that task stands for the conversation.
+    tokio::time::sleep(life * 3).await;
+    let page = contexts(&world, "", "local:local").await;
+    assert_eq!(ids(&page), [&context]);
+    let task = done(&world, dialect, "echo", "meanwhile", &context).await;
+    assert_eq!(at(&task, RESET), &Value::Null, "it was never silent");
+    world.gate.open();
+    live.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_of_one_task_says_too_that_it_was_silent_for_long() {
+    for dialect in Dialect::ALL {
+        for (silence, gone) in [(HOUR - MILLISECOND, false), (HOUR, true)] {
+            let world = World::new().unwrap();
+            let (context, asked) = conversation(&world, dialect, Kind::Derived).await;
+            advance(silence).await;
+            let id = asked["id"].as_str().unwrap();
+            let reply = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
+            let task = dialect.task(&reply);
+            assert_eq!(dialect.context(&task), context);
+            let said = at(&task, RESET) == &Value::Bool(true);
+            assert_eq!(said, gone, "{dialect:?} {silence:?} {task}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_over_is_not_deleted_either() {
+    for kind in KINDS {
+        for (wait, there) in [(DAY - MILLISECOND, true), (DAY, false)] {
+            let world = World::new().unwrap();
+            let (context, asked) = conversation(&world, Dialect::Rest10, kind).await;
+            advance(wait).await;
+            let path = format!("contexts/{context}");
+            let reply = world.call(&ours("DELETE", &path)).await;
+            if there {
+                assert_eq!(reply.status, 200, "{kind:?} {}", reply.text());
+                continue;
+            }
+            expired(Dialect::Rest10, &reply);
+            let get = Dialect::Rest10.of_task(Op::Get, asked["id"].as_str().unwrap());
+            assert_eq!(world.call(&get).await.status, 200, "its tasks live longer");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_of_many_tasks_is_deleted_whole() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let first = done(&world, dialect, "echo", "hi", "mine:c").await;
+    for _ in 0..110 {
+        advance(MILLISECOND).await;
+        done(&world, dialect, "echo", "hi", "mine:c").await;
+    }
+    let reply = world.call(&ours("DELETE", "contexts/mine:c")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let get = dialect.of_task(Op::Get, first["id"].as_str().unwrap());
+    assert_eq!(world.call(&get).await.status, 404);
+    let list = dialect.request(Op::List, "", &serde_json::json!({}));
+    let list = dialect.result(&world.call(&list).await);
+    assert_eq!(list["tasks"], serde_json::json!([]), "{list}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_with_work_in_it_keeps_also_what_came_after_the_work() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let (live, context) = at_work(&world, dialect, "mine:c").await;
+    advance(Duration::from_secs(1)).await;
+    let later = done(&world, dialect, "notes", "set k v", &context).await;
+    let path = format!("contexts/{context}");
+    let reply = world.call(&ours("DELETE", &path)).await;
+    let busy = Fault::new(dialect, BUSY);
+    assert_eq!(busy.check(&reply), Ok(()), "{}", reply.text());
+    let get = dialect.of_task(Op::Get, later["id"].as_str().unwrap());
+    assert_eq!(world.call(&get).await.status, 200, "nothing was deleted");
+    let task = done(&world, dialect, "notes", "get k", &context).await;
+    assert_eq!(answer(dialect, &task), "v");
+    world.gate.open();
+    live.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_under_the_id_of_a_deleted_one_adds_to_the_conversation_as_well() {
+    for dialect in [Dialect::Rpc01, Dialect::Path01] {
+        let world = World::new().unwrap();
+        let first = Say::to("notes", "add one")
+            .under("t:same")
+            .in_context("mine:c");
+        world.call(&dialect.send(&first)).await;
+        let deleted = world.call(&ours("DELETE", "tasks/t:same")).await;
+        assert_eq!(deleted.status, 200, "{}", deleted.text());
+        let second = Say::to("notes", "add two")
+            .under("t:same")
+            .in_context("mine:c");
+        world.call(&dialect.send(&second)).await;
+        let task = done(&world, dialect, "notes", "show", "mine:c").await;
+        let thread = answer(dialect, &task);
+        let has = |text| thread.split('|').filter(|it| *it == text).count();
+        assert_eq!((has("one"), has("two")), (1, 1), "{thread}");
+    }
+}
