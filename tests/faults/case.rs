@@ -90,12 +90,17 @@ struct Own<'a>(&'a DynamoStore, &'a Owner);
 
 #[async_trait]
 impl SweepTasks for Own<'_> {
+    fn open_shards(&self) -> u32 {
+        self.0.open_shards()
+    }
+
     async fn open_tasks(
         &self,
+        shard: u32,
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        let (mut found, next) = self.0.open_tasks(after, limit).await?;
+        let (mut found, next) = self.0.open_tasks(shard, after, limit).await?;
         found.retain(|task| task.owner == *self.1);
         Ok((found, next))
     }

@@ -5,7 +5,7 @@
 //! been taken, and the cursor moves after the answer, so an event may come
 //! twice and never out of order. Its id is the id of the delivery.
 
-use super::background::QUEUED;
+use super::sweep::QUEUED;
 use super::push::{Opened, open_secrets};
 use super::seal::Sealer;
 use super::subscribe::status_as_of;
@@ -308,12 +308,13 @@ impl Courier {
     }
 
     /// Takes a task at rest off the sweep's index once nobody waits to hear
-    /// of it. Where this function cannot read all of the task, a sweep does it.
+    /// of it. If that cannot be read now, a sweep does it.
     async fn settle(&self, item: &PushItem, task: &Tail) -> Result<(), EngineError> {
         if !task.state.is_at_rest() {
             return Ok(());
         }
-        match self.whole(item).await? {
+        let now = self.clock.now();
+        match self.tasks.head(&item.owner, &item.task, now).await? {
             Some(record) => settle(&*self.pushes, &record).await,
             None => Ok(()),
         }

@@ -1,16 +1,19 @@
 //! What the sweep does about conversations whose time is up. Nobody waits for
 //! it: what has expired is refused anyway.
 
+use super::sweep::Walk;
 use super::{Engine, EngineError};
 use crate::store::{
     Expiring, ExpiringThread, SweepThreads, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
 };
 use crate::task::{Timestamp, WriteId};
+use futures::StreamExt as _;
+use futures::stream;
 
 /// Conversations read at a time.
 const READ: usize = 100;
-/// At most this many are looked at in one sweep.
-const LOOKED_AT: usize = 10_000;
+/// Conversations looked at at once: each costs a read and a write or two.
+const AT_ONCE: usize = 8;
 
 /// What a sweep of conversations did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,8 +26,16 @@ pub struct ThreadSweep {
     pub threads_expired: usize,
 }
 
+impl ThreadSweep {
+    const fn add(&mut self, other: &Self) {
+        self.looked_at += other.looked_at;
+        self.states_cleaned += other.states_cleaned;
+        self.threads_expired += other.threads_expired;
+    }
+}
+
 impl Engine {
-    /// Removes the state of conversations whose time is up, and leaves the
+    /// Removes the state of all conversations whose time is up, and leaves the
     /// tombstones of client-made ids.
     ///
     /// # Errors
@@ -35,22 +46,51 @@ impl Engine {
         threads: &dyn SweepThreads,
     ) -> Result<ThreadSweep, EngineError> {
         let mut report = ThreadSweep::default();
-        let mut after = None;
-        loop {
+        let mut walk = Walk::of(threads.expiry_shards(), 0);
+        self.sweep_conversations(threads, &mut walk, None, &mut report)
+            .await?;
+        Ok(report)
+    }
+
+    /// The same from where `walk` goes on, until the time is up.
+    pub(super) async fn sweep_conversations(
+        &self,
+        threads: &dyn SweepThreads,
+        walk: &mut Walk,
+        until: Option<Timestamp>,
+        report: &mut ThreadSweep,
+    ) -> Result<(), EngineError> {
+        let mut failed = None;
+        while !self.time_is_up(until)
+            && let Some((shard, after)) = walk.next()
+        {
             let now = self.reader.clock.now();
-            let (found, next) = threads.expiring_threads(now, after, READ).await?;
-            for hint in &found {
-                report.looked_at += 1;
-                let swept = self.sweep_thread(threads, hint, now, &mut report);
-                if let Err(error) = swept.await {
+            let (found, next) = match threads.expiring_threads(shard, now, after, READ).await {
+                Ok(page) => page,
+                // The others have their turn all the same.
+                Err(error) => {
+                    failed = failed.or(Some(error));
+                    continue;
+                }
+            };
+            let hints = stream::iter(found);
+            let swept = hints.map(|hint| async move {
+                let mut report = ThreadSweep::default();
+                let done = self.sweep_thread(threads, &hint, now, &mut report).await;
+                if let Err(error) = done {
                     error.log();
                 }
+                report
+            });
+            let mut swept = swept.buffer_unordered(AT_ONCE);
+            while let Some(one) = swept.next().await {
+                report.add(&one);
             }
-            after = next;
-            if after.is_none() || report.looked_at >= LOOKED_AT {
-                return Ok(report);
+            if let Some(next) = next {
+                walk.goes_on(shard, next);
             }
         }
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
     async fn sweep_thread(
@@ -60,6 +100,7 @@ impl Engine {
         now: Timestamp,
         report: &mut ThreadSweep,
     ) -> Result<(), EngineError> {
+        report.looked_at += 1;
         let (owner, id) = (&hint.owner, &hint.context_id);
         let head = threads.load_thread_head(owner, id).await?;
         match (head, hint.what) {

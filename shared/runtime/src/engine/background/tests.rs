@@ -1,10 +1,10 @@
 //! Turns that run behind the calls, over the memory store and tokio's paused
 //! clock. A crash is a dropped future.
 
-use super::{Leases, relay};
+use super::relay;
 use crate::auth::Caller;
 use crate::engine::doubles::{Line, Paused};
-use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::engine::{Engine, Leases, Policy, RandomIds, Services, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
@@ -81,6 +81,7 @@ struct Index(Vec<OpenTask>);
 impl SweepTasks for Index {
     async fn open_tasks(
         &self,
+        _: u32,
         _: Option<String>,
         _: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
@@ -184,7 +185,7 @@ impl World {
         assert!(tokio::time::timeout(time, dying).await.is_err(), "it lived");
     }
 
-    async fn sweep(&self, id: &TaskId, leases: Leases) -> super::SweepReport {
+    async fn sweep(&self, id: &TaskId, leases: Leases) -> SweepReport {
         let owner = Self::caller().owner;
         let task = id.clone();
         let index = Index(vec![OpenTask { owner, task }]);

@@ -263,7 +263,7 @@ impl World {
 
     /// What a sweep finds open.
     async fn open(&self) -> Vec<TaskId> {
-        let (open, _) = self.store.memory.open_tasks(None, 10).await.unwrap();
+        let (open, _) = self.store.memory.open_tasks(0, None, 10).await.unwrap();
         open.into_iter().map(|open| open.task).collect()
     }
 

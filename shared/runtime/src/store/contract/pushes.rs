@@ -244,16 +244,8 @@ pub async fn a_sweep_finds_a_task_until_its_webhooks_have_heard_of_its_rest(
         task: done.id().clone(),
     };
     let found = || async {
-        let mut all = Vec::new();
-        let mut after = None;
-        loop {
-            let (page, next) = stores.sweep.open_tasks(after, 100).await?;
-            all.extend(page);
-            after = next;
-            if after.is_none() {
-                return Ok::<_, Broken>(all.contains(&open));
-            }
-        }
+        let shards = super::open::shards(stores, world, 100).await?;
+        Ok::<_, Broken>(shards.concat().contains(&open))
     };
     assert!(found().await?, "nobody has confirmed it");
     assert!(!pushes.confirm_pushes(&record).await?, "an older version");

@@ -226,7 +226,7 @@ impl DynamoStore {
             statements.push(Statement::key(write, key, dead));
         }
         if let Some(thread) = &write.thread {
-            statements.extend(self.thread_statements(thread).await?);
+            statements.extend(self.thread_statements(thread, shards).await?);
         }
         for push in &write.pushes {
             statements.push(Statement::push(push)?);
@@ -235,8 +235,12 @@ impl DynamoStore {
         Ok(statements)
     }
 
-    async fn thread_statements(&self, write: &ThreadWrite) -> Result<Vec<Statement>, StoreError> {
-        let mut statements = vec![Statement::thread(write, self.tombstone)?];
+    async fn thread_statements(
+        &self,
+        write: &ThreadWrite,
+        shards: NonZeroU32,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let mut statements = vec![Statement::thread(write, self.tombstone, shards)?];
         if let Some(mut state) = Statement::thread_state(write)? {
             if let Kind::Put(item) = &mut state.kind {
                 self.offload(item, &object::of_thread(write)).await?;
@@ -363,12 +367,17 @@ impl TasksByKey for DynamoStore {
 
 #[async_trait]
 impl SweepTasks for DynamoStore {
+    fn open_shards(&self) -> u32 {
+        key::OPEN_SHARDS
+    }
+
     async fn open_tasks(
         &self,
+        shard: u32,
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        open::page(&self.client, &self.table, after.as_deref(), limit).await
+        open::page(&self.client, &self.table, shard, after.as_deref(), limit).await
     }
 }
 
@@ -468,7 +477,8 @@ impl WriteThreads for DynamoStore {
     }
 
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        let statements = self.thread_statements(write).await?;
+        let shards = self.shards_for_thread(&write.record).await;
+        let statements = self.thread_statements(write, shards).await?;
         match self.decide(&statements).await? {
             Decided::Done => Ok(true),
             Decided::Refused(checks) => match checks.into_iter().next() {

@@ -1,4 +1,5 @@
-//! Over how many partitions of the list index an owner's tasks are spread.
+//! Over how many partitions of the list index an owner's tasks are spread, and
+//! the conversations as well.
 //!
 //! A partition takes 1,000 writes a second, and an index that is throttled
 //! throttles the table. An owner with more than that gets more shards. Their
@@ -13,9 +14,11 @@
 //! it writes so much for the owner that it could matter. An owner of few tasks
 //! costs no read beside the write.
 
-use super::item::{self, Item};
-use super::{DynamoStore, calls, key};
-use crate::store::{StoreError, TaskWrite};
+use super::decide::Decided;
+use super::item::{self, Attributes, Item};
+use super::statement::Statement;
+use super::{DynamoStore, key};
+use crate::store::{StoreError, TaskWrite, ThreadRecord, ThreadStatus};
 use crate::task::{Owner, Timestamp};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -212,8 +215,19 @@ impl DynamoStore {
     /// Over how many shards this write spreads. A write that leaves the status
     /// alone leaves the list alone, and does not count.
     pub(super) async fn shards_to_write(&self, write: &TaskWrite) -> NonZeroU32 {
-        let (owner, now) = (write.record.owner(), write.now);
-        let lists = write.record.status().timestamp == now;
+        let lists = write.record.status().timestamp == write.now;
+        let lists = lists || write.thread.is_some();
+        self.shards_at(write.record.owner(), write.now, lists).await
+    }
+
+    /// The same for the write of a thread alone. One that is over is in no list.
+    pub(super) async fn shards_for_thread(&self, thread: &ThreadRecord) -> NonZeroU32 {
+        let lists = thread.status == ThreadStatus::Active;
+        self.shards_at(&thread.owner, thread.updated_at, lists)
+            .await
+    }
+
+    async fn shards_at(&self, owner: &Owner, now: Timestamp, lists: bool) -> NonZeroU32 {
         let (known, ask) = self.lists.to_write(owner, now, lists);
         if !ask {
             return known;
@@ -228,7 +242,7 @@ impl DynamoStore {
         }
     }
 
-    /// Spreads the list of `owner`'s tasks over `shards` partitions of the
+    /// Spreads the lists of `owner`'s tasks and conversations over `shards` partitions of the
     /// index. Readers read all of them at once; gives from when on writers
     /// write to them.
     ///
@@ -244,20 +258,22 @@ impl DynamoStore {
     ) -> Result<Timestamp, StoreError> {
         let before = self.shard_count(owner).await?;
         let grown = before.grown(shards, now)?;
-        let mut item = item::key_of(&key::list(owner), key::SHARDS);
-        let attributes = grown.attributes().into_iter();
-        item.extend(attributes.map(|(name, value)| (name.to_owned(), value)));
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(PK) OR #shards = :shards")
-            .expression_attribute_names("#shards", SHARDS)
-            .expression_attribute_values(":shards", item::number(before.shards.get()));
-        put.send()
-            .await
-            .map_err(|error| calls::read_error(&error))?;
+        let attributes = Attributes::from(grown.attributes());
+        let mut put = Statement::put_at(&key::list(owner), key::SHARDS, attributes);
+        put.name(SHARDS);
+        put.value(":before", item::number(before.shards.get()));
+        let put = put.when("attribute_not_exists(PK) OR #shards = :before");
+        let decided = self.decide(std::slice::from_ref(&put)).await?;
+        // An answer that was lost, or that is one to our own first try: what
+        // stands there tells.
+        if !matches!(decided, Decided::Done) && self.shard_count(owner).await? != grown {
+            return Err(match decided {
+                Decided::Unknown(why) => StoreError::Unavailable(why),
+                Decided::Done | Decided::Refused(_) => {
+                    StoreError::Refused("somebody else has just grown the list".to_owned())
+                }
+            });
+        }
         Ok(grown.settles_at())
     }
 
