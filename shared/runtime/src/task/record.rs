@@ -53,6 +53,9 @@ pub struct Saved {
     pub data: BTreeMap<String, Value>,
     /// Results of completed steps, by name and occurrence in the turn.
     pub steps: BTreeMap<String, Value>,
+    /// Members of the stored form which a later version of this program has
+    /// added. They stay with the rest.
+    pub unknown: Metadata,
 }
 
 /// What a turn keeps of the request that asked for it, so that it is the same
@@ -152,6 +155,9 @@ pub struct TaskRecord {
     pub(crate) layout: Layout,
     /// Whether parts of it have been left where they lie.
     pub(crate) partial: bool,
+    /// Members of the stored form which a later version of this program has
+    /// added. They stay, whatever is committed.
+    pub(crate) unknown: Metadata,
 }
 
 /// What an answer shows of a task.
@@ -227,6 +233,7 @@ impl TaskRecord {
             expires_at: at,
             layout: Layout::default(),
             partial: false,
+            unknown: Metadata::new(),
         }
     }
 
