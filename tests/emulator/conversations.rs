@@ -250,17 +250,20 @@ async fn pages_of_what_expires_join_to_all_of_it() {
     }
     stage.clock.move_on(DAY);
     for size in [1, 3, 50] {
-        let (mut found, mut after) = (Vec::new(), None);
-        for _ in 0..100 {
-            let now = stage.clock.now();
-            let page = stage.store.expiring_threads(now, after, size).await;
-            let (threads, next) = page.unwrap();
-            assert!(threads.len() <= size);
-            let mine = |it: &ExpiringThread| it.owner == stage.caller.owner;
-            found.extend(threads.into_iter().filter(mine));
-            after = next;
-            if after.is_none() {
-                break;
+        let mut found = Vec::new();
+        for shard in 0..stage.store.expiry_shards() {
+            let mut after = None;
+            for _ in 0..100 {
+                let now = stage.clock.now();
+                let page = stage.store.expiring_threads(shard, now, after, size);
+                let (threads, next) = page.await.unwrap();
+                assert!(threads.len() <= size);
+                let mine = |it: &ExpiringThread| it.owner == stage.caller.owner;
+                found.extend(threads.into_iter().filter(mine));
+                after = next;
+                if after.is_none() {
+                    break;
+                }
             }
         }
         assert_eq!(found.len(), 40, "pages of {size}");

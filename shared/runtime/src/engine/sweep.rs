@@ -5,8 +5,8 @@
 //! Each of the three has its share of the time there is. What one does not come
 //! to is the first of its next round: a backlog keeps nobody else from his turn.
 
-use super::deliver::push_again;
 use super::commit::{Outcome as Write, Race};
+use super::deliver::push_again;
 use super::expire::ThreadSweep;
 use super::tidy::TidyReport;
 use super::{Engine, EngineError};
@@ -196,9 +196,8 @@ impl Engine {
         report: &mut SweepReport,
     ) -> Result<(), EngineError> {
         let mut failed = None;
-        let ends = |report: &SweepReport| {
-            report.redispatched >= REDISPATCHES || self.time_is_up(until)
-        };
+        let ends =
+            |report: &SweepReport| report.redispatched >= REDISPATCHES || self.time_is_up(until);
         'pages: while !ends(report)
             && let Some((shard, after)) = walk.next()
         {

@@ -49,7 +49,9 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
             sweep.is_done = places.are_done(),
             "swept"
         );
-        swept.error.map_or(Ok(()), |error| Err(SweepError::from(error)))
+        swept
+            .error
+            .map_or(Ok(()), |error| Err(SweepError::from(error)))
     });
     Ok(lambda_runtime::run(handler).await?)
 }

@@ -41,8 +41,11 @@ impl World {
         Ok(write)
     }
 
-    /// A task of which `push` is told, as stored.
-    async fn listened(&self, stores: &Stores<'_>) -> Result<(TaskRecord, PushRecord), Broken> {
+    /// A task with a webhook, as stored.
+    ///
+    /// # Errors
+    /// [`Broken`] when the store fails.
+    pub async fn listened(&self, stores: &Stores<'_>) -> Result<(TaskRecord, PushRecord), Broken> {
         let task = self.task()?;
         self.stored(stores, &task).await?;
         let push = self.push(&task, &PushId::only());
