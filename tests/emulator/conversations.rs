@@ -143,6 +143,23 @@ impl Stage {
     }
 }
 
+impl Stage {
+    /// The partition of the list index in which a conversation stands.
+    async fn listed_in(&self, context: &ContextId) -> String {
+        let owner = &self.caller.owner;
+        let partition = format!("T#{}#C#{}#{context}", owner.tenant, owner.subject.hash());
+        let get = self.emulator.clients.dynamodb.get_item().table_name(TABLE);
+        let found = get
+            .key("PK", AttributeValue::S(partition))
+            .key("SK", AttributeValue::S("META".to_owned()))
+            .consistent_read(true)
+            .send()
+            .await
+            .unwrap();
+        found.item.unwrap()["GSI1PK"].as_s().unwrap().clone()
+    }
+}
+
 fn own(count: usize) -> Vec<ContextId> {
     (0..count)
         .map(|n| ContextId::parse(format!("mine:{n}")).unwrap())
@@ -297,6 +314,11 @@ async fn conversations_are_all_listed_when_a_list_lies_in_many_partitions() {
         expected.push(stage.say("show", own).await.unwrap().context_id);
     }
     expected.reverse();
+    let mut partitions = BTreeSet::new();
+    for context in expected.iter().filter(|id| !id.is_server_made()) {
+        partitions.insert(stage.listed_in(context).await);
+    }
+    assert!(partitions.len() > 1, "{partitions:?}");
     for size in [2, 5, 50] {
         let (mut joined, mut after) = (Vec::new(), None);
         for _ in 0..20 {

@@ -414,7 +414,9 @@ async fn a_stream_looks_at_its_task_without_reading_what_it_has_put_out() {
     let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
     let counter = Counter::new(agent).await;
     let chunks = message("chunks 150 30");
-    let mut stream = counter.stream("POST", "/message:stream", Some(&chunks)).await;
+    let mut stream = counter
+        .stream("POST", "/message:stream", Some(&chunks))
+        .await;
     stream.frame().await.unwrap().unwrap();
     counter.meter.take();
     stream.collect().await.unwrap();

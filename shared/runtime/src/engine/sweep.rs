@@ -129,14 +129,16 @@ impl Engine {
         let mut swept = Swept::default();
         let until = self.share(deadline, 3);
         let walk = &mut places.tasks;
-        self.resume(walk, store.open_shards());
+        self.begin_anew(walk, store.open_shards());
         let done = self.sweep_tasks(store, Leases::Respect, walk, until, &mut swept.tasks);
-        swept.note(Box::pin(done).await);
+        let done = Box::pin(done).await;
+        swept.note(done);
         let until = self.share(deadline, 2);
         let walk = &mut places.threads;
-        self.resume(walk, store.expiry_shards());
+        self.begin_anew(walk, store.expiry_shards());
         let done = self.sweep_conversations(store, walk, until, &mut swept.threads);
-        swept.note(Box::pin(done).await);
+        let done = Box::pin(done).await;
+        swept.note(done);
         let until = self.share(deadline, 1);
         if !self.time_is_up(until) {
             match Box::pin(self.sweep_objects(store, places.objects.clone())).await {
@@ -162,7 +164,7 @@ impl Engine {
 
     /// Begins a walk that has come to its end anew. It begins anywhere, so that no
     /// shard is the last in every process.
-    fn resume(&self, walk: &mut Walk, shards: u32) {
+    fn begin_anew(&self, walk: &mut Walk, shards: u32) {
         if walk.shards.is_empty() {
             let first = self.ids.next() % u128::from(shards.max(1));
             *walk = Walk::of(shards, u32::try_from(first).unwrap_or_default());
