@@ -118,6 +118,13 @@ impl SweepThreads for Endless {
     }
 }
 
+fn ann() -> Owner {
+    Owner {
+        tenant: TenantId::parse("acme").unwrap(),
+        subject: Subject::parse("ann").unwrap(),
+    }
+}
+
 struct World {
     engine: Engine,
     index: Endless,
@@ -165,10 +172,7 @@ impl World {
     /// A conversation whose time is up.
     async fn over(&self) {
         let now = self.now();
-        let owner = Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        };
+        let owner = ann();
         let id = ContextId::parse("mine").unwrap();
         let mut record = ThreadRecord::begun(owner, id, now, now);
         record.version = 1;
@@ -199,13 +203,8 @@ async fn a_backlog_of_tasks_leaves_conversations_and_objects_their_time() {
     assert!((90..=100).contains(&pages), "a third of the time: {pages}");
     assert!(world.now().plus(SECOND * 10) <= deadline);
     assert!(!places.are_done());
-    let head = world.index.load_thread(
-        &Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        },
-        &ContextId::parse("mine").unwrap(),
-    );
+    let (owner, id) = (ann(), ContextId::parse("mine").unwrap());
+    let head = world.index.load_thread(&owner, &id);
     assert_eq!(head.await.unwrap().unwrap().status, ThreadStatus::Expired);
 }
 
@@ -276,10 +275,7 @@ async fn a_page_that_was_cut_short_is_looked_at_again() {
     let world = World::new();
     let task = crate::task::TaskRecord::create(crate::task::NewTask {
         id: TaskId::made_of(1),
-        owner: Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        },
+        owner: ann(),
         context_id: ContextId::made_of(1),
         generation: crate::task::Generation::V10,
         incarnation: WriteId::made_of(1),
