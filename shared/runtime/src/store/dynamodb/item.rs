@@ -181,7 +181,7 @@ fn beside(item: &Item) -> Beside {
 }
 
 /// The attributes of a thread, without its key, its state and its writes.
-/// A client-made id leaves a tombstone for `tombstone` after its expiry. Its
+/// It stays for a while after its expiry, a client-made id for `tombstone`. Its
 /// owner's list has `shards` shards.
 ///
 /// # Errors
@@ -198,11 +198,6 @@ pub(super) fn thread(
         unknown: record.unknown.clone(),
         ..*record
     };
-    let keep = if record.context_id.is_server_made() {
-        Duration::ZERO
-    } else {
-        tombstone
-    };
     let mut item = Attributes::from([
         (SCHEMA, number(stored::FIRST)),
         (VERSION, number(record.version)),
@@ -214,7 +209,7 @@ pub(super) fn thread(
         ("updated_at", text(record.updated_at.to_rfc3339())),
         ("status", text(record.status.as_str())),
         (EXPIRES_AT, number(record.expires_at.as_millis())),
-        (TTL, number(record.expires_at.plus(keep).ttl_seconds())),
+        (TTL, number(record.kept_until(tombstone).ttl_seconds())),
         (BODY, text(stored::encode_thread(&head).to_string())),
     ]);
     if record.status == ThreadStatus::Active {
