@@ -477,7 +477,7 @@ impl WriteThreads for DynamoStore {
     }
 
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        let shards = self.shards_for_thread(&write.record).await;
+        let shards = self.shards_for_thread(&write.record);
         let statements = self.thread_statements(write, shards).await?;
         match self.decide(&statements).await? {
             Decided::Done => Ok(true),

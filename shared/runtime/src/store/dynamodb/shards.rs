@@ -18,7 +18,7 @@ use super::decide::Decided;
 use super::item::{self, Attributes, Item};
 use super::statement::Statement;
 use super::{DynamoStore, key};
-use crate::store::{StoreError, TaskWrite, ThreadRecord, ThreadStatus};
+use crate::store::{StoreError, TaskWrite, ThreadRecord};
 use crate::task::{Owner, Timestamp};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -215,19 +215,8 @@ impl DynamoStore {
     /// Over how many shards this write spreads. A write that leaves the status
     /// alone leaves the list alone, and does not count.
     pub(super) async fn shards_to_write(&self, write: &TaskWrite) -> NonZeroU32 {
-        let lists = write.record.status().timestamp == write.now;
-        let lists = lists || write.thread.is_some();
-        self.shards_at(write.record.owner(), write.now, lists).await
-    }
-
-    /// The same for the write of a thread alone. One that is over is in no list.
-    pub(super) async fn shards_for_thread(&self, thread: &ThreadRecord) -> NonZeroU32 {
-        let lists = thread.status == ThreadStatus::Active;
-        self.shards_at(&thread.owner, thread.updated_at, lists)
-            .await
-    }
-
-    async fn shards_at(&self, owner: &Owner, now: Timestamp, lists: bool) -> NonZeroU32 {
+        let (owner, now) = (write.record.owner(), write.now);
+        let lists = write.record.status().timestamp == now;
         let (known, ask) = self.lists.to_write(owner, now, lists);
         if !ask {
             return known;
@@ -242,9 +231,16 @@ impl DynamoStore {
         }
     }
 
-    /// Spreads the lists of `owner`'s tasks and conversations over `shards` partitions of the
-    /// index. Readers read all of them at once; gives from when on writers
-    /// write to them.
+    /// The same for the write of a thread alone, which asks for nothing: where
+    /// there are many of them, there are more of tasks.
+    pub(super) fn shards_for_thread(&self, thread: &ThreadRecord) -> NonZeroU32 {
+        let (owner, at) = (&thread.owner, thread.updated_at);
+        self.lists.to_write(owner, at, false).0
+    }
+
+    /// Spreads the lists of `owner`'s tasks and conversations over `shards`
+    /// partitions of the index. Readers read all of them at once; gives from when
+    /// on writers write to them.
     ///
     /// # Errors
     /// [`StoreError::Refused`] for a number that does not grow, is above
