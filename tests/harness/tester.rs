@@ -163,12 +163,9 @@ impl SkillHandler for Refers {
     type Output = String;
 
     async fn on_request(&self, cx: &mut TaskContext<'_>, _: Content) -> Done {
-        let shown: Vec<&str> = cx
-            .references()
-            .iter()
-            .map(|task| task.id.as_str())
-            .collect();
-        let others = cx.unresolved_references().join(" ");
+        let shown = cx.references().await?;
+        let shown: Vec<&str> = shown.iter().map(|task| task.id.as_str()).collect();
+        let others = cx.unresolved_references().await?.join(" ");
         OnRequestResult::done(format!("shown: {}; not: {others}", shown.join(" ")))
     }
 }

@@ -5,10 +5,12 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl,
+    WriteTasks, WriteThreads,
 };
 use a2a_lambda::task::{
-    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
+    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
+    Timestamp,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -39,12 +41,14 @@ pub struct WatchedStore {
     blobs: AtomicUsize,
     threads: AtomicUsize,
     pushes: AtomicUsize,
+    loads: AtomicUsize,
     away: AtomicBool,
     threads_away: AtomicBool,
     lists_lost: AtomicBool,
     list_reads: AtomicUsize,
     read_max: AtomicUsize,
     latency_ms: AtomicU64,
+    urls: AtomicBool,
     open: watch::Sender<bool>,
 }
 
@@ -56,12 +60,14 @@ impl Default for WatchedStore {
             blobs: AtomicUsize::new(0),
             threads: AtomicUsize::new(0),
             pushes: AtomicUsize::new(0),
+            loads: AtomicUsize::new(0),
             away: AtomicBool::new(false),
             threads_away: AtomicBool::new(false),
             lists_lost: AtomicBool::new(false),
             list_reads: AtomicUsize::new(0),
             read_max: AtomicUsize::new(usize::MAX),
             latency_ms: AtomicU64::new(0),
+            urls: AtomicBool::new(false),
             open: watch::Sender::new(true),
         }
     }
@@ -93,6 +99,12 @@ impl WatchedStore {
     #[must_use]
     pub fn thread_writes(&self) -> usize {
         self.threads.load(Ordering::SeqCst)
+    }
+
+    /// Tasks loaded so far, or looked for.
+    #[must_use]
+    pub fn loads(&self) -> usize {
+        self.loads.load(Ordering::SeqCst)
     }
 
     /// Whether commits are refused from now on.
@@ -135,6 +147,18 @@ impl WatchedStore {
         }
     }
 
+    /// Gives a URL to whoever asks for one, from now on: the key of the object,
+    /// and for how many seconds it can be followed.
+    pub fn give_urls(&self) {
+        self.urls.store(true, Ordering::SeqCst);
+    }
+
+    fn url(&self, key: &str, lifetime: Duration) -> Option<String> {
+        let given = self.urls.load(Ordering::SeqCst);
+        let seconds = lifetime.as_secs();
+        given.then(|| format!("https://bucket.example/{key}?seconds={seconds}"))
+    }
+
     /// Lets commits wait until [`WatchedStore::release`].
     pub fn hold(&self) {
         self.open.send_replace(false);
@@ -169,6 +193,7 @@ impl ReadTasks for WatchedStore {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
+        self.loads.fetch_add(1, Ordering::SeqCst);
         self.inner.load(owner, id, now).await
     }
 
@@ -219,16 +244,29 @@ impl WriteTasks for WatchedStore {
         self.inner.commit(write).await
     }
 
-    async fn remove_task(
+    async fn ended_task(
         &self,
         owner: &Owner,
         id: &TaskId,
-        version: Option<u64>,
-    ) -> Result<bool, StoreError> {
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.inner.ended_task(owner, id, now).await
+    }
+
+    async fn ended_tasks(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        self.inner.ended_tasks(owner, context, now).await
+    }
+
+    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
         if self.away.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
         }
-        self.inner.remove_task(owner, id, version).await
+        self.inner.remove_task(record).await
     }
 
     async fn heartbeat(
@@ -288,6 +326,40 @@ impl Blobs for WatchedStore {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         self.inner.get(key).await
+    }
+
+    async fn keys(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.inner.keys(prefix, after, limit).await
+    }
+
+    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
+        self.inner.remove(keys).await
+    }
+
+    /// Takes the place of what stands there, as a copy of S3 does that makes no
+    /// conditions.
+    async fn copy(&self, task: &TaskKey, from: &str, to: &str) -> Result<bool, StoreError> {
+        self.blobs.fetch_add(1, Ordering::SeqCst);
+        self.inner.remove(&[to.to_owned()]).await?;
+        self.inner.copy(task, from, to).await
+    }
+
+    async fn upload_url(
+        &self,
+        terms: &UploadTerms<'_>,
+        _: Timestamp,
+        lifetime: Duration,
+    ) -> Result<Option<UploadUrl>, StoreError> {
+        let url = self.url(terms.key, lifetime);
+        Ok(url.map(|url| UploadUrl {
+            url,
+            headers: Vec::new(),
+        }))
     }
 }
 

@@ -2,6 +2,8 @@
 //! memory and a clock that the tests own. One file a method.
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod batch;
 #[cfg(test)]
 mod cancel;
@@ -22,6 +24,8 @@ mod errors;
 #[cfg(test)]
 mod extended;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod get;
 #[cfg(test)]
 mod idempotency;
@@ -36,6 +40,8 @@ mod pages;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
+mod references;
+#[cfg(test)]
 mod replies;
 #[cfg(test)]
 mod send;
@@ -45,3 +51,5 @@ mod stream;
 mod subscribe;
 #[cfg(test)]
 mod tenants;
+#[cfg(test)]
+mod uploads;

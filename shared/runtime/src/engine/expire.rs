@@ -4,7 +4,8 @@
 use super::sweep::Walk;
 use super::{Engine, EngineError};
 use crate::store::{
-    Expiring, ExpiringThread, SweepThreads, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
+    Expiring, ExpiringThread, StateRemoved, SweepThreads, ThreadRecord, ThreadState, ThreadStatus,
+    ThreadWrite,
 };
 use crate::task::{Timestamp, WriteId};
 use futures::StreamExt as _;
@@ -22,6 +23,8 @@ pub struct ThreadSweep {
     pub looked_at: usize,
     /// States removed, since their time was up (`a2a_states_cleaned_total`).
     pub states_cleaned: usize,
+    /// Objects that went with them.
+    pub objects_removed: usize,
     /// Threads of client-made ids of which a tombstone is left.
     pub threads_expired: usize,
 }
@@ -30,7 +33,13 @@ impl ThreadSweep {
     const fn add(&mut self, other: &Self) {
         self.looked_at += other.looked_at;
         self.states_cleaned += other.states_cleaned;
+        self.objects_removed += other.objects_removed;
         self.threads_expired += other.threads_expired;
+    }
+
+    fn removed(&mut self, removed: StateRemoved) {
+        self.states_cleaned += usize::from(removed.state);
+        self.objects_removed += removed.objects;
     }
 }
 
@@ -117,13 +126,11 @@ impl Engine {
                 // The thread gives its state up first, on the condition of its
                 // version: a message that came meanwhile keeps it.
                 } else if threads.put_thread(&self.left_of(head, false)).await? {
-                    let removed = threads.remove_state(owner, id, now).await?;
-                    report.states_cleaned += usize::from(removed);
+                    report.removed(threads.remove_state(owner, id, now).await?);
                 }
             }
             (_, Expiring::State) => {
-                let removed = threads.remove_state(owner, id, now).await?;
-                report.states_cleaned += usize::from(removed);
+                report.removed(threads.remove_state(owner, id, now).await?);
             }
             (_, Expiring::Thread) => {}
         }

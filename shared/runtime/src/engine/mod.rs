@@ -37,6 +37,7 @@ mod page;
 mod pulse;
 mod push;
 mod race;
+mod reference;
 mod run;
 mod seal;
 mod send;

@@ -44,6 +44,7 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
             sweep.threads_looked_at = swept.threads.looked_at,
             sweep.threads_expired = swept.threads.threads_expired,
             a2a_states_cleaned_total = swept.threads.states_cleaned,
+            sweep.state_objects = swept.threads.objects_removed,
             sweep.objects = swept.objects.looked_at,
             sweep.removed = swept.objects.removed,
             sweep.is_done = places.are_done(),

@@ -261,6 +261,15 @@ pub struct ExpiringThread {
     pub what: Expiring,
 }
 
+/// What has been removed of a state whose time was up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StateRemoved {
+    /// Whether there was such a state.
+    pub state: bool,
+    /// The objects that went with it.
+    pub objects: usize,
+}
+
 /// Finding conversations whose time is up, over all tenants, and cleaning up
 /// what is left of them.
 #[async_trait]
@@ -296,16 +305,17 @@ pub trait SweepThreads: WriteThreads {
     ) -> Result<(), StoreError>;
 
     /// Removes what is stored of a state that no thread names, if the expiry
-    /// noted with it is at or before `now`; `false` if there is no such state.
+    /// noted with it is at or before `now`, and its object after it.
     ///
     /// # Errors
-    /// [`StoreError`] when the store does not answer.
+    /// [`StoreError`] when the store does not answer. An object that cannot be
+    /// removed is no error: it is nobody's.
     async fn remove_state(
         &self,
         owner: &Owner,
         id: &ContextId,
         now: Timestamp,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<StateRemoved, StoreError>;
 }
 
 /// Writing conversations apart from a task's commit.
@@ -318,7 +328,8 @@ pub trait WriteThreads: ReadThreads {
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError>;
 
-    /// Removes a thread with its state. It can be done again.
+    /// Removes a thread with its state, and with what the store keeps of it as
+    /// objects. It can be done again, and then removes what is left.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the thread may or may not be there.

@@ -378,6 +378,19 @@ impl TaskRecord {
         self.state().is_at_rest() && self.expires_at <= now
     }
 
+    /// The record of a task at rest whose life ends at `at`, whatever it had
+    /// left: nobody can read it from then on. Nothing else of it changes.
+    #[must_use]
+    pub fn ended(&self, write: WriteId, at: Timestamp) -> Self {
+        let mut ended = self.clone();
+        ended.version += 1;
+        ended.write_ids.push(write);
+        let surplus = ended.write_ids.len().saturating_sub(WRITE_IDS);
+        ended.write_ids.drain(..surplus);
+        ended.expires_at = at;
+        ended
+    }
+
     /// Whether `write` made one of its last commits or opened its turn.
     #[must_use]
     pub fn was_written_by(&self, write: &WriteId) -> bool {

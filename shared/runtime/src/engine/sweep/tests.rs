@@ -7,8 +7,8 @@ use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{OpenTask, SweepTasks, TasksByKey};
 use crate::store::{
-    Blobs as _, ExpiringThread, ReadThreads, StoreError, SweepThreads, ThreadRecord, ThreadStatus,
-    ThreadWrite, WriteThreads,
+    Blobs as _, ExpiringThread, ReadThreads, StateRemoved, StoreError, SweepThreads, ThreadRecord,
+    ThreadStatus, ThreadWrite, WriteThreads,
 };
 use crate::task::{
     ContextId, Owner, Subject, TaskId, TaskKey, TaskRecord, TenantId, Timestamp, WriteId,
@@ -113,7 +113,7 @@ impl SweepThreads for Endless {
         owner: &Owner,
         id: &ContextId,
         now: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<StateRemoved, StoreError> {
         self.memory.remove_state(owner, id, now).await
     }
 }

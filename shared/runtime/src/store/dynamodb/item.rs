@@ -288,6 +288,15 @@ pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, Sto
     Ok(Joined::Thread(record))
 }
 
+/// Whether a thread's deciding item names this state of it.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn names_state(meta: &Item, state: &Item) -> Result<bool, StoreError> {
+    let wanted: u64 = integer(meta, STATE_VERSION)?;
+    Ok(wanted > 0 && integer::<u64>(state, VERSION)? == wanted)
+}
+
 /// The thread of its deciding item, without its state.
 ///
 /// # Errors

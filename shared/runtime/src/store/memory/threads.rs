@@ -2,8 +2,8 @@
 
 use super::{MemoryStore, Shelf};
 use crate::store::{
-    Expiring, ExpiringThread, StoreError, SweepThreads, ThreadPage, ThreadPosition, ThreadQuery,
-    ThreadRecord, ThreadState, ThreadStatus,
+    Expiring, ExpiringThread, StateRemoved, StoreError, SweepThreads, ThreadPage, ThreadPosition,
+    ThreadQuery, ThreadRecord, ThreadState, ThreadStatus,
 };
 use crate::task::{ContextId, Owner, Timestamp};
 use async_trait::async_trait;
@@ -107,9 +107,12 @@ impl SweepThreads for MemoryStore {
         owner: &Owner,
         id: &ContextId,
         _: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<StateRemoved, StoreError> {
         // The write that gave the state up has removed it.
         let shelf = self.shelf();
-        Ok(shelf.threads.contains_key(&(owner.clone(), id.clone())))
+        Ok(StateRemoved {
+            state: shelf.threads.contains_key(&(owner.clone(), id.clone())),
+            objects: 0,
+        })
     }
 }
