@@ -308,13 +308,12 @@ impl Courier {
     }
 
     /// Takes a task at rest off the sweep's index once nobody waits to hear
-    /// of it. If that cannot be read now, a sweep does it.
+    /// of it. Where this function cannot read all of the task, a sweep does it.
     async fn settle(&self, item: &PushItem, task: &Tail) -> Result<(), EngineError> {
         if !task.state.is_at_rest() {
             return Ok(());
         }
-        let now = self.clock.now();
-        match self.tasks.head(&item.owner, &item.task, now).await? {
+        match self.whole(item).await? {
             Some(record) => settle(&*self.pushes, &record).await,
             None => Ok(()),
         }

@@ -10,6 +10,7 @@ use crate::store::{
 use crate::task::{Timestamp, WriteId};
 use futures::StreamExt as _;
 use futures::stream;
+use std::collections::BTreeMap;
 
 /// Conversations read at a time.
 const READ: usize = 100;
@@ -41,6 +42,17 @@ impl ThreadSweep {
         self.states_cleaned += usize::from(removed.state);
         self.objects_removed += removed.objects;
     }
+}
+
+/// Thread and state of one conversation are written one after the other, or one
+/// of the writes would lose to the other.
+fn by_conversation(found: Vec<ExpiringThread>) -> Vec<Vec<ExpiringThread>> {
+    let mut conversations: BTreeMap<_, Vec<ExpiringThread>> = BTreeMap::new();
+    for hint in found {
+        let conversation = (hint.owner.clone(), hint.context_id.clone());
+        conversations.entry(conversation).or_default().push(hint);
+    }
+    conversations.into_values().collect()
 }
 
 impl Engine {
@@ -82,12 +94,13 @@ impl Engine {
                     continue;
                 }
             };
-            let hints = stream::iter(found);
-            let swept = hints.map(|hint| async move {
+            let swept = stream::iter(by_conversation(found)).map(|hints| async move {
                 let mut report = ThreadSweep::default();
-                let done = self.sweep_thread(threads, &hint, now, &mut report).await;
-                if let Err(error) = done {
-                    error.log();
+                for hint in hints {
+                    let done = self.sweep_thread(threads, &hint, now, &mut report).await;
+                    if let Err(error) = done {
+                        error.log();
+                    }
                 }
                 report
             });
