@@ -3,6 +3,7 @@
 
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::push::{ReadPushes as _, WritePushes as _};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
     Blobs as _, Committed, ReadTasks as _, ReadThreads as _, StoreError, TaskWrite,
@@ -185,6 +186,46 @@ async fn a_silent_store_is_unavailable_and_neither_done_nor_a_conflict() {
         let records = &bench.emulator.records;
         let found = records.load(&world.owner, task.id(), world.now).await;
         assert_eq!(found.unwrap(), Some(task));
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_has_grown_unheard_is_found_to_have_grown() {
+    let bench = Bench::new("grow").await;
+    let world = &bench.world;
+    for (n, faults) in FAULTS.iter().enumerate() {
+        let shards = u32::try_from(n).unwrap() + 2;
+        let hour = 3_600_000 * i64::from(shards);
+        // The number is read before it is written.
+        let planned: Vec<Fault> = [Fault::Pass].iter().chain(*faults).copied().collect();
+        bench.line.spoil(&planned);
+        let grown = bench
+            .far
+            .grow_list(&world.owner, shards, world.at(hour))
+            .await;
+        assert!(grown.is_ok(), "{faults:?} {grown:?}");
+        assert!(bench.line.spent(), "{faults:?}");
+        let again = bench
+            .far
+            .grow_list(&world.owner, shards, world.at(hour * 2));
+        let again = again.await;
+        assert!(matches!(again, Err(StoreError::Refused(_))), "{faults:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_that_was_removed_unheard_is_removed() {
+    let bench = Bench::new("webhook").await;
+    let world = &bench.world;
+    for faults in FAULTS {
+        let (task, push) = world.listened(&bench.emulator.stores()).await.unwrap();
+        bench.line.spoil(faults);
+        let id = &push.listener.id;
+        let removed = bench.far.delete_push(&world.owner, task.id(), id).await;
+        assert!(removed.is_ok(), "{faults:?} {removed:?}");
+        assert!(bench.line.spent(), "{faults:?}");
+        let left = bench.far.pushes(&world.owner, task.id()).await.unwrap();
+        assert_eq!(left, [], "{faults:?}");
     }
 }
 

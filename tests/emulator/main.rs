@@ -23,6 +23,7 @@ mod hostile;
 mod lists;
 #[cfg(test)]
 mod objects;
+mod pages;
 #[cfg(test)]
 mod pieces;
 #[cfg(test)]

@@ -78,7 +78,7 @@ RIGHTS = {
     },
     "sweep": {
         # It removes state whose time is up.
-        "Table": _WRITE | {"dynamodb:DeleteItem"},
+        "Table": _WRITE | _LIST | {"dynamodb:DeleteItem"},
         "Table/index/GSI2": {"dynamodb:Query"},
         "PushQueue": {"sqs:SendMessage"},
         "Bucket": _SEEN,
@@ -294,6 +294,28 @@ def queues(stack):
             timeout = stack.transformed["Resources"][_function(taker)]["Properties"]["Timeout"]
             if properties["VisibilityTimeout"] < timeout:
                 wrong.append(f"{name}: a message is shown again while its worker runs")
+    return wrong
+
+
+def schedules(stack):
+    """A function which the clock starts has no client to notice that it fails: an alarm does."""
+    wrong = []
+    watched = {}
+    for alarm in stack.of_type("AWS::CloudWatch::Alarm").values():
+        properties = alarm["Properties"]
+        for dimension in properties["Dimensions"]:
+            if dimension["Name"] == "FunctionName" and properties["Namespace"] == "AWS/Lambda":
+                watched[dimension["Value"]["Ref"], properties["MetricName"]] = properties
+    for name, resource in stack.source["Resources"].items():
+        events = resource.get("Properties", {}).get("Events", {}).values()
+        if all(event["Type"] != "Schedule" for event in events):
+            continue
+        # A timeout counts as an error.
+        alarm = watched.get((name, "Errors"))
+        if alarm is None:
+            wrong.append(f"{name}: nobody is told when it fails")
+        elif alarm["Threshold"] != 0 or alarm["Statistic"] != "Sum":
+            wrong.append(f"{name}: its alarm waits for more than one error")
     return wrong
 
 

@@ -97,6 +97,9 @@ class TheTemplate(unittest.TestCase):
     def test_loses_no_message_in_silence(self):
         self.assertEqual(checks.queues(STACK), [])
 
+    def test_tells_when_what_the_clock_starts_fails(self):
+        self.assertEqual(checks.schedules(STACK), [])
+
     def test_starts_the_functions_behind_the_calls(self):
         self.assertEqual(checks.mappings(STACK), [])
 
@@ -238,6 +241,11 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
 
     def test_dead_letters_that_are_gone_before_anybody_looks(self):
         self.assertTrue(checks.queues(self.broken("MessageRetentionPeriod: 1209600", "MessageRetentionPeriod: 345600")))
+
+    def test_a_sweep_that_fails_unheard(self):
+        dimension = "Dimensions: [{Name: FunctionName, Value: !Ref SweepFunction}]"
+        copy = self.broken(dimension, dimension.replace("SweepFunction", "WorkerFunction"))
+        self.assertTrue(checks.schedules(copy))
 
     def test_dead_letters_nobody_hears_of(self):
         copy = self.broken("Value: !GetAtt WorkDeadLetters.QueueName", "Value: !GetAtt WorkQueue.QueueName")

@@ -4,7 +4,9 @@
 
 use crate::queue::{Delivery, LocalQueue};
 use crate::stream::Stream;
-use a2a_lambda::engine::{Courier, Engine, EngineError, Leases, SystemClock, relay, relay_pushes};
+use a2a_lambda::engine::{
+    Courier, Engine, EngineError, Leases, SweepPlaces, SystemClock, relay, relay_pushes,
+};
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::sdk_config;
 use a2a_lambda::store::dynamodb::DynamoStore;
@@ -210,23 +212,10 @@ async fn delivered(courier: Courier, delivery: Delivery<PushItem>) {
 /// The schedule.
 async fn sweep(engine: Engine, tasks: DynamoStore, every: Duration) {
     let mut ticks = interval_at(Instant::now() + every, every);
-    let mut place = None;
+    let mut places = SweepPlaces::default();
     loop {
         ticks.tick().await;
-        match Box::pin(engine.sweep_objects(&tasks, place.take())).await {
-            Ok(report) => {
-                tracing::debug!(?report, "swept objects");
-                place = report.next;
-            }
-            Err(error) => tracing::warn!("failed to sweep objects: {error}"),
-        }
-        match Box::pin(engine.sweep(&tasks, Leases::Respect)).await {
-            Ok(report) => tracing::debug!(?report, "swept"),
-            Err(error) => tracing::warn!("failed to sweep: {error}"),
-        }
-        match Box::pin(engine.sweep_threads(&tasks)).await {
-            Ok(report) => tracing::debug!(?report, "swept conversations"),
-            Err(error) => tracing::warn!("failed to sweep conversations: {error}"),
-        }
+        let swept = Box::pin(engine.sweep_round(&tasks, &mut places, None)).await;
+        tracing::debug!(?swept, "swept");
     }
 }

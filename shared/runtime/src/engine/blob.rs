@@ -11,7 +11,7 @@ mod give;
 pub(crate) mod object;
 mod weigh;
 
-pub(super) use give::Room;
+pub(super) use give::{Room, mark};
 
 use self::object::Attempt;
 use super::{Engine, EngineError, Reader};

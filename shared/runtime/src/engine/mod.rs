@@ -3,8 +3,8 @@
 //! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`;
 //!   `push` for those about webhooks, `upload` for files sent by themselves
 //! - `idempotent`: sends that come twice, under one key
-//! - `background`: relay, work and sweep, the steps behind the calls;
-//!   `deliver` brings events to webhooks, `tidy` removes objects nobody needs
+//! - `background`: relay and work, the steps behind the calls; `sweep` finds what
+//!   they lost, `expire` conversations whose time is up; `deliver` brings events to webhooks, `tidy` removes objects nobody needs
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
 //!   differ only in where committed events go
@@ -46,18 +46,20 @@ mod sink;
 mod size;
 mod stream;
 mod subscribe;
+mod sweep;
 mod thread;
 mod tidy;
 mod turn;
 mod upload;
 
-pub use background::{Leases, SweepReport, relay};
+pub use background::relay;
 pub use blob::object::below as objects_below;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use deliver::{Courier, Notice, NoticeError, Webhooks, relay_pushes};
 pub use error::EngineError;
 pub use expire::ThreadSweep;
 pub use sink::Frames;
+pub use sweep::{Leases, SweepPlaces, SweepReport, Swept};
 pub use tidy::{TidyReport, forget_objects};
 
 use crate::outbound::Reach;

@@ -315,6 +315,7 @@ impl TasksByKey for MemoryStore {
 impl SweepTasks for MemoryStore {
     async fn open_tasks(
         &self,
+        _: u32,
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {

@@ -128,14 +128,21 @@ pub struct OpenTask {
 /// Finding what a sweep has to look at, over all tenants.
 #[async_trait]
 pub trait SweepTasks: Send + Sync {
-    /// Up to `limit` tasks that are submitted or working, or whose webhooks
-    /// are not known to have heard of their rest, oldest first, after the place
-    /// `after`; the place to go on from, `None` at the end.
+    /// Over how many shards the index is spread. Each is read by itself.
+    fn open_shards(&self) -> u32 {
+        1
+    }
+
+    /// Up to `limit` tasks of a shard (the first is 0) that are submitted or
+    /// working, or whose webhooks are not known to have heard of their rest,
+    /// oldest first, after the place `after`; the place to go on from, `None` at
+    /// the end.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn open_tasks(
         &self,
+        shard: u32,
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError>;

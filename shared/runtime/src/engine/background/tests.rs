@@ -1,14 +1,14 @@
 //! Turns that run behind the calls, over the memory store and tokio's paused
 //! clock. A crash is a dropped future.
 
-use super::{Leases, relay};
+use super::relay;
 use crate::auth::Caller;
 use crate::engine::doubles::{Line, Paused};
-use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::engine::{Engine, Leases, Policy, RandomIds, Services, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
-use crate::store::{Excerpt, ReadTasks as _, RecordQuery, StoreError};
+use crate::store::{ReadTasks as _, RecordQuery, StoreError};
 use crate::task::{
     CancelCommand, Event, Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject,
     Task, TaskId, TaskRecord, TaskState, TenantId,
@@ -81,6 +81,7 @@ struct Index(Vec<OpenTask>);
 impl SweepTasks for Index {
     async fn open_tasks(
         &self,
+        _: u32,
         _: Option<String>,
         _: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
@@ -184,7 +185,7 @@ impl World {
         assert!(tokio::time::timeout(time, dying).await.is_err(), "it lived");
     }
 
-    async fn sweep(&self, id: &TaskId, leases: Leases) -> super::SweepReport {
+    async fn sweep(&self, id: &TaskId, leases: Leases) -> SweepReport {
         let owner = Self::caller().owner;
         let task = id.clone();
         let index = Index(vec![OpenTask { owner, task }]);
@@ -432,7 +433,6 @@ async fn the_sweep_asks_again_for_a_turn_that_died_without_a_message() {
         after: None,
         limit: 1,
         count_limit: 0,
-        excerpt: Excerpt::WHOLE,
         now: world.engine.reader.clock.now(),
     };
     let found = world

@@ -43,6 +43,11 @@ impl Room {
         }
     }
 
+    /// How many bytes still fit.
+    pub(in crate::engine) const fn left(&self) -> usize {
+        self.left
+    }
+
     /// Takes `bytes` if they fit.
     const fn take(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.left;
@@ -209,7 +214,8 @@ fn name_only(part: &mut Part) {
     mark(&mut part.metadata);
 }
 
-fn mark(metadata: &mut Metadata) {
+/// Notes with something that not all of it is shown.
+pub(in crate::engine) fn mark(metadata: &mut Metadata) {
     metadata.insert(TRUNCATED.to_owned(), Value::Bool(true));
 }
 

@@ -198,7 +198,7 @@ impl World {
     }
 
     async fn is_open(&self, task: &TaskId) -> bool {
-        let (open, _) = self.store.open_tasks(None, 100).await.unwrap();
+        let (open, _) = self.store.open_tasks(0, None, 100).await.unwrap();
         open.contains(&OpenTask {
             owner: Self::caller().owner,
             task: task.clone(),

@@ -241,7 +241,7 @@ impl DynamoStore {
     }
 }
 
-fn found_in(item: &Item) -> Result<Found, StoreError> {
+pub(super) fn found_in(item: &Item) -> Result<Found, StoreError> {
     Ok(Found {
         version: item::integer(item, item::VERSION)?,
         text: item::string(item, item::BODY)?.to_owned(),

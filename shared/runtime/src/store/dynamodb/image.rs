@@ -178,7 +178,9 @@ mod tests {
         let thread = world.thread(&world.owner, &ContextId::made_of(9), 0).record;
         let partition = key::thread(&world.owner, &thread.context_id);
         let mut item = item::key_of(&partition, key::META);
-        for (name, value) in item::thread(&thread, Duration::ZERO).unwrap() {
+        for (name, value) in
+            item::thread(&thread, Duration::ZERO, std::num::NonZeroU32::MIN).unwrap()
+        {
             item.insert(name.to_owned(), value);
         }
         assert_eq!(image(&item).unwrap(), None);
