@@ -109,7 +109,9 @@ impl<'e> Conversation<'e> {
     /// task's followed by the events which skills added to it, oldest first.
     pub(super) async fn thread(&self) -> AgentResult<Thread> {
         let found = self.found().await?;
-        let began = self.said_at.or(found.as_ref().map(|record| record.created_at));
+        let began = self
+            .said_at
+            .or(found.as_ref().map(|record| record.created_at));
         let state = self.living(found).map(|record| record.state);
         let mut events = state.unwrap_or_default().events;
         for operation in lock(&self.operations).iter() {
