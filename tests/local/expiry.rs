@@ -156,14 +156,12 @@ async fn a_conversation_of_another_process_is_over_when_its_time_is_and_stays_so
     program.terminate().await;
 
     let later = Later::over(&data).await;
-    // Its state goes an hour after the last word, which a day less an hour
-    // before its end was said.
-    for (talk, end) in &silent {
-        later.clock.set(before(*end, DAY).plus(HOUR));
-        goes_on_without_state(&later, talk).await;
-    }
-    for (talk, end) in &kept {
-        later.clock.set(before(*end, MS));
+    // An hour after its last word, and just before the end of its day.
+    let hour = silent
+        .iter()
+        .map(|(talk, end)| (talk, before(*end, DAY).plus(HOUR)));
+    for (talk, at) in hour.chain(kept.iter().map(|(talk, end)| (talk, before(*end, MS)))) {
+        later.clock.set(at);
         goes_on_without_state(&later, talk).await;
     }
     let mut answers = Vec::new();
