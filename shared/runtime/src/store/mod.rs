@@ -24,8 +24,8 @@ pub mod stored;
 mod thread;
 
 pub use thread::{
-    Expiring, ExpiringThread, ReadThreads, SweepThreads, ThreadPage, ThreadPosition, ThreadQuery,
-    ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, WriteThreads,
+    Expiring, ExpiringThread, ReadThreads, StateRemoved, SweepThreads, ThreadPage, ThreadPosition,
+    ThreadQuery, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, WriteThreads,
 };
 
 pub use blobs::{
@@ -320,22 +320,49 @@ pub trait WriteTasks: ReadTasks {
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError>;
 
-    /// Removes the task `id` of `owner` with everything stored for it, if it has
-    /// this version: it is gone for every reader at once, and what lies beside
-    /// it follows. Without a version, removes what an earlier call left, where
-    /// there is no task any more. `false` if a task is there still: another
-    /// write stands there, or it is another owner's.
+    /// The task `id` of `owner`, if its life has ended by `now` and its item is
+    /// still there; of its content only what stands in its own item, since what
+    /// lies beside it may be gone.
     ///
     /// # Errors
-    /// [`StoreError`]; after `Unavailable` the task may or may not be there, and
-    /// the same call may be made again.
-    async fn remove_task(
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn ended_task(
         &self,
         owner: &Owner,
         id: &TaskId,
-        version: Option<u64>,
-    ) -> Result<bool, StoreError> {
-        let _ = (owner, id, version);
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let _ = (owner, id, now);
+        Ok(None)
+    }
+
+    /// The same of all tasks in a conversation of `owner`, as far as the index
+    /// shows them.
+    ///
+    /// # Errors
+    /// As [`WriteTasks::ended_task`].
+    async fn ended_tasks(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        let _ = (owner, context, now);
+        Ok(Vec::new())
+    }
+
+    /// Removes everything stored for a task, if it is stored as in `record`: what
+    /// lies beside its item first, and the item that decides last, so that a
+    /// removal which does not come to its end can be made again. Whoever asks
+    /// for it has ended the task's life before: nobody reads it any more.
+    /// `true` if nothing of it is left; `false` if another write stands there,
+    /// or the task of another owner.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` some of it may be there, and the same
+    /// call may be made again.
+    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        let _ = record;
         let why = "this store removes nothing";
         Err(StoreError::Refused(why.to_owned()))
     }

@@ -649,6 +649,10 @@ fn two_contents_that_ask_for_different_things_have_different_hashes() {
     change(&|it| it.message.parts[0].filename = Some("x".to_owned()));
     change(&|it| it.message.parts[0].media_type = Some("x".to_owned()));
     change(&|it| {
+        let metadata = &mut it.message.parts[0].metadata;
+        metadata.insert("a".to_owned(), json!(1));
+    });
+    change(&|it| {
         it.metadata.insert("a".to_owned(), json!(1));
     });
     change(&|it| {

@@ -205,8 +205,14 @@ pub async fn what_an_earlier_task_of_the_same_id_has_left_is_not_read(
     told(stores, world, &new).await?;
     new = world.committed(stores, &new, [world.start()]).await?;
     for n in 0..12 {
-        // The same names as before, with other content.
+        // The same names as before, with other content …
         let changes = [says(n, 720), chunk("a", n > 0, 910), chunk("b", n > 0, 290)];
+        new = world.committed(stores, &new, changes).await?;
+    }
+    told(stores, world, &new).await?;
+    for n in 12..16 {
+        // … and others.
+        let changes = [says(n, 2_000), chunk("a", true, 100), chunk("b", true, 100)];
         new = world.committed(stores, &new, changes).await?;
     }
     told(stores, world, &new).await
