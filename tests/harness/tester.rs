@@ -246,7 +246,7 @@ impl SkillHandler for Chunks {
     }
 }
 
-/// Makes no task.
+/// Makes no task. What is said after `note ` it keeps for the conversation.
 struct Greet;
 
 impl SkillHandler for Greet {
@@ -255,9 +255,14 @@ impl SkillHandler for Greet {
 
     async fn on_request(
         &self,
-        _: &mut TaskContext<'_>,
-        _: Content,
+        cx: &mut TaskContext<'_>,
+        input: Content,
     ) -> AgentResult<OnRequestResult<NoOutput>> {
+        let noted = input.first_text().and_then(|it| it.strip_prefix("note "));
+        if let Some(noted) = noted {
+            cx.save_session("noted", &noted)?;
+            cx.add_event(noted)?;
+        }
         Ok(OnRequestResult::Message {
             message: Content::from_text("hello there"),
         })

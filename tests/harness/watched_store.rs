@@ -12,8 +12,9 @@ use a2a_lambda::task::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Private text that no client may ever see.
@@ -41,6 +42,9 @@ pub struct WatchedStore {
     away: AtomicBool,
     threads_away: AtomicBool,
     lists_lost: AtomicBool,
+    list_reads: AtomicUsize,
+    read_max: AtomicUsize,
+    latency_ms: AtomicU64,
     open: watch::Sender<bool>,
 }
 
@@ -55,6 +59,9 @@ impl Default for WatchedStore {
             away: AtomicBool::new(false),
             threads_away: AtomicBool::new(false),
             lists_lost: AtomicBool::new(false),
+            list_reads: AtomicUsize::new(0),
+            read_max: AtomicUsize::new(usize::MAX),
+            latency_ms: AtomicU64::new(0),
             open: watch::Sender::new(true),
         }
     }
@@ -103,6 +110,31 @@ impl WatchedStore {
         self.lists_lost.store(lost, Ordering::SeqCst);
     }
 
+    /// Pages of tasks asked for so far.
+    #[must_use]
+    pub fn list_reads(&self) -> usize {
+        self.list_reads.load(Ordering::SeqCst)
+    }
+
+    /// Lets a page of tasks end after this many of the caller's, whichever of
+    /// them are asked for, as a page of an index does.
+    pub fn read_at_most(&self, tasks: usize) {
+        self.read_max.store(tasks, Ordering::SeqCst);
+    }
+
+    /// Lets conversations be read and commits be written in this time each.
+    pub fn take(&self, time: Duration) {
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.latency_ms.store(millis, Ordering::SeqCst);
+    }
+
+    async fn slowly(&self) {
+        match self.latency_ms.load(Ordering::SeqCst) {
+            0 => {}
+            millis => tokio::time::sleep(Duration::from_millis(millis)).await,
+        }
+    }
+
     /// Lets commits wait until [`WatchedStore::release`].
     pub fn hold(&self) {
         self.open.send_replace(false);
@@ -144,7 +176,19 @@ impl ReadTasks for WatchedStore {
         if self.lists_lost.load(Ordering::SeqCst) {
             return Ok(RecordPage::default());
         }
-        self.inner.list(owner, query).await
+        self.list_reads.fetch_add(1, Ordering::SeqCst);
+        let most = self.read_max.load(Ordering::SeqCst);
+        if most == usize::MAX {
+            return self.inner.list(owner, query).await;
+        }
+        let any = RecordQuery {
+            context_id: None,
+            limit: most,
+            ..query.clone()
+        };
+        let mut page = self.inner.list(owner, &any).await?;
+        page.records.retain(|record| query.matches(owner, record));
+        Ok(page)
     }
 
     async fn load_key(
@@ -171,6 +215,7 @@ impl WriteTasks for WatchedStore {
         if self.away.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
         }
+        self.slowly().await;
         self.inner.commit(write).await
     }
 
@@ -204,7 +249,9 @@ impl ReadThreads for WatchedStore {
         owner: &Owner,
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
-        self.inner.load_thread(owner, id).await
+        let found = self.inner.load_thread(owner, id).await;
+        self.slowly().await;
+        found
     }
 
     async fn list_threads(

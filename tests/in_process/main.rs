@@ -12,6 +12,8 @@ mod card;
 #[cfg(test)]
 mod contexts;
 #[cfg(test)]
+mod conversations;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod ends;

@@ -50,7 +50,7 @@ impl Engine {
         let tasks = self.tasks_of(owner, id).await?;
         let stands = tasks.iter().any(|task| {
             let ttl = self.reader.policy.thread_ttl;
-            !task.state().is_at_rest() || task.updated_at.plus(ttl) > now
+            !task.state().is_at_rest() || task.active_at().plus(ttl) > now
         });
         match &thread {
             Some(thread) if thread.lives(now) => {}

@@ -36,6 +36,7 @@ mod list;
 mod page;
 mod pulse;
 mod push;
+mod race;
 mod run;
 mod seal;
 mod send;

@@ -154,8 +154,8 @@ impl<'a> TaskContext<'a> {
     }
 
     /// Keeps a value for the conversation, for all of its tasks. It is stored
-    /// with the commit that ends the turn, and goes after an hour without
-    /// activity.
+    /// with the commit that ends the turn, or before the reply of a turn that
+    /// makes no task, and goes after an hour without activity.
     ///
     /// # Errors
     /// `SERIALIZATION` or `STATE_TOO_LARGE`.
@@ -175,8 +175,8 @@ impl<'a> TaskContext<'a> {
 
     /// Adds an event to the conversation, which [`TaskContext::thread`] shows
     /// from then on, in this task and in all others of the context. The client
-    /// is not shown it. It is stored with the commit that ends the turn, and
-    /// goes after an hour without activity, as session values do.
+    /// is not shown it. It is stored as session values are, and goes after an
+    /// hour without activity as they do.
     ///
     /// # Errors
     /// None so far. A conversation that grows past its limit fails the task,
