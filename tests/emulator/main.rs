@@ -26,6 +26,8 @@ mod pieces;
 #[cfg(test)]
 mod queue;
 #[cfg(test)]
+mod removals;
+#[cfg(test)]
 mod sweep;
 #[cfg(test)]
 mod ttl;

@@ -7,7 +7,7 @@ use crate::settings::{Environment, Settings};
 use crate::store::dynamodb::DynamoStore;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::de::IgnoredAny;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Looks over the open tasks once each time the schedule says so.
 ///
@@ -29,13 +29,10 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
         engine = engine.with_push_queue(store, Arc::new(queue));
     }
     let (engine, tasks) = (&engine, &*tasks);
-    let objects = &Mutex::new(None);
     let handler = service_fn(move |_tick: LambdaEvent<IgnoredAny>| async move {
         let report = Box::pin(engine.sweep(tasks, Leases::Respect)).await?;
         let threads = Box::pin(engine.sweep_threads(tasks)).await?;
-        let after = place(objects).clone();
-        let tidied = Box::pin(engine.sweep_objects(tasks, after)).await?;
-        place(objects).clone_from(&tidied.next);
+        let tidied = Box::pin(engine.sweep_objects(tasks)).await?;
         tracing::info!(
             sweep.looked_at = report.looked_at,
             sweep.redispatched = report.redispatched,
@@ -46,18 +43,13 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
             sweep.state_objects = threads.objects_removed,
             sweep.objects = tidied.looked_at,
             sweep.removed = tidied.removed,
+            sweep.whole = tidied.whole,
             sweep.pushed = report.pushed,
             "swept"
         );
         Ok::<_, SweepError>(())
     });
     Ok(lambda_runtime::run(handler).await?)
-}
-
-/// Where the next look at stored objects begins. It is kept as long as the
-/// environment is; a new one begins at the first object again.
-fn place(objects: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
-    objects.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why a sweep ended early. The next one begins anew.
