@@ -99,18 +99,18 @@ async fn a_task_is_deleted_whole_wherever_the_deletion_is_cut() {
 
 /// The ids of an owner's tasks.
 fn ids_of(stored: &Stored, owner: &Owner) -> Vec<String> {
-    let subject = owner.subject.hash();
+    let subject = owner.subject.as_str().to_owned();
     let mine = stored.items.iter().filter(|((pk, sk), item)| {
-        let subject_is = item
-            .get("subject")
-            .is_some_and(|it| it.as_s() == Ok(&subject));
-        pk.contains("#K#") && sk == "META" && subject_is
+        let whose = item.get("owner_subject").map(|it| it.as_s());
+        pk.contains("#K#") && sk == "META" && whose == Some(Ok(&subject))
     });
     let id = |pk: &String| {
         let (_, local) = pk.split_once("#K#").unwrap();
         local.rsplit('~').next().unwrap().to_owned()
     };
-    mine.map(|((pk, _), _)| id(pk)).collect()
+    let ids: Vec<String> = mine.map(|((pk, _), _)| id(pk)).collect();
+    assert_eq!(ids.len(), 3, "{ids:?}");
+    ids
 }
 
 #[tokio::test]

@@ -18,6 +18,8 @@ mod estate;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod objects;

@@ -24,8 +24,8 @@ const LARGE: usize = 300 * 1024;
 fn thread(world: &World, id: &ContextId, expect: u64, size: usize) -> ThreadWrite {
     let mut write = world.thread(&world.owner, id, expect);
     write.record.state = ThreadState {
-        events: Vec::new(),
         session: [("k".to_owned(), "x".repeat(size).into())].into(),
+        ..ThreadState::default()
     };
     write
 }

@@ -79,8 +79,8 @@ async fn a_sweep_finds_what_a_writer_left_that_died_before_it_removed_what_it_ha
         let mut write = world.thread(&world.owner, &context, expect);
         let value = "x".repeat(LARGE).into();
         write.record.state = ThreadState {
-            events: Vec::new(),
             session: [("k".to_owned(), value)].into(),
+            ..ThreadState::default()
         };
         write
     };

@@ -2,6 +2,8 @@
 //! memory and a clock that the tests own. One file a method.
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod batch;
 #[cfg(test)]
 mod cancel;
@@ -12,6 +14,8 @@ mod card;
 #[cfg(test)]
 mod contexts;
 #[cfg(test)]
+mod conversations;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod ends;
@@ -20,9 +24,13 @@ mod errors;
 #[cfg(test)]
 mod extended;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod get;
 #[cfg(test)]
 mod idempotency;
+#[cfg(test)]
+mod in_time;
 #[cfg(test)]
 mod list;
 #[cfg(test)]
@@ -31,6 +39,8 @@ mod matrix;
 mod pages;
 #[cfg(test)]
 mod push;
+#[cfg(test)]
+mod references;
 #[cfg(test)]
 mod replies;
 #[cfg(test)]
@@ -41,3 +51,5 @@ mod stream;
 mod subscribe;
 #[cfg(test)]
 mod tenants;
+#[cfg(test)]
+mod uploads;

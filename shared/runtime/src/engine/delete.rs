@@ -9,7 +9,7 @@
 
 use super::{Engine, EngineError, tidy};
 use crate::auth::Caller;
-use crate::store::{RecordQuery, StoreError};
+use crate::store::{Excerpt, RecordQuery, StoreError};
 use crate::task::{ContextId, Owner, Refusal, TaskId, TaskRecord, Timestamp};
 
 /// How often a lost race is decided again.
@@ -57,7 +57,7 @@ impl Engine {
         let mut tasks = self.tasks_of(owner, id, now).await?;
         let mut ended = self.ended_of(owner, id, now).await?;
         let stands = |task: &TaskRecord| {
-            let until = task.updated_at.plus(self.reader.policy.thread_ttl);
+            let until = task.active_at().plus(self.reader.policy.thread_ttl);
             !task.state().is_at_rest() || until > now
         };
         // Without a thread the first task stands for it.
@@ -127,6 +127,7 @@ impl Engine {
                 after,
                 limit: READ,
                 count_limit: 0,
+                excerpt: Excerpt::WHOLE,
                 now,
             };
             let page = self.tasks.list(owner, &query).await?;

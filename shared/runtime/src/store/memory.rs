@@ -102,18 +102,13 @@ impl MemoryStore {
     }
 
     /// Removes what a table's native TTL would remove at `now`: tasks at rest and
-    /// threads past their expiry, those under client-made ids `tombstone` later.
+    /// threads some time past their expiry, under client-made ids `tombstone`.
     pub fn clean_up(&self, now: Timestamp, tombstone: Duration) {
         let mut shelf = self.shelf();
         shelf.tasks.retain(|_, task| !task.expired(now));
-        shelf.threads.retain(|(_, id), thread| {
-            let kept = if id.is_server_made() {
-                Duration::ZERO
-            } else {
-                tombstone
-            };
-            now < thread.record.expires_at.plus(kept)
-        });
+        shelf
+            .threads
+            .retain(|_, thread| now < thread.record.kept_until(tombstone));
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {

@@ -35,8 +35,8 @@ pub(crate) use blobs::{Chained, measured as blobs_measured, measured_to_end, rea
 pub use key::{KeyWrite, Keyed};
 
 use crate::task::{
-    ContextId, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
-    WriteId,
+    ContextId, Doc, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState,
+    Timestamp, WriteId,
 };
 use async_trait::async_trait;
 
@@ -168,8 +168,42 @@ pub struct RecordQuery {
     pub limit: usize,
     /// Stop counting matches here.
     pub count_limit: usize,
+    /// What is wanted of each record.
+    pub excerpt: Excerpt,
     /// The time by which expiry is judged.
     pub now: Timestamp,
+}
+
+/// What is wanted of the records of a list. State, status, metadata and all that
+/// decides about a task always are; the rest of a record may be missing or not
+/// whole, so nothing is committed on top of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Excerpt {
+    /// So many of the newest messages.
+    pub history_length: usize,
+    /// Whether artifacts are wanted.
+    pub artifacts: bool,
+}
+
+impl Excerpt {
+    /// The whole record.
+    pub const WHOLE: Self = Self {
+        history_length: usize::MAX,
+        artifacts: true,
+    };
+
+    /// Whether `head`, a record as its task's own item has it, lacks something
+    /// that is wanted.
+    pub(crate) fn lacks(self, head: &TaskRecord) -> bool {
+        let layout = head.layout();
+        let apart = |doc| layout.docs.contains_key(&doc);
+        self == Self::WHOLE && !layout.is_empty()
+            || apart(Doc::Status)
+            || apart(Doc::Metadata)
+            // What has moved is the oldest.
+            || !layout.history.is_empty() && head.history.len() < self.history_length
+            || self.artifacts && !layout.artifacts.is_empty()
+    }
 }
 
 impl RecordQuery {
@@ -253,7 +287,8 @@ pub trait ReadTasks: Send + Sync {
     }
 
     /// A page of `owner`'s tasks, from an index and never by a scan. The index
-    /// may lag; each record of the page is as stored now.
+    /// may lag; each record of the page is as stored now, as far as the query's
+    /// [`Excerpt`] goes.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.

@@ -1,10 +1,14 @@
 //! Conversations as a store keeps them.
 
 use super::StoreError;
-use crate::task::{ContextId, Message, Owner, TaskRecord, Timestamp, WriteId};
+use crate::task::{ContextId, Message, Metadata, Owner, TaskRecord, Timestamp, WriteId};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// A thread of a server-made id is stored this part of its life longer: more
+/// than activity can pass before it is written again.
+const KEPT: u32 = 10;
 
 /// The conversation state of a context.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -14,6 +18,9 @@ pub struct ThreadState {
     pub events: Vec<Message>,
     /// Session data by key.
     pub session: BTreeMap<String, serde_json::Value>,
+    /// Members of the stored form which a later version of this program has
+    /// added. They stay with the state.
+    pub unknown: Metadata,
 }
 
 /// Whether a conversation goes on.
@@ -61,6 +68,9 @@ pub struct ThreadRecord {
     pub state_version: u64,
     /// The state.
     pub state: ThreadState,
+    /// Members of the stored form which a later version of this program has
+    /// added. They stay with the thread.
+    pub unknown: Metadata,
 }
 
 impl ThreadRecord {
@@ -79,6 +89,7 @@ impl ThreadRecord {
             state_expires_at: now,
             state_version: 0,
             state: ThreadState::default(),
+            unknown: Metadata::new(),
         }
     }
 
@@ -89,12 +100,12 @@ impl ThreadRecord {
     pub fn stood_for(task: &TaskRecord, ttl: Duration, now: Timestamp) -> Self {
         let (owner, id) = (task.owner().clone(), task.context_id().clone());
         let active = if task.state().is_at_rest() {
-            task.updated_at
+            task.active_at()
         } else {
             now
         };
         Self {
-            updated_at: task.updated_at,
+            updated_at: task.active_at(),
             expires_at: active.plus(ttl),
             ..Self::begun(owner, id, task.created_at, now)
         }
@@ -111,6 +122,21 @@ impl ThreadRecord {
     #[must_use]
     pub fn is_remembered(&self, now: Timestamp, tombstone: Duration) -> bool {
         self.context_id.is_server_made() || now < self.expires_at.plus(tombstone)
+    }
+
+    /// Until when it is stored: one of a client's id for `tombstone` after its
+    /// expiry. One of ours stays a little too, since its tasks can have been
+    /// worked on after its last write: its first task must not stand for it when
+    /// it is over.
+    #[must_use]
+    pub fn kept_until(&self, tombstone: Duration) -> Timestamp {
+        let life = self.expires_at.since(self.updated_at);
+        let rest = if self.context_id.is_server_made() {
+            life / KEPT
+        } else {
+            tombstone
+        };
+        self.expires_at.plus(rest)
     }
 
     /// Whether a write of it replaces the stored state. If not, there is no

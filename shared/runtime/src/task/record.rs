@@ -53,6 +53,9 @@ pub struct Saved {
     pub data: BTreeMap<String, Value>,
     /// Results of completed steps, by name and occurrence in the turn.
     pub steps: BTreeMap<String, Value>,
+    /// Members of the stored form which a later version of this program has
+    /// added. They stay with the rest.
+    pub unknown: Metadata,
 }
 
 /// What a turn keeps of the request that asked for it, so that it is the same
@@ -150,6 +153,9 @@ pub struct TaskRecord {
     pub(crate) expires_at: Timestamp,
     /// Where its parts lie.
     pub(crate) layout: Layout,
+    /// Members of the stored form which a later version of this program has
+    /// added. They stay, whatever is committed.
+    pub(crate) unknown: Metadata,
 }
 
 /// What an answer shows of a task.
@@ -224,12 +230,14 @@ impl TaskRecord {
             updated_at: at,
             expires_at: at,
             layout: Layout::default(),
+            unknown: Metadata::new(),
         }
     }
 
     /// The record after one commit: all `changes`, one version, one write id.
     ///
-    /// `expires_at` is when the task goes, counted from this write.
+    /// `expires_at` is when the task goes, counted from this write. A write that
+    /// only registers webhooks leaves a task at rest the end it has.
     ///
     /// # Errors
     /// [`InvalidTransition`] when the record does not accept one of them; then
@@ -247,7 +255,6 @@ impl TaskRecord {
         let surplus = next.write_ids.len().saturating_sub(WRITE_IDS);
         next.write_ids.drain(..surplus);
         next.updated_at = at;
-        next.expires_at = expires_at;
         let mut n = 0;
         let mut only_listens = false;
         for (index, change) in changes.into_iter().enumerate() {
@@ -259,6 +266,10 @@ impl TaskRecord {
             }
         }
         next.registrations += u64::from(only_listens);
+        // A task lives on from its last rest, and this one rests since then.
+        if !(only_listens && self.state().is_at_rest()) {
+            next.expires_at = expires_at;
+        }
         Ok(next)
     }
 
@@ -332,6 +343,22 @@ impl TaskRecord {
     #[must_use]
     pub const fn is_hidden(&self) -> bool {
         self.hidden
+    }
+
+    /// When it was worked on last: of a task at rest, when its last turn came to
+    /// its end. To cancel an open question is no work on it, and neither is to
+    /// register a webhook.
+    #[must_use]
+    pub fn active_at(&self) -> Timestamp {
+        match self.transitions.as_slice() {
+            [.., asked, _]
+                if self.state() == TaskState::Canceled && asked.state.is_interrupted() =>
+            {
+                asked.at
+            }
+            _ if self.state().is_at_rest() => self.status.timestamp,
+            _ => self.updated_at,
+        }
     }
 
     /// Whether it is gone for every reader: at rest and past its expiry. A

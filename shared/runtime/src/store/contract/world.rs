@@ -3,8 +3,8 @@
 use crate::store::push::Pushes;
 use crate::store::queue::SweepTasks;
 use crate::store::{
-    Blobs, Committed, Expect, RecordQuery, StoreError, SweepThreads, TaskWrite, ThreadRecord,
-    ThreadState, ThreadStatus, ThreadWrite, WriteTasks, stored,
+    Blobs, Committed, Excerpt, Expect, RecordQuery, StoreError, SweepThreads, TaskWrite,
+    ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, WriteTasks, stored,
 };
 use crate::task::{
     Change, ContextId, Generation, InvalidId, InvalidTransition, Message, Metadata, NewTask, Owner,
@@ -12,6 +12,13 @@ use crate::task::{
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+/// What a later version of this program could have added to a record.
+fn later() -> Metadata {
+    let mut later = Metadata::new();
+    later.insert("later".to_owned(), serde_json::json!({"of": [1, null]}));
+    later
+}
 
 /// The stores under test. They are one: a commit of a task writes its thread.
 #[derive(Clone, Copy)]
@@ -136,6 +143,7 @@ impl World {
             created_at: self.now,
         });
         let mut task = task.next([Change::Accept { message }], write, self.now, self.expiry())?;
+        task.unknown = later();
         stored::arrange(&mut task);
         Ok(task)
     }
@@ -260,6 +268,7 @@ impl World {
         let state = ThreadState {
             events: vec![Message::from_user("m", vec![Part::text(said)])],
             session: [("seen".to_owned(), serde_json::json!(expect))].into(),
+            unknown: later(),
         };
         ThreadWrite {
             record: ThreadRecord {
@@ -273,6 +282,7 @@ impl World {
                 state_expires_at: self.at(3_600_000),
                 state_version: expect + 1,
                 state,
+                unknown: later(),
             },
             expect,
             write: self.write_id(),
@@ -289,6 +299,7 @@ impl World {
             after: None,
             limit: 100,
             count_limit: 1000,
+            excerpt: Excerpt::WHOLE,
             now: self.now,
         }
     }

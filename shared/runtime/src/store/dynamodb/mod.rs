@@ -353,6 +353,10 @@ impl ReadTasks for DynamoStore {
         let mut page = list::page(&self.client, &self.table, owner, query, shards).await?;
         let heads = std::mem::take(&mut page.records);
         for head in heads {
+            if !query.excerpt.lacks(&head) {
+                page.records.push(head);
+                continue;
+            }
             let key = head.key();
             let whole = match self.whole(&key::task(&key), head).await? {
                 Some(whole) => Some(whole),

@@ -3,7 +3,7 @@
 use super::item::{self, Item};
 use super::statement::Statement;
 use super::{DynamoStore, calls, key, list, object, push};
-use crate::store::{ReadThreads as _, RecordQuery, StoreError};
+use crate::store::{Excerpt, ReadThreads as _, RecordQuery, StoreError};
 use crate::task::{ContextId, Owner, TaskRecord, ThreadKey, Timestamp};
 
 /// Tasks read at a time.
@@ -38,6 +38,10 @@ impl DynamoStore {
             after: None,
             limit: PAGE,
             count_limit: 0,
+            excerpt: Excerpt {
+                history_length: 0,
+                artifacts: false,
+            },
             // By this time nothing had expired.
             now: Timestamp::from_millis(0),
         };

@@ -23,7 +23,8 @@ impl Shelf {
             let id = task.context_id();
             let named = id.first_task().as_ref() == Some(task.id());
             let own = (task.owner().clone(), id.clone());
-            if named && !self.threads.contains_key(&own) && !task.expired(query.now) {
+            let seen = !task.is_hidden() && !task.expired(query.now);
+            if named && seen && !self.threads.contains_key(&own) {
                 let thread = ThreadRecord::stood_for(task, query.ttl, query.now);
                 found.push((position(task.status().timestamp, &thread), thread));
             }
