@@ -29,6 +29,8 @@ mod pieces;
 #[cfg(test)]
 mod queue;
 #[cfg(test)]
+mod removals;
+#[cfg(test)]
 mod sweep;
 #[cfg(test)]
 mod ttl;

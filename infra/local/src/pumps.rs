@@ -2,6 +2,7 @@
 //! the workers and the schedule that a deployment has as functions. The steps
 //! are those of the functions; only what starts them is ours.
 
+use crate::embedded::Expiry;
 use crate::queue::{Delivery, LocalQueue};
 use crate::stream::Stream;
 use a2a_lambda::engine::{
@@ -9,9 +10,8 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::sdk_config;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb::{DynamoStore, Removed};
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
-use a2a_lambda::task::TaskKey;
 use a2a_lambda::webhook::HttpWebhooks;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,6 +95,12 @@ impl Pumps {
         Ok(Self { pumps })
     }
 
+    /// Lets the embedded database remove what has expired, at each tick of the
+    /// schedule: by itself it removes nothing.
+    pub fn expire(&mut self, expiry: Expiry, every: Duration) {
+        self.pumps.spawn(clean(expiry, every));
+    }
+
     /// Ends the pumps and waits until nothing of them runs.
     pub async fn stop(mut self) {
         self.pumps.shutdown().await;
@@ -143,11 +149,15 @@ async fn forward(
     }
 }
 
-/// Whether the objects of all these tasks are gone.
-async fn forget(engine: &Engine, tasks: &DynamoStore, removed: &[TaskKey]) -> bool {
-    for task in removed {
-        if let Err(error) = engine.forget_objects(tasks, task).await {
-            tracing::warn!("failed to remove the objects of a task: {error}");
+/// Whether the objects of all that is gone are gone too.
+async fn forget(engine: &Engine, tasks: &DynamoStore, removed: &[Removed]) -> bool {
+    for gone in removed {
+        let forgotten = match gone {
+            Removed::Task(task) => engine.forget_objects(tasks, task).await,
+            Removed::Thread(thread) => engine.forget_state(tasks, thread).await,
+        };
+        if let Err(error) = forgotten {
+            tracing::warn!("failed to remove the objects of what has gone: {error}");
             return false;
         }
     }
@@ -206,6 +216,18 @@ async fn delivered(courier: Courier, delivery: Delivery<PushItem>) {
     let Delivery { item, receipt } = delivery;
     if courier.deliver(&item, &receipt, None).await == Ack::Delete && !receipt.delete() {
         tracing::debug!(task.id = %item.task, "a delivery has come again meanwhile");
+    }
+}
+
+/// Native TTL, on the schedule.
+async fn clean(expiry: Expiry, every: Duration) {
+    let mut ticks = interval_at(Instant::now() + every, every);
+    loop {
+        ticks.tick().await;
+        match expiry.clean().await {
+            Ok(items) => tracing::debug!(items, "removed what has expired"),
+            Err(error) => tracing::warn!("{error}"),
+        }
     }
 }
 

@@ -53,14 +53,14 @@ mod turn;
 mod upload;
 
 pub use background::relay;
-pub use blob::object::below as objects_below;
+pub use blob::object::{below as objects_below, below_thread as state_objects_below};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use deliver::{Courier, Notice, NoticeError, Webhooks, relay_pushes};
 pub use error::EngineError;
 pub use expire::ThreadSweep;
 pub use sink::Frames;
 pub use sweep::{Leases, SweepPlaces, SweepReport, Swept};
-pub use tidy::{TidyReport, forget_objects};
+pub use tidy::{TidyReport, forget_objects, forget_state};
 
 use crate::outbound::Reach;
 use crate::skill::AgentDefinition;

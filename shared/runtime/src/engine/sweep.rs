@@ -11,7 +11,7 @@ use super::expire::ThreadSweep;
 use super::tidy::TidyReport;
 use super::{Engine, EngineError};
 use crate::store::SweepThreads;
-use crate::store::queue::{OpenTask, SweepTasks, TasksByKey};
+use crate::store::queue::{OpenTask, SweepObjects, SweepTasks};
 use crate::task::{Change, TaskRecord, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -56,7 +56,6 @@ pub struct SweepReport {
 pub struct SweepPlaces {
     tasks: Walk,
     threads: Walk,
-    objects: Option<String>,
 }
 
 impl SweepPlaces {
@@ -124,7 +123,7 @@ impl Engine {
         deadline: Option<Timestamp>,
     ) -> Swept
     where
-        S: SweepTasks + SweepThreads + TasksByKey,
+        S: SweepTasks + SweepThreads + SweepObjects,
     {
         let mut swept = Swept::default();
         let until = self.share(deadline, 3);
@@ -141,11 +140,8 @@ impl Engine {
         swept.note(done);
         let until = self.share(deadline, 1);
         if !self.time_is_up(until) {
-            match Box::pin(self.sweep_objects(store, places.objects.clone())).await {
-                Ok(report) => {
-                    places.objects.clone_from(&report.next);
-                    swept.objects = report;
-                }
+            match Box::pin(self.sweep_objects(store)).await {
+                Ok(report) => swept.objects = report,
                 Err(error) => swept.note(Err(error)),
             }
         }

@@ -47,6 +47,7 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
             sweep.state_objects = swept.threads.objects_removed,
             sweep.objects = swept.objects.looked_at,
             sweep.removed = swept.objects.removed,
+            sweep.objects_whole = swept.objects.whole,
             sweep.is_done = places.are_done(),
             "swept"
         );

@@ -3,7 +3,7 @@
 //! No part of a key comes from a client. A tenant, and an id which a client
 //! made, stand in it as hashes; so a key is short, and its alphabet is ours.
 
-use crate::task::{Owner, TaskKey, TaskRecord, Timestamp};
+use crate::task::{Owner, TaskKey, TaskRecord, ThreadKey, Timestamp};
 
 /// Above everything that is kept for tasks.
 pub(crate) const ROOT: &str = "v1/";
@@ -14,6 +14,13 @@ pub(crate) const UPLOADS: &str = "up/";
 #[must_use]
 pub fn below(task: &TaskKey) -> String {
     format!("{ROOT}{}/", task.folder())
+}
+
+/// The beginning of the keys of all objects of a conversation; it ends with a
+/// `/`.
+#[must_use]
+pub fn below_thread(thread: &ThreadKey) -> String {
+    format!("{ROOT}{}/", thread.folder())
 }
 
 /// The attempt that stores an object. An attempt has keys of its own, so that

@@ -125,8 +125,20 @@ pub(super) fn open_of(partition: &str) -> String {
 
 /// The partition of a thread.
 pub(super) fn thread(owner: &Owner, id: &ContextId) -> String {
-    format!("T#{}#C#{}#{id}", owner.tenant, owner.subject.hash())
+    thread_at(&ThreadKey::new(owner, id))
 }
+
+/// The same by its address.
+pub(super) fn thread_at(key: &ThreadKey) -> String {
+    let (tenant, subject, context) = (key.tenant(), key.subject(), key.context());
+    format!("T#{tenant}#C#{subject}#{context}")
+}
+
+/// The partition of what sweeps note for each other. It holds nothing of a
+/// tenant.
+pub(super) const SWEEPS: &str = "S#sweep";
+/// How far the objects have been looked through.
+pub(super) const OBJECTS: &str = "OBJECTS";
 
 /// The partition of an idempotency key. The subject is in the hash.
 pub(super) fn idempotency(tenant: &TenantId, key: &KeyHash) -> String {
@@ -290,6 +302,14 @@ mod tests {
             assert_eq!(found, Some((owner.tenant.clone(), context)));
             assert_eq!(thread_of(&list(&owner)), None);
             assert_eq!(task_of(&list(&owner)), None);
+        }
+        for subject in ["x", "K#x"] {
+            let owner = owner("acme", subject);
+            let context = ContextId::parse("C:1").unwrap();
+            let found = thread_key(&thread(&owner, &context));
+            assert_eq!(found, Some(ThreadKey::new(&owner, &context)));
+            let task = TaskKey::new(&owner, &TaskId::made_of(1));
+            assert_eq!(thread_key(&super::task(&task)), None);
         }
         for text in ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"] {
             assert_eq!(task_of(text), None, "{text}");

@@ -11,7 +11,7 @@
 //! - `list`: a page from the list index; `merge` joins its shards, `shards` knows
 //!   how many there are
 //! - `contexts`: a page of conversations
-//! - `open`, `expiring`: what the sweep index shows
+//! - `open`, `expiring`: what the sweep index shows; `sweep`: which objects are named
 //! - `push`: webhooks
 //! - `remove`: deletions; `erase`: all of a tenant
 //! - `image`: what the table's stream says
@@ -39,12 +39,13 @@ mod push;
 mod remove;
 mod shards;
 mod statement;
+mod sweep;
 mod table;
 
 pub use erase::{EraseError, Erasure};
-pub use image::{removed_task, task_image};
+pub use image::{Removed, removed, task_image};
 #[cfg(feature = "lambda")]
-pub use image::{removed_task_of_event, task_image_of_event};
+pub use image::{removed_of_event, task_image_of_event};
 pub use shards::MAX_SHARDS;
 pub use table::create_table;
 
@@ -403,6 +404,11 @@ impl TasksByKey for DynamoStore {
 
     async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         self.own_item(key).await
+    }
+
+    async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
+        let state = self.item(&key::thread_at(thread), key::STATE).await?;
+        Ok(state.as_ref().and_then(object::named))
     }
 }
 
