@@ -103,14 +103,21 @@ impl<'e> Conversation<'e> {
     /// What was said in the context so far: the messages of its tasks, each
     /// task's followed by the events which skills added to it, oldest first.
     pub(super) async fn thread(&self) -> AgentResult<Thread> {
-        let state = self.stored().await?.map(|record| record.state);
+        let found = self.found().await?;
+        let began = found.as_ref().map(|record| record.created_at);
+        let began = self.began.or(began).unwrap_or(self.created_at);
+        let state = self.living(found).map(|record| record.state);
         let mut events = state.unwrap_or_default().events;
         for operation in lock(&self.operations).iter() {
             if let Operation::Append(event) = operation {
                 events.push(event.clone());
             }
         }
-        let others = self.others().await.map_err(|e| self.failed(e))?;
+        let mut others = self.others().await.map_err(|e| self.failed(e))?;
+        // Tasks outlive their conversation. Those of an earlier one under this
+        // id ended a whole life of it before this one began.
+        let life = self.engine.reader.policy.thread_ttl;
+        others.retain(|task| task.created_at.plus(life) > began);
         let messages = others.iter().map(|task| (&task.id, spoken(task)));
         let own = (&self.task, self.own.clone());
         Ok(joined(messages.chain([own]), events).into_iter().collect())
@@ -135,15 +142,20 @@ impl<'e> Conversation<'e> {
         Ok(tasks)
     }
 
-    async fn stored(&self) -> AgentResult<Option<ThreadRecord>> {
+    async fn found(&self) -> AgentResult<Option<ThreadRecord>> {
+        let threads = &self.engine.threads;
+        let found = threads.load_thread(&self.owner, &self.context).await;
+        found.map_err(|error| self.failed(error))
+    }
+
+    /// The thread, unless its state has expired.
+    fn living(&self, found: Option<ThreadRecord>) -> Option<ThreadRecord> {
         let now = self.engine.reader.clock.now();
-        let found = self
-            .engine
-            .threads
-            .load_thread(&self.owner, &self.context)
-            .await;
-        let found = found.map_err(|error| self.failed(error))?;
-        Ok(found.filter(|record| record.state_expires_at > now))
+        found.filter(|record| record.state_expires_at > now)
+    }
+
+    async fn stored(&self) -> AgentResult<Option<ThreadRecord>> {
+        Ok(self.living(self.found().await?))
     }
 
     /// A session value, this turn's own changes first.
