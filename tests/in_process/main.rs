@@ -14,6 +14,8 @@ mod card;
 #[cfg(test)]
 mod contexts;
 #[cfg(test)]
+mod conversations;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod ends;
@@ -21,6 +23,8 @@ mod ends;
 mod errors;
 #[cfg(test)]
 mod extended;
+#[cfg(test)]
+mod files;
 #[cfg(test)]
 mod get;
 #[cfg(test)]
@@ -35,6 +39,8 @@ mod matrix;
 mod pages;
 #[cfg(test)]
 mod push;
+#[cfg(test)]
+mod references;
 #[cfg(test)]
 mod replies;
 #[cfg(test)]

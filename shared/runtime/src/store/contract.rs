@@ -84,6 +84,7 @@ macro_rules! store_contract_cases {
             a_conflict_shows_the_whole_of_a_large_task
             a_large_commit_that_is_repeated_is_done_once
             a_large_task_is_listed_whole
+            a_list_shows_of_a_grown_task_what_is_asked_for
             a_thread_is_loaded_as_it_was_written
             a_thread_is_refreshed_without_its_state
             a_thread_write_needs_the_version

@@ -9,7 +9,8 @@ use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
 use crate::store::{
-    Committed, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite, WriteTasks,
+    Committed, Excerpt, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite,
+    WriteTasks,
 };
 use crate::task::{
     Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message, Metadata,
@@ -530,6 +531,7 @@ fn everything() -> RecordQuery {
         after: None,
         limit: 10,
         count_limit: 10,
+        excerpt: Excerpt::WHOLE,
         now: Timestamp::default(),
     }
 }
