@@ -54,6 +54,7 @@ macro_rules! store_contract_cases {
             a_task_at_rest_is_gone_from_its_expiry_on
             a_create_takes_the_place_of_an_expired_task_only
             an_open_task_does_not_expire
+            a_task_that_goes_on_does_not_expire
             a_write_that_was_stored_is_done_even_after_its_expiry
             a_heartbeat_extends_the_lease_and_nothing_else
             a_heartbeat_needs_a_running_turn_under_its_epoch

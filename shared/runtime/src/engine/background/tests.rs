@@ -485,3 +485,46 @@ async fn a_worker_runs_the_turn_for_the_caller_who_asked_and_for_what_it_can_rea
     assert_eq!(said, "gold read write text/plain");
     assert_eq!(record.request, None, "it is kept as long as the turn runs");
 }
+
+#[test]
+fn a_turn_does_not_get_the_steps_of_the_one_before() {
+    use crate::store::contract::World;
+    use crate::task::{Change, SavedSlot};
+    let world = World::new(1, "steps").unwrap();
+    let message = || Message::from_user("m", vec![Part::text("x")]);
+    let kept = [
+        world.start(),
+        Change::Step {
+            key: "step#1".to_owned(),
+            value: 1.into(),
+        },
+        Change::Save {
+            key: "k".to_owned(),
+            value: 2.into(),
+        },
+        Change::AskInput {
+            message: message(),
+            slot: SavedSlot {
+                version: 0,
+                value: serde_json::Value::Null,
+            },
+        },
+    ];
+    let asked = world.next(&world.task().unwrap(), kept).unwrap();
+    let answers = [
+        Change::Queue {
+            message: message(),
+            secret: false,
+        },
+        Change::Resume {
+            message: message(),
+            secret: false,
+            lease_until: world.at(60_000),
+        },
+    ];
+    for answer in answers {
+        let next = world.next(&asked, [answer]).unwrap();
+        assert!(next.saved.steps.is_empty());
+        assert_eq!(next.saved.data.len(), 1, "values are the task's");
+    }
+}

@@ -126,10 +126,11 @@ pub async fn a_file_that_comes_bit_by_bit_is_stored_whole(
         let key = key(world);
         let expected: Bytes = (0..length).map(bit).collect();
         let mut file = bits(length, false);
-        let measured = stores.blobs.put_from(&task(world), &key, &mut file).await?;
+        let task = task(world);
+        let measured = stores.blobs.put_from(&task, &key, &mut file).await?;
         assert_eq!(measured, crate::store::blobs::measured(&expected));
         let head = stores.blobs.head(&key).await?;
-        assert_eq!(head.and_then(|head| head.task), Some(task(world)));
+        assert_eq!(head.and_then(|head| head.task), Some(task));
         let stored = stores.blobs.get(&key).await?;
         assert!(
             stored == Some(expected),
