@@ -286,7 +286,7 @@ async fn a_webhook_of_a_later_release_gets_its_deliveries() {
                 && item["cursor"] != json!({"N": push.cursor.to_string()})
         });
         let stored = stored.unwrap();
-        assert_eq!(has_later(stored).1, true, "{release}");
+        assert!(has_later(stored).1, "{release}");
         assert!(text(stored, "body").contains("later"), "{release}");
         assert!(untyped(stored).contains_key("mark"));
     }

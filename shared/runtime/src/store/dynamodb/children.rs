@@ -9,11 +9,11 @@
 use super::calls::{self, TRIES};
 use super::item::{self, Item};
 use super::statement::Statement;
-use super::{DynamoStore, key, object};
+use super::{DynamoStore, key, object, torn};
 use crate::store::stored::{self, Child, Found, Place};
 use crate::store::{StoreError, Tail, TaskWrite};
 use crate::task::{LoggedEvent, TaskKey, TaskRecord};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl DynamoStore {
     /// The writes of a commit's new children. Large ones are stored as objects
@@ -155,10 +155,12 @@ impl DynamoStore {
         after: u64,
     ) -> Result<Option<(TaskRecord, Tail)>, StoreError> {
         let partition = key::task(id);
+        let mut versions = BTreeSet::new();
         for tries in 0..TRIES {
             let Some((head, batches)) = self.read_log(&partition, after).await? else {
                 return Ok(None);
             };
+            versions.insert(head.version());
             let moved = head.layout().events_moved();
             let mut tail = Tail::of(&head, after);
             if after >= moved {
@@ -176,9 +178,7 @@ impl DynamoStore {
             }
             calls::pause(tries).await;
         }
-        Err(StoreError::Unavailable(
-            "a log changes faster than it can be read".to_owned(),
-        ))
+        Err(torn(&versions))
     }
 
     /// What one read of the log shows: the task's own item, and the events of
