@@ -14,11 +14,17 @@ mod docker;
 #[cfg(test)]
 mod embedded;
 #[cfg(test)]
+mod erased;
+#[cfg(test)]
+mod estate;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod lists;
+#[cfg(test)]
+mod objects;
 #[cfg(test)]
 mod pieces;
 #[cfg(test)]

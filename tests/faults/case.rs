@@ -10,7 +10,7 @@ use a2a_lambda::engine::{
 use a2a_lambda::store::dynamodb::{DynamoStore, task_image};
 use a2a_lambda::store::queue::{Ack, OpenTask, Receipt, SweepTasks, WorkItem, WorkQueue};
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{ReadTasks as _, RecordQuery, StoreError};
+use a2a_lambda::store::{Excerpt, ReadTasks as _, RecordQuery, StoreError};
 use a2a_lambda::task::{
     Generation, GetQuery, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject, Task,
     TaskId, TaskRecord, TenantId, Timestamp,
@@ -202,6 +202,7 @@ impl Case {
             after: None,
             limit: 100,
             count_limit: 100,
+            excerpt: Excerpt::WHOLE,
             now: self.clock.now(),
         };
         let page = self.store.list(&self.caller.owner, &query).await;

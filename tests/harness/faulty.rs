@@ -5,10 +5,12 @@
 //! SDK's do.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 /// What happens to one request.
@@ -22,6 +24,10 @@ pub enum Fault {
     DropReply,
     /// It is carried out; the answer breaks off in its body.
     CutReply,
+    /// Whoever sent it dies first, and with it the line.
+    Die,
+    /// It is carried out; whoever sent it dies before the answer.
+    DieAfter,
 }
 
 /// The line; it is cut when this is dropped.
@@ -37,6 +43,10 @@ struct Plan {
     next: VecDeque<Fault>,
     /// What happens to every request after those.
     rest: Option<Fault>,
+    /// Requests seen since the plan was made.
+    seen: usize,
+    /// Whether the sender has died.
+    dead: watch::Sender<bool>,
 }
 
 impl FaultyLine {
@@ -47,7 +57,26 @@ impl FaultyLine {
     pub async fn to(upstream: SocketAddr) -> Result<Self, std::io::Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let plan = Arc::<Mutex<Plan>>::default();
+        Self::serve(listener, address, upstream, Arc::default())
+    }
+
+    /// A line to another service under the same plan: requests of one sender are
+    /// counted together.
+    ///
+    /// # Errors
+    /// When no loopback port can be listened on.
+    pub async fn beside(&self, upstream: SocketAddr) -> Result<Self, std::io::Error> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        Self::serve(listener, address, upstream, Arc::clone(&self.plan))
+    }
+
+    fn serve(
+        listener: TcpListener,
+        address: SocketAddr,
+        upstream: SocketAddr,
+        plan: Arc<Mutex<Plan>>,
+    ) -> Result<Self, std::io::Error> {
         let task = tokio::spawn(serve(listener, upstream, Arc::clone(&plan)));
         Ok(Self {
             address,
@@ -67,6 +96,34 @@ impl FaultyLine {
         let mut plan = lock(&self.plan);
         plan.next = faults.iter().copied().collect();
         plan.rest = None;
+        plan.seen = 0;
+        plan.dead.send_replace(false);
+    }
+
+    /// Lets `passing` requests pass; at the next one its sender dies, before or
+    /// after it is carried out.
+    pub fn kill_after(&self, passing: usize, how: Fault) {
+        let mut faults = vec![Fault::Pass; passing];
+        faults.push(how);
+        self.spoil(&faults);
+        lock(&self.plan).rest = Some(Fault::Refuse);
+    }
+
+    /// Runs `job` to its end, or until it is killed: then `None`.
+    pub async fn run<T>(&self, job: impl Future<Output = T>) -> Option<T> {
+        let mut dead = lock(&self.plan).dead.subscribe();
+        tokio::select! {
+            biased;
+            // The sender lives as long as the line.
+            _ = dead.wait_for(|dead| *dead) => None,
+            done = job => Some(done),
+        }
+    }
+
+    /// Requests seen since the last plan was made.
+    #[must_use]
+    pub fn seen(&self) -> usize {
+        lock(&self.plan).seen
     }
 
     /// Spoils every request from now on.
@@ -95,8 +152,13 @@ fn lock(plan: &Mutex<Plan>) -> std::sync::MutexGuard<'_, Plan> {
 
 fn next(plan: &Mutex<Plan>) -> Fault {
     let mut plan = lock(plan);
+    plan.seen += 1;
     let rest = plan.rest.unwrap_or(Fault::Pass);
-    plan.next.pop_front().unwrap_or(rest)
+    let fault = plan.next.pop_front().unwrap_or(rest);
+    if fault == Fault::Die {
+        plan.dead.send_replace(true);
+    }
+    fault
 }
 
 async fn serve(listener: TcpListener, upstream: SocketAddr, plan: Arc<Mutex<Plan>>) {
@@ -134,7 +196,7 @@ async fn carry(
                     answered = false;
                     current = Some(next(plan));
                 }
-                if current == Some(Fault::Refuse) {
+                if matches!(current, Some(Fault::Refuse | Fault::Die)) {
                     return Ok(());
                 }
                 service.write_all(bytes).await?;
@@ -144,6 +206,10 @@ async fn carry(
                 answered = true;
                 let kept = match current {
                     Some(Fault::DropReply) => return Ok(()),
+                    Some(Fault::DieAfter) => {
+                        lock(plan).dead.send_replace(true);
+                        return Ok(());
+                    }
                     Some(Fault::CutReply) => bytes.len().saturating_sub(1),
                     _ => bytes.len(),
                 };

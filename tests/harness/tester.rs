@@ -163,12 +163,9 @@ impl SkillHandler for Refers {
     type Output = String;
 
     async fn on_request(&self, cx: &mut TaskContext<'_>, _: Content) -> Done {
-        let shown: Vec<&str> = cx
-            .references()
-            .iter()
-            .map(|task| task.id.as_str())
-            .collect();
-        let others = cx.unresolved_references().join(" ");
+        let shown = cx.references().await?;
+        let shown: Vec<&str> = shown.iter().map(|task| task.id.as_str()).collect();
+        let others = cx.unresolved_references().await?.join(" ");
         OnRequestResult::done(format!("shown: {}; not: {others}", shown.join(" ")))
     }
 }
@@ -246,7 +243,7 @@ impl SkillHandler for Chunks {
     }
 }
 
-/// Makes no task.
+/// Makes no task. What is said after `note ` it keeps for the conversation.
 struct Greet;
 
 impl SkillHandler for Greet {
@@ -255,9 +252,14 @@ impl SkillHandler for Greet {
 
     async fn on_request(
         &self,
-        _: &mut TaskContext<'_>,
-        _: Content,
+        cx: &mut TaskContext<'_>,
+        input: Content,
     ) -> AgentResult<OnRequestResult<NoOutput>> {
+        let noted = input.first_text().and_then(|it| it.strip_prefix("note "));
+        if let Some(noted) = noted {
+            cx.save_session("noted", &noted)?;
+            cx.add_event(noted)?;
+        }
         Ok(OnRequestResult::Message {
             message: Content::from_text("hello there"),
         })

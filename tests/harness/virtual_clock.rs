@@ -5,6 +5,7 @@ use a2a_lambda::engine::Clock;
 use a2a_lambda::task::Timestamp;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::time::Instant;
 
 /// 2026-05-28T10:00:00Z.
@@ -27,6 +28,28 @@ impl Default for VirtualClock {
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(START).plus(self.started.elapsed())
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(tokio::time::sleep(at.since(self.now())))
+    }
+}
+
+/// A clock that stands where a test has set it: for what another process has
+/// stored in real time. At first it stands at the epoch.
+#[derive(Debug, Default)]
+pub struct SetClock(AtomicI64);
+
+impl SetClock {
+    /// Sets it, backwards too.
+    pub fn set(&self, at: Timestamp) {
+        self.0.store(at.as_millis(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
     }
 
     fn sleep_until(&self, at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -164,6 +164,9 @@ async fn an_id_of_ones_own_is_new_when_its_tombstone_is_gone() {
             let again = done(&world, dialect, "notes", "get k", "mine:c").await;
             assert_eq!(answer(dialect, &again), "nothing");
             assert_eq!(at(&again, RESET), &Value::Null, "it is new, not reset");
+            // The tasks of the earlier conversation are still there.
+            let again = done(&world, dialect, "notes", "show", "mine:c").await;
+            assert_eq!(answer(dialect, &again), "get k|show");
             assert_ne!(again["id"], task["id"]);
         }
     }

@@ -158,3 +158,25 @@ async fn a_task_under_the_id_of_a_deleted_one_adds_to_the_conversation_as_well()
         assert_eq!((has("one"), has("two")), (1, 1), "{thread}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_an_earlier_conversation_is_in_a_new_one_of_its_id() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let orders = "set old 1 add noted";
+        done(&world, dialect, "notes", orders, "mine:c").await;
+        // The table is late: all of it is there still.
+        advance(DAY + WEEK).await;
+        let now = done(&world, dialect, "notes", "set new 2", "mine:c").await;
+        assert_eq!(at(&now, RESET), &Value::Null, "it is new, not reset");
+        for (order, expected) in [("get new", "2"), ("get old", "nothing")] {
+            let task = done(&world, dialect, "notes", order, "mine:c").await;
+            assert_eq!(answer(dialect, &task), expected, "{dialect:?} {order}");
+        }
+        let task = done(&world, dialect, "notes", "show", "mine:c").await;
+        assert!(!answer(dialect, &task).contains("noted"), "{task}");
+        let page = contexts(&world, "", "local:local").await;
+        let shown = &page["contexts"][0];
+        assert_eq!(shown["createdAt"], shown["updatedAt"], "{page}");
+    }
+}

@@ -174,6 +174,10 @@ async fn a_skill_without_task_gives_the_same_reply_again() {
         assert_eq!(dialect.told(&shown[0]), "message hello there");
         assert_eq!(shown.len(), 1);
         assert_eq!(creates(&world), 1);
+        let say = Say::to("greet", "hi").in_context("mine:c");
+        let other = named(dialect, Op::Send, &say, Way::Header, &json!("key 2"));
+        assert_eq!(world.call(&other).await.status, 200);
+        assert_eq!(world.store.thread_writes(), 0, "no conversation is begun");
         let kept = world.store.commits()[0].task.to_string();
         for op in [Op::Get, Op::Cancel, Op::Subscribe] {
             let reply = world.call(&dialect.of_task(op, &kept)).await;

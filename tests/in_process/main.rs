@@ -2,6 +2,8 @@
 //! memory and a clock that the tests own. One file a method.
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod batch;
 #[cfg(test)]
 mod cancel;
@@ -12,6 +14,8 @@ mod card;
 #[cfg(test)]
 mod contexts;
 #[cfg(test)]
+mod conversations;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod ends;
@@ -19,6 +23,8 @@ mod ends;
 mod errors;
 #[cfg(test)]
 mod extended;
+#[cfg(test)]
+mod files;
 #[cfg(test)]
 mod get;
 #[cfg(test)]
@@ -34,6 +40,8 @@ mod pages;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
+mod references;
+#[cfg(test)]
 mod replies;
 #[cfg(test)]
 mod send;
@@ -43,3 +51,5 @@ mod stream;
 mod subscribe;
 #[cfg(test)]
 mod tenants;
+#[cfg(test)]
+mod uploads;

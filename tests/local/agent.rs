@@ -148,8 +148,18 @@ impl Running {
     }
 
     /// Ends it as Ctrl-C does in a shell, and waits until it is gone.
-    pub(crate) async fn interrupt(mut self) {
-        let kill = format!("kill -INT {}", self.id());
+    pub(crate) async fn interrupt(self) {
+        self.end("INT").await;
+    }
+
+    /// Asks it to end, as a service manager does (SIGTERM), and waits until it
+    /// is gone.
+    pub(crate) async fn terminate(self) {
+        self.end("TERM").await;
+    }
+
+    async fn end(mut self, signal: &str) {
+        let kill = format!("kill -{signal} {}", self.id());
         let sent = Command::new("sh").args(["-c", &kill]).status().await;
         assert!(sent.unwrap().success());
         assert!(self.child.wait().await.unwrap().success());

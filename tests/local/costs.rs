@@ -254,6 +254,19 @@ async fn sends(counter: &mut Counter) {
     let task = counter.post("/message:send", &queued).await["task"].clone();
     counter.rests(&task).await;
     counter.row("a send that does not wait, and its worker");
+
+    let mut refers = message("echo hello");
+    refers["message"]["referenceTaskIds"] = json!([task["id"], asked["id"]]);
+    counter.post("/message:send", &refers).await;
+    let bill = counter.row("a send that refers to two tasks, whose skill does not look at them");
+    assert_eq!(
+        bill.requests.values().sum::<usize>(),
+        1,
+        "what nobody looks at is not read"
+    );
+    refers["message"]["parts"][0]["text"] = json!("refer");
+    counter.post("/message:send", &refers).await;
+    counter.row("the same, whose skill looks");
 }
 
 async fn reads(counter: &mut Counter) {
@@ -311,6 +324,20 @@ async fn large(counter: &mut Counter) {
     let bill = counter.row("a stream of 100 chunks in a burst");
     let writes: usize = bill.requests.values().sum();
     assert!(writes <= 6, "{bill:?}");
+
+    for _ in 0..5 {
+        counter
+            .call("/message:stream", Some(&message("chunks 1000")), &[])
+            .await;
+    }
+    counter.meter.settles().await;
+    counter.meter.take();
+    let page = "/tasks?pageSize=5&historyLength=0";
+    counter.call(page, None, &[]).await;
+    counter.row("a page of 5 tasks of 1,000 chunks, without their artifacts");
+    let page = format!("{page}&includeArtifacts=true");
+    counter.call(&page, None, &[]).await;
+    counter.row("the same with their artifacts");
 
     let task = counter.send("file 100000").await;
     counter.row("a send that makes a file of 100 KB, its answer included");

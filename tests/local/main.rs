@@ -12,6 +12,8 @@ mod costs;
 #[cfg(test)]
 mod documented;
 #[cfg(test)]
+mod expiry;
+#[cfg(test)]
 mod files;
 #[cfg(test)]
 mod kept;
@@ -25,3 +27,7 @@ mod push;
 mod resumed;
 #[cfg(test)]
 mod signed;
+#[cfg(test)]
+mod talk;
+#[cfg(test)]
+mod threads;

@@ -11,7 +11,8 @@ PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.jso
 
 _WRITE = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"}
 _LIST = {"dynamodb:BatchGetItem"}
-_OBJECTS = {"s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"}
+# Whoever replaces content that is an object removes the one it replaced.
+_OBJECTS = {"s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"}
 _SEEN = {"s3:ListBucket"}
 # A turn writes its task and may read the other tasks of its context.
 _TURNS = {
@@ -44,7 +45,7 @@ POLLING = {
 }
 
 # An operator erases a tenant by reading the whole table. No function may.
-OPERATOR = {"dynamodb:Scan"}
+OPERATOR = {"dynamodb:BatchWriteItem", "dynamodb:Scan"}
 # What each role may do, and on what. Nothing else may be granted.
 RIGHTS = {
     "agent-card": {},

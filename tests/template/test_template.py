@@ -41,6 +41,7 @@ ACTIONS = {
     r"\.batch_get_item\(\)": "dynamodb:BatchGetItem",
     r"\.query\(\)": "dynamodb:Query",
     r"\.scan\(\)": "dynamodb:Scan",
+    r"\.batch_write_item\(\)": "dynamodb:BatchWriteItem",
     r"\.put_item\(\)|\bPut::builder\(\)": "dynamodb:PutItem",
     r"\.update_item\(\)|\bUpdate::builder\(\)": "dynamodb:UpdateItem",
     r"\.delete_item\(\)|\bDelete::builder\(\)": "dynamodb:DeleteItem",

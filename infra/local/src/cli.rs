@@ -2,6 +2,7 @@
 
 use crate::config::{AgentName, Cli, Command, ConfigError, GrowList, Serve};
 use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
+use crate::erase::{self, EraseTenantError};
 use crate::host::Hosts;
 use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
@@ -62,6 +63,9 @@ pub enum RunError {
     /// The list stays as it is.
     #[error("failed to grow the list: {0}")]
     Grow(#[source] StoreError),
+    /// A tenant's data may still be there.
+    #[error(transparent)]
+    Erase(#[from] EraseTenantError),
     /// The card cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),
@@ -82,6 +86,7 @@ pub async fn run(cli: Cli) -> Result<(), RunError> {
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
         Some(Command::GrowList(options)) => grow_list(options).await,
+        Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
         Some(Command::SignCard(options)) => Ok(sign::run(&options)?),
         None => agent(cli.serve).await,
     }

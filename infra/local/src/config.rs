@@ -1,6 +1,7 @@
 //! The command line, and the settings that follow from it.
 
 use crate::embedded::{BUCKET, TABLE};
+use crate::erase::EraseTenant;
 use crate::folder::make_private;
 use crate::sign::SignCard;
 use a2a_lambda::outbound::Reach;
@@ -54,6 +55,14 @@ pub enum Command {
     /// index, for one that makes more than about 700 tasks a second. The number
     /// only grows. Lists read all of them at once, writes follow in 5 minutes.
     GrowList(GrowList),
+    /// Removes everything of one tenant: items, objects, uploads.
+    ///
+    /// First take the tenant's credentials away. The job reads the whole table,
+    /// at least twice: it ends when it finds nothing any more. It can be cut and
+    /// run again at any time. Its role needs dynamodb:Scan and
+    /// dynamodb:BatchWriteItem on the table, s3:ListBucket and s3:DeleteObject on
+    /// the bucket.
+    EraseTenant(EraseTenant),
 }
 
 /// Whose list, and to how many partitions.
@@ -304,6 +313,24 @@ mod tests {
     fn a_card_is_as_old_as_the_program() {
         let settings = serve(&["--memory"]).settings("http://127.0.0.1:1").unwrap();
         assert!(settings.deployed_at.is_some());
+    }
+
+    #[test]
+    fn a_tenant_is_erased_only_when_that_is_said_or_it_is_only_counted() {
+        let parsed = |args: &[&str]| {
+            let args = [&["a2a-local", "erase-tenant", "acme"], args].concat();
+            Cli::try_parse_from(args).map(|cli| cli.command)
+        };
+        let unsaid = parsed(&[]).unwrap_err().to_string();
+        assert!(unsaid.contains("--yes"), "{unsaid}");
+        assert!(parsed(&["--yes", "--dry-run"]).is_err());
+        assert!(parsed(&["--yes", "--data", "x", "--table", "y"]).is_err());
+        for (flag, yes) in [("--yes", true), ("--dry-run", false)] {
+            let Some(Command::EraseTenant(options)) = parsed(&[flag]).unwrap() else {
+                panic!("another command");
+            };
+            assert_eq!((options.yes, options.dry_run), (yes, !yes));
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod config;
 pub mod embedded;
+pub mod erase;
 mod folder;
 pub mod host;
 pub mod pumps;

@@ -7,7 +7,7 @@
 mod command;
 
 use a2a_lambda::prelude::*;
-use a2a_lambda::skill::{FileContent, FileReader};
+use a2a_lambda::skill::{FileContent, FileReader, ReferencedTask};
 use a2a_lambda::task::{Part, PartContent};
 use command::{Behaviour, Command};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub fn agent(streaming_timeout: Duration) -> Result<AgentDefinition, BuildError>
     id = "conformance",
     name = "Conformance",
     tags = ["test"],
-    examples = ["echo hello", "wait 5", "chunks 10 100", "file 1000", "steps 2", "fail", "reject", "auth"],
+    examples = ["echo hello", "wait 5", "chunks 10 100", "file 1000", "steps 2", "note it", "recall", "refer", "fail", "reject", "auth"],
     input_modes = ["*/*"],
     output_modes = ["text/plain", "application/json", "application/octet-stream"],
 )]
@@ -100,6 +100,9 @@ impl Conformance {
             Command::Wait(time) => work_for(cx, time).await,
             Command::Chunks { count, pause } => chunks(cx, count, pause).await,
             Command::Back => deliver(given_back(content)?),
+            Command::Note(words) => note(cx, words),
+            Command::Recall => recall(cx).await,
+            Command::Refer => refer(cx).await,
             Command::File { size, pause } if pause.is_zero() => deliver(file(size)),
             Command::File { size, pause } => {
                 cx.send_partial_artifact(file(size)).await?;
@@ -194,6 +197,47 @@ async fn chunks(cx: &mut TaskContext<'_>, count: u32, pause: Duration) -> AgentR
     }
     writer.finish_with(format!("chunk-{count} ")).await?;
     OnInputResult::done(())
+}
+
+/// Keeps words in the conversation, in both ways a skill has: as an event, and
+/// as the last of the values.
+fn note(cx: &mut TaskContext<'_>, words: &str) -> AgentResult<Ending> {
+    cx.add_event(words)?;
+    cx.save_session("noted", &words)?;
+    deliver(Artifact::from_text(RESULT, format!("noted: {words}")))
+}
+
+/// The conversation as a skill sees it.
+async fn recall(cx: &TaskContext<'_>) -> AgentResult<Ending> {
+    let thread = cx.thread().await?;
+    let said = thread.iter().flat_map(|message| &message.parts);
+    let text = |part: &Part| match &part.content {
+        PartContent::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    let said: Vec<String> = said.filter_map(text).collect();
+    let noted = cx.load_session::<String>("noted").await?;
+    let steps = cx.load_session::<u32>("steps").await?;
+    deliver(Artifact::from_json(
+        RESULT,
+        &serde_json::json!({ "said": said, "noted": noted, "steps": steps }),
+    )?)
+}
+
+/// The tasks that the message refers to, with the names of what they delivered;
+/// and the ids of those it was not shown.
+async fn refer(cx: &TaskContext<'_>) -> AgentResult<Ending> {
+    let names = |task: &ReferencedTask| -> Vec<String> {
+        let names = task.artifacts.iter().map(|artifact| artifact.name.clone());
+        names.collect()
+    };
+    let shown = cx.references().await?.iter();
+    let shown: Vec<_> = shown.map(|task| (task.id.as_str(), names(task))).collect();
+    let others = cx.unresolved_references().await?;
+    deliver(Artifact::from_json(
+        RESULT,
+        &serde_json::json!({ "shown": shown, "others": others }),
+    )?)
 }
 
 /// Runs of steps in this process.

@@ -327,7 +327,11 @@ impl Bench {
                 self.context = Some(task.context_id.clone());
             }
             Frame::Event { event, .. } => self.events.push(event.event),
-            Frame::Message(message) => return Ok(Some(message)),
+            Frame::Message(message) => {
+                let context = message.context_id.clone();
+                self.context = context.or_else(|| self.context.take());
+                return Ok(Some(message));
+            }
             Frame::Refused(refusal) => return Err(BenchError::Refused(refusal)),
             Frame::KeepAlive => {}
         }

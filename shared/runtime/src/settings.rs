@@ -80,6 +80,14 @@ pub enum SettingsError {
     /// A deployed function calls public addresses only.
     #[error("setting `A2A_PUSH_ALLOW_PRIVATE` is `on`: a deployed function accepts `off` only")]
     PrivateDeployed,
+    /// The state of a conversation goes with its thread at the latest.
+    #[error("setting `A2A_STATE_TTL` is `{state}`: at most `A2A_THREAD_TTL`, which is `{thread}`")]
+    StateOutlivesThread {
+        /// The life of the state.
+        state: String,
+        /// The life of the thread.
+        thread: String,
+    },
 }
 
 /// Where settings come from.
@@ -156,6 +164,7 @@ impl Settings {
             return Err(SettingsError::PrivateDeployed);
         }
         let defaults = Policy::default();
+        let (thread_ttl, state_ttl) = read.conversation(&defaults)?;
         Ok(Self {
             table: read.text("A2A_TABLE", "a2a-lambda-local"),
             bucket: read.text("A2A_BUCKET", "a2a-lambda-local"),
@@ -176,8 +185,8 @@ impl Settings {
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             policy: Policy {
                 task_ttl: read.duration("A2A_TASK_TTL", defaults.task_ttl)?,
-                thread_ttl: read.duration("A2A_THREAD_TTL", defaults.thread_ttl)?,
-                state_ttl: read.duration("A2A_STATE_TTL", defaults.state_ttl)?,
+                thread_ttl,
+                state_ttl,
                 thread_tombstone: read
                     .duration("A2A_THREAD_TOMBSTONE", defaults.thread_tombstone)?,
                 lease: read.duration("A2A_LEASE", defaults.lease)?,
@@ -371,6 +380,20 @@ impl Read<'_> {
             value,
             allowed: "a whole number with `ms`, `s`, `m`, `h` or `d`, at least 1ms",
         })
+    }
+
+    /// The life of a conversation, and that of its state.
+    fn conversation(&self, defaults: &Policy) -> Result<(Duration, Duration), SettingsError> {
+        let (of_thread, of_state) = ("A2A_THREAD_TTL", "A2A_STATE_TTL");
+        let thread = self.duration(of_thread, defaults.thread_ttl)?;
+        let state = self.duration(of_state, defaults.state_ttl)?;
+        if state > thread {
+            return Err(SettingsError::StateOutlivesThread {
+                state: self.text(of_state, &format!("{:?}", defaults.state_ttl)),
+                thread: self.text(of_thread, &format!("{:?}", defaults.thread_ttl)),
+            });
+        }
+        Ok((thread, state))
     }
 
     fn secret(&self, auth: AuthMode) -> Result<Vec<u8>, SettingsError> {

@@ -26,6 +26,12 @@ pub(super) enum Command<'a> {
     Chunks { count: u32, pause: Duration },
     /// `back`: the file that came along.
     Back,
+    /// `note …`: words to keep in the conversation.
+    Note(&'a str),
+    /// `recall`: the conversation so far.
+    Recall,
+    /// `refer`: the tasks that the message refers to.
+    Refer,
     /// `file N [MS]`: bytes, shown while the skill works on for so long.
     File { size: usize, pause: Duration },
     /// `steps N [MS]`: each takes so long.
@@ -124,12 +130,15 @@ impl<'a> Command<'a> {
         let mut numbers = rest.split_whitespace();
         let command = match word {
             "echo" => return Some(Self::Echo(rest.trim_start())),
+            "note" => return Some(Self::Note(rest.trim_start())),
             "wait" => Self::Wait(Duration::from_secs(up_to(numbers.next()?, MAX_WAIT)?)),
             "chunks" => Self::Chunks {
                 count: up_to(numbers.next()?, MAX_CHUNKS).filter(|count| *count > 0)?,
                 pause: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
             },
             "back" => Self::Back,
+            "recall" => Self::Recall,
+            "refer" => Self::Refer,
             "file" => Self::File {
                 size: up_to(numbers.next()?, MAX_FILE)?,
                 pause: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
@@ -196,6 +205,9 @@ mod tests {
         let pause = Duration::ZERO;
         assert_eq!(told("chunks 5"), Command::Chunks { count: 5, pause });
         assert_eq!(told("back"), Command::Back);
+        assert_eq!(told("note  of it "), Command::Note("of it"));
+        assert_eq!(told("recall"), Command::Recall);
+        assert_eq!(told("refer"), Command::Refer);
         let size = 1000;
         assert_eq!(told("file 1000"), Command::File { size, pause });
         let pause = Duration::from_millis(7);
@@ -222,6 +234,8 @@ mod tests {
             "failing",
             "fail 1",
             "back 1",
+            "recall it",
+            "refer 2",
         ] {
             assert_eq!(told(text), Command::Unknown, "{text}");
         }

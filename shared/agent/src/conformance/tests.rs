@@ -186,3 +186,38 @@ async fn a_wait_can_be_canceled() {
     let reply = bench.cancel_after(1).send("wait 20").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Canceled));
 }
+
+#[tokio::test]
+async fn what_is_noted_is_recalled_by_the_next_task_of_the_conversation() {
+    let mut bench = bench();
+    bench.send("note the first").await.unwrap();
+    bench.new_task().send("note the second").await.unwrap();
+    let recalled = bench.new_task().send("recall").await.unwrap();
+    let recalled = recalled.artifact_data(RESULT).unwrap();
+    let said = [
+        "note the first",
+        "the first",
+        "note the second",
+        "the second",
+        "recall",
+    ];
+    assert_eq!(recalled["said"], serde_json::json!(said));
+    assert_eq!(recalled["noted"], "the second");
+    assert!(recalled["steps"].is_null());
+}
+
+#[tokio::test]
+async fn tasks_referred_to_are_shown_with_what_they_delivered() {
+    let mut bench = bench();
+    let first = bench.send("file 3").await.unwrap();
+    let id = first.task().unwrap().id.to_string();
+    let second = bench
+        .new_task()
+        .references([id.as_str(), "task-x"])
+        .send("refer")
+        .await
+        .unwrap();
+    let shown = second.artifact_data(RESULT).unwrap();
+    let expected = serde_json::json!({ "shown": [[id, ["file.bin"]]], "others": ["task-x"] });
+    assert_eq!(shown, expected);
+}

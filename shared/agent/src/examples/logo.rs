@@ -20,7 +20,7 @@ pub(crate) async fn logo(
     cx: &mut TaskContext<'_>,
     wish: String,
 ) -> AgentResult<OnRequestResult<()>> {
-    let mut earlier = cx.references().iter().rev();
+    let mut earlier = cx.references().await?.iter().rev();
     let before = earlier.find_map(|task| task.artifact(NAME)?.text());
     let logo = before.as_deref().map_or(Logo::FIRST, Logo::read);
     Ok(OnRequestResult::Completed {

@@ -113,8 +113,30 @@ impl SkillHandler<More> for Stepper {
     }
 }
 
+/// Makes no task, and counts how often it was greeted in a conversation.
+#[skill(id = "greeter", tags = ["test"])]
+struct Greeter;
+
+impl SkillHandler for Greeter {
+    type Input = Content;
+    type Output = NoOutput;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: Content,
+    ) -> AgentResult<OnRequestResult<NoOutput>> {
+        let before: u32 = cx.load_session("times").await?.unwrap_or_default();
+        cx.save_session("times", &(before + 1))?;
+        Ok(OnRequestResult::Message {
+            message: Content::from_text(format!("hello, number {}", before + 1)),
+        })
+    }
+}
+
 fn agent() -> AgentDefinition {
     Agent::builder("agent")
+        .skill(Greeter)
         .skill(chatty)
         .skill(brief)
         .skill(liar)
@@ -236,4 +258,22 @@ fn an_example_that_leads_elsewhere_is_a_fault_of_the_agent() {
         reaches: "skill `add`".to_owned(),
     };
     assert_eq!(check_agent(&agent), [fault]);
+}
+
+#[tokio::test]
+async fn what_a_reply_without_a_task_keeps_is_there_for_the_next_message() {
+    let mut bench = bench("greeter");
+    for (fresh, expected) in [(true, 1), (false, 2), (false, 3), (true, 1)] {
+        if fresh {
+            bench.new_context();
+        }
+        let Reply::Message(message) = bench.send("hi").await.unwrap() else {
+            panic!("a task");
+        };
+        let said = Content::from_parts(message.parts);
+        assert_eq!(
+            said.first_text(),
+            Some(&*format!("hello, number {expected}"))
+        );
+    }
 }

@@ -11,13 +11,9 @@ use crate::skill::{AgentError, Content, TurnFacts};
 use crate::skill::{Call, media};
 use crate::task::{
     Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand,
-    SendMode, SkillId, Task, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+    SendMode, SkillId, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
-use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// At most this many referenced tasks are loaded, each once.
-const REFERENCES: usize = 16;
 
 /// What a message leads to.
 pub(super) enum Admission {
@@ -139,7 +135,7 @@ impl Engine {
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.heard(&command.message).await?;
         let routed = route::route(&self.agent, &asked(None, &said, &command))?;
-        let facts = self.facts(caller, &record, &command).await?;
+        let facts = self.facts(caller, &record, &command);
         let mode = command.mode;
         let listen = self.listens(&record, &command).await?;
         let message = placed(command.message, &record);
@@ -184,7 +180,7 @@ impl Engine {
         let standing = self.standing_of(&record, self.reader.clock.now()).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.heard(&command.message).await?;
-        let mut facts = self.facts(caller, &record, &command).await?;
+        let mut facts = self.facts(caller, &record, &command);
         facts.turn = record.turn + 1;
         let secret = record.state() == TaskState::AuthRequired;
         let message = placed(command.message.clone(), &record);
@@ -299,41 +295,14 @@ impl Engine {
     }
 
     /// What the turn's context tells its skill.
-    async fn facts(
-        &self,
-        caller: &Caller,
-        record: &TaskRecord,
-        command: &SendCommand,
-    ) -> Result<TurnFacts, EngineError> {
+    fn facts(&self, caller: &Caller, record: &TaskRecord, command: &SendCommand) -> TurnFacts {
         let mut facts = TurnFacts::of(record, caller);
         facts
             .accepted_output_modes
             .clone_from(&command.accepted_output_modes);
-        facts.message_id.clone_from(&command.message.id);
+        facts.heard(&command.message);
         facts.model.clone_from(&self.model);
-        let mut seen = BTreeSet::new();
-        let named = command.message.reference_task_ids.iter();
-        for named in named.filter(|id| seen.insert(*id)).take(REFERENCES) {
-            match self.reference(caller, named).await? {
-                Some(task) => facts.references.push(task),
-                None => facts.unresolved_references.push(named.clone()),
-            }
-        }
-        Ok(facts)
-    }
-
-    /// A task the message refers to, if the caller may read it.
-    async fn reference(&self, caller: &Caller, named: &str) -> Result<Option<Task>, EngineError> {
-        let Ok(id) = TaskId::parse(named) else {
-            return Ok(None);
-        };
-        let now = self.reader.clock.now();
-        let found = self.tasks.load(&caller.owner, &id, now).await?;
-        let Some(record) = found.filter(|record| !record.hidden) else {
-            return Ok(None);
-        };
-        // A skill is shown what was delivered, not what was said.
-        Ok(Some(self.reader.delivered(&record).await?))
+        facts
     }
 }
 

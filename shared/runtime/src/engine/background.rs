@@ -218,7 +218,7 @@ impl Engine {
         }
         facts.model.clone_from(&self.model);
         if let Some(said) = said {
-            facts.message_id.clone_from(&said.id);
+            facts.heard(said);
         }
         let job = self.job(&record, said).unwrap_or_else(Job::Fail);
         let stop_at = self.stop_at(deadline);

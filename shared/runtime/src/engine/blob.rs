@@ -110,7 +110,7 @@ impl Reader {
     }
 
     /// What an earlier task has delivered, as a skill is given it.
-    pub(super) async fn delivered(&self, record: &TaskRecord) -> Result<Task, EngineError> {
+    pub(super) async fn delivered(&self, record: &TaskRecord) -> Result<Task, StoreError> {
         let mut task = record.view(0, true);
         let artifacts = task.artifacts.iter_mut().flatten();
         self.load_parts(artifacts.flat_map(|a| a.parts.iter_mut()))
@@ -121,7 +121,7 @@ impl Reader {
     async fn load_parts(
         &self,
         parts: impl Iterator<Item = &mut Part> + Send,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), StoreError> {
         let mut left = self.policy.response_max as u64;
         for part in parts {
             let PartContent::Stored(blob) = &part.content else {

@@ -129,6 +129,30 @@ impl Engine {
         Err(StoreError::Unavailable("lost too many races".to_owned()).into())
     }
 
+    /// Ends the life of a task at rest: it is gone for every reader from now on,
+    /// and what is stored for it can be taken away step by step, by this call or
+    /// by a later one. One whose time is up stays as it is. `None` if another
+    /// write came between.
+    ///
+    /// # Errors
+    /// When the store is away.
+    pub(super) async fn end(&self, record: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
+        let now = self.reader.clock.now();
+        if record.expired(now) {
+            return Ok(Some(record));
+        }
+        let write = TaskWrite {
+            expect: expectation(&record),
+            record: record.ended(self.write_id(&record), now),
+            thread: None,
+            pushes: Vec::new(),
+            key: None,
+            now,
+        };
+        let committed = self.put(&write).await?;
+        Ok((committed == Committed::Done).then_some(write.record))
+    }
+
     /// Tries the same write again while the store is away: the write id makes
     /// a second apply impossible.
     async fn put(&self, write: &TaskWrite) -> Result<Committed, EngineError> {

@@ -22,6 +22,9 @@ const REFRESH: u32 = 20;
 /// A turn looks after its thread when this part of its life has passed since
 /// it did so last.
 const LOOK: u32 = 50;
+/// Of two first messages of one moment the one whose thread is stored can have
+/// come this much later: no function runs longer.
+const OPENING: Duration = Duration::from_secs(15 * 60);
 /// How often a lost race for a thread is decided again.
 const ROUNDS: usize = 8;
 
@@ -96,9 +99,21 @@ impl Engine {
     ) -> Result<Standing, EngineError> {
         let (owner, id) = (&record.owner, &record.context_id);
         match self.threads.load_thread_head(owner, id).await? {
+            // Its conversation is over, and the id has begun another one.
+            Some(head) if self.is_earlier(id, record.created_at, head.created_at) => {
+                Err(Refusal::ContextExpired.into())
+            }
             Some(head) => self.going_on(head, now).await,
             None => self.stood_for(record, now, !stands_for_thread(record)),
         }
+    }
+
+    /// Whether what began at `at` was of an earlier conversation than the one
+    /// that began at `began` under the same id. Only an id that a client made
+    /// begins a second time, and not before the first one has expired.
+    pub(super) fn is_earlier(&self, id: &ContextId, at: Timestamp, began: Timestamp) -> bool {
+        let opening = OPENING.min(self.reader.policy.thread_ttl / 2);
+        !id.is_server_made() && at.plus(opening) < began
     }
 
     /// A conversation without a thread of its own, whose last activity is
@@ -110,7 +125,7 @@ impl Engine {
         opens: bool,
     ) -> Result<Standing, EngineError> {
         let policy = &self.reader.policy;
-        let silent = |ttl: Duration| record.updated_at.plus(ttl) <= now;
+        let silent = |ttl: Duration| record.active_at().plus(ttl) <= now;
         let open = !record.state().is_at_rest();
         if !open && silent(policy.thread_ttl) {
             return Err(Refusal::ContextExpired.into());
@@ -263,7 +278,7 @@ impl Engine {
             let now = self.reader.clock.now();
             let write = match self.threads.load_thread_head(owner, id).await? {
                 None if stands_for_thread(record) => return Ok(()),
-                None => self.opened(owner, id, record.created_at, now, 0),
+                None => self.opened(owner, id, self.began(record, now).await?, now, 0),
                 Some(head) if head.lives(now) && !self.is_stale(&head, now) => return Ok(()),
                 Some(head) => self.refreshed(&head, now),
             };
@@ -272,6 +287,16 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// When the conversation of a task began that has no thread yet.
+    async fn began(&self, record: &TaskRecord, now: Timestamp) -> Result<Timestamp, EngineError> {
+        let first = match record.context_id.first_task() {
+            Some(first) => self.tasks.load(&record.owner, &first, now).await?,
+            None => None,
+        };
+        let first = first.filter(|first| first.context_id == record.context_id);
+        Ok(first.map_or(record.created_at, |first| first.created_at))
     }
 
     /// Stores a thread; `false` if another write came between.

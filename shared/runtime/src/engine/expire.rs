@@ -3,7 +3,8 @@
 
 use super::{Engine, EngineError};
 use crate::store::{
-    Expiring, ExpiringThread, SweepThreads, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
+    Expiring, ExpiringThread, StateRemoved, SweepThreads, ThreadRecord, ThreadState, ThreadStatus,
+    ThreadWrite,
 };
 use crate::task::{Timestamp, WriteId};
 
@@ -19,8 +20,17 @@ pub struct ThreadSweep {
     pub looked_at: usize,
     /// States removed, since their time was up (`a2a_states_cleaned_total`).
     pub states_cleaned: usize,
+    /// Objects that went with them.
+    pub objects_removed: usize,
     /// Threads of client-made ids of which a tombstone is left.
     pub threads_expired: usize,
+}
+
+impl ThreadSweep {
+    fn removed(&mut self, removed: StateRemoved) {
+        self.states_cleaned += usize::from(removed.state);
+        self.objects_removed += removed.objects;
+    }
 }
 
 impl Engine {
@@ -76,13 +86,11 @@ impl Engine {
                 // The thread gives its state up first, on the condition of its
                 // version: a message that came meanwhile keeps it.
                 } else if threads.put_thread(&self.left_of(head, false)).await? {
-                    let removed = threads.remove_state(owner, id, now).await?;
-                    report.states_cleaned += usize::from(removed);
+                    report.removed(threads.remove_state(owner, id, now).await?);
                 }
             }
             (_, Expiring::State) => {
-                let removed = threads.remove_state(owner, id, now).await?;
-                report.states_cleaned += usize::from(removed);
+                report.removed(threads.remove_state(owner, id, now).await?);
             }
             (_, Expiring::Thread) => {}
         }

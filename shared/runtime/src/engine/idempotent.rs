@@ -137,7 +137,7 @@ impl Reader {
             return Err(Refusal::TaskNotFound.into());
         };
         self.fit_message(&mut message).await?;
-        Ok(alone(record, message))
+        Ok(alone(message))
     }
 
     /// Shows a task that runs elsewhere, or the reply it keeps.
@@ -161,12 +161,8 @@ impl Reader {
 }
 
 /// A message that is all of the answer.
-pub(super) fn alone(record: &TaskRecord, mut message: Message) -> Message {
+pub(super) fn alone(mut message: Message) -> Message {
     message.task_id = None;
-    // A context that was made for this reply is kept nowhere, so the client
-    // must not be told to go on in it.
-    let fresh = record.context_id.first_task().as_ref() == Some(&record.id);
-    message.context_id = message.context_id.filter(|_| !fresh);
     message
 }
 

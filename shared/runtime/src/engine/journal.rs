@@ -131,9 +131,10 @@ impl<'e> Journal<'e> {
         Ok(None)
     }
 
-    /// Whether no task was made: nothing stored, nothing shown.
-    pub(super) const fn untouched(&self) -> bool {
-        self.record.version == 0 && !self.emitted
+    /// Whether a message would be all that there is of the task: none was made,
+    /// or one that nobody sees.
+    pub(super) const fn is_unseen(&self) -> bool {
+        !self.emitted && (self.record.version == 0 || self.record.hidden)
     }
 
     /// Whether the next write should start now.

@@ -4,7 +4,7 @@ use super::blob::Room;
 use super::page::{List, TaskPlace};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
-use crate::store::RecordQuery;
+use crate::store::{Excerpt, RecordQuery};
 use crate::task::{ListQuery, Page};
 
 impl Reader {
@@ -34,6 +34,10 @@ impl Reader {
                     after: place.as_ref().map(|place| place.after.clone()),
                     limit: query.page_size,
                     count_limit,
+                    excerpt: Excerpt {
+                        history_length: query.history_length,
+                        artifacts: query.include_artifacts,
+                    },
                     now,
                 },
             )

@@ -36,6 +36,8 @@ mod list;
 mod page;
 mod pulse;
 mod push;
+mod race;
+mod reference;
 mod run;
 mod seal;
 mod send;

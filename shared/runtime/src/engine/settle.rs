@@ -1,9 +1,11 @@
 //! The end of a turn: the skill's return value becomes the task's rest.
 
 use super::commit::{Outcome as Write, Race};
+use super::context::stands_for_thread;
 use super::error::Cause;
 use super::idempotent::alone;
 use super::journal::{Journal, size_of};
+use super::race::outrun;
 use super::run::Ended;
 use super::sink::Sink;
 use super::size::check_state_size;
@@ -18,8 +20,6 @@ use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// How often a lost race for the thread is run again; the skill is not.
-const THREAD_ROUNDS: u32 = 8;
 /// How long `on_completed` may take.
 const HOOK_TIME: Duration = Duration::from_secs(1);
 
@@ -41,10 +41,11 @@ impl Journal<'_> {
             return Err(away.into());
         }
         match outcome {
-            Outcome::Message(content) if self.untouched() => {
-                let reply = self.says(content);
-                if self.engine.reader.can_give(&reply) {
-                    return Ok(Ended::Message(alone(&self.record, reply)));
+            Outcome::Message(content) if self.is_unseen() => {
+                let reply = self.replies(content, conversation);
+                let stored = self.record.version > 0;
+                if !stored && self.is_given(&reply, conversation).await? {
+                    return Ok(Ended::Message(alone(reply)));
                 }
                 self.keep(reply);
             }
@@ -87,19 +88,90 @@ impl Journal<'_> {
             );
             return commit.await;
         }
-        for round in 0..THREAD_ROUNDS {
+        let mut changes = changes.to_vec();
+        // Bytes are stored once, however often the commit that names them.
+        self.engine.store_blobs(base, &mut changes).await?;
+        let mut races = self.engine.races(conversation.stop_at());
+        loop {
             let thread = conversation.write().await?;
-            let written = self
-                .engine
-                .commit(base.clone(), changes.to_vec(), Some(thread), Race::Reapply)
-                .await?;
+            let commit =
+                self.engine
+                    .commit(base.clone(), changes.clone(), Some(thread), Race::Reapply);
+            let written = commit.await?;
             if !matches!(written, Write::ThreadMoved) {
                 return Ok(written);
             }
-            self.engine.stand_back(round).await;
+            if !self.engine.stand_back(&mut races).await {
+                return self.outrun(base, changes, opens).await;
+            }
         }
-        let lost = StoreError::Unavailable("lost too many races for the thread".to_owned());
-        Err(lost.into())
+    }
+
+    /// Others of the conversation were faster as long as there was time. The
+    /// skill does not run again for that, so its turn fails, with what it has
+    /// made.
+    async fn outrun(
+        &self,
+        base: &TaskRecord,
+        mut changes: Vec<Change>,
+        opens: Option<ThreadWrite>,
+    ) -> Result<Write, EngineError> {
+        let last = match changes.pop() {
+            Some(failed @ Change::Fail { .. }) => failed,
+            _ => {
+                let error = AgentError::deadline().with_cause(&outrun());
+                self.engine.failure(base, &error)
+            }
+        };
+        changes.push(last);
+        self.engine
+            .commit_opening(base.clone(), changes, (opens, None), Race::Reapply)
+            .await
+    }
+
+    /// The reply of a skill that makes no task. A context that was made for it
+    /// and in which nothing is kept goes with it, so the client is not told to
+    /// go on there.
+    fn replies(&self, content: Content, conversation: &Conversation<'_>) -> Message {
+        let mut reply = self.says(content);
+        let kept = !conversation.is_unchanged() || !stands_for_thread(&self.record);
+        reply.context_id = reply.context_id.filter(|_| kept);
+        reply
+    }
+
+    /// Whether the reply alone can be the answer. What the turn changes of its
+    /// conversation is stored first, since no task carries it.
+    ///
+    /// # Errors
+    /// When that cannot be stored: then nothing has happened.
+    async fn is_given(
+        &self,
+        reply: &Message,
+        conversation: &Conversation<'_>,
+    ) -> Result<bool, EngineError> {
+        if !self.engine.reader.can_give(reply) {
+            return Ok(false);
+        }
+        if conversation.is_unchanged() {
+            return Ok(true);
+        }
+        let mut races = self.engine.races(conversation.stop_at());
+        loop {
+            let written = match conversation.write().await {
+                Ok(thread) => self.engine.keep_thread(&thread).await,
+                Err(error) => Err(error),
+            };
+            match written {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                // A task has to tell: it fails of this when it is stored.
+                Err(error) if too_large(&error) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+            if !self.engine.stand_back(&mut races).await {
+                return Err(outrun().into());
+            }
+        }
     }
 
     /// This can never be stored: the task fails without what was too much.
@@ -148,6 +220,7 @@ impl Journal<'_> {
 
     /// A reply that no answer can hold is kept as that of a keyed send is, in a
     /// task that nobody sees: what is too large for the answer can be fetched.
+    /// The key of the send finds it there again.
     fn keep(&mut self, reply: Message) {
         self.record.hidden = true;
         self.push(Change::Complete {
@@ -199,16 +272,6 @@ impl Journal<'_> {
 }
 
 impl Engine {
-    /// Waits a little before a race is run again, longer each time and each
-    /// task for itself, so that many tasks of one conversation all get through.
-    async fn stand_back(&self, round: u32) {
-        let longest = 10_u64 << round.min(6);
-        let wait = u64::try_from(self.ids.next() % u128::from(longest)).unwrap_or(longest);
-        let clock = &self.reader.clock;
-        let until = clock.now().plus(Duration::from_millis(1 + wait));
-        clock.sleep_until(until).await;
-    }
-
     /// A failure: the public text, with code and details; the cause is logged
     /// here, once, and never sent.
     pub(super) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {

@@ -6,16 +6,25 @@ use super::size::check_state_size;
 use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
-use crate::store::{RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
+use crate::store::{
+    Excerpt, RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored,
+};
 use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId};
 use crate::thread::Thread;
 use serde_json::Value;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// At most this many messages of a context are put back into a thread.
 const REBUILT: usize = 100;
 /// At most this many tasks of a context are read for it.
 const TASKS: usize = 20;
+/// At most this many pages of the caller's tasks are read for them; a page of a
+/// table ends after 2,000 places of its index, whosever conversation they are.
+const PAGES: usize = 50;
+/// How far the clocks of two machines may be apart, and how long a first write
+/// may take.
+const SKEW: Duration = Duration::from_secs(60);
 /// One change of a conversation's state. It can be applied again to a fresh
 /// state, and does nothing where it stands already.
 #[derive(Debug, Clone)]
@@ -51,8 +60,12 @@ pub(super) struct Conversation<'e> {
     /// A deleted or expired task may have had the same id.
     incarnation: WriteId,
     turn: u32,
-    /// When the conversation began.
-    began: Timestamp,
+    /// When the task was made.
+    created: Timestamp,
+    /// When the conversation began, if the turn was opened by a message here.
+    began: Option<Timestamp>,
+    /// When the turn should stop its work.
+    stop_at: Option<Timestamp>,
     /// When its thread was looked after last.
     looked: Timestamp,
     /// The messages of the turn's own task.
@@ -75,12 +88,19 @@ impl<'e> Conversation<'e> {
             task: record.id.clone(),
             incarnation: record.incarnation.clone(),
             turn: work.facts.turn,
-            began: standing.map_or(record.created_at, |standing| standing.began),
+            created: record.created_at,
+            began: standing.map(|standing| standing.began),
+            stop_at: work.stop_at,
             looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),
             unread: Mutex::default(),
         }
+    }
+
+    /// When the turn should stop its work, if its time is limited.
+    pub(super) const fn stop_at(&self) -> Option<Timestamp> {
+        self.stop_at
     }
 
     /// Why the skill was not given its conversation, if the store was away: a
@@ -100,47 +120,93 @@ impl<'e> Conversation<'e> {
     /// What was said in the context so far: the messages of its tasks, each
     /// task's followed by the events which skills added to it, oldest first.
     pub(super) async fn thread(&self) -> AgentResult<Thread> {
-        let state = self.stored().await?.map(|record| record.state);
-        let mut events = state.unwrap_or_default().events;
+        let found = self.stored().await.map_err(|error| self.failed(error))?;
+        let began = found.as_ref().map(|thread| thread.created_at);
+        let began = self.began.or(began).unwrap_or(self.created);
+        let mut events = self.alive(found).unwrap_or_default().events;
         for operation in lock(&self.operations).iter() {
             if let Operation::Append(event) = operation {
                 events.push(event.clone());
             }
         }
-        let others = self.others().await.map_err(|e| self.failed(e))?;
+        let others = self.others(began).await.map_err(|e| self.failed(e))?;
         let messages = others.iter().map(|task| (&task.id, spoken(task)));
         let own = (&self.task, self.own.clone());
         Ok(joined(messages.chain([own]), events).into_iter().collect())
     }
 
-    /// The other tasks of the context, the newest of them, oldest first.
-    async fn others(&self) -> Result<Vec<TaskRecord>, StoreError> {
-        let query = RecordQuery {
+    /// The other tasks of the conversation that began at `began`, the newest of
+    /// them, oldest first. They can lie far behind what the caller did in other
+    /// conversations meanwhile: the list is followed until enough was said, or
+    /// to the beginning.
+    async fn others(&self, began: Timestamp) -> Result<Vec<TaskRecord>, StoreError> {
+        let mut query = RecordQuery {
             context_id: Some(self.context.clone()),
             state: None,
-            status_after: None,
+            status_after: Some(began.minus(SKEW)),
             after: None,
-            limit: TASKS,
+            limit: TASKS + 1,
             count_limit: 0,
+            excerpt: Excerpt {
+                history_length: REBUILT,
+                artifacts: false,
+            },
             now: self.engine.reader.clock.now(),
         };
-        let mut tasks = self.engine.tasks.list(&self.owner, &query).await?.records;
-        tasks.retain(|task| task.id != self.task);
+        let mut tasks: Vec<TaskRecord> = Vec::new();
+        for _ in 0..PAGES {
+            let page = self.engine.tasks.list(&self.owner, &query).await?;
+            for task in page.records {
+                // A lagging index can show a task twice.
+                let known = tasks.iter().any(|known| known.id == task.id);
+                if !known && self.is_of(&task, began) {
+                    tasks.push(task);
+                }
+            }
+            let said: usize = tasks.iter().map(|task| spoken(task).len()).sum();
+            query.after = page.next;
+            if query.after.is_none() || tasks.len() >= TASKS || said >= REBUILT {
+                break;
+            }
+        }
+        if query.after.is_some() && tasks.len() < TASKS {
+            let id = &self.task;
+            tracing::warn!(task.id = %id, "the conversation of task `{id}` was not read to its beginning");
+        }
+        tasks.truncate(TASKS);
         // Newest first; those of one moment keep their order.
         tasks.reverse();
         tasks.sort_by_key(|task| task.created_at);
         Ok(tasks)
     }
 
-    async fn stored(&self) -> AgentResult<Option<ThreadRecord>> {
+    /// Whether another task is of the conversation that began at `began`.
+    fn is_of(&self, task: &TaskRecord, began: Timestamp) -> bool {
+        let engine = self.engine;
+        task.id != self.task && !engine.is_earlier(&self.context, task.created_at, began)
+    }
+
+    /// The thread as stored, unless an earlier conversation left it.
+    async fn stored(&self) -> Result<Option<ThreadRecord>, StoreError> {
+        let threads = &self.engine.threads;
+        let found = threads.load_thread(&self.owner, &self.context).await?;
+        Ok(found.filter(|thread| !self.is_left(thread)))
+    }
+
+    /// Whether `thread` is that of an earlier conversation under the same id.
+    fn is_left(&self, thread: &ThreadRecord) -> bool {
+        let earlier = |began| {
+            let engine = self.engine;
+            engine.is_earlier(&self.context, thread.created_at, began)
+        };
+        self.began.is_some_and(earlier)
+    }
+
+    /// The state of a thread, unless its time is up.
+    fn alive(&self, found: Option<ThreadRecord>) -> Option<ThreadState> {
         let now = self.engine.reader.clock.now();
-        let found = self
-            .engine
-            .threads
-            .load_thread(&self.owner, &self.context)
-            .await;
-        let found = found.map_err(|error| self.failed(error))?;
-        Ok(found.filter(|record| record.state_expires_at > now))
+        let alive = found.filter(|thread| thread.state_expires_at > now);
+        alive.map(|thread| thread.state)
     }
 
     /// A session value, this turn's own changes first.
@@ -155,10 +221,8 @@ impl<'e> Conversation<'e> {
         if own.is_some() {
             return Ok(own);
         }
-        Ok(self
-            .stored()
-            .await?
-            .and_then(|record| record.state.session.get(&key).cloned()))
+        let found = self.stored().await.map_err(|error| self.failed(error))?;
+        Ok(self.alive(found).unwrap_or_default().session.remove(&key))
     }
 
     /// Sets a session value in the turn's final commit.
@@ -192,7 +256,8 @@ impl<'e> Conversation<'e> {
 
     /// The write that applies this turn's changes to the thread as it stands.
     /// The task keeps its conversation alive, so what has expired meanwhile
-    /// goes on, without its old state.
+    /// goes on, without its old state. What an earlier conversation left under
+    /// the same id is replaced.
     pub(super) async fn write(&self) -> Result<ThreadWrite, EngineError> {
         let now = self.engine.reader.clock.now();
         let found = self
@@ -200,9 +265,16 @@ impl<'e> Conversation<'e> {
             .threads
             .load_thread(&self.owner, &self.context)
             .await?;
-        let mut record = found.unwrap_or_else(|| {
-            ThreadRecord::begun(self.owner.clone(), self.context.clone(), self.began, now)
-        });
+        let version = found.as_ref().map_or(0, |left| left.version);
+        let mut record = match found.filter(|thread| !self.is_left(thread)) {
+            Some(record) => record,
+            None => {
+                let began = self.began.unwrap_or(self.created);
+                let (owner, context) = (self.owner.clone(), self.context.clone());
+                let record = ThreadRecord::begun(owner, context, began, now);
+                ThreadRecord { version, ..record }
+            }
+        };
         if record.state_expires_at <= now {
             record.state = ThreadState::default();
         }

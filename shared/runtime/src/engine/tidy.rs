@@ -75,6 +75,37 @@ pub async fn forget_objects(
     }
 }
 
+/// Removes the objects of a task whose life has ended, and what earlier tasks of
+/// its id have left; but none that was stored after its end, which may be of the
+/// next task of this id. It can be called again.
+///
+/// # Errors
+/// [`StoreError`] when the store does not answer, or lists nothing.
+pub(super) async fn remove_objects_of(
+    blobs: &dyn Blobs,
+    ended: &TaskRecord,
+) -> Result<usize, StoreError> {
+    let heir = Heir::AtRest(ended);
+    let is_over = |key: &&String| {
+        let later = Name::of(key).is_some_and(|name| name.at > ended.expires_at);
+        !later || heir.is_live(key)
+    };
+    let below = object::below(&ended.key());
+    let (mut removed, mut after) = (0, None);
+    loop {
+        let keys = blobs.keys(&below, after.as_deref(), LISTED).await?;
+        let gone: Vec<String> = keys.iter().filter(is_over).cloned().collect();
+        if !gone.is_empty() {
+            blobs.remove(&gone).await?;
+            removed += gone.len();
+        }
+        if keys.len() < LISTED {
+            return Ok(removed);
+        }
+        after = keys.last().cloned();
+    }
+}
+
 impl Engine {
     /// Looks at some of the stored objects, from the key `after` on or from the
     /// first, and removes those which no task names.

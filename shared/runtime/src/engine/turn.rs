@@ -6,14 +6,15 @@
 
 use super::Engine;
 use super::blob::object::Attempt;
+use super::reference::Named;
 use super::run::Work;
 use super::size::{StateTooLarge, check_state_size};
 use super::thread::Conversation;
 use crate::auth::Caller;
-use crate::skill::host::{Emission, Step, TurnHost};
+use crate::skill::host::{Emission, References, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
 use crate::store::{BlobReader, Chained, StoreError, read_up_to, stored};
-use crate::task::{Blob, Change, PartContent, Saved, TaskKey, TaskRecord, Timestamp};
+use crate::task::{Blob, Change, Message, PartContent, Saved, TaskKey, TaskRecord, Timestamp};
 use crate::thread::Thread;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -52,6 +53,7 @@ pub(super) struct Turn<'e> {
     saved: Mutex<Saved>,
     steps: Mutex<BTreeMap<String, u32>>,
     conversation: Conversation<'e>,
+    references: Named<'e>,
     task: TaskKey,
     attempt: Attempt,
     stop_at: Option<Timestamp>,
@@ -79,6 +81,7 @@ impl<'e> Turn<'e> {
             saved: Mutex::new(saved),
             steps: Mutex::default(),
             conversation: Conversation::new(engine, work),
+            references: Named::new(engine, work),
             task: work.record.key(),
             attempt: Attempt::of(&work.record, engine.reader.clock.now()),
             stop_at: work.stop_at,
@@ -230,6 +233,13 @@ impl TurnHost for Turn<'_> {
         Box::pin(self.conversation.thread())
     }
 
+    fn references(&self) -> BoxFuture<'_, AgentResult<&References>> {
+        Box::pin(async {
+            let found = self.references.load().await;
+            found.map_err(|error| self.conversation.failed(error))
+        })
+    }
+
     fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>> {
         Box::pin(self.conversation.load(key))
     }
@@ -265,8 +275,13 @@ impl TurnFacts {
             turn: record.turn,
             accepted_output_modes: Vec::new(),
             references: Vec::new(),
-            unresolved_references: Vec::new(),
             model: None,
         }
+    }
+
+    /// Takes note of the message that opened the turn.
+    pub(crate) fn heard(&mut self, said: &Message) {
+        self.message_id.clone_from(&said.id);
+        self.references.clone_from(&said.reference_task_ids);
     }
 }

@@ -43,6 +43,7 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
             sweep.threads_looked_at = threads.looked_at,
             sweep.threads_expired = threads.threads_expired,
             a2a_states_cleaned_total = threads.states_cleaned,
+            sweep.state_objects = threads.objects_removed,
             sweep.objects = tidied.looked_at,
             sweep.removed = tidied.removed,
             sweep.pushed = report.pushed,

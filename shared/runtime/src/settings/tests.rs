@@ -71,6 +71,26 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
 }
 
 #[test]
+fn the_state_of_a_conversation_may_not_outlive_it() {
+    for (env, said) in [
+        (vec![("A2A_STATE_TTL", "25h")], ["`25h`", "`86400s`"]),
+        (vec![("A2A_THREAD_TTL", "59m")], ["`3600s`", "`59m`"]),
+        (
+            vec![("A2A_STATE_TTL", "2d"), ("A2A_THREAD_TTL", "47h")],
+            ["`2d`", "`47h`"],
+        ),
+    ] {
+        let refused = Settings::read_public(&BTreeMap::from_iter(env));
+        let text = refused.unwrap_err().to_string();
+        for word in ["`A2A_STATE_TTL`", "`A2A_THREAD_TTL`"].iter().chain(&said) {
+            assert!(text.contains(word), "{text}");
+        }
+    }
+    let same = [("A2A_STATE_TTL", "2d"), ("A2A_THREAD_TTL", "48h")];
+    assert!(Settings::read_public(&BTreeMap::from(same)).is_ok());
+}
+
+#[test]
 fn a_secret_is_never_repeated() {
     let env = BTreeMap::from([("A2A_SECRET_KEY", "hunter2")]);
     assert!(

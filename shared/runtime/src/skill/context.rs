@@ -6,7 +6,7 @@ use super::{
     AgentError, AgentResult, Artifact, Content, FilePart, FileSource, Outcome, ReferencedTask,
 };
 use crate::auth::Caller;
-use crate::task::{ContextId, Part, Task, TaskId};
+use crate::task::{ContextId, Part, TaskId};
 use crate::thread::Thread;
 use bytes::Bytes;
 use serde::Serialize;
@@ -28,10 +28,8 @@ pub(crate) struct TurnFacts {
     pub(crate) message_id: String,
     /// Empty = any.
     pub(crate) accepted_output_modes: Vec<String>,
-    /// The tasks the message refers to and the caller may read.
-    pub(crate) references: Vec<Task>,
-    /// The other ids it refers to.
-    pub(crate) unresolved_references: Vec<String>,
+    /// The ids of tasks the message refers to, as it names them.
+    pub(crate) references: Vec<String>,
     pub(crate) model: Option<Arc<dyn Model>>,
 }
 
@@ -41,16 +39,11 @@ pub(crate) struct TurnFacts {
 pub struct TaskContext<'a> {
     host: &'a dyn TurnHost,
     facts: &'a TurnFacts,
-    references: Vec<ReferencedTask>,
 }
 
 impl<'a> TaskContext<'a> {
     pub(crate) fn new(host: &'a dyn TurnHost, facts: &'a TurnFacts) -> Self {
-        Self {
-            host,
-            facts,
-            references: facts.references.iter().map(ReferencedTask::from).collect(),
-        }
+        Self { host, facts }
     }
 
     /// The same turn, for a shorter time.
@@ -154,8 +147,8 @@ impl<'a> TaskContext<'a> {
     }
 
     /// Keeps a value for the conversation, for all of its tasks. It is stored
-    /// with the commit that ends the turn, and goes after an hour without
-    /// activity.
+    /// with the commit that ends the turn, or before the reply of a turn that
+    /// makes no task, and goes after an hour without activity.
     ///
     /// # Errors
     /// `SERIALIZATION` or `STATE_TOO_LARGE`.
@@ -175,8 +168,8 @@ impl<'a> TaskContext<'a> {
 
     /// Adds an event to the conversation, which [`TaskContext::thread`] shows
     /// from then on, in this task and in all others of the context. The client
-    /// is not shown it. It is stored with the commit that ends the turn, and
-    /// goes after an hour without activity, as session values do.
+    /// is not shown it. It is stored as session values are, and goes after an
+    /// hour without activity as they do.
     ///
     /// # Errors
     /// None so far. A conversation that grows past its limit fails the task,
@@ -222,16 +215,24 @@ impl<'a> TaskContext<'a> {
         &self.facts.caller
     }
 
-    /// The earlier tasks which the message refers to and the caller may read.
-    #[must_use]
-    pub fn references(&self) -> &[ReferencedTask] {
-        &self.references
+    /// The earlier tasks which the message refers to and the caller may read,
+    /// each once and in the order of the message, with what they had delivered
+    /// when they were loaded: at the first look of the turn, which remembers
+    /// them. A turn that does not look loads nothing.
+    ///
+    /// # Errors
+    /// When they cannot be loaded. A task that is not there is no error.
+    pub async fn references(&self) -> AgentResult<&'a [ReferencedTask]> {
+        Ok(&self.host.references().await?.found)
     }
 
-    /// The other ids it refers to: unknown, or not the caller's.
-    #[must_use]
-    pub fn unresolved_references(&self) -> &[String] {
-        &self.facts.unresolved_references
+    /// The other ids it refers to: unknown, expired, another's, or more than
+    /// are loaded (16).
+    ///
+    /// # Errors
+    /// When it cannot be told, as for [`TaskContext::references`].
+    pub async fn unresolved_references(&self) -> AgentResult<&'a [String]> {
+        Ok(&self.host.references().await?.unresolved)
     }
 
     /// The agent's model.

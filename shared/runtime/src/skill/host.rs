@@ -4,7 +4,7 @@
 //! author's view of it. The host is borrowed for the length of the turn, so
 //! nothing can be emitted after its end.
 
-use super::{AgentResult, Artifact, Content, Thread};
+use super::{AgentResult, Artifact, Content, ReferencedTask, Thread};
 use crate::task::Blob;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -34,6 +34,15 @@ pub(crate) struct Step {
     pub(crate) key: String,
     /// The stored result, if it has completed.
     pub(crate) done: Option<Value>,
+}
+
+/// The tasks that a message refers to.
+#[derive(Debug, Default)]
+pub(crate) struct References {
+    /// Those the caller may read.
+    pub(crate) found: Vec<ReferencedTask>,
+    /// The other ids.
+    pub(crate) unresolved: Vec<String>,
 }
 
 /// The services of a running turn.
@@ -67,6 +76,9 @@ pub(crate) trait TurnHost: Send + Sync {
 
     /// The conversation of the context, loaded at first use.
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>>;
+
+    /// The tasks that the turn's message refers to, loaded at first use.
+    fn references(&self) -> BoxFuture<'_, AgentResult<&References>>;
 
     /// A session value of the context, loaded at first use; this turn's own
     /// changes included.

@@ -1,14 +1,12 @@
 //! A turn without an engine, for the tests of this room.
 
-use super::host::{Emission, Step, TurnHost};
+use super::host::{Emission, References, Step, TurnHost};
 use super::model::Model;
 use super::{
     AgentResult, AnySkill, Artifact, Call, Content, Outcome, TaskContext, Thread, TurnFacts,
 };
 use crate::auth::Caller;
-use crate::task::{
-    Blob, ContextId, Message, Owner, Part, PartContent, Subject, Task, TaskId, TenantId,
-};
+use crate::task::{Blob, ContextId, Message, Owner, Part, PartContent, Subject, TaskId, TenantId};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -27,6 +25,7 @@ pub(super) struct Host {
     pub(super) events: Mutex<Vec<Content>>,
     pub(super) begun: Mutex<BTreeMap<String, usize>>,
     pub(super) thread: Thread,
+    pub(super) references: References,
     pub(super) cancelled: bool,
 }
 
@@ -112,6 +111,10 @@ impl TurnHost for Host {
         std::future::ready(Ok(self.thread.clone())).boxed()
     }
 
+    fn references(&self) -> BoxFuture<'_, AgentResult<&References>> {
+        std::future::ready(Ok(&self.references)).boxed()
+    }
+
     fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>> {
         std::future::ready(Ok(self.session.lock().unwrap().get(&key).cloned())).boxed()
     }
@@ -143,8 +146,7 @@ pub(super) fn facts() -> TurnFacts {
         turn: 1,
         message_id: "m-1".to_owned(),
         accepted_output_modes: Vec::new(),
-        references: Vec::<Task>::new(),
-        unresolved_references: Vec::new(),
+        references: Vec::new(),
         model: None::<Arc<dyn Model>>,
     }
 }

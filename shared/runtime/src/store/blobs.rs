@@ -5,7 +5,7 @@
 //! while it moves it, gives no URLs, and cleans nothing up.
 
 use super::StoreError;
-use crate::task::{TaskKey, Timestamp};
+use crate::task::{TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest as _, Sha256};
@@ -33,6 +33,8 @@ pub struct BlobHead {
     pub sha256: Option<String>,
     /// The task they were stored for.
     pub task: Option<TaskKey>,
+    /// The conversation they were stored for.
+    pub thread: Option<ThreadKey>,
 }
 
 /// Length and digest of bytes that were stored as they came.
@@ -109,6 +111,20 @@ pub trait Blobs: Send + Sync {
         self.put(key, bytes).await
     }
 
+    /// [`Blobs::put`], with a note of the conversation the bytes belong to.
+    ///
+    /// # Errors
+    /// As [`Blobs::put`].
+    async fn put_for_thread(
+        &self,
+        thread: &ThreadKey,
+        key: &str,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
+        let _no_notes = thread;
+        self.put(key, bytes).await
+    }
+
     /// Stores what `source` gives until its end, and measures it. Nothing
     /// stands under the key unless all of it was stored.
     ///
@@ -148,6 +164,7 @@ pub trait Blobs: Send + Sync {
                 size,
                 sha256: Some(sha256),
                 task: None,
+                thread: None,
             }
         }))
     }

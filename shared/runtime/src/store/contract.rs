@@ -83,6 +83,7 @@ macro_rules! store_contract_cases {
             a_conflict_shows_the_whole_of_a_large_task
             a_large_commit_that_is_repeated_is_done_once
             a_large_task_is_listed_whole
+            a_list_shows_of_a_grown_task_what_is_asked_for
             a_thread_is_loaded_as_it_was_written
             a_thread_is_refreshed_without_its_state
             a_thread_write_needs_the_version
@@ -108,6 +109,7 @@ macro_rules! store_contract_cases {
             a_repeated_keyed_write_is_done_once
             a_keyed_continuation_is_stored_with_its_key_or_not_at_all
             of_keyed_creates_at_once_exactly_one_wins
+            a_key_that_is_free_again_goes_to_exactly_one
             a_key_is_free_when_its_task_has_expired_and_not_before
             a_key_does_not_pass_to_a_later_task_of_the_same_id
             nobody_finds_anothers_key

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::task::{
     ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
-    TenantId, Timestamp, WriteId,
+    TenantId, ThreadKey, Timestamp, WriteId,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -48,11 +48,22 @@ struct Shelf {
     confirmed: BTreeMap<TaskKey, u64>,
 }
 
-/// Stored bytes, and the task they belong to.
+/// Stored bytes, and whose they are.
 #[derive(Debug)]
 struct Kept {
     bytes: Bytes,
     task: Option<TaskKey>,
+    thread: Option<ThreadKey>,
+}
+
+impl Kept {
+    const fn of(bytes: Bytes) -> Self {
+        Self {
+            bytes,
+            task: None,
+            thread: None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -90,18 +101,13 @@ impl MemoryStore {
     }
 
     /// Removes what a table's native TTL would remove at `now`: tasks at rest and
-    /// threads past their expiry, those under client-made ids `tombstone` later.
+    /// threads some time past their expiry, under client-made ids `tombstone`.
     pub fn clean_up(&self, now: Timestamp, tombstone: Duration) {
         let mut shelf = self.shelf();
         shelf.tasks.retain(|_, task| !task.expired(now));
-        shelf.threads.retain(|(_, id), thread| {
-            let kept = if id.is_server_made() {
-                Duration::ZERO
-            } else {
-                tombstone
-            };
-            now < thread.record.expires_at.plus(kept)
-        });
+        shelf
+            .threads
+            .retain(|_, thread| now < thread.record.kept_until(tombstone));
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -373,21 +379,45 @@ impl WriteTasks for MemoryStore {
         Ok(Committed::Done)
     }
 
-    async fn remove_task(
+    async fn ended_task(
         &self,
         owner: &Owner,
         id: &TaskId,
-        version: Option<u64>,
-    ) -> Result<bool, StoreError> {
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let found = self.stored_at(&TaskKey::new(owner, id)).await?;
+        Ok(found.filter(|record| record.owner() == owner && record.expired(now)))
+    }
+
+    async fn ended_tasks(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        let shelf = self.shelf();
+        let mut found: Vec<TaskRecord> = shelf.tasks.values().cloned().collect();
+        found.retain(|record| {
+            record.owner() == owner && record.context_id() == context && record.expired(now)
+        });
+        Ok(found)
+    }
+
+    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
         let mut shelf = self.shelf();
-        let key = TaskKey::new(owner, id);
+        let key = record.key();
         let Some(stored) = shelf.tasks.get(&key) else {
             return Ok(true);
         };
-        let same = stored.owner() == owner && Some(stored.version()) == version;
+        let same = stored.owner() == record.owner()
+            && stored.version() == record.version()
+            && stored.incarnation == record.incarnation;
         if same {
             shelf.tasks.remove(&key);
             shelf.pushes.retain(|(of, _), _| *of != key);
+            shelf
+                .keys
+                .retain(|_, stored| stored.task != key || stored.incarnation != record.incarnation);
         }
         Ok(same)
     }
@@ -456,14 +486,14 @@ impl WriteThreads for MemoryStore {
 }
 
 impl Shelf {
-    fn keep(&mut self, key: &str, bytes: Bytes, task: Option<TaskKey>) -> Result<(), StoreError> {
+    fn keep(&mut self, key: &str, kept: Kept) -> Result<(), StoreError> {
         match self.blobs.get(key) {
-            Some(stored) if stored.bytes == bytes => Ok(()),
+            Some(stored) if stored.bytes == kept.bytes => Ok(()),
             Some(_) => Err(StoreError::Refused(format!(
                 "other bytes stand under `{key}`"
             ))),
             None => {
-                self.blobs.insert(key.to_owned(), Kept { bytes, task });
+                self.blobs.insert(key.to_owned(), kept);
                 Ok(())
             }
         }
@@ -473,11 +503,30 @@ impl Shelf {
 #[async_trait]
 impl Blobs for MemoryStore {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.shelf().keep(key, bytes, None)
+        self.shelf().keep(key, Kept::of(bytes))
     }
 
     async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.shelf().keep(key, bytes, Some(task.clone()))
+        let task = Some(task.clone());
+        let kept = Kept {
+            task,
+            ..Kept::of(bytes)
+        };
+        self.shelf().keep(key, kept)
+    }
+
+    async fn put_for_thread(
+        &self,
+        thread: &ThreadKey,
+        key: &str,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
+        let thread = Some(thread.clone());
+        let kept = Kept {
+            thread,
+            ..Kept::of(bytes)
+        };
+        self.shelf().keep(key, kept)
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
@@ -492,6 +541,7 @@ impl Blobs for MemoryStore {
                 size: measured.size,
                 sha256: Some(measured.sha256),
                 task: kept.task.clone(),
+                thread: kept.thread.clone(),
             }
         }))
     }

@@ -24,8 +24,8 @@ pub mod stored;
 mod thread;
 
 pub use thread::{
-    Expiring, ExpiringThread, ReadThreads, SweepThreads, ThreadPage, ThreadPosition, ThreadQuery,
-    ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, WriteThreads,
+    Expiring, ExpiringThread, ReadThreads, StateRemoved, SweepThreads, ThreadPage, ThreadPosition,
+    ThreadQuery, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, WriteThreads,
 };
 
 pub use blobs::{
@@ -35,8 +35,8 @@ pub(crate) use blobs::{Chained, measured as blobs_measured, measured_to_end, rea
 pub use key::{KeyWrite, Keyed};
 
 use crate::task::{
-    ContextId, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
-    WriteId,
+    ContextId, Doc, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState,
+    Timestamp, WriteId,
 };
 use async_trait::async_trait;
 
@@ -168,8 +168,42 @@ pub struct RecordQuery {
     pub limit: usize,
     /// Stop counting matches here.
     pub count_limit: usize,
+    /// What is wanted of each record.
+    pub excerpt: Excerpt,
     /// The time by which expiry is judged.
     pub now: Timestamp,
+}
+
+/// What is wanted of the records of a list. State, status, metadata and all that
+/// decides about a task always are; the rest of a record may be missing or not
+/// whole, so nothing is committed on top of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Excerpt {
+    /// So many of the newest messages.
+    pub history_length: usize,
+    /// Whether artifacts are wanted.
+    pub artifacts: bool,
+}
+
+impl Excerpt {
+    /// The whole record.
+    pub const WHOLE: Self = Self {
+        history_length: usize::MAX,
+        artifacts: true,
+    };
+
+    /// Whether `head`, a record as its task's own item has it, lacks something
+    /// that is wanted.
+    pub(crate) fn lacks(self, head: &TaskRecord) -> bool {
+        let layout = head.layout();
+        let apart = |doc| layout.docs.contains_key(&doc);
+        self == Self::WHOLE && !layout.is_empty()
+            || apart(Doc::Status)
+            || apart(Doc::Metadata)
+            // What has moved is the oldest.
+            || !layout.history.is_empty() && head.history.len() < self.history_length
+            || self.artifacts && !layout.artifacts.is_empty()
+    }
 }
 
 impl RecordQuery {
@@ -253,7 +287,8 @@ pub trait ReadTasks: Send + Sync {
     }
 
     /// A page of `owner`'s tasks, from an index and never by a scan. The index
-    /// may lag; each record of the page is as stored now.
+    /// may lag; each record of the page is as stored now, as far as the query's
+    /// [`Excerpt`] goes.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -285,22 +320,49 @@ pub trait WriteTasks: ReadTasks {
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError>;
 
-    /// Removes the task `id` of `owner` with everything stored for it, if it has
-    /// this version: it is gone for every reader at once, and what lies beside
-    /// it follows. Without a version, removes what an earlier call left, where
-    /// there is no task any more. `false` if a task is there still: another
-    /// write stands there, or it is another owner's.
+    /// The task `id` of `owner`, if its life has ended by `now` and its item is
+    /// still there; of its content only what stands in its own item, since what
+    /// lies beside it may be gone.
     ///
     /// # Errors
-    /// [`StoreError`]; after `Unavailable` the task may or may not be there, and
-    /// the same call may be made again.
-    async fn remove_task(
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn ended_task(
         &self,
         owner: &Owner,
         id: &TaskId,
-        version: Option<u64>,
-    ) -> Result<bool, StoreError> {
-        let _ = (owner, id, version);
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let _ = (owner, id, now);
+        Ok(None)
+    }
+
+    /// The same of all tasks in a conversation of `owner`, as far as the index
+    /// shows them.
+    ///
+    /// # Errors
+    /// As [`WriteTasks::ended_task`].
+    async fn ended_tasks(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        let _ = (owner, context, now);
+        Ok(Vec::new())
+    }
+
+    /// Removes everything stored for a task, if it is stored as in `record`: what
+    /// lies beside its item first, and the item that decides last, so that a
+    /// removal which does not come to its end can be made again. Whoever asks
+    /// for it has ended the task's life before: nobody reads it any more.
+    /// `true` if nothing of it is left; `false` if another write stands there,
+    /// or the task of another owner.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` some of it may be there, and the same
+    /// call may be made again.
+    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        let _ = record;
         let why = "this store removes nothing";
         Err(StoreError::Refused(why.to_owned()))
     }

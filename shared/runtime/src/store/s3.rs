@@ -13,7 +13,7 @@ use super::blobs::read_up_to;
 use super::{
     BlobHead, BlobReader, Blobs, Download, Measured, StoreError, UploadTerms, UploadUrl, blobs,
 };
-use crate::task::{TaskKey, Timestamp};
+use crate::task::{TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
@@ -31,6 +31,8 @@ const TRIES: usize = 4;
 const KEYS: usize = 1000;
 /// The name of the note which says for which task bytes are kept.
 const TASK_NOTE: &str = "task";
+/// The same for a conversation.
+const THREAD_NOTE: &str = "thread";
 /// Time for S3 to copy an object, or to join its parts, by itself.
 const SERVER_SIDE: Duration = Duration::from_secs(120);
 
@@ -66,7 +68,7 @@ impl S3Blobs {
     async fn try_put(
         &self,
         key: &str,
-        task: Option<&TaskKey>,
+        note: Option<&Note>,
         bytes: Bytes,
     ) -> Result<Put, StoreError> {
         let sent = self
@@ -75,21 +77,16 @@ impl S3Blobs {
             .bucket(&self.bucket)
             .key(key)
             .if_none_match("*")
-            .set_metadata(task.map(|task| [(TASK_NOTE.to_owned(), note(task))].into()))
+            .set_metadata(note.map(|(name, text)| [((*name).to_owned(), text.clone())].into()))
             .body(ByteStream::from(bytes))
             .send()
             .await;
         put_of(sent)
     }
 
-    async fn keep(
-        &self,
-        key: &str,
-        task: Option<&TaskKey>,
-        bytes: Bytes,
-    ) -> Result<(), StoreError> {
+    async fn keep(&self, key: &str, note: Option<Note>, bytes: Bytes) -> Result<(), StoreError> {
         for _ in 0..TRIES {
-            match self.try_put(key, task, bytes.clone()).await? {
+            match self.try_put(key, note.as_ref(), bytes.clone()).await? {
                 Put::Stored => return Ok(()),
                 Put::Racing => {}
                 Put::Taken => match self.get(key).await? {
@@ -155,9 +152,28 @@ fn failed<E: ProvideErrorMetadata>(status: Option<u16>, error: &SdkError<E>) -> 
     }
 }
 
+/// The name and the text of a note beside an object.
+type Note = (&'static str, String);
+
 /// A task as the note of an object. Neither half can hold a `/`.
 fn note(task: &TaskKey) -> String {
     format!("{}/{}", task.tenant().as_str(), task.local())
+}
+
+fn note_of(task: &TaskKey) -> Note {
+    (TASK_NOTE, note(task))
+}
+
+/// A conversation as the note of an object; no part of it can hold a `/`.
+fn note_of_thread(thread: &ThreadKey) -> Note {
+    let (tenant, subject, context) = (thread.tenant(), thread.subject(), thread.context());
+    (THREAD_NOTE, format!("{tenant}/{subject}/{context}"))
+}
+
+fn thread_of_note(note: &str) -> Option<ThreadKey> {
+    let (tenant, rest) = note.split_once('/')?;
+    let (subject, context) = rest.split_once('/')?;
+    ThreadKey::stored(tenant, subject, context)
 }
 
 fn task_of_note(note: &str) -> Option<TaskKey> {
@@ -180,7 +196,16 @@ impl Blobs for S3Blobs {
     }
 
     async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.keep(key, Some(task), bytes).await
+        self.keep(key, Some(note_of(task)), bytes).await
+    }
+
+    async fn put_for_thread(
+        &self,
+        thread: &ThreadKey,
+        key: &str,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
+        self.keep(key, Some(note_of_thread(thread)), bytes).await
     }
 
     async fn put_from(
@@ -192,7 +217,7 @@ impl Blobs for S3Blobs {
         let first = read_up_to(source, multipart::PART).await?;
         if first.len() < multipart::PART {
             let measured = blobs::measured(&first);
-            self.keep(key, Some(task), first).await?;
+            self.keep(key, Some(note_of(task)), first).await?;
             return Ok(measured);
         }
         self.put_parts(task, key, first, source).await
@@ -228,7 +253,7 @@ impl Blobs for S3Blobs {
             Err(error) if status(&error) == Some(404) => return Ok(None),
             Err(error) => return Err(failed(status(&error), &error)),
         };
-        let noted = head.metadata().and_then(|notes| notes.get(TASK_NOTE));
+        let noted = |name| head.metadata().and_then(|notes| notes.get(name));
         Ok(Some(BlobHead {
             size: head
                 .content_length()
@@ -239,7 +264,8 @@ impl Blobs for S3Blobs {
                 .checksum_sha256()
                 .and_then(|digest| STANDARD.decode(digest).ok())
                 .map(hex::encode),
-            task: noted.and_then(|note| task_of_note(note)),
+            task: noted(TASK_NOTE).and_then(|note| task_of_note(note)),
+            thread: noted(THREAD_NOTE).and_then(|note| thread_of_note(note)),
         }))
     }
 

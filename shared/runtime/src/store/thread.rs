@@ -6,6 +6,10 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// A thread of a server-made id is stored this part of its life longer: more
+/// than activity can pass before it is written again.
+const KEPT: u32 = 10;
+
 /// The conversation state of a context.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ThreadState {
@@ -96,12 +100,12 @@ impl ThreadRecord {
     pub fn stood_for(task: &TaskRecord, ttl: Duration, now: Timestamp) -> Self {
         let (owner, id) = (task.owner().clone(), task.context_id().clone());
         let active = if task.state().is_at_rest() {
-            task.updated_at
+            task.active_at()
         } else {
             now
         };
         Self {
-            updated_at: task.updated_at,
+            updated_at: task.active_at(),
             expires_at: active.plus(ttl),
             ..Self::begun(owner, id, task.created_at, now)
         }
@@ -118,6 +122,21 @@ impl ThreadRecord {
     #[must_use]
     pub fn is_remembered(&self, now: Timestamp, tombstone: Duration) -> bool {
         self.context_id.is_server_made() || now < self.expires_at.plus(tombstone)
+    }
+
+    /// Until when it is stored: one of a client's id for `tombstone` after its
+    /// expiry. One of ours stays a little too, since its tasks can have been
+    /// worked on after its last write: its first task must not stand for it when
+    /// it is over.
+    #[must_use]
+    pub fn kept_until(&self, tombstone: Duration) -> Timestamp {
+        let life = self.expires_at.since(self.updated_at);
+        let rest = if self.context_id.is_server_made() {
+            life / KEPT
+        } else {
+            tombstone
+        };
+        self.expires_at.plus(rest)
     }
 
     /// Whether a write of it replaces the stored state. If not, there is no
@@ -242,6 +261,15 @@ pub struct ExpiringThread {
     pub what: Expiring,
 }
 
+/// What has been removed of a state whose time was up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StateRemoved {
+    /// Whether there was such a state.
+    pub state: bool,
+    /// The objects that went with it.
+    pub objects: usize,
+}
+
 /// Finding conversations whose time is up, over all tenants, and cleaning up
 /// what is left of them.
 #[async_trait]
@@ -270,16 +298,17 @@ pub trait SweepThreads: WriteThreads {
     ) -> Result<(), StoreError>;
 
     /// Removes what is stored of a state that no thread names, if the expiry
-    /// noted with it is at or before `now`; `false` if there is no such state.
+    /// noted with it is at or before `now`, and its object after it.
     ///
     /// # Errors
-    /// [`StoreError`] when the store does not answer.
+    /// [`StoreError`] when the store does not answer. An object that cannot be
+    /// removed is no error: it is nobody's.
     async fn remove_state(
         &self,
         owner: &Owner,
         id: &ContextId,
         now: Timestamp,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<StateRemoved, StoreError>;
 }
 
 /// Writing conversations apart from a task's commit.
@@ -292,7 +321,8 @@ pub trait WriteThreads: ReadThreads {
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError>;
 
-    /// Removes a thread with its state. It can be done again.
+    /// Removes a thread with its state, and with what the store keeps of it as
+    /// objects. It can be done again, and then removes what is left.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the thread may or may not be there.

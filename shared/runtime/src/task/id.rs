@@ -152,7 +152,7 @@ impl Subject {
     }
 }
 
-fn short_hash(text: &str) -> String {
+pub(super) fn short_hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest
         .iter()

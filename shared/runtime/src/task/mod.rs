@@ -26,6 +26,7 @@ mod push;
 mod record;
 mod refusal;
 mod state;
+mod thread_key;
 mod timestamp;
 
 pub use artifact::Artifact;
@@ -52,6 +53,7 @@ pub use push::{
 pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
 pub use refusal::{FieldViolation, Refusal};
 pub use state::{InvalidTransition, TaskEvent, TaskState};
+pub use thread_key::ThreadKey;
 pub use timestamp::Timestamp;
 
 /// Free members that travel with a message, part, artifact or task.

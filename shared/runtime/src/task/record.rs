@@ -236,7 +236,8 @@ impl TaskRecord {
 
     /// The record after one commit: all `changes`, one version, one write id.
     ///
-    /// `expires_at` is when the task goes, counted from this write.
+    /// `expires_at` is when the task goes, counted from this write. A write that
+    /// only registers webhooks leaves a task at rest the end it has.
     ///
     /// # Errors
     /// [`InvalidTransition`] when the record does not accept one of them; then
@@ -254,7 +255,6 @@ impl TaskRecord {
         let surplus = next.write_ids.len().saturating_sub(WRITE_IDS);
         next.write_ids.drain(..surplus);
         next.updated_at = at;
-        next.expires_at = expires_at;
         let mut n = 0;
         let mut only_listens = false;
         for (index, change) in changes.into_iter().enumerate() {
@@ -266,6 +266,10 @@ impl TaskRecord {
             }
         }
         next.registrations += u64::from(only_listens);
+        // A task lives on from its last rest, and this one rests since then.
+        if !(only_listens && self.state().is_at_rest()) {
+            next.expires_at = expires_at;
+        }
         Ok(next)
     }
 
@@ -341,11 +345,40 @@ impl TaskRecord {
         self.hidden
     }
 
+    /// When it was worked on last: of a task at rest, when its last turn came to
+    /// its end. To cancel an open question is no work on it, and neither is to
+    /// register a webhook.
+    #[must_use]
+    pub fn active_at(&self) -> Timestamp {
+        match self.transitions.as_slice() {
+            [.., asked, _]
+                if self.state() == TaskState::Canceled && asked.state.is_interrupted() =>
+            {
+                asked.at
+            }
+            _ if self.state().is_at_rest() => self.status.timestamp,
+            _ => self.updated_at,
+        }
+    }
+
     /// Whether it is gone for every reader: at rest and past its expiry. A
     /// submitted or working task does not expire.
     #[must_use]
     pub fn expired(&self, now: Timestamp) -> bool {
         self.state().is_at_rest() && self.expires_at <= now
+    }
+
+    /// The record of a task at rest whose life ends at `at`, whatever it had
+    /// left: nobody can read it from then on. Nothing else of it changes.
+    #[must_use]
+    pub fn ended(&self, write: WriteId, at: Timestamp) -> Self {
+        let mut ended = self.clone();
+        ended.version += 1;
+        ended.write_ids.push(write);
+        let surplus = ended.write_ids.len().saturating_sub(WRITE_IDS);
+        ended.write_ids.drain(..surplus);
+        ended.expires_at = at;
+        ended
     }
 
     /// Whether `write` made one of its last commits or opened its turn.

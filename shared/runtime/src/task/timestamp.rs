@@ -37,6 +37,13 @@ impl Timestamp {
         )
     }
 
+    /// This point moved back by `duration`, but not to before 1970.
+    #[must_use]
+    pub fn minus(self, duration: std::time::Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis).max(0))
+    }
+
     /// The time from `earlier` to `self`; zero when `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> std::time::Duration {

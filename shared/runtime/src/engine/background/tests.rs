@@ -8,7 +8,7 @@ use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
-use crate::store::{ReadTasks as _, RecordQuery, StoreError};
+use crate::store::{Excerpt, ReadTasks as _, RecordQuery, StoreError};
 use crate::task::{
     CancelCommand, Event, Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject,
     Task, TaskId, TaskRecord, TaskState, TenantId,
@@ -432,6 +432,7 @@ async fn the_sweep_asks_again_for_a_turn_that_died_without_a_message() {
         after: None,
         limit: 1,
         count_limit: 0,
+        excerpt: Excerpt::WHOLE,
         now: world.engine.reader.clock.now(),
     };
     let found = world

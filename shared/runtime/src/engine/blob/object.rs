@@ -4,10 +4,11 @@
 //! made, stand in it as hashes; so a key is short, and its alphabet is ours.
 
 use crate::task::{Owner, TaskKey, TaskRecord, Timestamp};
-use sha2::{Digest as _, Sha256};
 
 /// Above everything that is kept for tasks.
 pub(crate) const ROOT: &str = "v1/";
+/// Above all uploads that no message has named.
+pub(crate) const UPLOADS: &str = "up/";
 
 /// The beginning of the keys of all objects of a task; it ends with a `/`.
 #[must_use]
@@ -93,18 +94,8 @@ impl<'k> Name<'k> {
 
 /// Where an upload of `owner` waits for the message that names it.
 pub(crate) fn upload(owner: &Owner, id: &str) -> String {
-    let tenant = short(owner.tenant.as_str());
-    format!("up/{tenant}/{}/{id}", owner.subject.hash())
-}
-
-/// 32 hex digits of a SHA-256.
-fn short(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let (tenant, subject) = (owner.tenant.folder(), owner.subject.hash());
+    format!("{UPLOADS}{tenant}/{subject}/{id}")
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
 use crate::store::{
-    Committed, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite, WriteTasks,
+    Committed, Excerpt, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite,
+    WriteTasks,
 };
 use crate::task::{
     Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message, Metadata,
@@ -530,6 +531,7 @@ fn everything() -> RecordQuery {
         after: None,
         limit: 10,
         count_limit: 10,
+        excerpt: Excerpt::WHOLE,
         now: Timestamp::default(),
     }
 }
@@ -646,6 +648,10 @@ fn two_contents_that_ask_for_different_things_have_different_hashes() {
     change(&|it| it.message.parts = vec![Part::new(PartContent::Raw("one".into()))]);
     change(&|it| it.message.parts[0].filename = Some("x".to_owned()));
     change(&|it| it.message.parts[0].media_type = Some("x".to_owned()));
+    change(&|it| {
+        let metadata = &mut it.message.parts[0].metadata;
+        metadata.insert("a".to_owned(), json!(1));
+    });
     change(&|it| {
         it.metadata.insert("a".to_owned(), json!(1));
     });

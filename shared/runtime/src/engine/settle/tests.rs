@@ -6,21 +6,54 @@ use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, WorkItem};
-use crate::store::{ReadTasks, ReadThreads, StoreError, ThreadRecord, ThreadWrite, WriteThreads};
+use crate::store::{
+    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+};
 use crate::task::{
-    ContextId, Generation, Message, Metadata, Owner, Part, Refusal, SendCommand, SendMode, Sent,
-    Subject, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
+    ContextId, Generation, KeyHash, Message, Metadata, Owner, Part, Refusal, SendCommand, SendMode,
+    Sent, Subject, TaskId, TaskRecord, TaskState, TenantId, Timestamp, WriteId,
 };
 use async_trait::async_trait;
+use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Conversations that can be out of reach.
+/// Conversations that can be out of reach, or that others are faster in.
 #[derive(Default)]
 struct Threads {
     memory: MemoryStore,
     away: AtomicBool,
+    /// So many times another write comes before the next one.
+    others: AtomicU64,
+}
+
+impl Threads {
+    /// The write of another task of the conversation.
+    async fn another(&self, context: &ContextId) {
+        let left = self.others.load(Ordering::SeqCst);
+        if left == 0 {
+            return;
+        }
+        self.others.store(left - 1, Ordering::SeqCst);
+        let found = self.memory.load_thread(&owner(), context).await.unwrap();
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        let mut record =
+            found.unwrap_or_else(|| ThreadRecord::begun(owner(), context.clone(), at, at));
+        let expect = record.version;
+        record.version += 1;
+        record.state_version = record.version;
+        record.expires_at = at.plus(Duration::from_secs(86_400));
+        record.state_expires_at = at.plus(Duration::from_secs(3600));
+        let write = WriteId::made_of(u128::from(left));
+        let other = ThreadWrite {
+            record,
+            expect,
+            write,
+        };
+        assert!(self.memory.put_thread(&other).await.unwrap());
+    }
 }
 
 #[async_trait]
@@ -40,8 +73,153 @@ impl ReadThreads for Threads {
 #[async_trait]
 impl WriteThreads for Threads {
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        self.another(&write.record.context_id).await;
         self.memory.put_thread(write).await
     }
+}
+
+#[async_trait]
+impl ReadTasks for Threads {
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.memory.load(owner, id, now).await
+    }
+
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        self.memory.list(owner, query).await
+    }
+
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        self.memory.load_key(owner, key, now).await
+    }
+}
+
+#[async_trait]
+impl WriteTasks for Threads {
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        if let Some(thread) = &write.thread {
+            self.another(&thread.record.context_id).await;
+        }
+        self.memory.commit(write).await
+    }
+
+    async fn heartbeat(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        epoch: u64,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.memory.heartbeat(owner, id, epoch, lease_until).await
+    }
+}
+
+/// Objects, counted.
+#[derive(Default)]
+struct Counted {
+    memory: MemoryStore,
+    puts: AtomicU64,
+}
+
+#[async_trait]
+impl Blobs for Counted {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.puts.fetch_add(1, Ordering::SeqCst);
+        self.memory.put(key, bytes).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        self.memory.get(key).await
+    }
+}
+
+/// Keeps something for its conversation and makes a file.
+#[skill(id = "keeper", tags = ["test"], input_modes = ["text/plain"])]
+struct Keeper(Arc<AtomicU64>);
+
+impl SkillHandler for Keeper {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: String,
+    ) -> AgentResult<OnRequestResult<String>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        cx.add_event(input.as_str())?;
+        if input == "message" {
+            let message = Content::from_text("kept");
+            return Ok(OnRequestResult::Message { message });
+        }
+        let file = Content::from_file("seven", "application/octet-stream", vec![7; 40_000]);
+        Ok(OnRequestResult::Completed {
+            message: Some(file),
+            output: "done".to_owned(),
+            artifacts: Vec::new(),
+        })
+    }
+}
+
+/// An agent whose conversation others change.
+struct Contest {
+    engine: Engine,
+    store: Arc<Threads>,
+    blobs: Arc<Counted>,
+    runs: Arc<AtomicU64>,
+}
+
+impl Contest {
+    fn new(others: u64) -> Self {
+        let store = Arc::new(Threads::default());
+        store.others.store(others, Ordering::SeqCst);
+        let blobs = Arc::new(Counted::default());
+        let runs = Arc::new(AtomicU64::default());
+        let services = Services {
+            tasks: store.clone(),
+            threads: store.clone(),
+            blobs: blobs.clone(),
+            clock: Arc::new(Paused::new()),
+            ids: Arc::new(RandomIds),
+            model: None,
+        };
+        let keeper = Keeper(runs.clone());
+        let agent = Agent::builder("test").skill(keeper).build().unwrap();
+        Self {
+            engine: Engine::new(Arc::new(agent), services, Policy::default()),
+            store,
+            blobs,
+            runs,
+        }
+    }
+
+    async fn send(&self, text: &str, left: Option<Duration>) -> Result<Sent, Refusal> {
+        let caller = Caller::behind(&owner(), None);
+        let mut command = command(text, SendMode::Blocking);
+        command.message.context_id = Some(context());
+        let now = self.engine.reader.clock.now();
+        let deadline = left.map(|left| now.plus(left));
+        let sent = self.engine.send(&caller, command, deadline).await;
+        sent.map_err(|error| error.refusal)
+    }
+
+    async fn events(&self) -> usize {
+        let found = self.store.memory.load_thread(&owner(), &context()).await;
+        found.unwrap().map_or(0, |thread| thread.state.events.len())
+    }
+}
+
+fn context() -> ContextId {
+    ContextId::parse("mine").unwrap()
 }
 
 /// Reads its conversation, and gives up if it cannot, or if it is told to.
@@ -104,17 +282,7 @@ impl World {
     }
 
     async fn send(&self, text: &str, mode: SendMode) -> Result<Sent, Refusal> {
-        let command = SendCommand {
-            message: Message::from_user("m-1", vec![Part::text(text)]),
-            client_task_id: None,
-            mode,
-            history_length: 100,
-            accepted_output_modes: Vec::new(),
-            push: None,
-            metadata: Metadata::new(),
-            generation: Generation::V10,
-            idempotency_key: None,
-        };
+        let command = command(text, mode);
         let caller = Caller::behind(&owner(), None);
         let sent = self.engine.send(&caller, command, None).await;
         sent.map_err(|error| error.refusal)
@@ -131,6 +299,20 @@ impl World {
         let now = Timestamp::default();
         let found = self.store.load(&owner(), task, now).await.unwrap();
         (ack, found.unwrap())
+    }
+}
+
+fn command(text: &str, mode: SendMode) -> SendCommand {
+    SendCommand {
+        message: Message::from_user("m-1", vec![Part::text(text)]),
+        client_task_id: None,
+        mode,
+        history_length: 100,
+        accepted_output_modes: Vec::new(),
+        push: None,
+        metadata: Metadata::new(),
+        generation: Generation::V10,
+        idempotency_key: None,
     }
 }
 
@@ -166,4 +348,49 @@ async fn a_call_whose_conversation_is_out_of_reach_may_be_tried_again() {
         panic!("{sent:?}");
     };
     assert_eq!(task.status.state, TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_often_others_are_faster_in_a_conversation_a_skill_runs_once() {
+    for others in [1, 9, 25] {
+        let contest = Contest::new(others);
+        let sent = contest.send("task", None).await;
+        let Ok(Sent::Task(task)) = sent else {
+            panic!("{sent:?}");
+        };
+        assert_eq!(task.status.state, TaskState::Completed, "{others}");
+        assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(contest.events().await, 1);
+        let puts = contest.blobs.puts.load(Ordering::SeqCst);
+        assert_eq!(puts, 1, "a file is stored once");
+
+        let contest = Contest::new(others);
+        let sent = contest.send("message", None).await;
+        assert!(matches!(sent, Ok(Sent::Message(_))), "{sent:?}");
+        assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(contest.events().await, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_others_outrun_to_the_end_of_its_time_fails_and_is_not_repeated() {
+    for left in [None, Some(Duration::from_secs(10))] {
+        let contest = Contest::new(u64::MAX);
+        let began = contest.engine.reader.clock.now();
+        let sent = contest.send("task", left).await;
+        let Ok(Sent::Task(task)) = sent else {
+            panic!("{sent:?}");
+        };
+        assert_eq!(task.status.state, TaskState::Failed);
+        let said = task.status.message.as_ref().unwrap();
+        assert_eq!(said.metadata["a2a-lambda/errorCode"], "DEADLINE");
+        assert_eq!(task.artifacts.unwrap().len(), 1, "what it made is there");
+        let took = contest.engine.reader.clock.now().since(began);
+        assert!(took < left.unwrap_or(Duration::from_secs(21)), "{took:?}");
+        assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(contest.events().await, 0);
+        // A reply that cannot be kept was not given.
+        let sent = contest.send("message", left).await;
+        assert!(matches!(sent, Err(Refusal::Unavailable { .. })), "{sent:?}");
+    }
 }

@@ -1,8 +1,11 @@
 //! What a handler may do while it works.
 
+use crate::skill::host::References;
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason, Usage};
 use crate::skill::testing::{Host, block_on, caller, facts};
-use crate::skill::{AgentError, AgentResult, Artifact, ErrorCode, TaskContext, TurnFacts};
+use crate::skill::{
+    AgentError, AgentResult, Artifact, ErrorCode, ReferencedTask, TaskContext, TurnFacts,
+};
 use crate::task::{self, Generation, Metadata, Part, Status, Task, TaskId, TaskState, Timestamp};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -183,25 +186,30 @@ fn earlier() -> Task {
 
 #[test]
 fn the_artifacts_of_a_task_referred_to_are_found_by_name() {
-    let host = Host::default();
-    let facts = TurnFacts {
-        references: vec![earlier()],
-        unresolved_references: vec!["task-x".to_owned()],
-        ..facts()
+    let references = References {
+        found: vec![ReferencedTask::from(&earlier())],
+        unresolved: vec!["task-x".to_owned()],
     };
-    let cx = TaskContext::new(&host, &facts);
-    let references = cx.references().iter().rev();
-    let logo = references
-        .clone()
-        .find_map(|task| task.artifact("logo.svg"));
+    let host = Host {
+        references,
+        ..Host::default()
+    };
+    let facts = facts();
+    let mut cx = TaskContext::new(&host, &facts);
+    let references = block_on(cx.references()).unwrap();
+    // What was found does not borrow the context.
+    block_on(cx.send_intermediate_update("looking")).unwrap();
+    let mut newest_first = references.iter().rev();
+    let logo = newest_first.find_map(|task| task.artifact("logo.svg"));
     assert_eq!(
         logo.and_then(Artifact::text).as_deref(),
         Some("<svg></svg>")
     );
-    let unnamed = cx.references()[0].artifact("artifact-1").unwrap();
+    let unnamed = references[0].artifact("artifact-1").unwrap();
     assert_eq!(unnamed.text().as_deref(), Some("unnamed"));
-    assert_eq!(cx.references()[0].state, TaskState::Completed);
-    assert_eq!(cx.unresolved_references(), ["task-x"]);
+    assert_eq!(references[0].state, TaskState::Completed);
+    let others = block_on(cx.unresolved_references()).unwrap();
+    assert_eq!(others, ["task-x"]);
 }
 
 #[test]

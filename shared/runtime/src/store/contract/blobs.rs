@@ -128,6 +128,8 @@ pub async fn a_file_that_comes_bit_by_bit_is_stored_whole(
         let mut file = bits(length, false);
         let measured = stores.blobs.put_from(&task(world), &key, &mut file).await?;
         assert_eq!(measured, crate::store::blobs::measured(&expected));
+        let head = stores.blobs.head(&key).await?;
+        assert_eq!(head.and_then(|head| head.task), Some(task(world)));
         let stored = stores.blobs.get(&key).await?;
         assert!(
             stored == Some(expected),

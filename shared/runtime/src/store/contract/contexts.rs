@@ -184,7 +184,7 @@ pub async fn a_sweep_finds_state_that_has_expired_and_removes_it(
     without.record.state = ThreadState::default();
     assert!(stores.threads.put_thread(&without).await?);
     let removed = stores.threads.remove_state(&world.owner, &id, world.at(10));
-    assert!(removed.await?);
+    assert!(removed.await?.state);
     assert_eq!(expiring(stores, world, world.at(1_000)).await?, []);
     let found = stores.threads.load_thread(&world.owner, &id).await?;
     assert_eq!(found, Some(without.record));
@@ -202,22 +202,29 @@ pub async fn a_removed_task_is_gone_with_everything_beside_it(
     let task = finished(world, true, world.now)?;
     world.stored(stores, &task).await?;
     let (owner, id) = (&world.owner, task.id());
-    for other in [&world.colleague, &world.stranger] {
-        let removed = stores.tasks.remove_task(other, id, Some(task.version()));
-        let absent = other == &world.stranger;
-        assert_eq!(removed.await?, absent, "{other:?}");
-        assert_eq!(stores.tasks.remove_task(other, id, None).await?, absent);
+    for (other, absent) in [(&world.colleague, false), (&world.stranger, true)] {
+        let mut theirs = task.clone();
+        theirs.owner = other.clone();
+        assert_eq!(
+            stores.tasks.remove_task(&theirs).await?,
+            absent,
+            "{other:?}"
+        );
     }
-    let old = Some(task.version() + 1);
-    assert!(!stores.tasks.remove_task(owner, id, old).await?);
-    assert!(!stores.tasks.remove_task(owner, id, None).await?);
-    assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
-    let version = Some(task.version());
-    assert!(stores.tasks.remove_task(owner, id, version).await?);
-    assert_eq!(world.loaded(stores, &task).await?, None);
+    let mut later = task.clone();
+    later.version += 1;
+    let mut earlier = task.clone();
+    earlier.incarnation = world.write_id();
+    for other in [later, earlier] {
+        assert!(!stores.tasks.remove_task(&other).await?);
+        assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
+    }
+    for _ in 0..2 {
+        assert!(stores.tasks.remove_task(&task).await?);
+        assert_eq!(world.loaded(stores, &task).await?, None);
+    }
     let page = stores.tasks.list(owner, &world.everything()).await?;
     assert_eq!(page.records, []);
-    assert!(stores.tasks.remove_task(owner, id, None).await?);
     let again = world.new_task(owner, id.clone())?;
     assert_eq!(
         stores.tasks.commit(&world.create(&again)).await?,

@@ -181,13 +181,33 @@ pub async fn of_keyed_creates_at_once_exactly_one_wins(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
+    one_wins(stores, world, world.now).await
+}
+
+/// The same where the key was another task's, which has expired.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_key_that_is_free_again_goes_to_exactly_one(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.finished(&world.task()?)?;
+    let create = under(&world.create(&task), "k", "c")?;
+    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    one_wins(stores, world, world.expiry()).await
+}
+
+async fn one_wins(stores: &Stores<'_>, world: &World, now: Timestamp) -> Result<(), Broken> {
     let mut writes = Vec::new();
     for _ in 0..8 {
-        writes.push(under(&world.create(&world.task()?), "k", "c")?);
+        let mut write = under(&world.create(&world.task()?), "k", "c")?;
+        write.now = now;
+        writes.push(write);
     }
     let commits = writes.iter().map(|write| stores.tasks.commit(write));
     let answers = futures::future::join_all(commits).await;
-    let winner = found(stores, world, "k", world.now).await?;
+    let winner = found(stores, world, "k", now).await?;
     let mut won = 0;
     for (write, answer) in writes.iter().zip(answers) {
         let there = world.loaded(stores, &write.record).await?;

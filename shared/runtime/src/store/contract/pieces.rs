@@ -1,7 +1,7 @@
 //! Tasks that have grown: what moves aside is read as if it had not.
 
 use super::{Broken, Stores, World};
-use crate::store::{Committed, Expect, Tail};
+use crate::store::{Committed, Excerpt, Expect, RecordQuery, Tail};
 use crate::task::{
     Artifact, ArtifactUpdate, Change, Message, Metadata, Part, TaskId, TaskRecord, WriteId,
 };
@@ -205,8 +205,14 @@ pub async fn what_an_earlier_task_of_the_same_id_has_left_is_not_read(
     told(stores, world, &new).await?;
     new = world.committed(stores, &new, [world.start()]).await?;
     for n in 0..12 {
-        // The same names as before, with other content.
+        // The same names as before, with other content …
         let changes = [says(n, 720), chunk("a", n > 0, 910), chunk("b", n > 0, 290)];
+        new = world.committed(stores, &new, changes).await?;
+    }
+    told(stores, world, &new).await?;
+    for n in 12..16 {
+        // … and others.
+        let changes = [says(n, 2_000), chunk("a", true, 100), chunk("b", true, 100)];
         new = world.committed(stores, &new, changes).await?;
     }
     told(stores, world, &new).await
@@ -282,6 +288,41 @@ pub async fn a_large_task_is_listed_whole(
     assert_eq!(page.records.len(), 2);
     for record in [large, small] {
         assert!(page.records.contains(&record), "{}", record.id());
+    }
+    Ok(())
+}
+
+/// A list shows of a task that has grown what it is asked for, and the same as
+/// of the whole task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_list_shows_of_a_grown_task_what_is_asked_for(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = grown(stores, world).await?;
+    let large = world.task()?;
+    world.stored(stores, &large).await?;
+    let large = world.committed(stores, &large, [world.start()]).await?;
+    let apart = world.committed(stores, &large, [says(99, 40_000)]).await?;
+    for history_length in [0, 1, 4, 8, 15, 16, 17, 100, usize::MAX] {
+        for artifacts in [false, true] {
+            let query = RecordQuery {
+                excerpt: Excerpt {
+                    history_length,
+                    artifacts,
+                },
+                ..world.everything()
+            };
+            let page = stores.tasks.list(&world.owner, &query).await?;
+            for whole in [&task, &apart] {
+                let found = page.records.iter().find(|it| it.id() == whole.id());
+                let shown = found.map(|it| it.view(history_length, artifacts));
+                let wanted = whole.view(history_length, artifacts);
+                assert_eq!(shown, Some(wanted), "{history_length} {artifacts}");
+            }
+        }
     }
     Ok(())
 }

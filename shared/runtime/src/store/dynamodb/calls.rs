@@ -13,7 +13,9 @@ use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::{CancellationReason, ReturnValuesOnConditionCheckFailure};
+use aws_sdk_dynamodb::types::{
+    CancellationReason, ReturnValue, ReturnValuesOnConditionCheckFailure,
+};
 use std::time::Duration;
 
 /// How often a write or read is tried on which nothing has been decided. The
@@ -186,6 +188,37 @@ async fn write_one(client: &Client, table: &str, statement: Statement) -> Outcom
                 .await;
             sent.map_or_else(|error| update_outcome(&error), |_| Outcome::Done)
         }
+    }
+}
+
+/// Makes a removal, and gives what stood there.
+///
+/// # Errors
+/// What else the call came to.
+pub(super) async fn take(
+    client: &Client,
+    table: &str,
+    statement: Statement,
+) -> Result<Option<Item>, Outcome> {
+    let Kind::Delete(key) = statement.kind else {
+        let why = "this statement removes nothing".to_owned();
+        return Err(Outcome::Failed(StoreError::Refused(why)));
+    };
+    let names = (!statement.names.is_empty()).then_some(statement.names);
+    let values = (!statement.values.is_empty()).then_some(statement.values);
+    let sent = client
+        .delete_item()
+        .table_name(table)
+        .set_key(Some(key))
+        .set_condition_expression(statement.condition)
+        .set_expression_attribute_names(names)
+        .set_expression_attribute_values(values)
+        .return_values(ReturnValue::AllOld)
+        .send()
+        .await;
+    match sent {
+        Ok(done) => Ok(done.attributes),
+        Err(error) => Err(delete_outcome(&error)),
     }
 }
 

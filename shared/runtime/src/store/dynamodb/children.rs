@@ -8,8 +8,9 @@
 
 use super::calls::{self, TRIES};
 use super::item::{self, Item};
+use super::object::{self, Whose};
 use super::statement::Statement;
-use super::{DynamoStore, key, object, torn};
+use super::{DynamoStore, key, torn};
 use crate::store::stored::{self, Child, Found, Place};
 use crate::store::{StoreError, Tail, TaskWrite};
 use crate::task::{LoggedEvent, TaskKey, TaskRecord};
@@ -27,7 +28,7 @@ impl DynamoStore {
         children: Vec<Child>,
     ) -> Result<Vec<Statement>, StoreError> {
         let record = &write.record;
-        let partition = key::task(&record.key());
+        let (partition, whose) = (key::task(&record.key()), Whose::Task(record.key()));
         let mut statements = Vec::new();
         for Child { place, text } in children {
             let sort = key::child(place);
@@ -35,8 +36,8 @@ impl DynamoStore {
             for (name, value) in item::child(record, text) {
                 item.insert(name.to_owned(), value);
             }
-            self.offload(&mut item, &object::of_task(record, &sort))
-                .await?;
+            let name = object::of_task(record, &sort);
+            self.offload(&mut item, &whose, &name).await?;
             statements.push(match place {
                 // One value, replaced as a whole: the task's own condition
                 // stands for it.
@@ -71,7 +72,10 @@ impl DynamoStore {
                 let Some(place) = place.filter(|place| stored::names(&record, *place)) else {
                     continue;
                 };
-                self.inflate(&mut item).await?;
+                if !self.inflate(&mut item).await? {
+                    self.has_moved_on(partition, record.version()).await?;
+                    return Ok(None);
+                }
                 found.insert(place, found_in(&item)?);
             }
             start = next;
@@ -161,6 +165,10 @@ impl DynamoStore {
                 return Ok(None);
             };
             versions.insert(head.version());
+            let Some(batches) = batches else {
+                calls::pause(tries).await;
+                continue;
+            };
             let moved = head.layout().events_moved();
             let mut tail = Tail::of(&head, after);
             if after >= moved {
@@ -182,12 +190,12 @@ impl DynamoStore {
     }
 
     /// What one read of the log shows: the task's own item, and the events of
-    /// its batches.
+    /// its batches; none of these if the task went on, or away, meanwhile.
     async fn read_log(
         &self,
         partition: &str,
         after: u64,
-    ) -> Result<Option<(TaskRecord, Vec<LoggedEvent>)>, StoreError> {
+    ) -> Result<Option<(TaskRecord, Option<Vec<LoggedEvent>>)>, StoreError> {
         let first = key::child(Place::Events(after.saturating_add(1)));
         let mut items = Vec::new();
         let mut start = None;
@@ -222,11 +230,14 @@ impl DynamoStore {
         for mut item in items {
             let mine = item::string(&item, item::INCARNATION)? == head.incarnation.as_str();
             if mine && item::integer::<u64>(&item, item::VERSION)? <= head.version() {
-                self.inflate(&mut item).await?;
+                if !self.inflate(&mut item).await? {
+                    self.has_moved_on(partition, head.version()).await?;
+                    return Ok(Some((head, None)));
+                }
                 events.append(&mut stored::events_of(&found_in(&item)?.text)?);
             }
         }
-        Ok(Some((head, events)))
+        Ok(Some((head, Some(events))))
     }
 }
 

@@ -4,6 +4,7 @@
 //! it is made again, with the same write id.
 
 use super::calls::{self, Check, Outcome, TRIES};
+use super::item::Item;
 use super::statement::Statement;
 use super::{DynamoStore, StoreError};
 
@@ -59,6 +60,25 @@ impl DynamoStore {
                     return Err(StoreError::Unavailable(why));
                 }
                 Decided::Unknown(_) => calls::pause(tries).await,
+            }
+            tries += 1;
+        }
+    }
+
+    /// Makes one removal, which may be made twice, and gives what stood there:
+    /// nothing where an earlier try has removed it, or where its condition does
+    /// not hold.
+    pub(super) async fn take(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
+        let mut tries = 0;
+        loop {
+            match calls::take(&self.client, &self.table, statement.clone()).await {
+                Ok(old) => return Ok(old),
+                Err(Outcome::Done | Outcome::Refused(_)) => return Ok(None),
+                Err(Outcome::Failed(error)) => return Err(error),
+                Err(Outcome::Undecided(why) | Outcome::Unknown(why)) if tries + 1 == TRIES => {
+                    return Err(StoreError::Unavailable(why));
+                }
+                Err(Outcome::Undecided(_) | Outcome::Unknown(_)) => calls::pause(tries).await,
             }
             tries += 1;
         }

@@ -8,8 +8,10 @@
 use super::calls;
 use super::item::{self, Item};
 use super::statement::Statement;
-use super::{DynamoStore, key};
-use crate::store::{Expiring, ExpiringThread, StoreError, SweepThreads, ThreadRecord};
+use super::{DynamoStore, key, object};
+use crate::store::{
+    Expiring, ExpiringThread, StateRemoved, StoreError, SweepThreads, ThreadRecord,
+};
 use crate::task::{ContextId, Owner, Subject, Timestamp};
 use async_trait::async_trait;
 
@@ -79,9 +81,13 @@ impl SweepThreads for DynamoStore {
         owner: &Owner,
         id: &ContextId,
         now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let statement = Statement::no_state(owner, id, now);
-        self.settle_again(statement).await
+    ) -> Result<StateRemoved, StoreError> {
+        let old = self.take(Statement::no_state(owner, id, now)).await?;
+        let object = old.as_ref().and_then(object::named);
+        Ok(StateRemoved {
+            state: old.is_some(),
+            objects: self.remove_objects(object.into_iter().collect()).await,
+        })
     }
 }
 

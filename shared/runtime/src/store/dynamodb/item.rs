@@ -180,7 +180,7 @@ fn beside(item: &Item) -> Beside {
 }
 
 /// The attributes of a thread, without its key, its state and its writes.
-/// A client-made id leaves a tombstone for `tombstone` after its expiry.
+/// It stays for a while after its expiry, a client-made id for `tombstone`.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
@@ -191,11 +191,6 @@ pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attri
         state: ThreadState::default(),
         unknown: record.unknown.clone(),
         ..*record
-    };
-    let keep = if record.context_id.is_server_made() {
-        Duration::ZERO
-    } else {
-        tombstone
     };
     let mut item = Attributes::from([
         (SCHEMA, number(stored::FIRST)),
@@ -208,7 +203,7 @@ pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attri
         ("updated_at", text(record.updated_at.to_rfc3339())),
         ("status", text(record.status.as_str())),
         (EXPIRES_AT, number(record.expires_at.as_millis())),
-        (TTL, number(record.expires_at.plus(keep).ttl_seconds())),
+        (TTL, number(record.kept_until(tombstone).ttl_seconds())),
         (BODY, text(stored::encode_thread(&head).to_string())),
     ]);
     if record.status == ThreadStatus::Active {
@@ -285,6 +280,15 @@ pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, Sto
     }
     record.state = stored::state_of_text(body(state)?)?;
     Ok(Joined::Thread(record))
+}
+
+/// Whether a thread's deciding item names this state of it.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn names_state(meta: &Item, state: &Item) -> Result<bool, StoreError> {
+    let wanted: u64 = integer(meta, STATE_VERSION)?;
+    Ok(wanted > 0 && integer::<u64>(state, VERSION)? == wanted)
 }
 
 /// The thread of its deciding item, without its state.

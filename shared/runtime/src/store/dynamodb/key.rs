@@ -5,7 +5,9 @@
 
 use crate::store::stored::Place;
 use crate::store::{ListPosition, ThreadPosition};
-use crate::task::{ContextId, Doc, KeyHash, Owner, PushId, TaskId, TaskKey, TenantId, Timestamp};
+use crate::task::{
+    ContextId, Doc, KeyHash, Owner, PushId, TaskId, TaskKey, TenantId, ThreadKey, Timestamp,
+};
 use sha2::{Digest as _, Sha256};
 use std::num::NonZeroU32;
 
@@ -19,8 +21,6 @@ pub(super) const META: &str = "META";
 pub(super) const STATE: &str = "STATE";
 /// Before every child of a task; the last is [`STATE`].
 pub(super) const FIRST_CHILD: &str = "ART#";
-/// What a partition of a thread has behind its tenant.
-pub(super) const THREADS: &str = "C";
 /// What the sort key of a webhook begins with.
 pub(super) const PUSH: &str = "PUSH#";
 /// What an idempotency key stands for.
@@ -136,6 +136,13 @@ pub(super) fn thread_of(partition: &str) -> Option<(TenantId, ContextId)> {
         TenantId::parse(tenant).ok()?,
         ContextId::parse(context).ok()?,
     ))
+}
+
+/// The address of the thread in this partition; `None` if it is another's.
+pub(super) fn thread_key(partition: &str) -> Option<ThreadKey> {
+    let (tenant, local) = partition.strip_prefix("T#")?.split_once("#C#")?;
+    let (subject, context) = local.split_once('#')?;
+    ThreadKey::stored(tenant, subject, context)
 }
 
 /// Parts of the index of what expires.

@@ -12,6 +12,7 @@
 //! - `contexts`: a page of conversations
 //! - `open`, `expiring`: what the sweep index shows
 //! - `push`: webhooks
+//! - `remove`: deletions; `erase`: all of a tenant
 //! - `image`: what the table's stream says
 //! - `table`: the table itself, for emulators
 //!
@@ -22,6 +23,7 @@ mod calls;
 mod children;
 mod contexts;
 mod decide;
+mod erase;
 mod expiring;
 mod idempotency;
 mod image;
@@ -37,6 +39,7 @@ mod shards;
 mod statement;
 mod table;
 
+pub use erase::{EraseError, Erasure};
 pub use image::{removed_task, task_image};
 #[cfg(feature = "lambda")]
 pub use image::{removed_task_of_event, task_image_of_event};
@@ -47,6 +50,7 @@ use self::calls::{Check, TRIES};
 use self::decide::Decided;
 use self::idempotency::Stands;
 use self::item::{Item, Joined};
+use self::object::Whose;
 use self::statement::{Kind, Statement};
 use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
@@ -54,7 +58,7 @@ use super::{
     TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
     stored,
 };
-use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
+use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use std::collections::BTreeSet;
@@ -73,6 +77,7 @@ pub struct DynamoStore {
     blobs: Option<Arc<dyn Blobs>>,
     tombstone: Duration,
     lists: Arc<shards::Known>,
+    objects: Arc<object::Seen>,
 }
 
 impl DynamoStore {
@@ -85,6 +90,7 @@ impl DynamoStore {
             blobs: None,
             tombstone: TOMBSTONE,
             lists: Arc::default(),
+            objects: Arc::default(),
         }
     }
 
@@ -234,11 +240,40 @@ impl DynamoStore {
         Ok(statements)
     }
 
+    /// Stores a commit, or says why not. The statements are made again for a key
+    /// that has become free.
+    async fn put_all(
+        &self,
+        write: &TaskWrite,
+        shards: NonZeroU32,
+        statements: &mut Vec<Statement>,
+    ) -> Result<Committed, StoreError> {
+        for _ in 0..TRIES {
+            let checks = match self.decide(statements).await? {
+                Decided::Done => return Ok(Committed::Done),
+                Decided::Unknown(why) => return self.look_for(write, why).await,
+                Decided::Refused(checks) => checks,
+            };
+            match self.key_stands(write, &checks).await? {
+                Stands::Free => return self.refused(write, checks).await,
+                Stands::Mine => return Ok(Committed::Done),
+                Stands::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
+                Stands::Dead(by) => {
+                    *statements = self.statements(write, shards, by.as_deref()).await?;
+                }
+            }
+        }
+        Err(moving_key())
+    }
+
     async fn thread_statements(&self, write: &ThreadWrite) -> Result<Vec<Statement>, StoreError> {
         let mut statements = vec![Statement::thread(write, self.tombstone)?];
         if let Some(mut state) = Statement::thread_state(write)? {
             if let Kind::Put(item) = &mut state.kind {
-                self.offload(item, &object::of_thread(write)).await?;
+                let (owner, id) = (&write.record.owner, &write.record.context_id);
+                let whose = Whose::Thread(ThreadKey::new(owner, id));
+                self.offload(item, &whose, &object::of_thread(write))
+                    .await?;
             }
             statements.push(state);
         }
@@ -261,13 +296,19 @@ impl DynamoStore {
             let mut items = found.items().iter();
             items.find(|item| item::string(item, key::SK).is_ok_and(|found| found == sort))
         };
+        let Some(meta) = with_sort(key::META) else {
+            return Ok(None);
+        };
         let mut state = with_sort(key::STATE).cloned();
-        if let Some(state) = &mut state {
-            self.inflate(state).await?;
+        if let Some(state) = &mut state
+            && item::names_state(meta, state)?
+            && !self.inflate(state).await?
+        {
+            let version = item::integer(meta, item::VERSION)?;
+            self.has_moved_on(partition, version).await?;
+            return Ok(Some(Joined::Torn(version)));
         }
-        with_sort(key::META)
-            .map(|meta| item::to_thread(meta, state.as_ref()))
-            .transpose()
+        item::to_thread(meta, state.as_ref()).map(Some)
     }
 }
 
@@ -322,6 +363,10 @@ impl ReadTasks for DynamoStore {
         let mut page = list::page(&self.client, &self.table, owner, query, shards).await?;
         let heads = std::mem::take(&mut page.records);
         for head in heads {
+            if !query.excerpt.lacks(&head) {
+                page.records.push(head);
+                continue;
+            }
             let key = head.key();
             let whole = match self.whole(&key::task(&key), head).await? {
                 Some(whole) => Some(whole),
@@ -374,31 +419,34 @@ impl WriteTasks for DynamoStore {
         let shards = self.shards_to_write(write).await;
         let mut statements = self.statements(write, shards, None).await?;
         self.keep_children(&write.record).await?;
-        for _ in 0..TRIES {
-            let checks = match self.decide(&statements).await? {
-                Decided::Done => return Ok(Committed::Done),
-                Decided::Unknown(why) => return self.look_for(write, why).await,
-                Decided::Refused(checks) => checks,
-            };
-            match self.key_stands(write, &checks).await? {
-                Stands::Free => return self.refused(write, checks).await,
-                Stands::Mine => return Ok(Committed::Done),
-                Stands::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
-                Stands::Dead(by) => {
-                    statements = self.statements(write, shards, by.as_deref()).await?;
-                }
-            }
+        let committed = self.put_all(write, shards, &mut statements).await?;
+        if committed == Committed::Done {
+            self.forget_replaced(write, &statements).await;
         }
-        Err(moving_key())
+        Ok(committed)
     }
 
-    async fn remove_task(
+    async fn ended_task(
         &self,
         owner: &Owner,
         id: &TaskId,
-        version: Option<u64>,
-    ) -> Result<bool, StoreError> {
-        self.remove_task_items(owner, id, version).await
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let head = self.head(&TaskKey::new(owner, id)).await?;
+        Ok(head.filter(|record| record.owner() == owner && record.expired(now)))
+    }
+
+    async fn ended_tasks(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        self.ended_heads(owner, context, now).await
+    }
+
+    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        self.remove_task_items(record).await
     }
 
     async fn heartbeat(
@@ -461,19 +509,23 @@ impl ReadThreads for DynamoStore {
 #[async_trait]
 impl WriteThreads for DynamoStore {
     async fn remove_thread(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
-        self.remove_partition(&key::thread(owner, id)).await
+        self.remove_thread_items(owner, id).await
     }
 
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         let statements = self.thread_statements(write).await?;
-        match self.decide(&statements).await? {
-            Decided::Done => Ok(true),
+        let stored = match self.decide(&statements).await? {
+            Decided::Done => true,
             Decided::Refused(checks) => match checks.into_iter().next() {
-                Some(Check::Failed(Some(meta))) => Ok(item::thread_written_by(&meta, &write.write)),
-                _ => self.thread_has(write).await,
+                Some(Check::Failed(Some(meta))) => item::thread_written_by(&meta, &write.write),
+                _ => self.thread_has(write).await?,
             },
-            Decided::Unknown(_) if self.thread_has(write).await? => Ok(true),
-            Decided::Unknown(why) => Err(StoreError::Unavailable(why)),
+            Decided::Unknown(_) if self.thread_has(write).await? => true,
+            Decided::Unknown(why) => return Err(StoreError::Unavailable(why)),
+        };
+        if stored {
+            self.forget_replaced_state(write, &statements).await;
         }
+        Ok(stored)
     }
 }

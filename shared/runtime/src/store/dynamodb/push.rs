@@ -18,7 +18,7 @@ const CURSOR: &str = "cursor";
 const ATTEMPTS: &str = "attempts";
 const RETRY_AT: &str = "retry_at";
 /// Which registration it is.
-const MARK: &str = "mark";
+pub(super) const MARK: &str = "mark";
 
 /// The whole item of a webhook.
 ///

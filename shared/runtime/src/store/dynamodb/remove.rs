@@ -2,61 +2,150 @@
 
 use super::item::{self, Item};
 use super::statement::Statement;
-use super::{DynamoStore, calls, key};
-use crate::store::StoreError;
-use crate::task::{Owner, TaskId, TaskKey, TenantId};
+use super::{DynamoStore, calls, key, list, object, push};
+use crate::store::{Excerpt, ReadThreads as _, RecordQuery, StoreError};
+use crate::task::{ContextId, Owner, TaskRecord, ThreadKey, Timestamp};
+
+/// Tasks read at a time.
+const PAGE: usize = 100;
+/// Objects of one list.
+const LISTED: usize = 1000;
+
+fn is_meta(key: &Item) -> bool {
+    item::string(key, key::SK).is_ok_and(|sort| sort == key::META)
+}
+
+fn is_same(stored: &TaskRecord, record: &TaskRecord) -> bool {
+    stored.owner() == record.owner()
+        && stored.version() == record.version()
+        && stored.incarnation == record.incarnation
+}
 
 impl DynamoStore {
-    /// Removes a task with everything in its partition; see
-    /// [`crate::store::WriteTasks::remove_task`].
-    pub(super) async fn remove_task_items(
+    /// The tasks of a conversation whose life has ended; see
+    /// [`crate::store::WriteTasks::ended_tasks`].
+    pub(super) async fn ended_heads(
         &self,
         owner: &Owner,
-        id: &TaskId,
-        version: Option<u64>,
-    ) -> Result<bool, StoreError> {
-        let partition = key::task(&TaskKey::new(owner, id));
-        if let Some(version) = version {
-            let statement = Statement::no_task(owner, &partition, version);
-            // A repeated call finds no item: that counts as done, if no other
-            // task stands there.
-            if !self.settle_again(statement).await? && self.meta(&partition).await?.is_some() {
-                return Ok(false);
+        context: &ContextId,
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        let shards = self.shards_to_read(owner, now).await?;
+        let mut query = RecordQuery {
+            context_id: Some(context.clone()),
+            state: None,
+            status_after: None,
+            after: None,
+            limit: PAGE,
+            count_limit: 0,
+            excerpt: Excerpt {
+                history_length: 0,
+                artifacts: false,
+            },
+            // By this time nothing had expired.
+            now: Timestamp::from_millis(0),
+        };
+        let mut ended = Vec::new();
+        loop {
+            let page = list::page(&self.client, &self.table, owner, &query, shards).await?;
+            ended.extend(page.records.into_iter().filter(|task| task.expired(now)));
+            query.after = page.next;
+            if query.after.is_none() {
+                return Ok(ended);
             }
         }
-        self.remove_beside(&partition).await?;
-        Ok(self.meta(&partition).await?.is_none())
     }
 
-    /// Removes what lies in a partition without its deciding item.
-    async fn remove_beside(&self, partition: &str) -> Result<(), StoreError> {
+    /// Removes a task with everything in its partition; see
+    /// [`crate::store::WriteTasks::remove_task`].
+    pub(super) async fn remove_task_items(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        let partition = key::task(&record.key());
         loop {
-            let keys = self.keys_of(partition).await?;
-            let is_meta = |key: &Item| item::string(key, key::SK).is_ok_and(|it| it == key::META);
-            if keys.is_empty() || keys.iter().any(is_meta) {
-                return Ok(());
+            let seen = self.keys_of(&partition).await?;
+            // What was seen while the task stands is its own, or older; another
+            // task of this id can come only later, and then differs.
+            match self.head(&record.key()).await? {
+                None => return Ok(true),
+                Some(stored) if !is_same(&stored, record) => return Ok(false),
+                Some(_) => {}
             }
-            for key in keys {
-                self.settle_again(Statement::gone(key)).await?;
+            let beside: Vec<Item> = seen.into_iter().filter(|key| !is_meta(key)).collect();
+            if beside.is_empty() {
+                break;
+            }
+            for item in beside {
+                let name = if item.contains_key(push::MARK) {
+                    push::MARK
+                } else {
+                    item::INCARNATION
+                };
+                let object = object::named(&item);
+                self.settle_again(Statement::gone_as_seen(&item, name))
+                    .await?;
+                self.remove_objects(object.into_iter().collect()).await;
             }
         }
+        let gone = self.settle_again(Statement::no_task(record)).await?;
+        // A repeated call finds no item.
+        Ok(gone || self.head(&record.key()).await?.is_none())
     }
 
-    /// Removes everything in a partition, the deciding item last.
-    pub(super) async fn remove_partition(&self, partition: &str) -> Result<(), StoreError> {
+    /// Removes a thread: its state, then the objects of it, then the item that
+    /// decides, so that an earlier removal which did not come to its end is found
+    /// again by it.
+    pub(super) async fn remove_thread_items(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+    ) -> Result<(), StoreError> {
+        let partition = key::thread(owner, id);
         loop {
-            let mut keys = self.keys_of(partition).await?;
+            let keys = self.keys_of(&partition).await?;
             if keys.is_empty() {
                 return Ok(());
             }
-            keys.sort_by_key(|key| item::string(key, key::SK).is_ok_and(|it| it == key::META));
-            for key in keys {
-                self.settle_again(Statement::gone(key)).await?;
+            let (meta, beside): (Vec<Item>, Vec<Item>) = keys.into_iter().partition(is_meta);
+            for item in beside {
+                let object = object::named(&item);
+                self.settle_again(Statement::gone_as_seen(&item, object::KEY))
+                    .await?;
+                self.remove_objects(object.into_iter().collect()).await;
+            }
+            for item in meta {
+                self.remove_state_objects(owner, id).await?;
+                self.settle_again(Statement::gone_as_seen(&item, key::SK))
+                    .await?;
             }
         }
     }
 
-    /// The keys of a partition, some of them if there are many.
+    /// Removes the objects of a thread that is being removed, but none of a write
+    /// that is later than the thread as it is stored: that may be of the next
+    /// thread of this id.
+    async fn remove_state_objects(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
+        let (Some(blobs), Some(head)) = (&self.blobs, self.load_thread_head(owner, id).await?)
+        else {
+            return Ok(());
+        };
+        let below = object::below(&ThreadKey::new(owner, id));
+        let mut after: Option<String> = None;
+        loop {
+            let found = blobs.keys(&below, after.as_deref(), LISTED).await?;
+            let is_over =
+                |name: &String| object::written_at(name).is_none_or(|at| at <= head.updated_at);
+            let gone: Vec<String> = found.iter().filter(|name| is_over(name)).cloned().collect();
+            if !gone.is_empty() {
+                blobs.remove(&gone).await?;
+            }
+            if found.len() < LISTED {
+                return Ok(());
+            }
+            after = found.last().cloned();
+        }
+    }
+
+    /// The keys of a partition, some of them if there are many, and what tells
+    /// each item from one that replaces it.
     async fn keys_of(&self, partition: &str) -> Result<Vec<Item>, StoreError> {
         let found = self
             .client
@@ -65,47 +154,13 @@ impl DynamoStore {
             .consistent_read(true)
             .key_condition_expression("PK = :pk")
             .expression_attribute_values(":pk", item::text(partition))
-            .projection_expression("PK, SK")
+            .projection_expression("PK, SK, #incarnation, #mark, #object")
+            .expression_attribute_names("#incarnation", item::INCARNATION)
+            .expression_attribute_names("#mark", push::MARK)
+            .expression_attribute_names("#object", object::KEY)
             .send()
             .await
             .map_err(|error| calls::read_error(&error))?;
         Ok(found.items.unwrap_or_default())
-    }
-
-    /// Removes up to `limit` items of a tenant and says how many there were:
-    /// call it until none is left. It reads the whole table, which has no index
-    /// by tenant: an operator's job, and none of a function. Turns that run
-    /// meanwhile find their tasks gone.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the table does not answer; the next call goes on.
-    pub async fn erase_tenant(&self, tenant: &TenantId, limit: usize) -> Result<usize, StoreError> {
-        let mut start = None;
-        let mut removed = 0;
-        loop {
-            let found = self
-                .client
-                .scan()
-                .table_name(&self.table)
-                .consistent_read(true)
-                .filter_expression("begins_with(PK, :tenant)")
-                .expression_attribute_values(":tenant", item::text(key::tenant(tenant)))
-                .projection_expression("PK, SK")
-                .set_exclusive_start_key(start)
-                .send()
-                .await
-                .map_err(|error| calls::read_error(&error))?;
-            for key in found.items.unwrap_or_default() {
-                if removed == limit {
-                    return Ok(removed);
-                }
-                self.settle_again(Statement::gone(key)).await?;
-                removed += 1;
-            }
-            start = found.last_evaluated_key;
-            if start.is_none() {
-                return Ok(removed);
-            }
-        }
     }
 }

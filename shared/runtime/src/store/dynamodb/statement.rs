@@ -211,13 +211,32 @@ impl Statement {
         update.when("attribute_exists(PK)")
     }
 
-    /// Removes the deciding item of a task which has this version.
-    pub(super) fn no_task(owner: &Owner, partition: &str, version: u64) -> Self {
-        let mut statement = Self::gone(item::key_of(partition, key::META));
+    /// Removes the deciding item of a task that is stored as in `record`.
+    pub(super) fn no_task(record: &TaskRecord) -> Self {
+        let partition = key::task(&record.key());
+        let mut statement = Self::gone(item::key_of(&partition, key::META));
         statement.name(item::VERSION);
-        statement.owned_by(owner);
-        statement.value(":was", item::number(version));
-        statement.when(&format!("#version = :was AND {OWNED}"))
+        statement.name(item::INCARNATION);
+        statement.value(":was", item::number(record.version()));
+        statement.owned_by(record.owner());
+        statement.value(":same", item::text(record.incarnation.as_str()));
+        statement.when(&format!(
+            "#version = :was AND #incarnation = :same AND {OWNED}"
+        ))
+    }
+
+    /// Removes an item in which the attribute `name` is still as it was `seen`.
+    pub(super) fn gone_as_seen(seen: &Item, name: &str) -> Self {
+        let at = [key::PK, key::SK].into_iter();
+        let at = at.filter_map(|name| Some((name.to_owned(), seen.get(name)?.clone())));
+        let mut statement = Self::gone(at.collect());
+        if let Some(value) = seen.get(name) {
+            statement.name(name);
+            statement.value(":seen", value.clone());
+            let condition = format!("#{name} = :seen");
+            return statement.when(&condition);
+        }
+        statement
     }
 
     /// Removes an item, if it is there.

@@ -2,8 +2,8 @@
 
 use super::{MemoryStore, Shelf};
 use crate::store::{
-    Expiring, ExpiringThread, StoreError, SweepThreads, ThreadPage, ThreadPosition, ThreadQuery,
-    ThreadRecord, ThreadState, ThreadStatus,
+    Expiring, ExpiringThread, StateRemoved, StoreError, SweepThreads, ThreadPage, ThreadPosition,
+    ThreadQuery, ThreadRecord, ThreadState, ThreadStatus,
 };
 use crate::task::{ContextId, Owner, Timestamp};
 use async_trait::async_trait;
@@ -23,7 +23,8 @@ impl Shelf {
             let id = task.context_id();
             let named = id.first_task().as_ref() == Some(task.id());
             let own = (task.owner().clone(), id.clone());
-            if named && !self.threads.contains_key(&own) && !task.expired(query.now) {
+            let seen = !task.is_hidden() && !task.expired(query.now);
+            if named && seen && !self.threads.contains_key(&own) {
                 let thread = ThreadRecord::stood_for(task, query.ttl, query.now);
                 found.push((position(task.status().timestamp, &thread), thread));
             }
@@ -105,9 +106,12 @@ impl SweepThreads for MemoryStore {
         owner: &Owner,
         id: &ContextId,
         _: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<StateRemoved, StoreError> {
         // The write that gave the state up has removed it.
         let shelf = self.shelf();
-        Ok(shelf.threads.contains_key(&(owner.clone(), id.clone())))
+        Ok(StateRemoved {
+            state: shelf.threads.contains_key(&(owner.clone(), id.clone())),
+            objects: 0,
+        })
     }
 }

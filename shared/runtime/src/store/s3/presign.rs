@@ -96,3 +96,83 @@ fn terms(now: Timestamp, lifetime: Duration) -> Result<PresigningConfig, StoreEr
 fn unsigned<E>(_error: &E) -> StoreError {
     StoreError::Refused("failed to sign a URL".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_credential_types::Credentials;
+    use aws_sdk_s3::config::{BehaviorVersion, Config, Region};
+    use std::collections::BTreeMap;
+
+    const LIFE: Duration = Duration::from_secs(300);
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    /// A bucket that nobody is asked about.
+    fn blobs() -> S3Blobs {
+        let config = Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::from_static("us-east-1"))
+            .credentials_provider(Credentials::new("id", "key", None, None, "test"))
+            .build();
+        S3Blobs::new(Client::from_conf(config), "bucket")
+    }
+
+    fn query(url: &str) -> BTreeMap<&str, &str> {
+        let (_, query) = url.split_once('?').unwrap();
+        query
+            .split('&')
+            .filter_map(|it| it.split_once('='))
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn an_upload_is_signed_for_its_bytes_its_length_and_once() {
+        let digest = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";
+        let terms = UploadTerms {
+            key: "up/x",
+            size: 10,
+            sha256: digest,
+        };
+        let granted = blobs().sign_upload(&terms, NOW, LIFE).await.unwrap();
+        let headers: BTreeMap<&str, &str> = granted
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(headers.get("if-none-match"), Some(&"*"));
+        assert_eq!(headers.get("content-length"), Some(&"10"));
+        let checksum = STANDARD.encode(hex::decode(digest).unwrap());
+        let query = query(&granted.url);
+        let signed = query["X-Amz-SignedHeaders"];
+        for name in ["if-none-match", "content-length", "content-type"] {
+            assert!(signed.split("%3B").any(|it| it == name), "{signed}");
+        }
+        let sent = headers.get("x-amz-checksum-sha256").copied();
+        let in_query = query.get("x-amz-checksum-sha256").copied();
+        let said = sent
+            .or(in_query)
+            .unwrap()
+            .replace("%2F", "/")
+            .replace("%3D", "=");
+        assert_eq!(said.replace("%2B", "+"), checksum);
+        assert_eq!(query["X-Amz-Expires"], "300");
+        assert_eq!(query["X-Amz-Date"], "20231114T221320Z");
+    }
+
+    #[tokio::test]
+    async fn a_url_to_a_file_says_how_the_file_is_handed_over_and_ends_soon() {
+        let download = Download {
+            key: "v1/x",
+            content_type: "text/plain",
+            disposition: "attachment; filename=x",
+        };
+        let url = blobs().sign_read(&download, NOW, LIFE).await.unwrap();
+        let query = query(&url);
+        assert_eq!(query["response-content-type"], "text%2Fplain");
+        let disposition = query["response-content-disposition"];
+        assert!(disposition.starts_with("attachment%3B"), "{disposition}");
+        assert_eq!(query["response-cache-control"], "private%2C%20no-store");
+        assert_eq!(query["X-Amz-Expires"], "300");
+        assert_eq!(query["X-Amz-Date"], "20231114T221320Z");
+    }
+}

@@ -71,6 +71,25 @@ fn whatever_a_client_calls_its_tasks_the_keys_keep_their_form() {
 }
 
 #[test]
+fn no_two_attempts_commits_or_places_share_a_key() {
+    let (at, later) = (Timestamp::from_millis(1), Timestamp::from_millis(2));
+    let first = record("acme", "ann", TaskId::made_of(5));
+    let (mut taken_over, mut another) = (first.clone(), first.clone());
+    taken_over.epoch += 1;
+    another.incarnation = WriteId::made_of(8);
+    let mut keys = Vec::new();
+    for record in [&first, &taken_over, &another] {
+        for now in [at, later] {
+            let attempt = Attempt::of(record, now);
+            keys.extend([(1, 1), (1, 2), (2, 1)].map(|(version, n)| attempt.key(version, n)));
+            keys.extend([1 << 96, 2 << 96].map(|number| attempt.early_key(number)));
+        }
+    }
+    let distinct: std::collections::BTreeSet<&String> = keys.iter().collect();
+    assert_eq!(distinct.len(), keys.len(), "{keys:?}");
+}
+
+#[test]
 fn a_key_tells_whose_it_is_and_since_when() {
     let now = Timestamp::from_millis(1_700_000_000_123);
     for id in [TaskId::made_of(5), TaskId::parse("order:1").unwrap()] {

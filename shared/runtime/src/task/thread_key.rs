@@ -1,0 +1,106 @@
+//! The address of a conversation.
+
+use super::id::short_hash;
+use super::{ContextId, Owner, TenantId};
+
+/// The one address of a conversation, as a store keeps it. It tells the subject
+/// by its hash only.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadKey {
+    tenant: TenantId,
+    subject: String,
+    context: ContextId,
+}
+
+impl ThreadKey {
+    /// The address of the conversation `context` of `owner`.
+    #[must_use]
+    pub fn new(owner: &Owner, context: &ContextId) -> Self {
+        Self {
+            tenant: owner.tenant.clone(),
+            subject: owner.subject.hash(),
+            context: context.clone(),
+        }
+    }
+
+    /// The address which a store kept as its parts; `None` if they are not those
+    /// of one.
+    #[must_use]
+    pub fn stored(tenant: &str, subject: &str, context: &str) -> Option<Self> {
+        let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (subject.len() == 32 && subject.bytes().all(hex)).then_some(())?;
+        Some(Self {
+            tenant: TenantId::parse(tenant).ok()?,
+            subject: subject.to_owned(),
+            context: ContextId::parse(context).ok()?,
+        })
+    }
+
+    /// Where everything of the conversation lies in an object store. The `.` in
+    /// it keeps it apart from the folder of any task.
+    #[must_use]
+    pub fn folder(&self) -> String {
+        let (tenant, context) = (self.tenant.folder(), short_hash(self.context.as_str()));
+        format!("{tenant}/C.{}.{context}", self.subject)
+    }
+
+    /// Whose conversation it is.
+    #[must_use]
+    pub const fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// The hash of the subject whose it is.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// The conversation.
+    #[must_use]
+    pub const fn context(&self) -> &ContextId {
+        &self.context
+    }
+}
+
+impl TenantId {
+    /// Where everything of the tenant lies in an object store: a hash, so that
+    /// it is short and of our own alphabet.
+    #[must_use]
+    pub fn folder(&self) -> String {
+        short_hash(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{Subject, TaskId, TaskKey};
+
+    #[test]
+    fn a_conversation_is_found_again_by_what_a_store_kept_of_it() {
+        let owner = Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann@example.com").unwrap(),
+        };
+        for id in ["mine:1", ".", "C"] {
+            let key = ThreadKey::new(&owner, &ContextId::parse(id).unwrap());
+            let again = ThreadKey::stored("acme", key.subject(), key.context().as_str());
+            assert_eq!(again.as_ref(), Some(&key));
+            let task = TaskKey::new(&owner, &TaskId::parse(id).unwrap());
+            assert_ne!(key.folder(), task.folder());
+            let tenant = format!("{}/", owner.tenant.folder());
+            assert!(key.folder().starts_with(&tenant) && task.folder().starts_with(&tenant));
+        }
+        let hash = owner.subject.hash();
+        for (tenant, subject, context) in [
+            ("", hash.as_str(), "c"),
+            ("acme", "ann@example.com", "c"),
+            ("acme", &"A".repeat(32), "c"),
+            ("acme", &hash, "a/b"),
+        ] {
+            let found = ThreadKey::stored(tenant, subject, context);
+            assert_eq!(found, None, "{tenant} {subject} {context}");
+        }
+    }
+}

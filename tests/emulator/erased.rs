@@ -1,0 +1,192 @@
+//! What is deleted is gone, wherever its removal is cut: the job is killed before
+//! and after each of its calls, run again, and then nothing is left; and of
+//! everything else each byte is as it was.
+
+use crate::estate::{Estate, Stored};
+use a2a_lambda::store::dynamodb::Erasure;
+use a2a_lambda::task::{ContextId, Owner, TaskKey, ThreadKey};
+use a2a_lambda_tests::faulty::Fault;
+
+/// The conversation of each owner.
+fn context() -> ContextId {
+    ContextId::parse("mine:c").unwrap()
+}
+
+/// Where a caller deletes what it names.
+fn path(kind: &str, id: &str) -> String {
+    format!("/a2a-lambda/{kind}/{id}")
+}
+
+/// The call that deletes: cut by the line, or answered.
+async fn deletes(estate: &Estate, owner: &Owner, path: &str) -> Option<u16> {
+    let call = estate.far.call(owner, "DELETE", path);
+    let reply = estate.line.run(call).await?;
+    Some(reply.status)
+}
+
+/// Kills the deletion at each of its calls, and asserts each time that a second
+/// one leaves nothing below `partitions` and `folders`, and everything else.
+async fn is_deleted_wherever_it_is_cut(
+    estate: &Estate,
+    owner: &Owner,
+    path: &str,
+    partitions: &[String],
+    folders: &[String],
+) -> usize {
+    let before = estate.stored(&owner.tenant).await;
+    let rest = before.without(partitions, folders);
+    assert_ne!(before, rest, "there is something to delete");
+    for how in [Fault::Die, Fault::DieAfter] {
+        for calls in 0.. {
+            estate.restore(&before).await;
+            estate.line.kill_after(calls, how);
+            let done = deletes(estate, owner, path).await;
+            estate.line.spoil(&[]);
+            if let Some(status) = done {
+                assert_eq!(status, 200, "not cut at call {calls}");
+                let after = estate.stored(&owner.tenant).await;
+                assert_eq!(after.names(), rest.names(), "not cut");
+                assert!(calls > 4, "{calls}");
+                break;
+            }
+            let again = deletes(estate, owner, path).await.unwrap();
+            assert!([200, 400, 404].contains(&again), "{how:?} {calls}: {again}");
+            let after = estate.stored(&owner.tenant).await;
+            assert_eq!(after.names(), rest.names(), "{how:?} at call {calls}");
+            assert!(
+                after == rest,
+                "{how:?} at call {calls}: others have changed"
+            );
+        }
+    }
+    estate.restore(&before).await;
+    estate.line.spoil(&[]);
+    assert_eq!(deletes(estate, owner, path).await, Some(200));
+    estate.line.seen()
+}
+
+fn places_of_task(key: &TaskKey) -> (String, String) {
+    let partition = format!("T#{}#K#{}", key.tenant(), key.local());
+    (partition, format!("v1/{}/", key.folder()))
+}
+
+#[tokio::test]
+async fn a_task_is_deleted_whole_wherever_the_deletion_is_cut() {
+    let estate = Estate::new("delete-task").await;
+    for owner in estate.owners() {
+        estate.conversation(owner, &context()).await;
+    }
+    let owner = &estate.world.owner;
+    let others = estate.stored(&estate.world.stranger.tenant).await;
+    let tasks = estate.stored(&owner.tenant).await;
+    // Each of the caller's own: what keeps much, what has a webhook, what is
+    // small. Their ids stand in the items.
+    for id in ids_of(&tasks, owner) {
+        let key = TaskKey::new(owner, &a2a_lambda::task::TaskId::parse(&*id).unwrap());
+        let (partition, folder) = places_of_task(&key);
+        let path = path("tasks", &id);
+        is_deleted_wherever_it_is_cut(&estate, owner, &path, &[partition], &[folder]).await;
+    }
+    assert!(estate.stored(&estate.world.stranger.tenant).await == others);
+}
+
+/// The ids of an owner's tasks.
+fn ids_of(stored: &Stored, owner: &Owner) -> Vec<String> {
+    let subject = owner.subject.hash();
+    let mine = stored.items.iter().filter(|((pk, sk), item)| {
+        let subject_is = item
+            .get("subject")
+            .is_some_and(|it| it.as_s() == Ok(&subject));
+        pk.contains("#K#") && sk == "META" && subject_is
+    });
+    let id = |pk: &String| {
+        let (_, local) = pk.split_once("#K#").unwrap();
+        local.rsplit('~').next().unwrap().to_owned()
+    };
+    mine.map(|((pk, _), _)| id(pk)).collect()
+}
+
+#[tokio::test]
+async fn a_conversation_is_deleted_whole_wherever_the_deletion_is_cut() {
+    let estate = Estate::new("delete-context").await;
+    for owner in estate.owners() {
+        estate.conversation(owner, &context()).await;
+    }
+    let owner = &estate.world.owner;
+    let others = estate.stored(&estate.world.stranger.tenant).await;
+    let ids = ids_of(&estate.stored(&owner.tenant).await, owner);
+    let (mut partitions, mut folders): (Vec<String>, Vec<String>) = ids
+        .iter()
+        .map(|id| TaskKey::new(owner, &a2a_lambda::task::TaskId::parse(&**id).unwrap()))
+        .map(|key| places_of_task(&key))
+        .unzip();
+    let thread = ThreadKey::new(owner, &context());
+    let (tenant, subject) = (thread.tenant(), thread.subject());
+    partitions.push(format!("T#{tenant}#C#{subject}#{}", context()));
+    folders.push(format!("v1/{}/", thread.folder()));
+    let path = path("contexts", "mine:c");
+    is_deleted_wherever_it_is_cut(&estate, owner, &path, &partitions, &folders).await;
+    assert!(estate.stored(&estate.world.stranger.tenant).await == others);
+}
+
+#[tokio::test]
+async fn a_tenant_is_erased_whole_wherever_the_job_is_cut() {
+    let estate = Estate::new("erase").await;
+    for owner in estate.owners() {
+        estate.conversation(owner, &context()).await;
+        estate.sundries(owner).await;
+    }
+    let tenant = &estate.world.owner.tenant;
+    let neighbour = &estate.world.stranger.tenant;
+    let others = estate.stored(neighbour).await;
+    let before = estate.stored(tenant).await;
+    let quiet = |_: &Erasure| ();
+    for how in [Fault::Die, Fault::DieAfter] {
+        for calls in 0.. {
+            estate.restore(&before).await;
+            let job = || {
+                estate
+                    .far
+                    .records
+                    .erase_tenant(tenant, &estate.far.blobs, &quiet)
+            };
+            estate.line.kill_after(calls, how);
+            let done = estate.line.run(job()).await;
+            estate.line.spoil(&[]);
+            let cut = done.is_none();
+            let erased = match done {
+                Some(done) => done.unwrap(),
+                None => job().await.unwrap(),
+            };
+            let left = estate.stored(tenant).await;
+            assert_eq!(left, Stored::default(), "{how:?} at call {calls}");
+            if !cut {
+                assert_eq!(erased.items, before.items.len() as u64);
+                assert_eq!(erased.objects, before.objects.len() as u64);
+                assert_eq!(erased.rounds, 2, "the last one finds nothing");
+                assert!(calls > 8, "{calls}");
+                break;
+            }
+        }
+    }
+    assert!(estate.stored(neighbour).await == others, "another tenant");
+}
+
+#[tokio::test]
+async fn what_a_tenant_has_is_counted_and_stays() {
+    let estate = Estate::new("count").await;
+    for owner in estate.owners() {
+        estate.sundries(owner).await;
+    }
+    let tenant = &estate.world.owner.tenant;
+    let before = estate.stored(tenant).await;
+    let count = estate
+        .near
+        .records
+        .count_tenant(tenant, &estate.near.blobs, &|_| ());
+    let counted = count.await.unwrap();
+    assert_eq!(counted.items, before.items.len() as u64);
+    assert_eq!(counted.objects, before.objects.len() as u64);
+    assert!(counted.read >= counted.items);
+    assert!(estate.stored(tenant).await == before);
+}

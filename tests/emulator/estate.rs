@@ -1,0 +1,344 @@
+//! Something of every kind that can be stored of a tenant, on stores whose line
+//! can be cut; and what of it is there.
+
+use a2a_lambda::auth::{Caller, Identity};
+use a2a_lambda::http::Door;
+use a2a_lambda::runtime::Runtime;
+use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::skill::{
+    Agent, AgentDefinition, AgentResult, Artifact, Content, OnInputResult, OnRequestResult, Skill,
+    SkillHandler, SkillMetadata, SkillSlot, TaskContext,
+};
+use a2a_lambda::store::Blobs as _;
+use a2a_lambda::store::WriteTasks as _;
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::push::WritePushes as _;
+use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::task::{
+    ContextId, Generation, IdempotencyKey, Message, Metadata, Owner, Part, PushId, SendCommand,
+    SendMode, Sent, Task, TaskId, TenantId,
+};
+use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_lambda_tests::faulty::FaultyLine;
+use a2a_lambda_tests::world::{Reply, Request, send};
+use a2a_local::embedded::{BUCKET, TABLE};
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_s3::primitives::ByteStream;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) type Item = HashMap<String, AttributeValue>;
+
+/// Above what stays in an item.
+const LARGE: usize = 300 * 1024;
+
+/// What is stored: items by their keys, objects by theirs with their notes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Stored {
+    pub(crate) items: BTreeMap<(String, String), Item>,
+    pub(crate) objects: BTreeMap<String, (Blob, BTreeMap<String, String>)>,
+}
+
+impl Stored {
+    /// The names of everything, for a message.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let items = self.items.keys().map(|(pk, sk)| format!("{pk} {sk}"));
+        items.chain(self.objects.keys().cloned()).collect()
+    }
+
+    /// What is here without what belongs to the places that are named.
+    pub(crate) fn without(&self, partitions: &[String], folders: &[String]) -> Self {
+        let mut rest = self.clone();
+        rest.items.retain(|(pk, _), _| !partitions.contains(pk));
+        rest.objects
+            .retain(|key, _| !folders.iter().any(|folder| key.starts_with(folder)));
+        rest
+    }
+}
+
+/// Leaves much: chunks that outgrow their task, values that outgrow an item, each
+/// of them twice, a file.
+struct Leaves;
+
+impl Skill for Leaves {
+    const METADATA: SkillMetadata = SkillMetadata::new("leaves", "Leaves much.", &["test"]);
+}
+
+#[derive(Serialize, Deserialize)]
+struct More;
+
+impl SkillSlot for More {}
+
+impl SkillHandler<More> for Leaves {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        said: Content,
+    ) -> AgentResult<OnRequestResult<String, More>> {
+        if said.text()? == "little" {
+            return OnRequestResult::done("done".to_owned());
+        }
+        for text in ["a", "b"] {
+            cx.save_data("kept", &text.repeat(LARGE)).await?;
+        }
+        cx.save_session("seen", &"c".repeat(LARGE))?;
+        let mut chunks = cx.artifact_chunks("text");
+        for _ in 0..4 {
+            chunks.push("y".repeat(8_000)).await?;
+        }
+        chunks.finish().await?;
+        let file = Artifact::from_file("logo.bin", "application/octet-stream", vec![7; 100_000]);
+        cx.send_partial_artifact(file).await?;
+        OnRequestResult::ask("More?", More)
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: More,
+        said: Content,
+    ) -> AgentResult<OnInputResult<String, More>> {
+        cx.save_session("seen", &said.text()?)?;
+        OnInputResult::done("done".to_owned())
+    }
+}
+
+fn agent() -> AgentDefinition {
+    Agent::builder("leaves").skill(Leaves).build().unwrap()
+}
+
+struct Local;
+
+impl Source for Local {
+    fn get(&self, name: &str) -> Option<String> {
+        match name {
+            "A2A_AUTH" => Some("dev".to_owned()),
+            "A2A_PUBLIC_URL" => Some("https://agent.example".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// Stores over one pair of lines.
+pub(crate) struct Side {
+    pub(crate) records: DynamoStore,
+    pub(crate) blobs: S3Blobs,
+    pub(crate) runtime: Runtime,
+}
+
+impl Side {
+    fn new(dynamodb: aws_sdk_dynamodb::Client, s3: aws_sdk_s3::Client) -> Self {
+        let blobs = S3Blobs::new(s3, BUCKET);
+        let records = DynamoStore::new(dynamodb, TABLE).with_blobs(Arc::new(blobs.clone()));
+        let store = Arc::new(records.clone());
+        let settings = Settings::read(&Local).unwrap();
+        let runtime = Runtime::builder(agent(), settings)
+            .tasks(store.clone())
+            .threads(store.clone())
+            .pushes(store)
+            .blobs(Arc::new(blobs.clone()))
+            .build()
+            .unwrap();
+        Self {
+            records,
+            blobs,
+            runtime,
+        }
+    }
+
+    /// Sends a request of `owner` to the function it belongs to.
+    pub(crate) async fn call(&self, owner: &Owner, method: &'static str, path: &str) -> Reply {
+        let edge = self.runtime.edge(Door::of(method, path));
+        let Owner { tenant, subject } = owner;
+        let identity = Identity {
+            authorizer: None,
+            authorization: Some(format!("Bearer dev:{tenant}:{}", subject.as_str())),
+        };
+        let request = Request::new(method, path);
+        send(&edge, &request, identity).await.finish().await
+    }
+}
+
+/// Two tenants with two callers and one, and something of everything.
+pub(crate) struct Estate {
+    emulator: Emulator,
+    /// Works always.
+    pub(crate) near: Side,
+    /// At the end of the line.
+    pub(crate) far: Side,
+    pub(crate) line: FaultyLine,
+    _beside: FaultyLine,
+    pub(crate) world: World,
+}
+
+impl Estate {
+    pub(crate) async fn new(case: &str) -> Self {
+        let emulator = Emulator::start().await.unwrap();
+        let line = FaultyLine::to(emulator.dynamodb).await.unwrap();
+        let beside = line.beside(emulator.s3).await.unwrap();
+        let quick = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
+        let dynamodb = emulator.clients.dynamodb.config().to_builder();
+        let dynamodb = dynamodb
+            .endpoint_url(line.url())
+            .retry_config(quick.clone());
+        let s3 = emulator.clients.s3.config().to_builder();
+        let s3 = s3.endpoint_url(beside.url()).force_path_style(true);
+        let s3 = s3.retry_config(quick);
+        let clients = &emulator.clients;
+        Self {
+            near: Side::new(clients.dynamodb.clone(), clients.s3.clone()),
+            far: Side::new(
+                aws_sdk_dynamodb::Client::from_conf(dynamodb.build()),
+                aws_sdk_s3::Client::from_conf(s3.build()),
+            ),
+            emulator,
+            line,
+            _beside: beside,
+            world: World::new(run(), case).unwrap(),
+        }
+    }
+
+    /// The three owners: two of one tenant, one of another.
+    pub(crate) fn owners(&self) -> [&Owner; 3] {
+        let World {
+            owner,
+            colleague,
+            stranger,
+            ..
+        } = &self.world;
+        [owner, colleague, stranger]
+    }
+
+    pub(crate) async fn say(
+        &self,
+        owner: &Owner,
+        said: &str,
+        change: impl FnOnce(&mut SendCommand),
+    ) -> Task {
+        let mut command = SendCommand {
+            message: Message::from_user("m-1", vec![Part::text(said)]),
+            client_task_id: None,
+            idempotency_key: None,
+            mode: SendMode::Blocking,
+            history_length: 10,
+            accepted_output_modes: Vec::new(),
+            push: None,
+            metadata: Metadata::new(),
+            generation: Generation::V10,
+        };
+        change(&mut command);
+        let caller = Caller {
+            owner: owner.clone(),
+            tier: "default".to_owned(),
+            scopes: BTreeSet::new(),
+        };
+        let engine = self.near.runtime.engine();
+        match Box::pin(engine.send(&caller, command, None)).await.unwrap() {
+            Sent::Task(task) => *task,
+            Sent::Message(message) => panic!("{message:?}"),
+        }
+    }
+
+    /// One conversation of `owner` with three tasks: one that keeps much, one
+    /// with a webhook and a key, and a small one.
+    pub(crate) async fn conversation(&self, owner: &Owner, context: &ContextId) -> Vec<Task> {
+        let named = |command: &mut SendCommand| command.message.context_id = Some(context.clone());
+        let much = self
+            .say(owner, "much", |command| {
+                named(command);
+                command.client_task_id = Some(TaskId::parse("order:1").unwrap());
+            })
+            .await;
+        let told = self
+            .say(owner, "little", |command| {
+                named(command);
+                command.idempotency_key = Some(IdempotencyKey::parse("k-1").unwrap());
+            })
+            .await;
+        let records = &self.near.records;
+        let record = a2a_lambda::store::ReadTasks::load(
+            records,
+            owner,
+            &told.id,
+            a2a_lambda::task::Timestamp::from_millis(0),
+        );
+        let record = record.await.unwrap().unwrap();
+        let push = self.world.push(&record, &PushId::only());
+        records.put_push(&push).await.unwrap();
+        let small = self.say(owner, "little", named).await;
+        vec![much, told, small]
+    }
+
+    /// Everything else: a task that is worked on, a grown list, uploads.
+    pub(crate) async fn sundries(&self, owner: &Owner) {
+        let records = &self.near.records;
+        let id = TaskId::made_of(self.world.number());
+        let open = self.world.new_task(owner, id).unwrap();
+        records.commit(&self.world.create(&open)).await.unwrap();
+        records.grow_list(owner, 3, self.world.now).await.unwrap();
+        let (tenant, subject) = (owner.tenant.folder(), owner.subject.hash());
+        let upload = format!("up/{tenant}/{subject}/01ARZ3NDEKTSV4RRFFQ69G5FAV");
+        self.near.blobs.put(&upload, "sent".into()).await.unwrap();
+    }
+
+    /// What is stored of a tenant.
+    pub(crate) async fn stored(&self, tenant: &TenantId) -> Stored {
+        let mut stored = Stored::default();
+        let mut start = None;
+        loop {
+            let scan = self.emulator.clients.dynamodb.scan().table_name(TABLE);
+            let found = scan
+                .filter_expression("begins_with(PK, :tenant)")
+                .expression_attribute_values(":tenant", AttributeValue::S(format!("T#{tenant}#")))
+                .set_exclusive_start_key(start)
+                .send()
+                .await
+                .unwrap();
+            for item in found.items.unwrap_or_default() {
+                let text = |name: &str| item[name].as_s().unwrap().clone();
+                stored.items.insert((text("PK"), text("SK")), item);
+            }
+            start = found.last_evaluated_key;
+            if start.is_none() {
+                break;
+            }
+        }
+        for root in ["v1", "up"] {
+            let below = format!("{root}/{}/", tenant.folder());
+            for key in self.near.blobs.keys(&below, None, 1000).await.unwrap() {
+                let get = self.emulator.clients.s3.get_object().bucket(BUCKET);
+                let found = get.key(&key).send().await.unwrap();
+                let notes = found.metadata().cloned().unwrap_or_default();
+                let bytes = found.body.collect().await.unwrap().into_bytes();
+                let kept = (Blob::new(bytes), notes.into_iter().collect());
+                stored.objects.insert(key, kept);
+            }
+        }
+        stored
+    }
+
+    /// Puts back what was stored.
+    pub(crate) async fn restore(&self, stored: &Stored) {
+        let clients = &self.emulator.clients;
+        for item in stored.items.values() {
+            let put = clients.dynamodb.put_item().table_name(TABLE);
+            put.set_item(Some(item.clone())).send().await.unwrap();
+        }
+        for (key, (bytes, notes)) in &stored.objects {
+            let put = clients.s3.put_object().bucket(BUCKET).key(key);
+            put.set_metadata(Some(notes.clone().into_iter().collect()))
+                .body(ByteStream::from(bytes.as_ref().to_vec()))
+                .send()
+                .await
+                .unwrap();
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Content that is an object goes when it is replaced, and with what it belongs
+//! to; nobody who reads meanwhile misses it.
+
+use crate::estate::{Estate, Stored};
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::{
+    Blobs, Committed, ReadTasks as _, ReadThreads as _, StateRemoved, StoreError,
+    SweepThreads as _, ThreadState, ThreadWrite, WriteTasks as _, WriteThreads as _, stored,
+};
+use a2a_lambda::task::{Change, ContextId, Message, Part, TaskId, TaskKey, ThreadKey, Timestamp};
+use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_local::embedded::TABLE;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use std::sync::{Arc, Mutex};
+
+/// Above what stays in an item.
+const LARGE: usize = 300 * 1024;
+
+/// A write of a thread that is at `expect`, with so much state.
+fn thread(world: &World, id: &ContextId, expect: u64, size: usize) -> ThreadWrite {
+    let mut write = world.thread(&world.owner, id, expect);
+    write.record.state = ThreadState {
+        session: [("k".to_owned(), "x".repeat(size).into())].into(),
+        ..ThreadState::default()
+    };
+    write
+}
+
+/// The names of the objects of one kind.
+fn objects(stored: &Stored, mark: &str) -> Vec<String> {
+    let names = stored.objects.keys().filter(|key| key.contains(mark));
+    names.cloned().collect()
+}
+
+#[tokio::test]
+async fn content_that_was_replaced_leaves_no_object() {
+    let estate = Estate::new("replaced").await;
+    let owner = &estate.world.owner;
+    let context = ContextId::parse("mine:c").unwrap();
+    let much = estate
+        .say(owner, "much", |command| {
+            command.message.context_id = Some(context.clone());
+        })
+        .await;
+    // Each value was saved twice, and stands once.
+    let stored = estate.stored(&owner.tenant).await;
+    assert_eq!(objects(&stored, "-STATE.").len(), 1, "{:?}", stored.names());
+    assert_eq!(objects(&stored, "-state").len(), 1, "{:?}", stored.names());
+    let ended = estate.say(owner, "that is all", |command| {
+        command.message.task_id = Some(much.id.clone());
+        command.message.context_id = Some(context.clone());
+    });
+    assert_eq!(ended.await.id, much.id);
+    // Small now, or gone with the end of the task.
+    let stored = estate.stored(&owner.tenant).await;
+    assert_eq!(objects(&stored, "-STATE."), [""; 0]);
+    assert_eq!(objects(&stored, "-state"), [""; 0]);
+    assert_eq!(stored.objects.len(), 1, "the file: {:?}", stored.names());
+}
+
+#[tokio::test]
+async fn a_write_that_hears_late_of_its_success_leaves_the_later_one_alone() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "late").unwrap();
+    let id = ContextId::parse("c:1").unwrap();
+    let first = thread(&world, &id, 0, LARGE);
+    let second = thread(&world, &id, 1, LARGE + 1);
+    let records = &emulator.records;
+    for write in [&first, &second, &first, &second] {
+        assert!(records.put_thread(write).await.unwrap());
+        let newest = records.load_thread(&world.owner, &id).await.unwrap();
+        assert_ne!(newest, None);
+    }
+    let stored = records.load_thread(&world.owner, &id).await.unwrap();
+    assert!(stored.as_ref() == Some(&second.record));
+}
+
+#[tokio::test]
+async fn state_takes_its_object_along_when_it_expires_and_when_it_is_deleted() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "state").unwrap();
+    let records = &emulator.records;
+    let id = ContextId::parse("c:1").unwrap();
+    let below = format!("v1/{}/", ThreadKey::new(&world.owner, &id).folder());
+    let keys = || async { emulator.blobs.keys(&below, None, 10).await.unwrap() };
+
+    let mut write = thread(&world, &id, 0, LARGE);
+    write.record.state_expires_at = world.now;
+    assert!(records.put_thread(&write).await.unwrap());
+    assert_eq!(keys().await.len(), 1);
+    // Another process cleans up: it has never seen the state.
+    let sweep = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
+    let sweep = sweep.with_blobs(Arc::new(emulator.blobs.clone()));
+    let removed = |at: Timestamp| sweep.remove_state(&world.owner, &id, at);
+    let nothing = StateRemoved::default();
+    assert_eq!(removed(world.at(-1)).await.unwrap(), nothing);
+    assert_eq!(keys().await.len(), 1);
+    let gone = StateRemoved {
+        state: true,
+        objects: 1,
+    };
+    assert_eq!(removed(world.now).await.unwrap(), gone);
+    assert_eq!(keys().await, [""; 0]);
+    assert_eq!(removed(world.now).await.unwrap(), nothing);
+
+    let mut later = thread(&world, &id, 1, LARGE);
+    later.record.state_version = 2;
+    assert!(records.put_thread(&later).await.unwrap());
+    // What an attempt has left that lost goes too, but not what is later than
+    // the thread as it stands: it may be of the next one.
+    let lost = thread(&world, &id, 0, LARGE + 1);
+    assert!(!records.put_thread(&lost).await.unwrap());
+    let mut next = thread(&world, &id, 7, LARGE + 2);
+    next.record.updated_at = world.at(1);
+    assert!(!records.put_thread(&next).await.unwrap());
+    assert_eq!(keys().await.len(), 3);
+    sweep.remove_thread(&world.owner, &id).await.unwrap();
+    let left = keys().await;
+    let [left] = left.as_slice() else {
+        panic!("{left:?}");
+    };
+    assert!(left.contains("-8-"), "{left}");
+}
+
+/// Does something before it gives the bytes that are asked for first.
+struct Meanwhile {
+    blobs: S3Blobs,
+    first: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+#[async_trait]
+impl Blobs for Meanwhile {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.blobs.put(key, bytes).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let first = self.first.lock().unwrap().take();
+        if let Some(first) = first {
+            first.await;
+        }
+        self.blobs.get(key).await
+    }
+}
+
+/// A store that reads while `first` happens.
+fn reading(emulator: &Emulator, first: BoxFuture<'static, ()>) -> DynamoStore {
+    let blobs = Meanwhile {
+        blobs: emulator.blobs.clone(),
+        first: Mutex::new(Some(first)),
+    };
+    DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE).with_blobs(Arc::new(blobs))
+}
+
+#[tokio::test]
+async fn state_that_is_replaced_while_it_is_read_is_read_again() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "meanwhile").unwrap();
+    let id = ContextId::parse("c:1").unwrap();
+    let records = emulator.records.clone();
+    let first = thread(&world, &id, 0, LARGE);
+    assert!(records.put_thread(&first).await.unwrap());
+    let second = thread(&world, &id, 1, LARGE);
+    let write = second.clone();
+    let replaced = Box::pin(async move {
+        assert!(records.put_thread(&write).await.unwrap());
+    });
+    let reader = reading(&emulator, replaced);
+    let read = reader.load_thread(&world.owner, &id).await.unwrap();
+    assert!(read.as_ref() == Some(&second.record));
+}
+
+/// To keep so much.
+fn keeps(size: usize) -> Change {
+    Change::Save {
+        key: "k".to_owned(),
+        value: "x".repeat(size).into(),
+    }
+}
+
+#[tokio::test]
+async fn what_a_task_keeps_is_read_again_when_it_is_replaced_meanwhile() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "kept").unwrap();
+    let records = emulator.records.clone();
+    let task = world.task().unwrap();
+    records.commit(&world.create(&task)).await.unwrap();
+    let first = world.next(&task, [world.start(), keeps(LARGE)]).unwrap();
+    let answer = records.commit(&world.update(&first, &task)).await.unwrap();
+    assert_eq!(answer, Committed::Done);
+    let second = world.next(&first, [keeps(LARGE + 1)]).unwrap();
+    let write = world.update(&second, &first);
+    let replaced = Box::pin(async move {
+        let answer = records.commit(&write).await.unwrap();
+        assert_eq!(answer, Committed::Done);
+    });
+    let reader = reading(&emulator, replaced);
+    let read = reader.load(&world.owner, task.id(), world.now).await;
+    assert!(read.unwrap().as_ref() == Some(&second));
+}
+
+#[tokio::test]
+async fn an_object_that_is_missing_is_an_error_and_no_endless_read() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "missing").unwrap();
+    let records = &emulator.records;
+    let message = Message::from_user("m-1", vec![Part::text("x".repeat(LARGE))]);
+    let id = TaskId::made_of(world.number());
+    let mut task = world.task_saying(&world.owner, id, message).unwrap();
+    stored::arrange(&mut task);
+    records.commit(&world.create(&task)).await.unwrap();
+    let context = ContextId::parse("c:1").unwrap();
+    let write = thread(&world, &context, 0, LARGE);
+    assert!(records.put_thread(&write).await.unwrap());
+    let key = TaskKey::new(&world.owner, task.id());
+    for folder in [
+        key.folder(),
+        ThreadKey::new(&world.owner, &context).folder(),
+    ] {
+        let below = format!("v1/{folder}/");
+        assert_eq!(
+            a2a_lambda::store::remove_below(&emulator.blobs, &below)
+                .await
+                .unwrap(),
+            1
+        );
+    }
+    let read = records.load(&world.owner, task.id(), world.now).await;
+    assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+    let read = records.load_thread(&world.owner, &context).await;
+    assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+}

@@ -1,0 +1,167 @@
+//! No answer about a task is longer than answers may be.
+
+use a2a_lambda::settings::Settings;
+use a2a_lambda::skill::{
+    Agent, AgentDefinition, AgentResult, Artifact, BuildError, Content, FileContent, FileReader,
+    FileSource, OnRequestResult, Skill, SkillHandler, SkillMetadata, TaskContext,
+};
+use a2a_lambda::store::Blobs as _;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::tester::Gate;
+use a2a_lambda_tests::world::{Request, World};
+use serde_json::json;
+
+const MOST: usize = 100_000;
+
+/// Makes a file of as many bytes as it is told, at hand or out of a reader.
+/// Given a file, it says how it got it.
+struct Files;
+
+impl Skill for Files {
+    const METADATA: SkillMetadata = SkillMetadata::new("files", "Makes files.", &["test"]);
+}
+
+impl SkillHandler for Files {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: Content,
+    ) -> AgentResult<OnRequestResult<String>> {
+        if let Some(file) = input.first_file() {
+            let came = matches!(file.source, FileSource::Bytes(_));
+            let bytes = cx.read_file(&file).await?.len();
+            return OnRequestResult::done(format!("{bytes} bytes, came along: {came}"));
+        }
+        let order = input.text()?;
+        let read = order.strip_prefix("read ");
+        let bytes = vec![7; read.unwrap_or(order).parse().unwrap_or_default()];
+        let content = match read {
+            Some(_) => FileContent::Reader(FileReader::new(std::io::Cursor::new(bytes))),
+            None => bytes.into(),
+        };
+        let file = Artifact::from_file("seven.bin", "application/x-sevens", content);
+        cx.send_partial_artifact(file).await?;
+        OnRequestResult::done("done".to_owned())
+    }
+}
+
+fn agent(_: Gate) -> Result<AgentDefinition, BuildError> {
+    Agent::builder("files")
+        .version("1")
+        .description("Files.")
+        .skill(Files)
+        .build()
+}
+
+fn world() -> World {
+    let small = |settings: &mut Settings| {
+        settings.policy.response_max = MOST;
+        settings.policy.inline_max = 1_000;
+    };
+    World::serving(agent, small).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_answer_about_a_task_is_longer_than_answers_may_be() {
+    for dialect in Dialect::ALL {
+        for (size, whole) in [(50_000, true), (74_000, false), (500_000, false)] {
+            let world = world();
+            let reply = world
+                .call(&dialect.send(&Say::to("files", &size.to_string())))
+                .await;
+            let task = dialect.task(&reply);
+            let id = task["id"].as_str().unwrap();
+            let got = world.call(&dialect.get(id, 10)).await;
+            for answer in [&reply, &got] {
+                let length = answer.body.len();
+                assert!(length <= MOST, "{dialect:?} {size}: {length}");
+                // Bytes of 7 are `BwcH` in base64.
+                let given = answer.text().contains("BwcHBwcH");
+                assert_eq!(given, whole, "{dialect:?} {size}");
+                let marked = answer.text().contains("a2a-lambda/truncated");
+                assert_eq!(marked, !whole, "{dialect:?} {size}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_frame_of_a_stream_is_longer_than_answers_may_be() {
+    for dialect in Dialect::ALL {
+        for (size, whole) in [(50_000, true), (74_000, false), (500_000, false)] {
+            let world = world();
+            let stream = dialect.stream(&Say::to("files", &size.to_string()));
+            let reply = world.call(&stream).await;
+            assert!(frames(&reply).unwrap().len() > 1);
+            for frame in reply.text().split("\n\n") {
+                assert!(frame.len() <= MOST, "{dialect:?} {size}: {}", frame.len());
+            }
+            let given = reply.text().contains("BwcHBwcH");
+            assert_eq!(given, whole, "{dialect:?} {size}");
+            let marked = reply.text().contains("a2a-lambda/truncated");
+            assert_eq!(marked, !whole, "{dialect:?} {size}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_tasks_with_large_files_is_no_longer_than_answers_may_be() {
+    for dialect in [Dialect::Rpc10, Dialect::Rest10] {
+        let world = world();
+        for _ in 0..5 {
+            world.call(&dialect.send(&Say::to("files", "30000"))).await;
+        }
+        let query = json!({"includeArtifacts": true, "pageSize": 5});
+        let reply = world.call(&dialect.request(Op::List, "", &query)).await;
+        let tasks = dialect.result(&reply)["tasks"].as_array().unwrap().len();
+        assert_eq!(tasks, 5, "{dialect:?} {}", reply.text());
+        assert!(reply.body.len() <= MOST, "{}", reply.body.len());
+        let given = reply.text().matches("\"raw\":\"BwcH").count();
+        assert!((1..3).contains(&given), "{given} files, {tasks} tasks");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_made_is_an_object_above_the_setting_and_none_up_to_it() {
+    for (size, objects) in [(999, 0), (1_000, 0), (1_001, 1)] {
+        for order in [size.to_string(), format!("read {size}")] {
+            let world = world();
+            let say = Say::to("files", &order);
+            let reply = world.call(&Dialect::Rest10.send(&say)).await;
+            assert!(reply.text().contains("BwcHBwcH"), "{}", reply.text());
+            let kept = world.store.memory().keys("v1/", None, 10).await.unwrap();
+            assert_eq!(kept.len(), objects, "{order}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_is_given_a_small_file_and_asks_for_a_large_one() {
+    for (size, came) in [(MOST, true), (MOST + 1, false)] {
+        let world = world();
+        world.store.give_urls();
+        let bytes = vec![7; size];
+        let memory = world.store.memory();
+        memory.put("same", bytes.clone().into()).await.unwrap();
+        let digest = memory.head("same").await.unwrap().unwrap().sha256;
+        let order = json!({"size": size, "sha256": digest});
+        let grant = world
+            .call(&Request::post("/a2a-lambda/uploads", &order))
+            .await
+            .json();
+        let url = grant["url"].as_str().unwrap();
+        let key = url.trim_start_matches("https://bucket.example/");
+        let key = key.split('?').next().unwrap();
+        memory.put(key, bytes.into()).await.unwrap();
+        let dialect = Dialect::Rest10;
+        let mut params = dialect.say(&Say::to("files", "1"));
+        params["message"]["parts"] = json!([grant["part"]]);
+        let reply = world.call(&dialect.request(Op::Send, "", &params)).await;
+        let said = format!("{size} bytes, came along: {came}");
+        assert!(reply.text().contains(&said), "{}", reply.text());
+    }
+}

@@ -1,0 +1,364 @@
+//! Conversations: which of them a turn is in, and what it finds there.
+
+use crate::contexts::{
+    DAY, KINDS, Kind, WEEK, answer, contexts, conversation, done, expired, ids, ours, say,
+};
+use a2a_lambda::task::Timestamp;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::error_rows::{Fault, NOT_FOUND};
+use a2a_lambda_tests::world::{Reply, Request, World};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::advance;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The dialects in which a reply can do without a task.
+const MESSAGES: [Dialect; 4] = [
+    Dialect::Rpc10,
+    Dialect::Rest10,
+    Dialect::Rpc03,
+    Dialect::Rest03,
+];
+
+fn webhook(task: &str) -> Request {
+    let config = json!({"taskId": task, "id": "late", "url": "https://hook.example/a2a"});
+    let path = format!("/tasks/{task}/pushNotificationConfigs");
+    Dialect::Rest10.versioned(Request::post(path, &config))
+}
+
+fn id_of(task: &Value) -> &str {
+    task["id"].as_str().unwrap()
+}
+
+fn time_of(conversation: &Value, name: &str) -> Timestamp {
+    Timestamp::parse_rfc3339(conversation[name].as_str().unwrap()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_that_is_new_again_has_nothing_of_its_first_conversation() {
+    for dialect in Dialect::ALL {
+        for cleaned in [false, true] {
+            for first in ["show", "set colour blue add anew"] {
+                let world = World::new().unwrap();
+                let (context, question) = conversation(&world, dialect, Kind::Own).await;
+                let orders = "set k v add noted";
+                done(&world, dialect, "notes", orders, &context).await;
+                advance(DAY + WEEK + MINUTE).await;
+                if cleaned {
+                    world.clean_up();
+                }
+                let task = done(&world, dialect, "notes", first, &context).await;
+                assert_eq!(
+                    at(&task, "/metadata/a2a-lambda~1contextReset"),
+                    &Value::Null
+                );
+                let task = done(&world, dialect, "notes", "show", &context).await;
+                let expected = if first == "show" {
+                    "show|show".to_owned()
+                } else {
+                    format!("{first}|anew|show")
+                };
+                assert_eq!(answer(dialect, &task), expected, "{dialect:?} {cleaned}");
+                let page = contexts(&world, "", "local:local").await;
+                let conversation = &page["contexts"][0];
+                let life = time_of(conversation, "expiresAt");
+                assert_eq!(time_of(conversation, "createdAt").plus(DAY), life, "{page}");
+                // The question of then is over with its conversation.
+                let late = Say::in_task(id_of(&question), "blue");
+                expired(dialect, &world.call(&dialect.send(&late)).await);
+                if dialect.is_v10() {
+                    let of = json!({ "contextId": context });
+                    let list = world.call(&dialect.request(Op::List, "", &of)).await;
+                    assert!(list.text().contains(id_of(&question)), "{}", list.text());
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_first_messages_of_one_moment_are_in_one_conversation() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    // The one begins first, and the other's thread is stored first.
+    world.store.hold();
+    let early = done(&world, dialect, "notes", "add early", "mine:c");
+    let late = async {
+        tokio::time::sleep(MINUTE / 12).await;
+        done(&world, dialect, "echo", "late", "mine:c").await
+    };
+    let release = async {
+        tokio::time::sleep(MINUTE / 6).await;
+        world.store.release();
+    };
+    tokio::join!(early, late, release);
+    let task = done(&world, dialect, "notes", "show", "mine:c").await;
+    assert_eq!(answer(dialect, &task), "add early|early|late|show");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_is_found_behind_all_that_its_caller_did_meanwhile() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    world.store.read_at_most(10);
+    for kind in KINDS {
+        let (context, _) = conversation(&world, dialect, kind).await;
+        advance(Duration::from_secs(1)).await;
+        done(&world, dialect, "notes", "add noted", &context).await;
+        for _ in 0..45 {
+            advance(Duration::from_secs(1)).await;
+            done(&world, dialect, "echo", "something else", "").await;
+        }
+        let task = done(&world, dialect, "notes", "show", &context).await;
+        let thread = answer(dialect, &task);
+        assert!(thread.starts_with("hi|which one?|"), "{kind:?} {thread}");
+        assert!(thread.contains("|add noted|noted|"), "{kind:?} {thread}");
+        // A new one reads no further than to its own beginning.
+        advance(2 * MINUTE).await;
+        let reads = world.store.list_reads();
+        let task = done(&world, dialect, "notes", "show", "").await;
+        assert_eq!(answer(dialect, &task), "show");
+        assert!(world.store.list_reads() <= reads + 1, "{kind:?}");
+        advance(DAY).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_conversation_is_read_as_far_as_it_is_shown() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    world.store.read_at_most(10);
+    for n in 0..60 {
+        advance(Duration::from_secs(1)).await;
+        done(&world, dialect, "echo", &format!("no {n}"), "mine:c").await;
+    }
+    let reads = world.store.list_reads();
+    let task = done(&world, dialect, "notes", "show", "mine:c").await;
+    let thread = answer(dialect, &task);
+    assert!(thread.starts_with("no 40|no 41|"), "{thread}");
+    assert!(thread.ends_with("|no 59|show"), "{thread}");
+    assert!(world.store.list_reads() <= reads + 3);
+}
+
+async fn greeted(world: &World, dialect: Dialect, text: &str, context: &str, key: &str) -> Reply {
+    let mut say = Say::to("greet", text);
+    if !context.is_empty() {
+        say = say.in_context(context);
+    }
+    let mut request = dialect.send(&say);
+    if !key.is_empty() {
+        request = request.header("idempotency-key", key);
+    }
+    world.call(&request).await
+}
+
+fn message(dialect: Dialect, reply: &Reply) -> Value {
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let result = dialect.result(reply);
+    let message = result.get("message").cloned().unwrap_or(result);
+    assert_eq!(at(&message, "/taskId"), &Value::Null, "{message}");
+    message
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_reply_without_a_task_keeps_is_there_for_the_next_message() {
+    for dialect in MESSAGES {
+        for given in ["", "mine:c"] {
+            for key in ["", "key 1"] {
+                let world = World::new().unwrap();
+                let reply = greeted(&world, dialect, "note blue", given, key).await;
+                let told = message(dialect, &reply);
+                let context = told["contextId"].as_str().unwrap_or("none").to_owned();
+                assert!(given.is_empty() || context == given, "{told}");
+                let page = contexts(&world, "", "local:local").await;
+                assert_eq!(ids(&page), [&context], "{dialect:?} {key}");
+                let task = done(&world, dialect, "notes", "get noted", &context).await;
+                assert_eq!(answer(dialect, &task), "blue", "{dialect:?} {key}");
+                let task = done(&world, dialect, "notes", "show", &context).await;
+                let thread = answer(dialect, &task);
+                assert_eq!(thread.matches("blue").count(), 1, "{thread}");
+                // The same send again gets the same reply, and keeps nothing twice.
+                if !key.is_empty() {
+                    let again = greeted(&world, dialect, "note blue", given, key).await;
+                    assert_eq!(reply.body, again.body);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_without_a_task_that_keeps_nothing_begins_no_conversation() {
+    for dialect in MESSAGES {
+        for key in ["", "key 1"] {
+            let world = World::new().unwrap();
+            for given in ["", "mine:c"] {
+                let key = if key.is_empty() {
+                    String::new()
+                } else {
+                    format!("{key} {given}")
+                };
+                let reply = greeted(&world, dialect, "hi", given, &key).await;
+                let told = message(dialect, &reply);
+                let context = at(&told, "/contextId").as_str().unwrap_or_default();
+                assert_eq!(context, given, "{told}");
+            }
+            let page = contexts(&world, "", "local:local").await;
+            assert_eq!(ids(&page), Vec::<&str>::new(), "{dialect:?} {key}");
+            assert!(!key.is_empty() || world.store.writes() == 0);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_without_a_task_that_keeps_too_much_becomes_a_failed_task() {
+    for dialect in MESSAGES {
+        for key in ["", "key 1"] {
+            let little = |settings: &mut a2a_lambda::settings::Settings| {
+                settings.policy.state_max_bytes = 100;
+            };
+            let world = World::with(little).unwrap();
+            let text = format!("note {}", "x".repeat(100));
+            let reply = greeted(&world, dialect, &text, "mine:c", key).await;
+            let task = dialect.task(&reply);
+            assert_eq!(dialect.state(&task), "failed", "{dialect:?} {key}");
+            assert!(task.to_string().contains("STATE_TOO_LARGE"), "{task}");
+            let task = done(&world, dialect, "notes", "get noted", "mine:c").await;
+            assert_eq!(answer(dialect, &task), "nothing");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_a_cancel_nor_a_webhook_brings_a_conversation_back() {
+    let dialect = Dialect::Rest10;
+    for kind in KINDS {
+        for cancel in [true, false] {
+            for cleaned in [false, true] {
+                let world = World::new().unwrap();
+                let (context, question) = conversation(&world, dialect, kind).await;
+                advance(DAY).await;
+                if cleaned {
+                    advance(DAY / 2).await;
+                    world.clean_up();
+                }
+                let reply = if cancel {
+                    world
+                        .call(&dialect.of_task(Op::Cancel, id_of(&question)))
+                        .await
+                } else {
+                    world.call(&webhook(id_of(&question))).await
+                };
+                assert_eq!(reply.status, 200, "{}", reply.text());
+                let what = format!("{kind:?} cancel {cancel} cleaned {cleaned}");
+                let page = contexts(&world, "", "local:local").await;
+                assert_eq!(ids(&page), Vec::<&str>::new(), "{what}");
+                let reply = say(&world, dialect, "echo", "more", &context).await;
+                assert_eq!(reply.status, 400, "{what} {}", reply.text());
+                expired(dialect, &reply);
+                if !cancel {
+                    let late = Say::in_task(id_of(&question), "blue");
+                    expired(dialect, &world.call(&dialect.send(&late)).await);
+                }
+                let path = format!("contexts/{context}");
+                expired(dialect, &world.call(&ours("DELETE", &path)).await);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_canceled_turn_was_activity() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let slow = dialect.stream(&Say::to("slow", "go"));
+    let live = world.open(&slow).await;
+    let page = contexts(&world, "", "local:local").await;
+    let context = ids(&page)[0].to_owned();
+    advance(MINUTE).await;
+    let list = dialect.request(Op::List, "", &json!({}));
+    let task = dialect.result(&world.call(&list).await)["tasks"][0].clone();
+    let canceled = dialect.of_task(Op::Cancel, id_of(&task));
+    assert_eq!(world.call(&canceled).await.status, 200);
+    live.finish().await;
+    advance(DAY - Duration::from_millis(1)).await;
+    done(&world, dialect, "echo", "more", &context).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_minutes_of_a_conversation_look_alike_before_and_after_clean_up() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    let (context, question) = conversation(&world, dialect, Kind::Second).await;
+    // Too soon after the thread was written for it to be written again.
+    advance(MINUTE).await;
+    let again = Say::in_task(id_of(&question), "again");
+    let task = dialect.task(&world.call(&dialect.send(&again)).await);
+    assert_eq!(dialect.state(&task), "input-required");
+    advance(DAY - MINUTE / 2).await;
+    let before = say(&world, dialect, "echo", "more", &context).await;
+    world.clean_up();
+    let after = say(&world, dialect, "echo", "more", &context).await;
+    expired(dialect, &before);
+    assert_eq!(before.body, after.body);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_prolongs_no_task_and_a_cancel_is_its_last_rest() {
+    let dialect = Dialect::Rest10;
+    for cancel in [false, true] {
+        let world = World::new().unwrap();
+        let task = done(&world, dialect, "ask", "hi", "").await;
+        advance(29 * DAY).await;
+        let reply = if cancel {
+            world.call(&dialect.of_task(Op::Cancel, id_of(&task))).await
+        } else {
+            world.call(&webhook(id_of(&task))).await
+        };
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let get = dialect.of_task(Op::Get, id_of(&task));
+        let left = if cancel { 30 * DAY } else { DAY };
+        advance(left - Duration::from_millis(1)).await;
+        assert_eq!(world.call(&get).await.status, 200, "cancel {cancel}");
+        advance(Duration::from_millis(1)).await;
+        let gone = world.call(&get).await;
+        let fault = Fault::new(dialect, NOT_FOUND);
+        assert_eq!(fault.check(&gone), Ok(()), "cancel {cancel}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_tasks_a_conversation_has_at_once_each_is_heard_once() {
+    const TASKS: usize = 40;
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    done(&world, dialect, "echo", "hi", "mine:c").await;
+    // A table across the network: many read the same thread, one is first.
+    world.store.take(Duration::from_millis(25));
+    let calls = (0..TASKS).map(|n| {
+        let world = &world;
+        async move {
+            let text = format!("wait set k{n} v add e{n}.");
+            say(world, dialect, "notes", &text, "mine:c").await
+        }
+    });
+    let all = futures::future::join_all(calls);
+    let race = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.gate.open();
+    };
+    let (replies, ()) = tokio::join!(all, race);
+    for reply in replies {
+        let state = dialect.state(&dialect.task(&reply));
+        assert_eq!(state, "completed", "{}", reply.text());
+    }
+    let task = done(&world, dialect, "notes", "show", "mine:c").await;
+    let thread = answer(dialect, &task);
+    let events = thread.split('|');
+    let mut events: Vec<&str> = events.filter(|it| it.starts_with('e')).collect();
+    events.sort_unstable();
+    let mut expected: Vec<String> = (0..TASKS).map(|n| format!("e{n}.")).collect();
+    expected.sort();
+    assert_eq!(events, expected);
+}

@@ -1,0 +1,106 @@
+//! Files of messages: inside them, and sent by themselves before.
+
+use a2a_lambda::store::Blobs as _;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::error_rows::{BUSY, Fault};
+use a2a_lambda_tests::world::{Reply, Request, World};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::future::join_all;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const D: Dialect = Dialect::Rest10;
+
+/// A file that is too large for the record of its task.
+fn file(fill: u8) -> Vec<u8> {
+    vec![fill; 40_000]
+}
+
+/// A part that holds `bytes`.
+fn inside(bytes: &[u8]) -> Value {
+    json!({"raw": STANDARD.encode(bytes), "mediaType": "application/pdf"})
+}
+
+/// A part that names `bytes`, sent by themselves.
+async fn uploaded(world: &World, bytes: &[u8]) -> Value {
+    let store = &world.store;
+    store.put("beside", bytes.to_vec().into()).await.unwrap();
+    let sha256 = store.head("beside").await.unwrap().unwrap().sha256;
+    store.remove(&["beside".to_owned()]).await.unwrap();
+    let order = json!({
+        "filename": "a.pdf", "mediaType": "application/pdf",
+        "size": bytes.len(), "sha256": sha256,
+    });
+    let order = Request::post("/a2a-lambda/uploads", &order);
+    let grant = world.call(&order).await.json();
+    let url = grant["url"].as_str().unwrap();
+    let key = url.strip_prefix("https://bucket.example/").unwrap();
+    let (key, _) = key.split_once('?').unwrap();
+    store.put(key, bytes.to_vec().into()).await.unwrap();
+    grant["part"].clone()
+}
+
+/// Says `part` in the task `id`.
+fn answer(id: &str, part: &Value) -> Request {
+    let mut params = D.say(&Say::in_task(id, "this one"));
+    let parts = params["message"]["parts"].as_array_mut().unwrap();
+    parts.push(part.clone());
+    D.request(Op::Send, "", &params)
+}
+
+/// Gives all of `parts` at once as answers to one question: all have read it
+/// before any of them can be stored.
+async fn race(world: &World, parts: &[Value]) -> (String, Vec<Reply>) {
+    let asked = world.call(&D.send(&Say::to("ask", "hi"))).await;
+    let id = D.task(&asked)["id"].as_str().unwrap().to_owned();
+    world.store.hold();
+    let answers: Vec<Request> = parts.iter().map(|part| answer(&id, part)).collect();
+    let open = async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        world.store.release();
+    };
+    let sent = join_all(answers.iter().map(|answer| world.call(answer)));
+    let (replies, ()) = tokio::join!(sent, open);
+    (id, replies)
+}
+
+/// The file which stands in the last message of a client.
+fn heard(task: &Value) -> Vec<u8> {
+    let history = task["history"].as_array().unwrap();
+    let messages = history.iter().filter(|m| m["role"] == "ROLE_USER");
+    let raw = &messages.last().unwrap()["parts"][1]["raw"];
+    STANDARD.decode(raw.as_str().unwrap()).unwrap()
+}
+
+async fn exactly_one_wins(world: &World, parts: &[Value]) {
+    let (id, replies) = race(world, parts).await;
+    let won = |reply: &Reply| reply.status == 200;
+    let winner = replies.iter().position(won).expect("nobody has won");
+    for (place, reply) in replies.iter().enumerate() {
+        if place != winner {
+            Fault::new(D, BUSY).check(reply).unwrap();
+        }
+    }
+    let read = D.task(&world.call(&D.of_task(Op::Get, &id)).await);
+    let sent = file(u8::try_from(winner).unwrap());
+    assert!(heard(&read) == sent, "other bytes than those of {winner}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_eight_answers_with_files_one_wins_and_keeps_its_bytes() {
+    let world = World::new().unwrap();
+    let parts: Vec<Value> = (0..8).map(|fill| inside(&file(fill))).collect();
+    exactly_one_wins(&world, &parts).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_eight_answers_with_uploads_one_wins_and_keeps_its_bytes() {
+    let world = World::new().unwrap();
+    world.store.give_urls();
+    let mut parts = Vec::new();
+    for fill in 0..8 {
+        parts.push(uploaded(&world, &file(fill)).await);
+    }
+    exactly_one_wins(&world, &parts).await;
+}

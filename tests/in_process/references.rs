@@ -1,0 +1,74 @@
+//! The tasks that a message refers to, as its skill sees them.
+
+use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::world::World;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::advance;
+
+const DIALECT: Dialect = Dialect::Rest10;
+const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What `skill` answers to a message that refers to these tasks.
+async fn refers(world: &World, skill: &str, named: &[&str]) -> String {
+    let mut params = DIALECT.say(&Say::to(skill, "look"));
+    params["message"]["referenceTaskIds"] = json!(named);
+    let reply = world.call(&DIALECT.request(Op::Send, "", &params)).await;
+    let task = DIALECT.task(&reply);
+    DIALECT.words(&task["artifacts"][0])
+}
+
+async fn sent(world: &World, request: &a2a_lambda_tests::world::Request) -> String {
+    let task: Value = DIALECT.task(&world.call(request).await);
+    task["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_that_does_not_look_at_references_costs_no_read() {
+    let world = World::new().unwrap();
+    let earlier = sent(&world, &DIALECT.send(&Say::to("echo", "hi"))).await;
+    let (loads, writes) = (world.store.loads(), world.store.writes());
+    refers(&world, "echo", &[&earlier]).await;
+    assert_eq!(world.store.loads() - loads, 0);
+    assert_eq!(world.store.writes() - writes, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn references_are_loaded_once_a_turn_and_written_to_never() {
+    let world = World::new().unwrap();
+    let earlier = sent(&world, &DIALECT.send(&Say::to("echo", "hi"))).await;
+    let (loads, writes) = (world.store.loads(), world.store.writes());
+    // It asks twice: for those it may see, and for the others.
+    let said = refers(&world, "refers", &[&earlier, "nothing", &earlier]).await;
+    assert_eq!(said, format!("shown: {earlier}; not: nothing"));
+    assert_eq!(world.store.loads() - loads, 2, "each id once");
+    assert_eq!(world.store.writes() - writes, 1, "the task of its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_task_is_no_reference_before_and_after_it_is_removed() {
+    let world = World::new().unwrap();
+    let earlier = sent(&world, &DIALECT.send(&Say::to("echo", "hi"))).await;
+    let there = format!("shown: {earlier}; not: ");
+    let gone = format!("shown: ; not: {earlier}");
+    advance(MONTH - Duration::from_millis(1)).await;
+    assert_eq!(refers(&world, "refers", &[&earlier]).await, there);
+    advance(Duration::from_millis(1)).await;
+    assert_eq!(refers(&world, "refers", &[&earlier]).await, gone);
+    world.clean_up();
+    assert_eq!(refers(&world, "refers", &[&earlier]).await, gone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_references_than_are_loaded_are_named_as_unresolved() {
+    let world = World::new().unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..18 {
+        ids.push(sent(&world, &DIALECT.send(&Say::to("echo", "hi"))).await);
+    }
+    let named: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let (shown, others) = named.split_at(16);
+    let said = refers(&world, "refers", &named).await;
+    let expected = format!("shown: {}; not: {}", shown.join(" "), others.join(" "));
+    assert_eq!(said, expected);
+}

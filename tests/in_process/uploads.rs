@@ -1,0 +1,168 @@
+//! Files that clients send by themselves: what an order grants, and whose file
+//! a message can name.
+
+use a2a_lambda::settings::Settings;
+use a2a_lambda::store::Blobs as _;
+use a2a_lambda_tests::dialect::{Dialect, Say, at};
+use a2a_lambda_tests::error_rows::{Fault, PARAMS};
+use a2a_lambda_tests::world::{Reply, Request, World};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::advance;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const BYTES: &[u8] = b"0123456789";
+const OTHER: &[u8] = b"9876543210";
+/// SHA-256 of the bytes: `printf 0123456789 | sha256sum`.
+const DIGEST: &str = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";
+
+fn world() -> World {
+    with(|_| ())
+}
+
+fn with(change: impl FnOnce(&mut Settings)) -> World {
+    let world = World::with(change).unwrap();
+    world.store.give_urls();
+    world
+}
+
+async fn order(world: &World, size: usize) -> Reply {
+    let order = json!({"size": size, "sha256": DIGEST, "filename": "digits.txt",
+        "mediaType": "text/plain"});
+    let request = Request::post("/a2a-lambda/uploads", &order).from("acme:ann");
+    world.call(&request).await
+}
+
+/// An order with its file sent: its answer, and where the file is.
+async fn sent(world: &World, bytes: &'static [u8]) -> (Value, String) {
+    let reply = order(world, BYTES.len()).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let grant = reply.json();
+    let url = grant["url"].as_str().unwrap();
+    let key = url.strip_prefix("https://bucket.example/").unwrap();
+    let key = key.split('?').next().unwrap().to_owned();
+    world.store.memory().put(&key, bytes.into()).await.unwrap();
+    (grant, key)
+}
+
+/// A message that names the file of an order.
+async fn named(world: &World, grant: &Value, caller: &'static str) -> Reply {
+    let dialect = Dialect::Rest10;
+    let mut params = dialect.say(&Say::to("echo", "look at this"));
+    let parts = params["message"]["parts"].as_array_mut().unwrap();
+    parts.push(grant["part"].clone());
+    let send = dialect.send(&Say::to("echo", "look at this"));
+    let request = Request {
+        body: params.to_string().into(),
+        ..send
+    };
+    world.call(&request.from(caller)).await
+}
+
+fn refused(reply: &Reply) {
+    let fault = Fault::new(Dialect::Rest10, PARAMS).at("message.parts[1]");
+    assert_eq!(fault.check(reply), Ok(()), "{}", reply.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_a_message_names_belongs_to_its_task_from_then_on() {
+    let world = world();
+    let (grant, key) = sent(&world, BYTES).await;
+    let url = grant["url"].as_str().unwrap();
+    assert!(url.ends_with("?seconds=300"), "{url}");
+    let reply = named(&world, &grant, "acme:ann").await;
+    let task = Dialect::Rest10.task(&reply);
+    assert_eq!(
+        Dialect::Rest10.state(&task),
+        "completed",
+        "{}",
+        reply.text()
+    );
+    // An upload goes after a day, whether it was named or not.
+    world.store.memory().remove(&[key]).await.unwrap();
+    let id = task["id"].as_str().unwrap();
+    let get = Dialect::Rest10.get(id, 10).from("acme:ann");
+    let kept = world.call(&get).await.json();
+    let file = at(&kept, "/history/0/parts/1");
+    assert_eq!(file["raw"], STANDARD.encode(BYTES), "{kept}");
+    assert_eq!(
+        (&file["filename"], &file["mediaType"]),
+        (&json!("digits.txt"), &json!("text/plain"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_of_other_bytes_is_no_part_of_a_message() {
+    for other in [OTHER, b"0123456789.", b"012345678", b""] {
+        let world = world();
+        let (grant, _) = sent(&world, other).await;
+        refused(&named(&world, &grant, "acme:ann").await);
+        assert_eq!(world.store.commits(), []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_is_not_changed_by_whoever_names_its_file() {
+    let world = world();
+    let (grant, _) = sent(&world, BYTES).await;
+    let reference = grant["reference"].as_str().unwrap();
+    for (of, to) in [(":10:", ":11:"), ("84d8", "94d8")] {
+        let mut other = grant.clone();
+        other["part"]["url"] = json!(reference.replace(of, to));
+        refused(&named(&world, &other, "acme:ann").await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_waits_a_day_for_its_message_and_no_longer() {
+    for (wait, there) in [(DAY - Duration::from_millis(1), true), (DAY, false)] {
+        let world = world();
+        let (grant, _) = sent(&world, BYTES).await;
+        advance(wait).await;
+        let reply = named(&world, &grant, "acme:ann").await;
+        if there {
+            assert_eq!(reply.status, 200, "{}", reply.text());
+        } else {
+            refused(&reply);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_names_anothers_upload() {
+    let world = world();
+    let (grant, _) = sent(&world, BYTES).await;
+    let mut absent = grant.clone();
+    let none = grant["reference"].as_str().unwrap();
+    let none = none.replacen("upload:0", "upload:1", 1);
+    absent["part"]["url"] = json!(none);
+    for caller in ["evil:ann", "acme:bob"] {
+        let reply = named(&world, &grant, caller).await;
+        refused(&reply);
+        assert_eq!(reply.body, named(&world, &absent, caller).await.body);
+    }
+    assert_eq!(named(&world, &grant, "acme:ann").await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_is_as_large_as_the_setting_allows() {
+    let world = with(|settings| settings.policy.upload_max = 10);
+    assert_eq!(order(&world, 10).await.status, 200);
+    let reply = order(&world, 11).await;
+    let fault = Fault::new(Dialect::Rest10, PARAMS).at("size");
+    assert_eq!(fault.check(&reply), Ok(()), "{}", reply.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_above_the_setting_is_an_object_and_one_of_its_size_is_none() {
+    for (size, objects) in [(99, 0), (100, 0), (101, 1)] {
+        let world = with(|settings| settings.policy.inline_max = 100);
+        let grant = json!({"part": {"raw": STANDARD.encode(vec![7; size])}});
+        let reply = named(&world, &grant, "acme:ann").await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let kept = world.store.memory().keys("v1/", None, 10).await.unwrap();
+        assert_eq!(kept.len(), objects, "{size} bytes");
+    }
+}

@@ -1,0 +1,217 @@
+//! The end of a conversation: what one program stored, read by another one
+//! whose clock was moved, before and after anything was cleaned up.
+
+use crate::agent::{Folder, Running};
+use crate::talk::{Agent, Kind, Talk, listed};
+use a2a_lambda::auth::Identity;
+use a2a_lambda::http::Door;
+use a2a_lambda::runtime::Runtime;
+use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::aws::AwsClients;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::task::Timestamp;
+use a2a_lambda_tests::dialect::Dialect;
+use a2a_lambda_tests::virtual_clock::SetClock;
+use a2a_lambda_tests::world::{self, Reply, Request};
+use a2a_local::embedded::{Embedded, TABLE};
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+struct Local;
+
+impl Source for Local {
+    fn get(&self, name: &str) -> Option<String> {
+        (name == "A2A_AUTH").then(|| "dev".to_owned())
+    }
+}
+
+/// The agent of `cargo run` over its data folder, at a time of ours. What a
+/// schedule would start is left to the test.
+struct Later {
+    clock: Arc<SetClock>,
+    runtime: Runtime,
+    clients: AwsClients,
+    _services: Embedded,
+}
+
+impl Agent for Later {
+    async fn call(&self, request: &Request) -> Reply {
+        let edge = self.runtime.edge(Door::of(request.method, request.path()));
+        let identity = Identity {
+            authorizer: None,
+            authorization: None,
+        };
+        world::send(&edge, request, identity).await.finish().await
+    }
+}
+
+impl Later {
+    async fn over(data: &Path) -> Self {
+        let services = Embedded::start(Some(data)).await.unwrap();
+        let clients = AwsClients::connect(services.endpoints()).await;
+        let clock = Arc::new(SetClock::default());
+        let agent = reference_agent::conformance::agent(SECOND).unwrap();
+        let runtime = Runtime::builder(agent, Settings::read(&Local).unwrap())
+            .aws(&clients)
+            .clock(clock.clone())
+            .build()
+            .unwrap();
+        Self {
+            clock,
+            runtime,
+            clients,
+            _services: services,
+        }
+    }
+
+    /// What the schedule does about conversations; how many states it removed.
+    async fn sweep(&self) -> usize {
+        let tasks = DynamoStore::new(self.clients.dynamodb.clone(), TABLE);
+        let swept = self.runtime.engine().sweep_threads(&tasks).await;
+        swept.unwrap().states_cleaned
+    }
+
+    /// Removes what the table's own TTL would remove by now: each item whose
+    /// `ttl` has passed. How many there were.
+    async fn let_go(&self, now: Timestamp) -> usize {
+        let dynamodb = &self.clients.dynamodb;
+        let mut pages = dynamodb.scan().table_name(TABLE).into_paginator().send();
+        let mut removed = 0;
+        while let Some(page) = pages.next().await {
+            for item in page.unwrap().items.unwrap_or_default() {
+                let ttl = item.get("ttl").and_then(|ttl| ttl.as_n().ok());
+                let ttl: Option<i64> = ttl.and_then(|ttl| ttl.parse().ok());
+                if ttl.is_none_or(|ttl| ttl * 1000 >= now.as_millis()) {
+                    continue;
+                }
+                let key: std::collections::HashMap<String, AttributeValue> = item
+                    .into_iter()
+                    .filter(|(name, _)| name == "PK" || name == "SK")
+                    .collect();
+                let delete = dynamodb.delete_item().table_name(TABLE);
+                delete.set_key(Some(key)).send().await.unwrap();
+                removed += 1;
+            }
+        }
+        removed
+    }
+}
+
+fn before(at: Timestamp, time: Duration) -> Timestamp {
+    let millis = i64::try_from(time.as_millis()).unwrap();
+    Timestamp::from_millis(at.as_millis() - millis)
+}
+
+/// A conversation of each kind in each dialect, and when each is over.
+async fn talks(program: &Running) -> Vec<(Talk, Timestamp)> {
+    let mut talks = Vec::new();
+    for dialect in Dialect::ALL {
+        for kind in Kind::ALL {
+            let first = match kind {
+                // What is kept for a conversation makes its thread.
+                Kind::Derived => "echo the colour is blue",
+                _ => "note the colour is blue",
+            };
+            talks.push(Talk::begin(program, dialect, kind, first).await);
+        }
+    }
+    let over: BTreeMap<String, Timestamp> = listed(program).await;
+    let told = |talk: Talk| {
+        let at = over[&talk.context];
+        (talk, at)
+    };
+    talks.into_iter().map(told).collect()
+}
+
+/// Asserts that a conversation goes on without its state, and says so once.
+async fn goes_on_without_state(later: &Later, talk: &Talk) {
+    let memory = talk.recall(later).await;
+    assert!(memory.reset, "{talk:?} {memory:?}");
+    assert!(memory.said[0].ends_with("the colour is blue"), "{memory:?}");
+    // The words of the skill's event were kept in the state.
+    assert!(
+        !memory.said.contains(&"the colour is blue".to_owned()),
+        "{memory:?}"
+    );
+    assert!(memory.noted.is_null(), "{talk:?}");
+    assert!(!talk.recall(later).await.reset, "it is said once");
+}
+
+#[tokio::test]
+async fn a_conversation_of_another_process_is_over_when_its_time_is_and_stays_so() {
+    let folder = Folder::new();
+    let data = folder.path().join("kept");
+    let arguments = ["--agent", "conformance", "--data", data.to_str().unwrap()];
+    let program = Running::agent(&folder, &arguments).await;
+    let silent = talks(&program).await;
+    let kept = talks(&program).await;
+    let over = talks(&program).await;
+    program.terminate().await;
+
+    let later = Later::over(&data).await;
+    // Its state goes an hour after the last word, which a day less an hour
+    // before its end was said.
+    for (talk, end) in &silent {
+        later.clock.set(before(*end, DAY).plus(HOUR));
+        goes_on_without_state(&later, talk).await;
+    }
+    for (talk, end) in &kept {
+        later.clock.set(before(*end, MS));
+        goes_on_without_state(&later, talk).await;
+    }
+    let mut answers = Vec::new();
+    for (talk, end) in &over {
+        later.clock.set(*end);
+        let answer = talk.is_over(&later).await;
+        later.clock.set(end.plus(SECOND));
+        assert_eq!(talk.is_over(&later).await, answer, "{talk:?}");
+        answers.push(answer);
+    }
+    let same = async |why: &str| {
+        for ((talk, _), answer) in over.iter().zip(&answers) {
+            assert!(talk.is_over(&later).await == *answer, "{why}: {talk:?}");
+        }
+    };
+    let last = over.iter().map(|(_, end)| *end).max().unwrap();
+    later.clock.set(last.plus(SECOND));
+    assert!(later.sweep().await >= 12, "the states of threads");
+    same("swept").await;
+    later.let_go(last.plus(SECOND)).await;
+    same("let go").await;
+
+    // A client's own id is remembered for a week, and new after it.
+    let first = over.iter().map(|(_, end)| *end).min().unwrap();
+    let within = before(first.plus(DAY * 7), SECOND);
+    later.clock.set(within);
+    later.let_go(within).await;
+    same("within a week").await;
+    let week = last.plus(DAY * 7 + SECOND * 2);
+    later.clock.set(week);
+    assert_eq!(later.let_go(week).await, 6, "the threads of clients' ids");
+    for ((talk, _), answer) in over.iter().zip(&answers) {
+        if talk.kind == Kind::Own {
+            let memory = talk.recall(&later).await;
+            assert_eq!(memory.said, ["recall"], "a new conversation");
+            assert!(!memory.reset && memory.noted.is_null(), "{memory:?}");
+        } else {
+            assert_eq!(talk.is_over(&later).await, *answer, "{talk:?}");
+        }
+    }
+    // When the tasks have gone as well, an id of ours is as if never made.
+    let month = last.plus(DAY * 31);
+    later.clock.set(month);
+    later.let_go(month).await;
+    for ((talk, _), answer) in over.iter().zip(&answers) {
+        if talk.kind != Kind::Own {
+            assert_eq!(talk.is_over(&later).await, *answer, "{talk:?}");
+        }
+    }
+}
