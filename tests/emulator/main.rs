@@ -7,6 +7,8 @@
 mod contract;
 #[cfg(test)]
 mod conversations;
+#[cfg(test)]
+mod corpus;
 #[cfg(feature = "docker-tests")]
 mod docker;
 #[cfg(test)]

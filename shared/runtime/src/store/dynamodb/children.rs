@@ -10,11 +10,11 @@ use super::calls::{self, TRIES};
 use super::item::{self, Item};
 use super::object::{self, Whose};
 use super::statement::Statement;
-use super::{DynamoStore, key};
+use super::{DynamoStore, key, torn};
 use crate::store::stored::{self, Child, Found, Place};
 use crate::store::{StoreError, Tail, TaskWrite};
 use crate::task::{LoggedEvent, TaskKey, TaskRecord};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What names a child, its version and its object.
 const KEYS: &str = "PK, SK, #version, #object";
@@ -167,10 +167,12 @@ impl DynamoStore {
         after: u64,
     ) -> Result<Option<(TaskRecord, Tail)>, StoreError> {
         let partition = key::task(id);
+        let mut versions = BTreeSet::new();
         for tries in 0..TRIES {
             let Some((head, batches)) = self.read_log(&partition, after).await? else {
                 return Ok(None);
             };
+            versions.insert(head.version());
             let Some(batches) = batches else {
                 calls::pause(tries).await;
                 continue;
@@ -192,9 +194,7 @@ impl DynamoStore {
             }
             calls::pause(tries).await;
         }
-        Err(StoreError::Unavailable(
-            "a log changes faster than it can be read".to_owned(),
-        ))
+        Err(torn(&versions))
     }
 
     /// What one read of the log shows: the task's own item, and the events of

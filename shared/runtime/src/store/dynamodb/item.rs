@@ -261,8 +261,9 @@ pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreE
 pub(super) enum Joined {
     /// The thread.
     Thread(Box<ThreadRecord>),
-    /// The items are of two different writes: read again.
-    Torn,
+    /// The items are of two different writes: read again. The version of the
+    /// deciding one.
+    Torn(u64),
     /// The thread names a state that is not there: it was removed after its
     /// expiry, or the read was torn.
     Stateless(Box<ThreadRecord>),
@@ -282,7 +283,7 @@ pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, Sto
         return Ok(Joined::Stateless(record));
     };
     if integer::<u64>(state, VERSION)? != wanted {
-        return Ok(Joined::Torn);
+        return Ok(Joined::Torn(record.version));
     }
     record.state = stored::state_of_text(body(state)?)?;
     Ok(Joined::Thread(record))

@@ -64,6 +64,7 @@ use super::{
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,18 +145,18 @@ impl DynamoStore {
         id: &TaskKey,
         wanted: impl Fn(&TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, StoreError> {
+        let mut versions = BTreeSet::new();
         for tries in 0..TRIES {
             let Some(head) = self.own_item(id).await?.filter(&wanted) else {
                 return Ok(None);
             };
+            versions.insert(head.version());
             if let Some(whole) = self.whole(&key::task(id), head).await? {
                 return Ok(Some(whole));
             }
             calls::pause(tries).await;
         }
-        Err(StoreError::Unavailable(
-            "a task changes faster than it can be read".to_owned(),
-        ))
+        Err(torn(&versions))
     }
 
     /// What a refused commit is answered with.
@@ -312,7 +313,7 @@ impl DynamoStore {
         {
             let version = item::integer(meta, item::VERSION)?;
             self.has_moved_on(partition, version).await?;
-            return Ok(Some(Joined::Torn));
+            return Ok(Some(Joined::Torn(version)));
         }
         item::to_thread(meta, state.as_ref()).map(Some)
     }
@@ -323,6 +324,16 @@ impl std::fmt::Debug for DynamoStore {
         f.debug_struct("DynamoStore")
             .field("table", &self.table)
             .finish_non_exhaustive()
+    }
+}
+
+/// Why a task or thread could not be put together, of which these versions were
+/// read: it moves, or else what it names is not there.
+fn torn(versions: &BTreeSet<u64>) -> StoreError {
+    if versions.len() > 1 {
+        StoreError::Unavailable("it changes faster than it can be read".to_owned())
+    } else {
+        StoreError::Corrupt("what it names is not there".to_owned())
     }
 }
 
@@ -485,6 +496,7 @@ impl ReadThreads for DynamoStore {
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
         let partition = key::thread(owner, id);
+        let mut versions = BTreeSet::new();
         for tries in 0..TRIES {
             match self.read_thread(&partition).await? {
                 None => return Ok(None),
@@ -493,12 +505,13 @@ impl ReadThreads for DynamoStore {
                 }
                 // Once more, since a read beside a transaction can be torn.
                 Some(Joined::Stateless(thread)) if tries > 0 => return Ok(Some(*thread)),
-                Some(Joined::Stateless(_) | Joined::Torn) => {}
+                Some(Joined::Stateless(_)) => {}
+                Some(Joined::Torn(version)) => {
+                    versions.insert(version);
+                }
             }
         }
-        Err(StoreError::Unavailable(format!(
-            "the thread `{id}` changes faster than it can be read"
-        )))
+        Err(torn(&versions))
     }
 
     async fn load_thread_head(
