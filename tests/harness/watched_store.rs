@@ -5,11 +5,11 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::{
     Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms,
-    UploadUrl, WriteTasks, WriteThreads,
+    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl,
+    WriteTasks, WriteThreads,
 };
 use a2a_lambda::task::{
-    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
+    Blob, ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
     Timestamp,
 };
 use async_trait::async_trait;
@@ -250,7 +250,7 @@ impl Blobs for WatchedStore {
 
     /// Takes the place of what stands there, as a copy of S3 does that makes no
     /// conditions.
-    async fn copy(&self, task: &TaskKey, from: &str, to: &str) -> Result<bool, StoreError> {
+    async fn copy(&self, task: &TaskKey, from: &Blob, to: &str) -> Result<bool, StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
         self.inner.remove(&[to.to_owned()]).await?;
         self.inner.copy(task, from, to).await

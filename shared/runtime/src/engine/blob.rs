@@ -16,17 +16,19 @@ pub(super) use give::Room;
 use self::object::Attempt;
 use super::{Engine, EngineError, Reader};
 use crate::store::{StoreError, blobs_measured};
-use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord};
+use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
 use bytes::Bytes;
 
 impl Engine {
     /// Moves parts above the inline limit to the blob store, before a commit
-    /// names them. A key is new for each incarnation, epoch, version and place,
-    /// so that no attempt can overwrite another's bytes. Bytes that lie
-    /// elsewhere, as an upload or in another task, are copied to this one.
+    /// names them. A key is new for each commit, which `write` names, so that
+    /// nobody can overwrite the bytes of another: two answers to one question
+    /// may be on their way at the same time. Bytes that lie elsewhere, as an
+    /// upload or in another task, are copied to this one.
     pub(super) async fn store_blobs(
         &self,
         base: &TaskRecord,
+        write: &WriteId,
         changes: &mut [Change],
     ) -> Result<(), EngineError> {
         let attempt = Attempt::of(base, self.reader.clock.now());
@@ -35,12 +37,12 @@ impl Engine {
             let blob = match &part.content {
                 PartContent::Raw(bytes) if bytes.len() > self.reader.policy.inline_max => {
                     place += 1;
-                    self.put_blob(base, attempt.key(base.version + 1, place), bytes)
+                    self.put_blob(base, attempt.key(write, place), bytes)
                         .await?
                 }
                 PartContent::Stored(blob) if !attempt.is_ours(&blob.key) => {
                     place += 1;
-                    self.copy_blob(base, attempt.key(base.version + 1, place), blob)
+                    self.copy_blob(base, attempt.key(write, place), blob)
                         .await?
                 }
                 _ => continue,
@@ -73,7 +75,7 @@ impl Engine {
         from: &Blob,
     ) -> Result<Blob, EngineError> {
         let blobs = &self.reader.blobs;
-        if !blobs.copy(&base.key(), &from.key, &key).await? {
+        if !blobs.copy(&base.key(), from, &key).await? {
             return Err(missing(from).into());
         }
         Ok(Blob {

@@ -61,7 +61,7 @@ fn whatever_a_client_calls_its_tasks_the_keys_keep_their_form() {
         };
         taken += 1;
         let attempt = Attempt::of(&record("..", &name, id), now);
-        let key = attempt.key(u64::from(u32::MAX), 64);
+        let key = attempt.key(&WriteId::made_of(u128::MAX), 64);
         assert!(is_plain_key(&key), "{name:?} gives {key}");
         let early = attempt.early_key(u128::MAX);
         assert!(early.len() <= 118, "{early}");
@@ -77,7 +77,10 @@ fn a_key_tells_whose_it_is_and_since_when() {
         let record = record("acme", "ann", id);
         let attempt = Attempt::of(&record, now);
         let below = below(&record.key());
-        for key in [attempt.key(3, 2), attempt.early_key(9 << 96)] {
+        for key in [
+            attempt.key(&WriteId::made_of(3), 2),
+            attempt.early_key(9 << 96),
+        ] {
             let name = Name::of(&key).unwrap();
             assert_eq!((name.below, name.at), (below.as_str(), now));
             assert!(record.incarnation.as_str().ends_with(name.incarnation));
@@ -94,6 +97,26 @@ fn a_key_tells_whose_it_is_and_since_when() {
     ] {
         assert_eq!(Name::of(other), None, "{other}");
     }
+}
+
+#[test]
+fn commits_of_one_record_at_one_time_have_keys_of_their_own() {
+    let record = record("acme", "ann", TaskId::made_of(5));
+    let attempt = Attempt::of(&record, Timestamp::from_millis(1));
+    let key = |write| attempt.key(&WriteId::made_of(write), 1);
+    assert_ne!(key(1), key(2));
+    assert_ne!(key(1), attempt.key(&WriteId::made_of(1), 2));
+}
+
+#[test]
+fn a_key_made_before_commits_had_keys_of_their_own_is_still_read() {
+    let key = "v1/a/b/0123456789abcdef-4-18bcfe5687b-12.1";
+    let name = Name::of(key).unwrap();
+    assert_eq!(
+        (name.below, name.incarnation),
+        ("v1/a/b/", "0123456789abcdef")
+    );
+    assert_eq!(name.at, Timestamp::from_millis(1_700_000_000_123));
 }
 
 #[test]
