@@ -26,6 +26,8 @@ mod get;
 #[cfg(test)]
 mod idempotency;
 #[cfg(test)]
+mod in_time;
+#[cfg(test)]
 mod list;
 #[cfg(test)]
 mod matrix;

@@ -30,6 +30,7 @@ mod error;
 mod expire;
 mod get;
 mod idempotent;
+mod in_time;
 mod journal;
 mod list;
 mod page;

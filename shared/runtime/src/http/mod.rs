@@ -101,6 +101,7 @@ impl Edge {
             edge: self,
             identity,
             deadline,
+            answered_by: self.reader().ok().map(Reader::answered_by),
             batch_waits_until: None,
         };
         match decode::open(self, &request) {
@@ -139,6 +140,8 @@ struct Visit<'e> {
     edge: &'e Edge,
     identity: Identity,
     deadline: Option<Timestamp>,
+    /// When a call that is no stream has to have its answer.
+    answered_by: Option<Timestamp>,
     /// Until when the entries of a batch may wait, all of them together.
     batch_waits_until: Option<Timestamp>,
 }
@@ -203,42 +206,50 @@ impl Visit<'_> {
         }
     }
 
+    /// What a call that is no stream comes to, in time for whoever waits.
     async fn unary(&self, call: &Call) -> Result<Reply, EngineError> {
         let (caller, ask) = self.enter(call)?;
+        // A turn is in it.
+        let reply = Box::pin(self.reply(&caller, ask));
+        match (self.edge.reader(), self.answered_by) {
+            (Ok(reader), Some(by)) => reader.in_time(by, reply).await,
+            _ => reply.await,
+        }
+    }
+
+    async fn reply(&self, caller: &Caller, ask: Ask) -> Result<Reply, EngineError> {
         Ok(match ask {
-            Ask::Send(command) => Reply::Sent(self.send(&caller, *command).await?),
+            Ask::Send(command) => Reply::Sent(self.send(caller, *command).await?),
             Ask::Get(query) => {
-                Reply::Task(Box::new(self.edge.reader()?.get(&caller, &query).await?))
+                Reply::Task(Box::new(self.edge.reader()?.get(caller, &query).await?))
             }
-            Ask::List(query) => Reply::Page(self.edge.reader()?.list(&caller, &query).await?),
+            Ask::List(query) => Reply::Page(self.edge.reader()?.list(caller, &query).await?),
             Ask::Cancel(command) => Reply::Task(Box::new(
-                self.edge.engine()?.cancel(&caller, &command).await?,
+                self.edge.engine()?.cancel(caller, &command).await?,
             )),
             Ask::CreateUpload(order) => Reply::Upload(Box::new(
-                self.edge.engine()?.create_upload(&caller, order).await?,
+                self.edge.engine()?.create_upload(caller, order).await?,
             )),
             Ask::CreatePush(command) => {
-                Reply::Push(self.edge.engine()?.create_push(&caller, &command).await?)
+                Reply::Push(self.edge.engine()?.create_push(caller, &command).await?)
             }
-            Ask::GetPush(query) => {
-                Reply::Push(self.edge.reader()?.get_push(&caller, &query).await?)
-            }
+            Ask::GetPush(query) => Reply::Push(self.edge.reader()?.get_push(caller, &query).await?),
             Ask::ListPushes(query) => {
-                Reply::Pushes(self.edge.reader()?.list_pushes(&caller, &query).await?)
+                Reply::Pushes(self.edge.reader()?.list_pushes(caller, &query).await?)
             }
             Ask::DeletePush(query) => {
-                self.edge.engine()?.delete_push(&caller, &query).await?;
+                self.edge.engine()?.delete_push(caller, &query).await?;
                 Reply::PushDeleted
             }
             Ask::ListContexts(query) => {
-                Reply::Contexts(self.edge.reader()?.contexts(&caller, &query).await?)
+                Reply::Contexts(self.edge.reader()?.contexts(caller, &query).await?)
             }
             Ask::DeleteContext(id) => {
-                self.edge.engine()?.delete_context(&caller, &id).await?;
+                self.edge.engine()?.delete_context(caller, &id).await?;
                 Reply::Deleted
             }
             Ask::DeleteTask(id) => {
-                self.edge.engine()?.delete_task(&caller, &id).await?;
+                self.edge.engine()?.delete_task(caller, &id).await?;
                 Reply::Deleted
             }
             Ask::ExtendedCard => self.edge.cards.answer_extended(self.proven())?,

@@ -1,0 +1,26 @@
+//! A store that hangs.
+
+use a2a_lambda_tests::dialect::{Dialect, Say};
+use a2a_lambda_tests::error_rows::{Fault, UNAVAILABLE};
+use a2a_lambda_tests::world::World;
+use tokio::time::Instant;
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_is_told_before_the_gateway_gives_up() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let send = dialect.send(&Say::to("echo", "hi"));
+        world.store.hold();
+        let begun = Instant::now();
+
+        let reply = world.call(&send).await;
+
+        Fault::new(dialect, UNAVAILABLE).check(&reply).unwrap();
+        assert!(!reply.header("retry-after").is_empty());
+        // On the clock of the test.
+        assert_eq!(begun.elapsed().as_secs(), 28, "{dialect:?}");
+        world.store.release();
+        let reply = world.call(&send).await;
+        assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());
+    }
+}
