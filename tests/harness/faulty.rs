@@ -22,6 +22,8 @@ pub enum Fault {
     DropReply,
     /// It is carried out; the answer breaks off in its body.
     CutReply,
+    /// It does not reach the service; this is its answer, without a length.
+    Answer(&'static str),
 }
 
 /// The line; it is cut when this is dropped.
@@ -134,8 +136,10 @@ async fn carry(
                     answered = false;
                     current = Some(next(plan));
                 }
-                if current == Some(Fault::Refuse) {
-                    return Ok(());
+                match current {
+                    Some(Fault::Refuse) => return Ok(()),
+                    Some(Fault::Answer(text)) => return answer(client, text).await,
+                    _ => {}
                 }
                 service.write_all(bytes).await?;
             }
@@ -154,4 +158,13 @@ async fn carry(
             }
         }
     }
+}
+
+/// Answers in the place of the service, and lets the client close.
+async fn answer(mut client: TcpStream, text: &str) -> Result<(), std::io::Error> {
+    client.write_all(text.as_bytes()).await?;
+    client.shutdown().await?;
+    let mut rest = [0; 65536];
+    while client.read(&mut rest).await? > 0 {}
+    Ok(())
 }

@@ -2,20 +2,23 @@
 //!
 //! - here: what is written, and how a skill reads it
 //! - `object`: where objects lie
+//! - `checked`: a file that is read as it is needed
 //! - `give`: what an answer shows of stored bytes
 //! - `weigh`: how long an answer becomes
 //! - `download`: how a file is handed to whoever follows its URL
 
+mod checked;
 mod download;
 mod give;
 pub(crate) mod object;
 mod weigh;
 
-pub(super) use give::Room;
+pub(super) use checked::Unread;
 
+use self::checked::Checked;
 use self::object::Attempt;
 use super::{Engine, EngineError, Reader};
-use crate::store::{StoreError, blobs_measured};
+use crate::store::{BlobReader, StoreError, blobs_measured};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
 use bytes::Bytes;
 
@@ -101,6 +104,22 @@ impl Reader {
             )));
         }
         Ok(bytes)
+    }
+
+    /// The bytes a pointer names, read as they are needed. They are checked on
+    /// their way; why a read breaks off is said in `unread` if the store was
+    /// away.
+    ///
+    /// # Errors
+    /// When they are gone.
+    pub(super) async fn open_blob(
+        &self,
+        blob: Blob,
+        unread: Unread,
+    ) -> Result<BlobReader, StoreError> {
+        let found = self.blobs.open(&blob.key).await?;
+        let source = found.ok_or_else(|| missing(&blob))?;
+        Ok(Box::pin(Checked::new(source, blob, unread)))
     }
 
     /// A message as a skill is given it: with the bytes of its files, as far

@@ -1,6 +1,5 @@
 //! `ListTasks` (A2A 1.0 §3.1.4): the caller's own tasks, newest status first.
 
-use super::blob::Room;
 use super::page::{List, TaskPlace};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
@@ -39,7 +38,7 @@ impl Reader {
             )
             .await?;
         let mut tasks = Vec::with_capacity(found.records.len());
-        let mut room = Room::of(&self.policy, found.records.len());
+        let mut room = self.room(found.records.len());
         for record in &found.records {
             let mut task = record.view(query.history_length, query.include_artifacts);
             self.fit(&mut task, &mut room).await?;

@@ -12,6 +12,7 @@ use super::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, Outcome};
 use crate::store::{StoreError, ThreadWrite, stored};
+use crate::task::names;
 use crate::task::{Change, Message, Refusal, TaskRecord};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
@@ -193,7 +194,7 @@ impl Journal<'_> {
     fn asks_auth(&self, message: Content, auth: &AuthHint) -> Message {
         let mut message = self.says(message);
         let hint = json!({ "authType": auth.auth_type, "service": auth.service });
-        message.metadata.insert("a2a-lambda/auth".to_owned(), hint);
+        message.metadata.insert(names::AUTH.to_owned(), hint);
         message
     }
 }
@@ -218,10 +219,10 @@ impl Engine {
         let details = Value::Object(error.details().clone());
         message
             .metadata
-            .insert("a2a-lambda/errorCode".to_owned(), json!(code.as_str()));
+            .insert(names::ERROR_CODE.to_owned(), json!(code.as_str()));
         message
             .metadata
-            .insert("a2a-lambda/errorDetails".to_owned(), details);
+            .insert(names::ERROR_DETAILS.to_owned(), details);
         Change::Fail { message }
     }
 
