@@ -41,6 +41,15 @@ impl Agent {
         Self::Here(Box::new(world))
     }
 
+    /// What was ever stored; nothing is known of an agent elsewhere, and where
+    /// nothing can be stored.
+    fn writes(&self) -> usize {
+        match self {
+            Self::Here(world) if !world.store.refuses_commits() => world.store.writes(),
+            Self::Here(_) | Self::There(_) => 0,
+        }
+    }
+
     async fn open(&self, request: &Request) -> Result<Live, String> {
         match self {
             Self::Here(world) => Ok(world.open(request).await),
@@ -131,6 +140,7 @@ impl Run<'_> {
             return self.seen(&expect, &seen);
         }
         let request = request(step, self.dialect, &self.names);
+        let written = self.agent.writes();
         let mut live = self.agent.open(&request).await?;
         let reply = if let Some(count) = step.leave_open_after {
             let seen = read(&mut live, Some(count)).await?;
@@ -144,7 +154,11 @@ impl Run<'_> {
         } else {
             live.finish().await
         };
-        let compared = self.answer(step, &expect, &reply);
+        let mut compared = self.answer(step, &expect, &reply);
+        let more = self.agent.writes() - written;
+        if compared.is_ok() && expect.error.is_some() && more > 0 {
+            compared = Err(format!("it was refused, after {more} writes"));
+        }
         compared.map_err(|why| {
             let sent = String::from_utf8_lossy(&request.body);
             let shown: String = sent.chars().take(2000).collect();

@@ -14,6 +14,8 @@ mod embedded;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod pieces;

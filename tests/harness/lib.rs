@@ -5,6 +5,7 @@ pub mod emulator;
 pub mod error_rows;
 pub mod faulty;
 pub mod frames;
+pub mod recorder;
 pub mod remote;
 pub mod tester;
 pub mod virtual_clock;

@@ -40,6 +40,7 @@ pub struct WatchedStore {
     commits: Mutex<Vec<Commit>>,
     blobs: AtomicUsize,
     threads: AtomicUsize,
+    pushes: AtomicUsize,
     away: AtomicBool,
     threads_away: AtomicBool,
     lists_lost: AtomicBool,
@@ -54,6 +55,7 @@ impl Default for WatchedStore {
             commits: Mutex::default(),
             blobs: AtomicUsize::new(0),
             threads: AtomicUsize::new(0),
+            pushes: AtomicUsize::new(0),
             away: AtomicBool::new(false),
             threads_away: AtomicBool::new(false),
             lists_lost: AtomicBool::new(false),
@@ -70,11 +72,19 @@ impl WatchedStore {
         self.list().clone()
     }
 
-    /// Everything ever written or tried: commits, threads apart from them, and
-    /// bytes.
+    /// Everything ever written or tried: commits, threads and webhooks apart
+    /// from them, and bytes.
     #[must_use]
     pub fn writes(&self) -> usize {
-        self.list().len() + self.blobs.load(Ordering::SeqCst) + self.thread_writes()
+        let apart = [&self.blobs, &self.pushes];
+        let apart: usize = apart.iter().map(|count| count.load(Ordering::SeqCst)).sum();
+        self.list().len() + self.thread_writes() + apart
+    }
+
+    /// Whether commits are refused.
+    #[must_use]
+    pub fn refuses_commits(&self) -> bool {
+        self.away.load(Ordering::SeqCst)
     }
 
     /// Threads written apart from a commit, or tried to.
@@ -280,6 +290,7 @@ impl ReadPushes for WatchedStore {
 #[async_trait]
 impl WritePushes for WatchedStore {
     async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
+        self.pushes.fetch_add(1, Ordering::SeqCst);
         self.inner.put_push(push).await
     }
 

@@ -19,6 +19,7 @@ use aws_smithy_types::byte_stream::ByteStream;
 use base64::Engine as _;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
@@ -29,10 +30,19 @@ const KB: usize = 1024;
 pub(crate) struct Bill {
     /// Requests, by operation.
     pub(crate) requests: BTreeMap<String, usize>,
-    /// Write units.
+    /// Write units of the table.
     pub(crate) writes: usize,
+    /// Write units of its indexes.
+    pub(crate) index_writes: usize,
     /// Half read units.
     pub(crate) half_reads: usize,
+}
+
+/// Write units of one item.
+#[derive(Debug, Clone, Copy, Default)]
+struct Written {
+    table: usize,
+    indexes: usize,
 }
 
 /// The count of one pair of clients.
@@ -41,6 +51,8 @@ pub(crate) struct Meter {
     bill: Mutex<Bill>,
     /// Calls that have begun and are not on the bill yet.
     open: watch::Sender<usize>,
+    /// The size of the largest item that was written, in bytes.
+    pub(crate) largest: AtomicUsize,
     indexes: Vec<Index>,
 }
 
@@ -58,6 +70,7 @@ impl Meter {
         Arc::new(Self {
             bill: Mutex::default(),
             open: watch::Sender::default(),
+            largest: AtomicUsize::default(),
             indexes,
         })
     }
@@ -79,21 +92,23 @@ impl Meter {
         self.bill.lock().unwrap().requests.values().sum()
     }
 
-    fn add(&self, operation: &str, writes: usize, half_reads: usize) {
+    fn add(&self, operation: &str, writes: Written, half_reads: usize) {
         let mut bill = self.bill.lock().unwrap();
         *bill.requests.entry(operation.to_owned()).or_default() += 1;
-        bill.writes += writes;
+        bill.writes += writes.table;
+        bill.index_writes += writes.indexes;
         bill.half_reads += half_reads;
     }
 
     /// The write units of an item that was `before` and is `after`.
-    fn written(&self, before: &Value, after: &Value, each: usize) -> usize {
+    fn written(&self, before: &Value, after: &Value, each: usize) -> Written {
         let table = size(before).max(size(after)).max(1).div_ceil(KB) * each;
         let indexes = self
             .indexes
             .iter()
             .map(|index| index.written(before, after));
-        table + indexes.sum::<usize>()
+        let indexes = indexes.sum();
+        Written { table, indexes }
     }
 }
 
@@ -183,7 +198,7 @@ impl HttpConnector for Counted<SharedHttpConnector> {
                 Some(target) => me.table(target.rsplit('.').next().unwrap(), request).await,
                 None => {
                     let operation = format!("{} object", request.method());
-                    me.meter.add(&operation, 0, 0);
+                    me.meter.add(&operation, Written::default(), 0);
                     me.inner.call(request).await
                 }
             };
@@ -214,10 +229,15 @@ impl Counted<SharedHttpConnector> {
         } else {
             1
         };
-        let mut writes = 0;
+        let mut writes = Written::default();
         for (key, before) in keys.iter().zip(&before) {
             let after = self.item(&like, key).await?;
-            writes += self.meter.written(before, &after, each);
+            let written = self.meter.written(before, &after, each);
+            writes.table += written.table;
+            writes.indexes += written.indexes;
+            self.meter
+                .largest
+                .fetch_max(size(&after), Ordering::Relaxed);
         }
         let half_reads = if keys.is_empty() {
             read(&asked, &told)

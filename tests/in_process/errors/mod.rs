@@ -4,6 +4,7 @@
 
 mod bodies;
 mod envelopes;
+mod ours;
 mod params;
 mod queries;
 mod routes;
@@ -59,6 +60,7 @@ async fn refuses_all(dialect: Dialect) {
     queries::add(&mut table, &scene);
     routes::add(&mut table, &scene);
     tasks::add(&mut table, &scene);
+    ours::add(&mut table, &scene);
     let names: BTreeSet<&str> = table.cases.iter().map(|case| case.name.as_str()).collect();
     assert_eq!(names.len(), table.cases.len(), "two cases of one name");
     assert!(names.len() >= ENOUGH, "only {} inputs", names.len());
@@ -162,6 +164,7 @@ struct Scene {
     waiting_context: String,
     other_context: String,
     busy: String,
+    busy_context: String,
     foreign: String,
     foreign_context: String,
     _working: Live,
@@ -181,7 +184,10 @@ impl Scene {
             .find_map(|place| at(&first, place).as_str())
             .unwrap()
             .to_owned();
+        let busy_context = dialect.of_task(Op::Get, &busy);
+        let busy_context = dialect.context(&dialect.task(&world.call(&busy_context).await));
         Self {
+            busy_context,
             finished: finished.0,
             waiting: waiting.0,
             waiting_context: waiting.1,

@@ -11,6 +11,7 @@ mod tests;
 mod value;
 
 pub(crate) use object::{Object, snake};
+pub(crate) use value::base64;
 
 use crate::task::{FieldViolation, InvalidId, MAX_PUSH_SCHEME, PushId, Refusal, TaskId};
 use serde_json::{Map, Value};

@@ -154,6 +154,9 @@ fn ours(method: &str, segments: &[&str]) -> Option<Target> {
         ("GET", ["skills"]) => (Operation::ListSkills, None),
         _ => return None,
     };
+    if id.as_ref().is_some_and(String::is_empty) {
+        return None;
+    }
     let mut target = Target::new(operation, Generation::V10);
     target.id = id;
     Some(target)

@@ -131,7 +131,7 @@ macro_rules! define_all {
         /// # Errors
         /// [`Broken`] when the store fails where it has to answer.
         pub async fn all(stores: &Stores<'_>, run: u128) -> Result<(), Broken> {
-            $($case(stores, &World::new(run, stringify!($case))?).await?;)*
+            $(Box::pin($case(stores, &World::new(run, stringify!($case))?)).await?;)*
             Ok(())
         }
     };

@@ -2,8 +2,8 @@
 //!
 //! A store keeps what [`encode`] gives and reads it back with [`decode`]; an
 //! author's own store does the same. The form carries its version in `schema`.
-//! Unknown members are ignored, so that a record written by the next version
-//! can still be read; what does not read is an error, never a panic.
+//! Members which a later version has added stay, so that an upgrade can be taken
+//! back; what does not read is an error, never a panic.
 
 mod content;
 #[cfg(feature = "aws")]
@@ -11,6 +11,7 @@ mod join;
 mod layout;
 mod pieces;
 mod push;
+mod short;
 mod task;
 mod thread;
 
@@ -23,16 +24,31 @@ pub use self::pieces::arrange;
 pub(crate) use self::pieces::pieces;
 #[cfg(feature = "aws")]
 pub(crate) use self::pieces::{Child, Place, child_expiry};
+pub(crate) use self::short::Beside;
 
 use super::{StoreError, ThreadRecord, ThreadState};
 use crate::task::{PushRecord, Saved, TaskRecord};
 use serde_json::Value;
 
-/// The version of the stored form.
-pub const SCHEMA: u32 = 1;
+/// The version of the stored form of a task. Decision 0009 says when it changes.
+pub const SCHEMA: u32 = 3;
 
-/// The version of the stored form of a task whose parts lie in children.
-const IN_PIECES: u32 = 2;
+/// The version of the form in which nothing is left out; of everything but a
+/// task it is the present one.
+pub const FIRST: u32 = 1;
+
+/// The same, of a task whose parts lie in children.
+const FIRST_IN_PIECES: u32 = 2;
+
+/// A form in which a task can be written. Every one of them is read, whichever
+/// is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Version [`FIRST`].
+    First,
+    /// Version [`SCHEMA`].
+    Short,
+}
 
 /// The largest record in its stored form, in bytes, without objects it points
 /// at: what a function can hold in memory a few times.
@@ -49,8 +65,22 @@ const MAX_DEPTH: usize = 120;
 /// The stored form of `record`.
 #[must_use]
 pub fn encode(record: &TaskRecord) -> Value {
+    encode_as(record, Form::Short)
+}
+
+/// The stored form of `record` as a release writes it which writes `form`.
+#[must_use]
+pub fn encode_as(record: &TaskRecord, form: Form) -> Value {
     // A form of plain values with text keys always is JSON.
-    serde_json::to_value(task::Stored::from(record)).unwrap_or_default()
+    serde_json::to_value(written(record, form)).unwrap_or_default()
+}
+
+fn written(record: &TaskRecord, form: Form) -> task::Stored {
+    let mut stored = task::Stored::from(record);
+    if form == Form::Short {
+        stored.shorten();
+    }
+    stored
 }
 
 /// The record of a stored form.
@@ -58,8 +88,15 @@ pub fn encode(record: &TaskRecord) -> Value {
 /// # Errors
 /// [`StoreError::Corrupt`] when it is not a stored task of a known version.
 pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
-    let form: task::Stored = serde_json::from_value(value).map_err(corrupt)?;
-    known(form.schema)?;
+    whole(serde_json::from_value(value).map_err(corrupt)?)
+}
+
+fn whole(mut form: task::Stored) -> Result<TaskRecord, StoreError> {
+    if form.schema == Some(SCHEMA) {
+        form.expand(&Beside::default())?;
+    } else {
+        known(form.schema)?;
+    }
     form.into_record()
 }
 
@@ -86,7 +123,7 @@ pub fn decode_thread(value: Value) -> Result<ThreadRecord, StoreError> {
 /// [`MAX_BYTES`], or nested more deeply than a reader follows.
 pub fn task_text(record: &TaskRecord) -> Result<String, StoreError> {
     checked(
-        serde_json::to_string(&task::Stored::from(record))
+        serde_json::to_string(&written(record, Form::Short))
             .map_err(|error| StoreError::Refused(error.to_string()))?,
         MAX_BYTES,
     )
@@ -97,21 +134,21 @@ pub fn task_text(record: &TaskRecord) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`], as [`decode`].
 pub fn task_of_text(text: &str) -> Result<TaskRecord, StoreError> {
-    let form: task::Stored = serde_json::from_str(text).map_err(corrupt)?;
-    known(form.schema)?;
-    form.into_record()
+    whole(serde_json::from_str(text).map_err(corrupt)?)
 }
 
-/// What the text of a task's own item holds of it: all, unless its layout names
-/// children.
+/// What a task's own item holds of it, in its text and beside it: all, unless
+/// its layout names children.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`], as [`decode`].
 #[cfg(feature = "aws")]
-pub(crate) fn head_of_text(text: &str) -> Result<TaskRecord, StoreError> {
-    let form: task::Stored = serde_json::from_str(text).map_err(corrupt)?;
-    if form.schema != IN_PIECES {
-        known(form.schema)?;
+pub(crate) fn head_of_text(text: &str, beside: &Beside) -> Result<TaskRecord, StoreError> {
+    let mut form: task::Stored = serde_json::from_str(text).map_err(corrupt)?;
+    match form.schema.or(beside.schema) {
+        Some(SCHEMA) => form.expand(beside)?,
+        Some(FIRST_IN_PIECES) => {}
+        schema => known(schema)?,
     }
     form.into_record()
 }
@@ -148,6 +185,16 @@ pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
             .map_err(|error| StoreError::Refused(error.to_string()))?,
         ITEM_MAX,
     )
+}
+
+/// What a delivery knows a registration by. A member that is added to the
+/// stored form later must not come into it: programs of both sides deliver.
+///
+/// # Errors
+/// As [`push_text`].
+#[cfg(feature = "aws")]
+pub(crate) fn push_identity(push: &PushRecord) -> Result<String, StoreError> {
+    push_text(push)
 }
 
 /// The webhook of a stored text, nothing delivered yet.
@@ -234,10 +281,10 @@ fn corrupt(error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(error.to_string())
 }
 
-fn known(schema: u32) -> Result<(), StoreError> {
-    if schema == SCHEMA {
-        Ok(())
-    } else {
-        Err(corrupt(format_args!("unknown schema {schema}")))
+fn known(schema: impl Into<Option<u32>>) -> Result<(), StoreError> {
+    match schema.into() {
+        Some(FIRST) => Ok(()),
+        Some(other) => Err(corrupt(format_args!("unknown schema {other}"))),
+        None => Err(corrupt("no `schema`")),
     }
 }

@@ -1,7 +1,7 @@
 //! Conversations as a store keeps them.
 
 use super::StoreError;
-use crate::task::{ContextId, Message, Owner, TaskRecord, Timestamp, WriteId};
+use crate::task::{ContextId, Message, Metadata, Owner, TaskRecord, Timestamp, WriteId};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,6 +14,9 @@ pub struct ThreadState {
     pub events: Vec<Message>,
     /// Session data by key.
     pub session: BTreeMap<String, serde_json::Value>,
+    /// Members of the stored form which a later version of this program has
+    /// added. They stay with the state.
+    pub unknown: Metadata,
 }
 
 /// Whether a conversation goes on.
@@ -61,6 +64,9 @@ pub struct ThreadRecord {
     pub state_version: u64,
     /// The state.
     pub state: ThreadState,
+    /// Members of the stored form which a later version of this program has
+    /// added. They stay with the thread.
+    pub unknown: Metadata,
 }
 
 impl ThreadRecord {
@@ -79,6 +85,7 @@ impl ThreadRecord {
             state_expires_at: now,
             state_version: 0,
             state: ThreadState::default(),
+            unknown: Metadata::new(),
         }
     }
 

@@ -53,6 +53,9 @@ pub struct Saved {
     pub data: BTreeMap<String, Value>,
     /// Results of completed steps, by name and occurrence in the turn.
     pub steps: BTreeMap<String, Value>,
+    /// Members of the stored form which a later version of this program has
+    /// added. They stay with the rest.
+    pub unknown: Metadata,
 }
 
 /// What a turn keeps of the request that asked for it, so that it is the same
@@ -150,6 +153,9 @@ pub struct TaskRecord {
     pub(crate) expires_at: Timestamp,
     /// Where its parts lie.
     pub(crate) layout: Layout,
+    /// Members of the stored form which a later version of this program has
+    /// added. They stay, whatever is committed.
+    pub(crate) unknown: Metadata,
 }
 
 /// What an answer shows of a task.
@@ -224,6 +230,7 @@ impl TaskRecord {
             updated_at: at,
             expires_at: at,
             layout: Layout::default(),
+            unknown: Metadata::new(),
         }
     }
 

@@ -15,6 +15,17 @@ const TOLERANT: GeneralPurposeConfig =
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, TOLERANT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, TOLERANT);
 
+/// The bytes of base64, standard or URL-safe, padded or not; `None` for any
+/// other text (A2A 1.0 §5.6 asks readers to take them all).
+pub(crate) fn base64(text: &str) -> Option<Bytes> {
+    let engine = if text.contains(['-', '_']) {
+        &URL_SAFE
+    } else {
+        &STANDARD
+    };
+    engine.decode(text).ok().map(Bytes::from)
+}
+
 impl<'a> Object<'a> {
     /// An optional string, which may be empty.
     pub(crate) fn string(&self, name: &str) -> Option<&'a str> {
@@ -180,19 +191,13 @@ impl<'a> Object<'a> {
         id.map_err(|error| self.refuse(name, rule(&error))).ok()
     }
 
-    /// Bytes that must be there, in base64: standard or URL-safe, padded or
-    /// not (A2A 1.0 §5.6 asks readers to take them all).
+    /// Bytes that must be there, in base64.
     pub(crate) fn required_base64(&self, name: &str) -> Option<Bytes> {
         let text = self.required_string(name)?;
-        let engine = if text.contains(['-', '_']) {
-            &URL_SAFE
-        } else {
-            &STANDARD
-        };
-        let bytes = engine.decode(text);
-        if bytes.is_err() {
+        let bytes = base64(text);
+        if bytes.is_none() {
             self.refuse(name, "must be base64");
         }
-        bytes.ok().map(Bytes::from)
+        bytes
     }
 }

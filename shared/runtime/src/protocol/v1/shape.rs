@@ -5,18 +5,18 @@
 //! are left alone, and so is everything inside `metadata` and `data`.
 
 use crate::protocol::read::{
-    MAX_HISTORY, MAX_PARTS, SCHEME_RULE, is_printable, is_scheme, printable_rule,
+    self, MAX_HISTORY, MAX_PARTS, SCHEME_RULE, is_printable, is_scheme, printable_rule,
 };
 use crate::task::{
     ContextId, FieldViolation, MAX_PUSH_CREDENTIALS, MAX_PUSH_TOKEN, MAX_PUSH_URL, PushId, Refusal,
     TaskId, TaskState, Timestamp,
 };
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 /// Faults worth naming in one answer.
 const MAX_VIOLATIONS: usize = 32;
-/// Characters of base64 before its padding come in groups of four.
-const BASE64_GROUP: usize = 4;
 
 /// What a member has to be.
 enum Kind {
@@ -397,21 +397,10 @@ fn raw(value: &mut Value, path: &str, faults: &mut Faults) {
     let Some(text) = value.as_str() else {
         return faults.note(path, "must be a base64 string");
     };
-    let mut standard = text
-        .trim_end_matches('=')
-        .replace('-', "+")
-        .replace('_', "/");
-    let sound = standard
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'/');
-    let open = standard.len() % BASE64_GROUP;
-    if !sound || open == 1 {
-        return faults.note(path, "must be base64");
+    match read::base64(text) {
+        Some(bytes) => *value = STANDARD.encode(bytes).into(),
+        None => faults.note(path, "must be base64"),
     }
-    if open > 0 {
-        standard.push_str(&"=".repeat(BASE64_GROUP - open));
-    }
-    *value = standard.into();
 }
 
 /// A whole number of at least 0, as `ProtoJSON` spells it: `10` or `"10"`.

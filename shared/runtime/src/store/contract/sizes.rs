@@ -162,6 +162,7 @@ pub async fn what_a_conversation_keeps_is_stored_at_any_size(
         thread.record.state = ThreadState {
             events: Vec::new(),
             session: [("k".to_owned(), "x".repeat(size).into())].into(),
+            ..ThreadState::default()
         };
         assert!(stores.threads.put_thread(&thread).await?, "{size}");
         assert!(stores.threads.put_thread(&thread).await?, "{size}, again");

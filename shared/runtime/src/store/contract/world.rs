@@ -13,6 +13,13 @@ use crate::task::{
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// What a later version of this program could have added to a record.
+fn later() -> Metadata {
+    let mut later = Metadata::new();
+    later.insert("later".to_owned(), serde_json::json!({"of": [1, null]}));
+    later
+}
+
 /// The stores under test. They are one: a commit of a task writes its thread.
 #[derive(Clone, Copy)]
 #[expect(
@@ -136,6 +143,7 @@ impl World {
             created_at: self.now,
         });
         let mut task = task.next([Change::Accept { message }], write, self.now, self.expiry())?;
+        task.unknown = later();
         stored::arrange(&mut task);
         Ok(task)
     }
@@ -260,6 +268,7 @@ impl World {
         let state = ThreadState {
             events: vec![Message::from_user("m", vec![Part::text(said)])],
             session: [("seen".to_owned(), serde_json::json!(expect))].into(),
+            unknown: later(),
         };
         ThreadWrite {
             record: ThreadRecord {
@@ -273,6 +282,7 @@ impl World {
                 state_expires_at: self.at(3_600_000),
                 state_version: expect + 1,
                 state,
+                unknown: later(),
             },
             expect,
             write: self.write_id(),

@@ -6,7 +6,8 @@
 //! that a condition about expiry needs no look at the state.
 
 use super::key;
-use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadStatus, stored};
+use crate::store::stored::{self, Beside};
+use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadStatus};
 use crate::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
@@ -73,7 +74,7 @@ pub(super) fn key_of(partition: &str, sort: &str) -> Item {
     .into()
 }
 
-/// The short form of a subject in an item.
+/// The short form of a subject in an item of a webhook.
 pub(super) fn subject(owner: &Owner) -> AttributeValue {
     text(owner.subject.hash())
 }
@@ -87,7 +88,6 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         (EPOCH, number(record.epoch())),
         (STATE, text(record.state().as_str())),
         (CONTEXT, text(record.context_id().as_str())),
-        (SUBJECT, subject(record.owner())),
         (OWNER_SUBJECT, text(record.owner().subject.as_str())),
         (TURN, number(record.turn)),
         (INCARNATION, text(record.incarnation.as_str())),
@@ -148,12 +148,35 @@ fn listeners(record: &TaskRecord) -> String {
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(super) fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
-    let mut record = stored::head_of_text(body(item)?)?;
+    let mut record = stored::head_of_text(body(item)?, &beside(item))?;
     record.lease_until = match item.get(LEASE_UNTIL) {
         None => None,
         Some(_) => Some(Timestamp::from_millis(integer(item, LEASE_UNTIL)?)),
     };
     Ok(record)
+}
+
+/// What the item of a task says beside its text. That it lacks something is
+/// for the reader of the text to say, which may hold it itself.
+fn beside(item: &Item) -> Beside {
+    let text = |name| string(item, name).ok().map(str::to_owned);
+    let key = string(item, key::PK).ok().and_then(key::task_of);
+    let (tenant, id) = key
+        .map(|(tenant, id)| (tenant.to_string(), id.to_string()))
+        .unzip();
+    Beside {
+        schema: integer(item, SCHEMA).ok(),
+        id,
+        tenant,
+        subject: text(OWNER_SUBJECT),
+        context: text(CONTEXT),
+        incarnation: text(INCARNATION),
+        state: text(STATE),
+        version: integer(item, VERSION).ok(),
+        epoch: integer(item, EPOCH).ok(),
+        turn: integer(item, TURN).ok(),
+        expires_at: integer(item, EXPIRES_AT).ok(),
+    }
 }
 
 /// The attributes of a thread, without its key, its state and its writes.
@@ -166,6 +189,7 @@ pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attri
         owner: record.owner.clone(),
         context_id: record.context_id.clone(),
         state: ThreadState::default(),
+        unknown: record.unknown.clone(),
         ..*record
     };
     let keep = if record.context_id.is_server_made() {
@@ -174,7 +198,7 @@ pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attri
         tombstone
     };
     let mut item = Attributes::from([
-        (SCHEMA, number(stored::SCHEMA)),
+        (SCHEMA, number(stored::FIRST)),
         (VERSION, number(record.version)),
         (OWNER_SUBJECT, text(record.owner.subject.as_str())),
         (STATE_VERSION, number(record.state_version)),
@@ -323,10 +347,8 @@ mod tests {
         item.iter().map(|(name, it)| name.len() + value(it)).sum()
     }
 
-    #[test]
-    fn the_longest_names_fit_beside_the_largest_content() {
-        let at = Timestamp::from_millis(4_102_444_800_000);
-        let task = TaskRecord::create(NewTask {
+    fn with_the_longest_names(at: Timestamp) -> TaskRecord {
+        TaskRecord::create(NewTask {
             id: TaskId::parse("x".repeat(128)).unwrap(),
             owner: Owner {
                 tenant: TenantId::parse("t".repeat(64)).unwrap(),
@@ -337,7 +359,37 @@ mod tests {
             incarnation: WriteId::made_of(1),
             metadata: Metadata::new(),
             created_at: at,
-        });
+        })
+    }
+
+    #[test]
+    fn an_entry_of_an_index_is_one_unit_however_long_the_names_are() {
+        let at = Timestamp::from_millis(4_102_444_800_000);
+        let changes = [
+            Change::Start { lease_until: at },
+            Change::Complete { message: None },
+        ];
+        let task = with_the_longest_names(at);
+        let mut task = task.next(changes, WriteId::made_of(2), at, at).unwrap();
+        task.listeners = vec![PushId::only()];
+        let mut item = super::task(&task, NonZeroU32::MAX, String::new());
+        let partition = key::task(&task.key());
+        item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
+        // What table.rs lets each of them hold.
+        let lists = [key::LISTS_PK, key::LISTS_SK, STATE, CONTEXT, EXPIRES_AT];
+        let sweep = [key::SWEEP_PK, key::SWEEP_SK, OWNER_SUBJECT];
+        for held in [lists.as_slice(), sweep.as_slice()] {
+            let mut entry = item.clone();
+            entry.retain(|name, _| held.contains(name) || [key::PK, key::SK].contains(name));
+            assert_eq!(entry.len(), held.len() + 2);
+            assert!(size(&entry) <= 1024, "{}", size(&entry));
+        }
+    }
+
+    #[test]
+    fn the_longest_names_fit_beside_the_largest_content() {
+        let at = Timestamp::from_millis(4_102_444_800_000);
+        let task = with_the_longest_names(at);
         let start = Change::Start { lease_until: at };
         let mut working = task.next([start], WriteId::made_of(2), at, at).unwrap();
         working.dispatch = Some(u64::MAX);

@@ -30,7 +30,7 @@ pub(super) fn item_of(push: &PushRecord) -> Result<Item, StoreError> {
     let mut item = item::key_of(&partition, &sort);
     for (name, value) in [
         (item::SUBJECT, item::subject(&push.owner)),
-        (MARK, item::text(mark(&body))),
+        (MARK, item::text(mark(push)?)),
         (CURSOR, item::number(push.cursor)),
         (ATTEMPTS, item::number(push.attempts)),
         (RETRY_AT, item::number(push.retry_at.as_millis())),
@@ -58,9 +58,9 @@ fn place(push: &PushRecord) -> (String, String) {
     (key::task(&task), key::push(&push.listener.id))
 }
 
-fn mark(body: &str) -> String {
+fn mark(push: &PushRecord) -> Result<String, StoreError> {
     use sha2::{Digest as _, Sha256};
-    hex::encode(Sha256::digest(body))
+    Ok(hex::encode(Sha256::digest(stored::push_identity(push)?)))
 }
 
 /// A change of a webhook which is still the same registration.
@@ -68,7 +68,7 @@ fn update(push: &PushRecord, set: Attributes) -> Result<Statement, StoreError> {
     let (partition, sort) = place(push);
     let mut update = Statement::update_at(item::key_of(&partition, &sort), set, &[]);
     update.name(MARK);
-    update.value(":same", item::text(mark(&stored::push_text(push)?)));
+    update.value(":same", item::text(mark(push)?));
     Ok(update)
 }
 

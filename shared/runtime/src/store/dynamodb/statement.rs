@@ -47,6 +47,9 @@ pub(super) enum Kind {
 /// Not expired: only an item at rest has an expiry at all.
 const LIVE: &str = "(attribute_not_exists(#expires_at) OR #expires_at > :now)";
 
+/// The task of one owner: ids which the server makes are the tenant's alone.
+const OWNED: &str = "#owner_subject = :owner";
+
 impl Statement {
     /// The write of a task's own item, which holds `head`; its owner's list has
     /// `shards` shards.
@@ -62,12 +65,11 @@ impl Statement {
                 let mut update = Self::update(&partition, attributes, &gone);
                 update.name(item::VERSION);
                 update.name(item::EPOCH);
-                update.name(item::SUBJECT);
+                update.owned_by(write.record.owner());
                 update.value(":was", item::number(version));
                 update.value(":mine", item::number(epoch));
-                update.value(":owner", item::subject(write.record.owner()));
                 update.when(&format!(
-                    "#version = :was AND #epoch = :mine AND #subject = :owner AND {LIVE}"
+                    "#version = :was AND #epoch = :mine AND {OWNED} AND {LIVE}"
                 ))
             }
         };
@@ -109,14 +111,13 @@ impl Statement {
         let mut update = Self::update(&partition, lease, &[item::NOTIFY]);
         update.name(item::EPOCH);
         update.name(item::STATE);
-        update.name(item::SUBJECT);
+        update.owned_by(owner);
         update.value(":mine", item::number(epoch));
         update.value(":working", item::text(TaskState::Working.as_str()));
-        update.value(":owner", item::subject(owner));
-        update.when(
-            "#epoch = :mine AND #state = :working AND #subject = :owner \
-             AND attribute_exists(#lease_until)",
-        )
+        update.when(&format!(
+            "#epoch = :mine AND #state = :working AND {OWNED} \
+             AND attribute_exists(#lease_until)"
+        ))
     }
 
     /// A task at rest off the sweep's index: its webhooks know. Nothing else
@@ -214,10 +215,9 @@ impl Statement {
     pub(super) fn no_task(owner: &Owner, partition: &str, version: u64) -> Self {
         let mut statement = Self::gone(item::key_of(partition, key::META));
         statement.name(item::VERSION);
-        statement.name(item::SUBJECT);
+        statement.owned_by(owner);
         statement.value(":was", item::number(version));
-        statement.value(":owner", item::subject(owner));
-        statement.when("#version = :was AND #subject = :owner")
+        statement.when(&format!("#version = :was AND {OWNED}"))
     }
 
     /// Removes an item, if it is there.
@@ -303,6 +303,12 @@ impl Statement {
         self.name(attribute);
         self.value(":dead", item::text(write));
         self.when(&format!("attribute_not_exists(PK) OR #{attribute} = :dead"))
+    }
+
+    /// What [`OWNED`] asks for.
+    fn owned_by(&mut self, owner: &Owner) {
+        self.name(item::OWNER_SUBJECT);
+        self.value(":owner", item::text(owner.subject.as_str()));
     }
 
     fn now(&mut self, now: Timestamp) {

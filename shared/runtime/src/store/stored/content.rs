@@ -9,15 +9,15 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Message {
     i: String,
     r: Speaker,
     p: Vec<Part>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    c: Option<String>,
+    pub(super) c: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    t: Option<String>,
+    pub(super) t: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rf: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -26,7 +26,7 @@ pub(super) struct Message {
     m: Metadata,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 enum Speaker {
     #[serde(rename = "u")]
     User,
@@ -78,7 +78,7 @@ pub(super) fn all<S, T>(
     items.into_iter().map(turn).collect()
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Part {
     c: Content,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub(super) struct Part {
     m: Metadata,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 enum Content {
     #[serde(rename = "t")]
     Text(String),
@@ -148,7 +148,7 @@ impl Part {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Artifact {
     i: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,59 +188,78 @@ impl Artifact {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+/// A status. The short form of a task leaves members out, and fills them in
+/// before the status is read.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Status {
-    s: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    m: Option<Message>,
-    t: i64,
+    pub(super) s: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) m: Option<Message>,
+    /// Instead of a message that the text holds already: its place in the
+    /// history, or behind that the message of the status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) r: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) t: Option<i64>,
 }
 
 impl From<&task::Status> for Status {
     fn from(status: &task::Status) -> Self {
         Self {
-            s: status.state.as_str().to_owned(),
+            s: Some(status.state.as_str().to_owned()),
             m: status.message.as_ref().map(Message::from),
-            t: status.timestamp.as_millis(),
+            r: None,
+            t: Some(status.timestamp.as_millis()),
         }
     }
 }
 
 impl Status {
-    /// The message lies elsewhere.
-    pub(super) fn forget_message(&mut self) {
-        self.m = None;
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 
     pub(super) fn into_status(self) -> Result<task::Status, StoreError> {
         Ok(task::Status {
-            state: state(&self.s)?,
+            state: state(&told(self.s, "s")?)?,
             message: self.m.map(Message::into_message).transpose()?,
-            timestamp: Timestamp::from_millis(self.t),
+            timestamp: Timestamp::from_millis(told(self.t, "t")?),
         })
     }
+}
+
+/// A member that has to be there.
+pub(super) fn told<T>(member: Option<T>, name: &str) -> Result<T, StoreError> {
+    member.ok_or_else(|| corrupt(format_args!("no `{name}`")))
 }
 
 pub(super) fn state(name: &str) -> Result<TaskState, StoreError> {
     TaskState::parse(name).ok_or_else(|| corrupt(format_args!("unknown state `{name}`")))
 }
 
+/// An event. The short form of a task leaves members out, as of a status.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Logged {
     i: String,
-    n: u64,
-    e: Shown,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) n: Option<u64>,
+    pub(super) e: Shown,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     m: Metadata,
 }
 
 #[derive(Serialize, Deserialize)]
-enum Shown {
+pub(super) enum Shown {
     #[serde(rename = "s")]
     Status(Status),
     #[serde(rename = "a")]
     Artifact {
-        a: Artifact,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        a: Option<Artifact>,
+        /// Instead of an artifact that the text holds already: its place.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        r: Option<usize>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         p: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -257,7 +276,8 @@ impl From<&LoggedEvent> for Logged {
             ),
             Event::Artifact(update) => (
                 Shown::Artifact {
-                    a: Artifact::from(&update.artifact),
+                    a: Some(Artifact::from(&update.artifact)),
+                    r: None,
                     p: update.append,
                     l: update.last_chunk,
                 },
@@ -266,7 +286,7 @@ impl From<&LoggedEvent> for Logged {
         };
         Self {
             i: logged.id.to_string(),
-            n: logged.seq,
+            n: Some(logged.seq),
             e,
             m: m.clone(),
         }
@@ -280,8 +300,8 @@ impl Logged {
                 status: status.into_status()?,
                 metadata: self.m,
             }),
-            Shown::Artifact { a, p, l } => Event::Artifact(ArtifactUpdate {
-                artifact: a.into_artifact()?,
+            Shown::Artifact { a, p, l, .. } => Event::Artifact(ArtifactUpdate {
+                artifact: told(a, "a")?.into_artifact()?,
                 append: p,
                 last_chunk: l,
                 metadata: self.m,
@@ -289,7 +309,7 @@ impl Logged {
         };
         Ok(LoggedEvent {
             id: event_id(&self.i)?,
-            seq: self.n,
+            seq: told(self.n, "n")?,
             event,
         })
     }

@@ -320,7 +320,8 @@ fn fresh<'a, T>(segments: &[Segment], items: &'a [T], version: u64) -> Option<&'
     items.get(start..start + last.items)
 }
 
-/// The task's own item: the whole form without what lies in children.
+/// The text of the task's own item: without what lies in children, and what
+/// stands beside it.
 fn head(record: &TaskRecord) -> Stored {
     let layout = &record.layout;
     let apart = |doc: Doc| layout.docs.contains_key(&doc);
@@ -333,7 +334,7 @@ fn head(record: &TaskRecord) -> Stored {
         head.md.clone_from(&record.metadata);
     }
     if apart(Doc::Status) {
-        head.st.forget_message();
+        head.st.m = None;
     }
     if !apart(Doc::Saved) {
         head.sv = Kept::from(&record.saved);
@@ -344,10 +345,8 @@ fn head(record: &TaskRecord) -> Stored {
     if !apart(Doc::Replaced) {
         head.rp = replaced(record);
     }
-    if !layout.is_empty() {
-        // A program that knows no children must not take this for the whole.
-        head.schema = super::IN_PIECES;
-    }
+    head.shorten();
+    head.leave_beside(record.state().is_at_rest());
     head
 }
 

@@ -1,8 +1,8 @@
 //! A task in its stored form.
 
-use super::content::{self, Artifact, Logged, Message, Status, all};
+use super::content::{self, Artifact, Logged, Message, Status, all, told};
 use super::layout::Layout;
-use super::{SCHEMA, StoreError, corrupt};
+use super::{FIRST, StoreError, corrupt};
 use crate::task::{
     Base, ContextId, Generation, Metadata, NewTask, Owner, PushId, Saved as SavedValues, SavedSlot,
     SkillId, Subject, TaskId, TaskRecord, TenantId, Timestamp, Transition, TurnRequest, WriteId,
@@ -11,42 +11,61 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The first form, or the short one: that has fewer members (see `short`).
 #[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
-    pub(super) schema: u32,
-    id: String,
-    tenant: String,
-    subject: String,
-    ctx: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) schema: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tenant: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) subject: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ctx: Option<String>,
     #[serde(rename = "gen")]
-    generation: String,
-    inc: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) generation: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) inc: Option<String>,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub(super) md: Metadata,
-    at: i64,
+    pub(super) at: i64,
+    #[serde(default, skip_serializing_if = "Status::is_empty")]
     pub(super) st: Status,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skill: Option<String>,
-    v: u64,
-    e: u64,
-    turn: u32,
-    att: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    lease: Option<i64>,
+    pub(super) v: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) e: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) turn: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) att: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lease: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dsp: Option<u64>,
-    w: Vec<String>,
-    tw: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) w: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tw: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) h: Vec<Message>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) a: Vec<Artifact>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) log: Vec<Logged>,
-    seq: u64,
+    pub(super) seq: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ev: Option<String>,
-    tr: Vec<(String, i64)>,
+    pub(super) ev: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tr: Option<Vec<(String, i64)>>,
+    /// The short form of the transitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ts: Option<String>,
     #[serde(default, skip_serializing_if = "Kept::is_empty")]
     pub(super) sv: Kept,
     /// Left out where a turn cannot run again.
@@ -70,11 +89,16 @@ pub(super) struct Stored {
     /// The task only keeps a reply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     hid: bool,
-    up: i64,
-    exp: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) up: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) exp: Option<i64>,
     /// Where its parts lie.
     #[serde(default, skip_serializing_if = "Layout::is_default")]
     ch: Layout,
+    /// What a later version of this program has added.
+    #[serde(flatten)]
+    more: Metadata,
 }
 
 /// What a turn that runs again starts from.
@@ -149,6 +173,9 @@ pub(super) struct Kept {
     d: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     s: BTreeMap<String, Value>,
+    /// What a later version of this program has added.
+    #[serde(flatten)]
+    more: Metadata,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -159,7 +186,7 @@ struct Slot {
 
 impl Kept {
     pub(super) fn is_empty(&self) -> bool {
-        self.o.is_none() && self.d.is_empty() && self.s.is_empty()
+        self.o.is_none() && self.d.is_empty() && self.s.is_empty() && self.more.is_empty()
     }
 }
 
@@ -172,6 +199,7 @@ impl From<&SavedValues> for Kept {
             }),
             d: saved.data.clone(),
             s: saved.steps.clone(),
+            more: saved.unknown.clone(),
         }
     }
 }
@@ -185,6 +213,7 @@ impl From<Kept> for SavedValues {
             }),
             data: kept.d,
             steps: kept.s,
+            unknown: kept.more,
         }
     }
 }
@@ -223,35 +252,32 @@ impl Stored {
     /// The form without what can lie in children.
     pub(super) fn without_content(record: &TaskRecord) -> Self {
         Self {
-            schema: SCHEMA,
-            id: record.id.to_string(),
-            tenant: record.owner.tenant.to_string(),
-            subject: record.owner.subject.to_string(),
-            ctx: record.context_id.to_string(),
-            generation: generation_name(record.generation).to_owned(),
-            inc: record.incarnation.to_string(),
+            schema: Some(FIRST),
+            id: Some(record.id.to_string()),
+            tenant: Some(record.owner.tenant.to_string()),
+            subject: Some(record.owner.subject.to_string()),
+            ctx: Some(record.context_id.to_string()),
+            generation: Some(generation_name(record.generation).to_owned()),
+            inc: Some(record.incarnation.to_string()),
             md: Metadata::new(),
             at: record.created_at.as_millis(),
             st: Status::from(record.status()),
             skill: record.skill.as_ref().map(ToString::to_string),
-            v: record.version,
-            e: record.epoch,
-            turn: record.turn,
-            att: record.attempt,
+            v: Some(record.version),
+            e: Some(record.epoch),
+            turn: Some(record.turn),
+            att: Some(record.attempt),
             lease: record.lease_until.map(Timestamp::as_millis),
             dsp: record.dispatch,
-            w: record.write_ids.iter().map(ToString::to_string).collect(),
-            tw: record.turn_write.to_string(),
+            w: Some(record.write_ids.iter().map(ToString::to_string).collect()),
+            tw: Some(record.turn_write.to_string()),
             h: Vec::new(),
             a: Vec::new(),
             log: Vec::new(),
             seq: record.last_seq,
             ev: record.last_event.map(|id| id.to_string()),
-            tr: record
-                .transitions
-                .iter()
-                .map(|step| (step.state.as_str().to_owned(), step.at.as_millis()))
-                .collect(),
+            tr: Some(record.transitions.iter().map(moved).collect()),
+            ts: None,
             sv: Kept::default(),
             b: Output::of(record),
             rp: Vec::new(),
@@ -262,9 +288,10 @@ impl Stored {
             ls: record.listeners.iter().map(ToString::to_string).collect(),
             lr: record.registrations,
             hid: record.hidden,
-            up: record.updated_at.as_millis(),
-            exp: record.expires_at.as_millis(),
+            up: Some(record.updated_at.as_millis()),
+            exp: Some(record.expires_at.as_millis()),
             ch: Layout::from(&record.layout),
+            more: record.unknown.clone(),
         }
     }
 }
@@ -272,11 +299,11 @@ impl Stored {
 impl Stored {
     pub(super) fn into_record(self) -> Result<TaskRecord, StoreError> {
         let mut record = TaskRecord::create(NewTask {
-            id: TaskId::parse(self.id).map_err(corrupt)?,
-            owner: owner(self.tenant, self.subject)?,
-            context_id: ContextId::parse(self.ctx).map_err(corrupt)?,
-            generation: generation(&self.generation)?,
-            incarnation: WriteId::stored(self.inc),
+            id: TaskId::parse(told(self.id, "id")?).map_err(corrupt)?,
+            owner: owner(told(self.tenant, "tenant")?, told(self.subject, "subject")?)?,
+            context_id: ContextId::parse(told(self.ctx, "ctx")?).map_err(corrupt)?,
+            generation: generation(&told(self.generation, "gen")?)?,
+            incarnation: WriteId::stored(told(self.inc, "inc")?),
             metadata: self.md,
             created_at: Timestamp::from_millis(self.at),
         });
@@ -286,20 +313,23 @@ impl Stored {
             .map(SkillId::parse)
             .transpose()
             .map_err(corrupt)?;
-        record.version = self.v;
-        record.epoch = self.e;
-        record.turn = self.turn;
-        record.attempt = self.att;
+        record.version = told(self.v, "v")?;
+        record.epoch = told(self.e, "e")?;
+        record.turn = told(self.turn, "turn")?;
+        record.attempt = told(self.att, "att")?;
         record.lease_until = self.lease.map(Timestamp::from_millis);
         record.dispatch = self.dsp;
-        record.write_ids = self.w.into_iter().map(WriteId::stored).collect();
-        record.turn_write = WriteId::stored(self.tw);
+        record.write_ids = told(self.w, "w")?
+            .into_iter()
+            .map(WriteId::stored)
+            .collect();
+        record.turn_write = WriteId::stored(told(self.tw, "tw")?);
         record.history = all(self.h, Message::into_message)?;
         record.artifacts = all(self.a, Artifact::into_artifact)?;
         record.log = all(self.log, Logged::into_logged)?;
         record.last_seq = self.seq;
         record.last_event = self.ev.as_deref().map(content::event_id).transpose()?;
-        record.transitions = all(self.tr, transition)?;
+        record.transitions = all(told(self.tr, "tr")?, transition)?;
         record.saved = self.sv.into();
         match self.b {
             Some(output) => {
@@ -320,11 +350,16 @@ impl Stored {
         record.listeners = all(self.ls, |id| PushId::parse(id).map_err(corrupt))?;
         record.registrations = self.lr;
         record.hidden = self.hid;
-        record.updated_at = Timestamp::from_millis(self.up);
-        record.expires_at = Timestamp::from_millis(self.exp);
+        record.updated_at = Timestamp::from_millis(told(self.up, "up")?);
+        record.expires_at = Timestamp::from_millis(told(self.exp, "exp")?);
         record.layout = self.ch.into_layout()?;
+        record.unknown = self.more;
         Ok(record)
     }
+}
+
+fn moved(step: &Transition) -> (String, i64) {
+    (step.state.as_str().to_owned(), step.at.as_millis())
 }
 
 fn transition((name, at): (String, i64)) -> Result<Transition, StoreError> {

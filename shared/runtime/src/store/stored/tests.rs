@@ -33,6 +33,13 @@ fn meta() -> Metadata {
     metadata
 }
 
+/// What a later version could add.
+fn later() -> Metadata {
+    let mut later = Metadata::new();
+    later.insert("later".to_owned(), json!({"of": [0.1, u64::MAX, null]}));
+    later
+}
+
 fn every_part() -> Vec<Part> {
     let mut raw = Part::new(PartContent::Raw(vec![0, 255, 1].into()));
     raw.filename = Some("a.bin".to_owned());
@@ -84,6 +91,8 @@ fn full() -> TaskRecord {
     record.replaced.clone_from(&record.artifacts);
     record.base.history = 1;
     record.epoch = 4;
+    record.unknown = later();
+    record.saved.unknown = later();
     record
 }
 
@@ -156,7 +165,7 @@ fn a_record_at_its_start_or_end_reads_back_as_it_was_written() {
 
 /// The form of a record before turns could be dispatched and run again.
 fn before_dispatch(record: &TaskRecord) -> Value {
-    let mut value = encode(record);
+    let mut value = encode_as(record, Form::First);
     for name in ["b", "rp", "sec", "rq", "dat", "rd"] {
         value.as_object_mut().unwrap().remove(name);
     }
@@ -201,7 +210,9 @@ fn a_thread_reads_back_as_it_was_written() {
         state: ThreadState {
             events: vec![said(every_part())],
             session: [("k".to_owned(), json!(null))].into(),
+            unknown: later(),
         },
+        unknown: later(),
     };
     assert_eq!(decode_thread(encode_thread(&thread)).unwrap(), thread);
     let text = state_text(&thread.state).unwrap();
@@ -222,13 +233,98 @@ fn a_thread_of_the_first_form_is_active_and_has_the_state_written_with_it() {
 }
 
 #[test]
-fn members_of_a_later_version_are_ignored() {
+fn members_of_a_later_version_stay_in_a_record_that_is_written_again() {
+    let mut record = full();
+    record.unknown.clear();
+    record.saved.unknown.clear();
+    for form in [Form::First, Form::Short] {
+        let mut value = encode_as(&record, form);
+        value["new"] = json!({"x": 1});
+        value["sv"]["new"] = json!(0.1);
+        let read = decode(value).unwrap();
+        let (write, at) = (WriteId::made_of(3), Timestamp::from_millis(9));
+        let lease_until = Timestamp::from_millis(90);
+        let resume = Change::Resume {
+            message: said(vec![Part::text("yes")]),
+            secret: false,
+            lease_until,
+        };
+        let next = read.next([resume], write.clone(), at, at).unwrap();
+        let again = encode(&next);
+        assert_eq!(again["new"], json!({"x": 1}));
+        assert_eq!(again["sv"]["new"], json!(0.1));
+        let ended = next.next([Change::Cancel], write, at, at).unwrap();
+        assert_eq!(encode(&ended)["new"], json!({"x": 1}));
+        // What was kept for the next turn goes with its last.
+        assert_eq!(encode(&ended).get("sv"), None);
+    }
+}
+
+#[test]
+fn members_of_a_later_version_stay_in_a_conversation_and_its_state() {
+    let at = Timestamp::from_millis(5);
+    let mut thread = ThreadRecord::begun(owner(), ContextId::made_of(9), at, at);
+    thread.unknown = later();
+    thread.state.unknown = later();
+    let value = encode_thread(&thread);
+    assert_eq!(value["later"], later()["later"]);
+    assert_eq!(value["st"]["later"], later()["later"]);
+    assert_eq!(decode_thread(value).unwrap(), thread);
+    let text = state_text(&thread.state).unwrap();
+    assert_eq!(state_of_text(&text).unwrap(), thread.state);
+}
+
+#[test]
+fn the_first_form_of_a_record_reads_as_the_short_one_does() {
     let record = full();
-    let mut value = encode(&record);
-    value["new"] = json!({"x": 1});
-    value["st"]["new"] = json!(1);
-    value["h"][0]["p"][0]["new"] = json!(1);
-    assert_eq!(decode(value).unwrap(), record);
+    let first = encode_as(&record, Form::First);
+    assert_eq!(first["schema"], json!(FIRST));
+    assert_eq!(decode(first).unwrap(), record);
+    assert_eq!(encode(&record)["schema"], json!(SCHEMA));
+}
+
+#[test]
+fn the_short_form_says_once_what_a_record_says_several_times() {
+    let at = Timestamp::from_millis(1_795_325_915_321);
+    let mut task = TaskRecord::create(NewTask {
+        id: TaskId::made_of(1),
+        owner: owner(),
+        context_id: ContextId::made_of(1),
+        generation: Generation::V10,
+        incarnation: WriteId::made_of(7),
+        metadata: Metadata::new(),
+        created_at: at,
+    });
+    let mut own = said(vec![Part::text("go")]);
+    own.context_id = Some(task.context_id.clone());
+    own.task_id = Some(task.id.clone());
+    let changes = [
+        Change::Accept {
+            message: own.clone(),
+        },
+        Change::Start { lease_until: at },
+        Change::Update {
+            message: Some(own.clone()),
+            metadata: meta(),
+        },
+        every_change(at).remove(3),
+        Change::Complete { message: Some(own) },
+    ];
+    task = task.next(changes, WriteId::made_of(7), at, at).unwrap();
+    task.log[2].seq = 9;
+    let text = task_text(&task).unwrap();
+    assert_eq!(task_of_text(&text).unwrap(), task);
+    for once in [
+        task.id.as_str(),
+        task.context_id.as_str(),
+        task.incarnation.as_str(),
+        "1795325915321",
+    ] {
+        assert_eq!(text.matches(once).count(), 1, "{once} in {text}");
+    }
+    // A reply that is said again lies where it was said first.
+    assert_eq!(text.matches("\"go\"").count(), 3, "{text}");
+    assert!(text.contains(r#""ts":"s0 w0 c0""#), "{text}");
 }
 
 proptest::proptest! {
@@ -289,20 +385,24 @@ fn broken(value: &Value, visit: &mut dyn FnMut(Value)) {
 #[test]
 fn a_damaged_record_is_an_error_and_never_a_panic() {
     let mut errors = 0;
-    broken(&encode(&full()), &mut |bad| {
-        if let Err(error) = decode(bad) {
-            assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
-            errors += 1;
-        }
-    });
-    assert!(errors > 100, "{errors}");
+    for form in [Form::First, Form::Short] {
+        broken(&encode_as(&full(), form), &mut |bad| {
+            if let Err(error) = decode(bad) {
+                assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+                errors += 1;
+            }
+        });
+    }
+    assert!(errors > 200, "{errors}");
 }
 
 #[test]
 fn a_record_of_an_unknown_schema_is_corrupt() {
-    let mut value = encode(&full());
-    value["schema"] = json!(2);
-    assert!(matches!(decode(value), Err(StoreError::Corrupt(_))));
+    for schema in [0, 2, 4] {
+        let mut value = encode(&full());
+        value["schema"] = json!(schema);
+        assert!(matches!(decode(value), Err(StoreError::Corrupt(_))));
+    }
     assert!(matches!(task_of_text("{"), Err(StoreError::Corrupt(_))));
 }
 

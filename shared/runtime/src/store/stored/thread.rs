@@ -2,9 +2,9 @@
 
 use super::content::{Message, all};
 use super::task::owner;
-use super::{SCHEMA, StoreError, corrupt, known};
+use super::{FIRST, StoreError, corrupt, known};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
-use crate::task::{ContextId, Timestamp};
+use crate::task::{ContextId, Metadata, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -27,6 +27,9 @@ pub(super) struct Stored {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     gone: bool,
     st: State,
+    /// What a later version of this program has added.
+    #[serde(flatten)]
+    more: Metadata,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -36,14 +39,18 @@ pub(super) struct State {
     e: Vec<Message>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     s: BTreeMap<String, Value>,
+    /// What a later version of this program has added.
+    #[serde(flatten)]
+    more: Metadata,
 }
 
 impl From<&ThreadState> for State {
     fn from(state: &ThreadState) -> Self {
         Self {
-            schema: SCHEMA,
+            schema: FIRST,
             e: state.events.iter().map(Message::from).collect(),
             s: state.session.clone(),
+            more: state.unknown.clone(),
         }
     }
 }
@@ -54,6 +61,7 @@ impl State {
         Ok(ThreadState {
             events: all(self.e, Message::into_message)?,
             session: self.s,
+            unknown: self.more,
         })
     }
 }
@@ -61,7 +69,7 @@ impl State {
 impl From<&ThreadRecord> for Stored {
     fn from(record: &ThreadRecord) -> Self {
         Self {
-            schema: SCHEMA,
+            schema: FIRST,
             tenant: record.owner.tenant.to_string(),
             subject: record.owner.subject.to_string(),
             ctx: record.context_id.to_string(),
@@ -73,6 +81,7 @@ impl From<&ThreadRecord> for Stored {
             sv: Some(record.state_version),
             gone: record.status == ThreadStatus::Expired,
             st: State::from(&record.state),
+            more: record.unknown.clone(),
         }
     }
 }
@@ -101,6 +110,7 @@ impl Stored {
             state_expires_at: Timestamp::from_millis(self.sexp),
             state_version: self.sv.unwrap_or(written),
             state,
+            unknown: self.more,
         })
     }
 }

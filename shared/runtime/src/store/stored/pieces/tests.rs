@@ -1,6 +1,6 @@
 //! Whatever happens to a task, its pieces are the task.
 
-use super::super::{Found, head_of_text, join, names};
+use super::super::{Beside, Found, SCHEMA, StoreError, join, names};
 use super::{Place, arrange, pieces};
 use crate::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask, Owner,
@@ -64,6 +64,29 @@ fn said(text: String) -> Message {
     Message::from_agent("m", vec![Part::text(text)])
 }
 
+/// Reads the text of a task's own item, with what stands beside it.
+fn head_of_text(record: &TaskRecord, text: &str) -> Result<TaskRecord, StoreError> {
+    let beside = Beside {
+        schema: Some(SCHEMA),
+        id: Some(record.id.to_string()),
+        tenant: Some(record.owner.tenant.to_string()),
+        subject: Some(record.owner.subject.to_string()),
+        context: Some(record.context_id.to_string()),
+        incarnation: Some(record.incarnation.to_string()),
+        state: Some(record.state().as_str().to_owned()),
+        version: Some(record.version),
+        epoch: Some(record.epoch),
+        turn: Some(record.turn),
+        expires_at: record
+            .state()
+            .is_at_rest()
+            .then(|| record.expires_at.as_millis()),
+    };
+    let mut read = super::super::head_of_text(text, &beside)?;
+    read.lease_until = record.lease_until;
+    Ok(read)
+}
+
 /// A table with one task in it.
 #[derive(Default)]
 struct Table {
@@ -85,7 +108,7 @@ impl Table {
             let doc = matches!(child.place, Place::Doc(_));
             assert!(doc || before.is_none(), "{:?} is written over", child.place);
         }
-        let mut read = head_of_text(&stored.head).unwrap();
+        let mut read = head_of_text(record, &stored.head).unwrap();
         let named = self.children.clone().into_iter();
         let named = named.filter(|(place, _)| names(&read, *place)).collect();
         assert!(join(&mut read, &named).unwrap(), "a child is missing");
@@ -169,8 +192,8 @@ fn an_item_read_too_early_is_noticed() {
     let later = after(&task, vec![change(&Op::Keep(30_000))]);
     let mut table = Table::default();
     table.store(&later);
-    let mut read = head_of_text(&early.head).unwrap();
+    let mut read = head_of_text(&task, &early.head).unwrap();
     assert!(!join(&mut read, &table.children).unwrap());
-    let mut read = head_of_text(&early.head).unwrap();
+    let mut read = head_of_text(&task, &early.head).unwrap();
     assert!(!join(&mut read, &BTreeMap::new()).unwrap());
 }

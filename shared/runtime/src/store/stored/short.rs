@@ -1,0 +1,320 @@
+//! The short form of a task: what can be told from the rest is left out.
+//!
+//! A finished task of a few sentences is to fit into one write unit, its keys
+//! and its attributes included (1 KB). Most of the first form were ids and times that stood
+//! there several times. What is left is plain JSON still, and decision 0009 says
+//! how to read it.
+
+use super::content::{Artifact, Logged, Message, Shown, Status, told};
+use super::task::{Stored, generation_name};
+use super::{SCHEMA, StoreError, corrupt};
+use crate::task::{Generation, TaskState};
+
+/// What stands beside the text of a task in its item, and so not in the text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Beside {
+    pub(crate) schema: Option<u32>,
+    pub(crate) id: Option<String>,
+    pub(crate) tenant: Option<String>,
+    pub(crate) subject: Option<String>,
+    pub(crate) context: Option<String>,
+    pub(crate) incarnation: Option<String>,
+    pub(crate) state: Option<String>,
+    pub(crate) version: Option<u64>,
+    pub(crate) epoch: Option<u64>,
+    pub(crate) turn: Option<u32>,
+    /// In milliseconds, while the task is at rest.
+    pub(crate) expires_at: Option<i64>,
+}
+
+/// A state in a list of times.
+const fn letter(state: TaskState) -> char {
+    match state {
+        TaskState::Submitted => 's',
+        TaskState::Working => 'w',
+        TaskState::InputRequired => 'i',
+        TaskState::AuthRequired => 'u',
+        TaskState::Completed => 'c',
+        TaskState::Failed => 'f',
+        TaskState::Canceled => 'x',
+        TaskState::Rejected => 'r',
+    }
+}
+
+fn letter_of(name: &str) -> Option<char> {
+    TaskState::parse(name).map(letter)
+}
+
+fn name_of(text: &str) -> Result<String, StoreError> {
+    let states = TaskState::ALL.into_iter();
+    let mut named = states.filter(|state| text.chars().eq([letter(*state)]));
+    let state = named.next();
+    let state = state.ok_or_else(|| corrupt(format_args!("unknown state `{text}`")))?;
+    Ok(state.as_str().to_owned())
+}
+
+/// Leaves a member out that is what a reader takes it for.
+fn leave_out<T: PartialEq>(member: &mut Option<T>, usual: &T) {
+    if member.as_ref() == Some(usual) {
+        *member = None;
+    }
+}
+
+impl Stored {
+    /// The short form of the first one.
+    pub(super) fn shorten(&mut self) {
+        self.refer();
+        let (context, task) = (self.ctx.clone(), self.id.clone());
+        for message in self.messages() {
+            leave_own(&mut message.c, context.as_deref());
+            leave_own(&mut message.t, task.as_deref());
+        }
+        self.shorten_log();
+        self.shorten_times();
+        self.schema = Some(SCHEMA);
+        leave_out(
+            &mut self.generation,
+            &generation_name(Generation::V10).to_owned(),
+        );
+        self.shorten_writes();
+        let first = self.only_commit(self.v);
+        self.ev = Some(self.ev.take().unwrap_or_default());
+        leave_out(&mut self.ev, &first);
+        leave_out(&mut self.v, &1);
+        leave_out(&mut self.e, &0);
+        leave_out(&mut self.turn, &1);
+        leave_out(&mut self.att, &1);
+    }
+
+    /// Leaves out what stands beside the text in its item.
+    pub(super) fn leave_beside(&mut self, at_rest: bool) {
+        self.schema = None;
+        self.id = None;
+        self.tenant = None;
+        self.subject = None;
+        self.ctx = None;
+        self.inc = None;
+        self.v = None;
+        self.e = None;
+        self.turn = None;
+        self.st.s = None;
+        self.lease = None;
+        if at_rest {
+            self.exp = None;
+        }
+    }
+
+    /// The first form of a short one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when a member cannot be told.
+    pub(super) fn expand(&mut self, beside: &Beside) -> Result<(), StoreError> {
+        let or = |member: &mut Option<String>, beside: &Option<String>| {
+            *member = member.take().or_else(|| beside.clone());
+        };
+        or(&mut self.id, &beside.id);
+        or(&mut self.tenant, &beside.tenant);
+        or(&mut self.subject, &beside.subject);
+        or(&mut self.ctx, &beside.context);
+        or(&mut self.inc, &beside.incarnation);
+        or(&mut self.st.s, &beside.state);
+        let incarnation = told(self.inc.clone(), "inc")?;
+        self.v = self.v.or(beside.version).or(Some(1));
+        self.e = self.e.or(beside.epoch).or(Some(0));
+        self.turn = self.turn.or(beside.turn).or(Some(1));
+        self.att = self.att.or(Some(1));
+        let first = self.only_commit(self.v);
+        self.ev = Some(self.ev.take().unwrap_or(first)).filter(|id| !id.is_empty());
+        self.expand_writes(incarnation)?;
+        self.generation
+            .get_or_insert_with(|| generation_name(Generation::V10).to_owned());
+        self.expand_times(beside.expires_at)?;
+        self.expand_log()?;
+        let (context, task) = (told(self.ctx.clone(), "ctx")?, told(self.id.clone(), "id")?);
+        for message in self.messages() {
+            take_own(&mut message.c, &context);
+            take_own(&mut message.t, &task);
+        }
+        self.follow()
+    }
+
+    /// The last event, if the task was finished in one commit.
+    fn only_commit(&self, version: Option<u64>) -> String {
+        format!("{}.{}", version.unwrap_or(1), self.seq)
+    }
+
+    fn messages(&mut self) -> impl Iterator<Item = &mut Message> {
+        let logged = self
+            .log
+            .iter_mut()
+            .filter_map(|logged| match &mut logged.e {
+                Shown::Status(status) => status.m.as_mut(),
+                Shown::Artifact { .. } => None,
+            });
+        let said = self.h.iter_mut().chain(&mut self.st.m);
+        said.chain(&mut self.sec).chain(logged)
+    }
+
+    /// Puts places where the log says what stands in the text already.
+    fn refer(&mut self) {
+        let said: Vec<&Message> = self.h.iter().chain(&self.st.m).collect();
+        let made = &self.a;
+        for logged in &mut self.log {
+            match &mut logged.e {
+                Shown::Status(status) => {
+                    let same = |message: &Message| said.iter().rposition(|it| **it == *message);
+                    status.r = status.m.as_ref().and_then(same);
+                    if status.r.is_some() {
+                        status.m = None;
+                    }
+                }
+                Shown::Artifact { a, r, .. } => {
+                    let same = |artifact: &Artifact| made.iter().position(|it| it == artifact);
+                    *r = a.as_ref().and_then(same);
+                    if r.is_some() {
+                        *a = None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts back what the log refers to.
+    fn follow(&mut self) -> Result<(), StoreError> {
+        let (said, made) = (&self.h, &self.a);
+        for logged in &mut self.log {
+            match &mut logged.e {
+                Shown::Status(status) => {
+                    if let Some(place) = status.r.take() {
+                        let now = self.st.m.as_ref().filter(|_| place == said.len());
+                        let message = said.get(place).or(now).cloned();
+                        status.m = Some(told(message, "r")?);
+                    }
+                }
+                Shown::Artifact { a, r, .. } => {
+                    if let Some(place) = r.take() {
+                        *a = Some(told(made.get(place).cloned(), "r")?);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The write that created the task stands elsewhere, and the one that opened
+    /// the turn mostly is among the last: then its place stands for it.
+    fn shorten_writes(&mut self) {
+        let Some(first) = &self.inc else { return };
+        leave_out(&mut self.tw, first);
+        let writes = self.w.as_deref_mut().unwrap_or_default();
+        if let Some(opened) = &mut self.tw
+            && let Some(place) = writes.iter().position(|write| write == opened)
+        {
+            *opened = format!("#{place}");
+        }
+        for write in writes.iter_mut().filter(|write| *write == first) {
+            write.clear();
+        }
+        leave_out(&mut self.w, &vec![String::new()]);
+    }
+
+    fn expand_writes(&mut self, first: String) -> Result<(), StoreError> {
+        let writes = self.w.get_or_insert_with(|| vec![String::new()]);
+        for write in writes.iter_mut().filter(|write| write.is_empty()) {
+            write.clone_from(&first);
+        }
+        let opened = self.tw.get_or_insert(first);
+        if let Some(place) = opened.strip_prefix('#') {
+            let place: usize = place.parse().map_err(corrupt)?;
+            *opened = told(writes.get(place).cloned(), "tw")?;
+        }
+        Ok(())
+    }
+
+    fn shorten_log(&mut self) {
+        let (at, last) = (self.at, self.seq);
+        for (before_last, logged) in (0_u64..).zip(self.log.iter_mut().rev()) {
+            if last.checked_sub(before_last) == logged.n {
+                logged.n = None;
+            }
+            if let Some(status) = status_of(logged) {
+                let short = status.s.as_deref().and_then(letter_of);
+                status.s = short.map(String::from).or_else(|| status.s.take());
+                status.t = status.t.map(|t| t.wrapping_sub(at));
+            }
+        }
+    }
+
+    fn expand_log(&mut self) -> Result<(), StoreError> {
+        let (at, last) = (self.at, self.seq);
+        for (before_last, logged) in (0_u64..).zip(self.log.iter_mut().rev()) {
+            logged.n = logged.n.or_else(|| last.checked_sub(before_last));
+            if let Some(status) = status_of(logged) {
+                status.s = status.s.take().map(|it| name_of(&it)).transpose()?;
+                status.t = status.t.map(|t| t.wrapping_add(at));
+            }
+        }
+        Ok(())
+    }
+
+    /// Times become differences. They wrap, so that any two times have one.
+    fn shorten_times(&mut self) {
+        let at = self.at;
+        let up = self.up.unwrap_or(at);
+        self.exp = self.exp.map(|exp| exp.wrapping_sub(up));
+        self.st.t = self.st.t.map(|t| t.wrapping_sub(up)).filter(|t| *t != 0);
+        self.up = Some(up.wrapping_sub(at)).filter(|up| *up != 0);
+        let mut before = at;
+        let mut steps = Vec::new();
+        for (state, time) in self.tr.take().unwrap_or_default() {
+            let state = letter_of(&state).map_or(state, String::from);
+            steps.push(format!("{state}{}", time.wrapping_sub(before)));
+            before = time;
+        }
+        self.ts = Some(steps.join(" "));
+    }
+
+    fn expand_times(&mut self, expires_at: Option<i64>) -> Result<(), StoreError> {
+        let at = self.at;
+        let up = at.wrapping_add(self.up.unwrap_or(0));
+        self.up = Some(up);
+        self.exp = self.exp.map(|exp| exp.wrapping_add(up)).or(expires_at);
+        self.st.t = Some(up.wrapping_add(self.st.t.unwrap_or(0)));
+        let mut time = at;
+        let mut steps = Vec::new();
+        for step in told(self.ts.take(), "ts")?.split_whitespace() {
+            let mut rest = step.chars();
+            let state = rest.next().map(String::from).unwrap_or_default();
+            let after: i64 = rest.as_str().parse().map_err(corrupt)?;
+            time = time.wrapping_add(after);
+            steps.push((name_of(&state)?, time));
+        }
+        self.tr = Some(steps);
+        Ok(())
+    }
+}
+
+const fn status_of(logged: &mut Logged) -> Option<&mut Status> {
+    match &mut logged.e {
+        Shown::Status(status) => Some(status),
+        Shown::Artifact { .. } => None,
+    }
+}
+
+/// A message mostly names its own task and conversation: that is left out, and
+/// that there is none is said, by a name which nobody can have.
+fn leave_own(name: &mut Option<String>, own: Option<&str>) {
+    *name = match name.take() {
+        None => Some(String::new()),
+        Some(name) if Some(name.as_str()) == own => None,
+        other => other,
+    };
+}
+
+fn take_own(name: &mut Option<String>, own: &str) {
+    *name = match name.take() {
+        None => Some(own.to_owned()),
+        Some(name) if name.is_empty() => None,
+        other => other,
+    };
+}
