@@ -25,6 +25,7 @@ mod hostile;
 mod lists;
 #[cfg(test)]
 mod objects;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod pieces;

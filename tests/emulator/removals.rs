@@ -14,7 +14,7 @@ use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
     ReadThreads as _, ThreadState, WriteTasks as _, WriteThreads as _, stored,
 };
-use a2a_lambda::task::{Change, ContextId, Owner, TaskKey, ThreadKey, Timestamp};
+use a2a_lambda::task::{Change, ContextId, Owner, TaskKey, TaskRecord, ThreadKey, Timestamp};
 use a2a_lambda_tests::emulator::{outside, run};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::pumps::Pumps;
@@ -66,23 +66,12 @@ fn runtime(
         .unwrap()
 }
 
-#[tokio::test]
-async fn a_sweep_finds_what_a_writer_left_that_died_before_it_removed_what_it_had_replaced() {
-    let estate = Estate::new("leftover").await;
-    let world = &estate.world;
+/// A task and two commits of it, each of which replaces what the one before has
+/// kept; the last one asks.
+fn growing(world: &World) -> [TaskRecord; 3] {
     let keeps = |size: usize| Change::Save {
         key: "k".to_owned(),
         value: "x".repeat(size).into(),
-    };
-    let context = ContextId::parse("c:1").unwrap();
-    let state = |expect: u64| {
-        let mut write = world.thread(&world.owner, &context, expect);
-        let value = "x".repeat(LARGE).into();
-        write.record.state = ThreadState {
-            session: [("k".to_owned(), value)].into(),
-            ..ThreadState::default()
-        };
-        write
     };
     let task = world.task().unwrap();
     let first = world.next(&task, [world.start(), keeps(LARGE)]).unwrap();
@@ -97,6 +86,34 @@ async fn a_sweep_finds_what_a_writer_left_that_died_before_it_removed_what_it_ha
     let second = first.next([keeps(LARGE + 1), asks], write, world.now, later);
     let mut second = second.unwrap();
     stored::arrange(&mut second);
+    [task, first, second]
+}
+
+/// How many objects lie in each folder.
+async fn counts(estate: &Estate, folders: &[String; 2]) -> [usize; 2] {
+    let count = async |folder: &String| {
+        let below = format!("v1/{folder}/");
+        let keys = estate.near.blobs.keys(&below, None, 10).await;
+        keys.unwrap().len()
+    };
+    [count(&folders[0]).await, count(&folders[1]).await]
+}
+
+#[tokio::test]
+async fn a_sweep_finds_what_a_writer_left_that_died_before_it_removed_what_it_had_replaced() {
+    let estate = Estate::new("leftover").await;
+    let world = &estate.world;
+    let context = ContextId::parse("c:1").unwrap();
+    let state = |expect: u64| {
+        let mut write = world.thread(&world.owner, &context, expect);
+        let value = "x".repeat(LARGE).into();
+        write.record.state = ThreadState {
+            session: [("k".to_owned(), value)].into(),
+            ..ThreadState::default()
+        };
+        write
+    };
+    let [task, first, second] = growing(world);
     let writes = [
         world.create(&task),
         world.update(&first, &task),
@@ -112,23 +129,7 @@ async fn a_sweep_finds_what_a_writer_left_that_died_before_it_removed_what_it_ha
         TaskKey::new(&world.owner, task.id()).folder(),
         ThreadKey::new(&world.owner, &context).folder(),
     ];
-    let count = || async {
-        let mut counts = Vec::new();
-        for folder in &folders {
-            let below = format!("v1/{folder}/");
-            counts.push(
-                estate
-                    .near
-                    .blobs
-                    .keys(&below, None, 10)
-                    .await
-                    .unwrap()
-                    .len(),
-            );
-        }
-        counts
-    };
-    assert_eq!(count().await, [2, 3]);
+    assert_eq!(counts(&estate, &folders).await, [2, 3]);
     for (hours, left) in [(23, [2, 3]), (25, [1, 1]), (49, [1, 1])] {
         let now = world.now.plus(hours * HOUR);
         let from_the_start = ObjectsPlace::default();
@@ -138,7 +139,7 @@ async fn a_sweep_finds_what_a_writer_left_that_died_before_it_removed_what_it_ha
         let swept = engine.sweep_objects(&estate.near.records);
         let swept = Box::pin(swept).await.unwrap();
         assert!(swept.whole);
-        assert_eq!(count().await, left, "{hours}");
+        assert_eq!(counts(&estate, &folders).await, left, "{hours}");
     }
     // What is named is there.
     let side = estate.side();

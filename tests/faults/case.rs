@@ -283,7 +283,7 @@ impl Case {
             }
             self.clock.leap(Duration::from_secs(400));
             let own = Own(&self.store, &self.caller.owner);
-            let swept = self.clean.sweep(&own, Leases::Respect).await;
+            let swept = Box::pin(self.clean.sweep(&own, Leases::Respect)).await;
             self.check(swept.is_ok(), || format!("the sweep failed: {swept:?}"));
         }
         self.wrong("open work did not come to rest");

@@ -26,7 +26,7 @@ _CALLS = _TURNS | {"Table": _TURNS["Table"] | {"dynamodb:DeleteItem"}}
 # A message can name a file that was sent by itself.
 _TAKEN = {"Bucket/up/*": {"s3:GetObject"}}
 # What is left of tasks is listed below their own prefix only.
-TIDY = {"StringLike": {"s3:prefix": "v1/*"}}
+_TIDY = {"s3:prefix": "v1/*"}
 _RECEIVE = {
     "sqs:ChangeMessageVisibility",
     "sqs:DeleteMessage",
@@ -70,9 +70,10 @@ RIGHTS = {
         "RelayFailures": {"sqs:SendMessage"},
     },
     "worker": _TURNS | {"WorkQueue": _RECEIVE},
-    # It calls strangers: no bucket, and nothing of a task but its cursor is written.
+    # It calls strangers: it writes nothing of a task but its cursor, and nothing in the bucket.
     "push": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+        "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:GetObject"},
         "PushQueue": _RECEIVE,
     },
@@ -85,8 +86,9 @@ RIGHTS = {
         "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
     },
 }
-# The roles that remove objects.
-REMOVES = {"relay", "sweep"}
+# The roles that remove objects may list them. The one which reads objects as well names no prefix then, and is told
+# "denied" of one that is gone unless the condition lets that pass.
+LISTS = {"relay": {"StringLike": _TIDY}, "sweep": {"StringLikeIfExists": _TIDY}}
 # The images which the relay is started for: of tasks, when they ask for a worker, and when webhooks
 # want to hear of them.
 FORWARDED = [
@@ -211,13 +213,16 @@ def rights(stack):
         granted = {}
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
-                listing = directory in REMOVES and _list(statement["Action"]) == ["s3:ListBucket"]
-                if statement.get("Condition") != (TIDY if listing else None):
+                listing = _list(statement["Action"]) == ["s3:ListBucket"]
+                if statement.get("Condition") != (LISTS.get(directory) if listing else None):
                     wrong.append(f"{directory}: unexpected condition of {statement}")
                 if statement["Effect"] != "Allow" or set(statement) - {"Effect", "Action", "Resource", "Condition"}:
                     wrong.append(f"{directory}: unexpected statement {statement}")
                 for resource in _list(statement["Resource"]):
                     granted.setdefault(_place(resource), set()).update(_list(statement["Action"]))
+        reads = any("s3:GetObject" in actions for actions in granted.values())
+        if reads and "s3:ListBucket" not in granted.get("Bucket", set()):
+            wrong.append(f"{directory}: is told `denied` of an object that is gone")
         if granted != RIGHTS.get(directory):
             wrong.append(f"{directory}: is granted {granted}")
     return wrong

@@ -47,7 +47,7 @@ ACTIONS = {
     r"\.delete_item\(\)|\bDelete::builder\(\)": "dynamodb:DeleteItem",
     r"\bConditionCheck::builder\(\)": "dynamodb:ConditionCheckItem",
     r"\.get_object\(\)|\.head_object\(\)": "s3:GetObject",
-    r"\.put_object\(\)|\.copy_object\(\)|\.(create|complete)_multipart_upload\(\)|\.upload_part\(\)": "s3:PutObject",
+    r"\.put_object\(\)|\.copy_object\(\)|\.(create|complete)_multipart_upload\(\)|\.upload_part(_copy)?\(\)": "s3:PutObject",
     r"\.abort_multipart_upload\(\)": "s3:AbortMultipartUpload",
     r"\.delete_objects?\(\)": "s3:DeleteObject",
     r"\.list_objects_v2\(\)": "s3:ListBucket",
@@ -314,8 +314,12 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.rights(copy))
 
     def test_removals_that_look_through_the_uploads(self):
-        line = '              Condition: {StringLike: {"s3:prefix": v1/*}}\n'
-        self.assertTrue(checks.rights(self.broken(line, "")))
+        for operator in ("StringLike", "StringLikeIfExists"):
+            line = f'              Condition: {{{operator}: {{"s3:prefix": v1/*}}}}\n'
+            self.assertTrue(checks.rights(self.broken(line, "")))
+
+    def test_a_sweep_that_is_told_denied_of_what_is_gone(self):
+        self.assertTrue(checks.rights(self.broken("StringLikeIfExists", "StringLike")))
 
     def test_a_relay_that_hears_of_no_removal(self):
         self.assertTrue(checks.mappings(self.broken('"eventName":["REMOVE"]', '"eventName":["MODIFY"]')))

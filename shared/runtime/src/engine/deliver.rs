@@ -14,6 +14,7 @@ use crate::outbound::{OutboundUrl, UrlFault};
 use crate::store::push::DeliverPushes;
 use crate::store::queue::{Ack, PushItem, PushQueue, Receipt, TaskImage};
 use crate::store::{ReadTasks, StoreError, Tail};
+use crate::task::names::TRUNCATED;
 use crate::task::{
     Event, EventId, Frame, Generation, LoggedEvent, Metadata, Part, PartContent, PushRecord,
     Secret, Status, Task, TaskRecord, TaskState, Timestamp,
@@ -36,8 +37,6 @@ const ONE_MORE: Duration = Duration::from_secs(15);
 const WORKING: Duration = Duration::from_secs(90);
 /// Messages of history in a task that is pushed.
 const HISTORY: usize = 100;
-/// Part metadata: the bytes were left out.
-const TRUNCATED: &str = "a2a-lambda/truncated";
 
 /// One delivery, not yet spelled.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! `ListTasks` (A2A 1.0 §3.1.4): the caller's own tasks, newest status first.
 
-use super::blob::{Room, mark};
+use super::blob::mark;
 use super::page::{List, TaskPlace};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
@@ -68,7 +68,7 @@ impl Reader {
         stands: impl Fn(&TaskRecord) -> bool + Send,
         now: Timestamp,
     ) -> Result<Vec<Task>, EngineError> {
-        let mut room = Room::of(&self.policy, heads.len());
+        let mut room = self.room(heads.len());
         let mut reads = self.policy.response_max.saturating_mul(READS);
         let mut tasks = Vec::with_capacity(heads.len());
         for head in heads {

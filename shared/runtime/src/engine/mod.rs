@@ -147,6 +147,9 @@ pub struct Reader {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policy: Arc<Policy>,
+    /// At most this many bytes of the answer at hand: all that the policy
+    /// allows, or a share of it.
+    pub(crate) answer_max: usize,
     /// Absent where push is off.
     pub(crate) pushes: Option<Arc<dyn ReadPushes>>,
 }
@@ -198,9 +201,17 @@ impl Reader {
             threads,
             blobs,
             clock,
+            answer_max: policy.response_max,
             policy: Arc::new(policy),
             pushes: None,
         }
+    }
+
+    /// The same reader for an answer of which others take a part.
+    #[must_use]
+    pub(crate) fn within(mut self, bytes: usize) -> Self {
+        self.answer_max = self.answer_max.min(bytes);
+        self
     }
 }
 
@@ -240,6 +251,13 @@ impl Engine {
         queue: Arc<dyn PushQueue>,
     ) -> Self {
         self.push_queue = Some((pushes, queue));
+        self
+    }
+
+    /// The same engine for an answer of which others take a part.
+    #[must_use]
+    pub(crate) fn within(mut self, bytes: usize) -> Self {
+        self.reader = self.reader.within(bytes);
         self
     }
 

@@ -1,6 +1,7 @@
 //! The conversation of a turn: read when it is asked for, changed by
 //! operations that can be applied again to a fresh state.
 
+use super::blob::Unread;
 use super::run::Work;
 use super::size::check_state_size;
 use super::turn::lock;
@@ -84,7 +85,7 @@ pub(super) struct Conversation<'e> {
     own: Vec<Message>,
     operations: Mutex<Vec<Operation>>,
     /// Why the conversation could not be read, while the store was away.
-    unread: Mutex<Option<StoreError>>,
+    unread: Unread,
 }
 
 impl<'e> Conversation<'e> {
@@ -106,7 +107,7 @@ impl<'e> Conversation<'e> {
             looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),
-            unread: Mutex::default(),
+            unread: Unread::default(),
         }
     }
 
@@ -119,6 +120,11 @@ impl<'e> Conversation<'e> {
     /// failure that follows from it says nothing about the task.
     pub(super) fn unread(&self) -> Option<StoreError> {
         lock(&self.unread).take()
+    }
+
+    /// Where it is said, for as long as something of the turn is read.
+    pub(super) fn unread_by(&self) -> Unread {
+        self.unread.clone()
     }
 
     /// The error a skill is told of a read that failed.

@@ -5,13 +5,13 @@ use crate::engine::doubles::Paused;
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{OpenTask, SweepTasks, TasksByKey};
+use crate::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TasksByKey};
 use crate::store::{
     Blobs as _, ExpiringThread, ReadThreads, StateRemoved, StoreError, SweepThreads, ThreadRecord,
     ThreadStatus, ThreadWrite, WriteThreads,
 };
 use crate::task::{
-    ContextId, Owner, Subject, TaskId, TaskKey, TaskRecord, TenantId, Timestamp, WriteId,
+    ContextId, Owner, Subject, TaskId, TaskKey, TaskRecord, TenantId, ThreadKey, Timestamp, WriteId,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -67,6 +67,25 @@ impl TasksByKey for Endless {
 
     async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         self.memory.standing_at(key).await
+    }
+
+    async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
+        self.memory.state_object(thread).await
+    }
+}
+
+#[async_trait]
+impl SweepObjects for Endless {
+    async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
+        self.memory.content_objects(key).await
+    }
+
+    async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
+        self.memory.objects_place().await
+    }
+
+    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
+        self.memory.note_objects_place(place).await
     }
 }
 

@@ -28,7 +28,7 @@ impl Desk {
         let world = World::new(1, "tidy").unwrap();
         let mut record = world.new_task(&world.owner, id).unwrap();
         let attempt = Attempt::of(&record, world.now);
-        let named = attempt.key(2, 1);
+        let named = attempt.key(&WriteId::made_of(2), 1);
         let store = MemoryStore::new();
         let at = Change::Start {
             lease_until: world.now,
@@ -131,7 +131,7 @@ async fn the_objects_of_a_task_go_with_its_item_and_no_others() {
             .world
             .new_task(&desk.world.stranger, TaskId::made_of(5))
             .unwrap();
-        let beside = Attempt::of(&beside, desk.world.now).key(1, 1);
+        let beside = Attempt::of(&beside, desk.world.now).key(&WriteId::made_of(1), 1);
         desk.put(&beside).await;
         assert_eq!(
             desk.forget(desk.world.now.plus(23 * HOUR)).await,
@@ -150,7 +150,7 @@ async fn a_task_that_lives_under_the_key_keeps_its_own_objects_only() {
         let mut desk = Desk::new(id).await;
         let mut earlier = desk.record.clone();
         earlier.incarnation = WriteId::made_of(9);
-        let stale = Attempt::of(&earlier, desk.world.now).key(2, 1);
+        let stale = Attempt::of(&earlier, desk.world.now).key(&WriteId::made_of(2), 1);
         desk.put(&stale).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;

@@ -74,7 +74,7 @@ impl SweepThreads for DynamoStore {
         id: &ContextId,
         now: Timestamp,
     ) -> Result<StateRemoved, StoreError> {
-        let old = self.take(Statement::no_state(owner, id, now)).await?;
+        let old = self.take_away(Statement::no_state(owner, id, now)).await?;
         let object = old.as_ref().and_then(object::named);
         Ok(StateRemoved {
             state: old.is_some(),

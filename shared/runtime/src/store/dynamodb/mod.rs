@@ -459,7 +459,7 @@ impl WriteTasks for DynamoStore {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let head = self.head(&TaskKey::new(owner, id)).await?;
+        let head = self.own_item(&TaskKey::new(owner, id)).await?;
         Ok(head.filter(|record| record.owner() == owner && record.expired(now)))
     }
 

@@ -16,7 +16,7 @@ const AFTER: &str = "after";
 #[async_trait]
 impl SweepObjects for DynamoStore {
     async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
-        let Some(head) = self.head(key).await? else {
+        let Some(head) = self.own_item(key).await? else {
             return Ok(Vec::new());
         };
         let partition = key::task(key);
