@@ -171,6 +171,25 @@ impl Stack {
         reply
     }
 
+    /// A list of what lies below a task, or a removal of it.
+    fn look_below(&mut self, sent: &Sent) {
+        let body = String::from_utf8_lossy(&sent.body);
+        let removed = body.split("<Key>").skip(1);
+        let mut keys: Vec<String> = removed
+            .map(|rest| rest.split("</Key>").next().unwrap().to_owned())
+            .collect();
+        let query = sent.url.split_once('?').unwrap().1;
+        let listed = query.split('&').find_map(|it| it.strip_prefix("prefix="));
+        // Nothing else than the slashes of a prefix has to be encoded.
+        keys.extend(listed.map(|below| format!("{}x", below.replace("%2F", "/"))));
+        assert!(!keys.is_empty(), "{} {}", sent.method, sent.url);
+        for key in keys {
+            let folder = object_folder(&key);
+            let folder = folder.unwrap_or_else(|| panic!("{} {key:?}", sent.method));
+            self.folders.insert(folder);
+        }
+    }
+
     fn look_at(&mut self, sent: &Sent) {
         let body = String::from_utf8_lossy(&sent.body);
         assert!(!body.contains("X-Amz-Signature"), "a URL is kept: {body}");
@@ -184,6 +203,9 @@ impl Stack {
         let (_, path) = path.split_once('/').unwrap();
         let path = path.split('?').next().unwrap();
         let (_, key) = path.split_once('/').unwrap_or((path, ""));
+        if key.is_empty() {
+            return self.look_below(sent);
+        }
         let copied = sent
             .copied
             .as_deref()
@@ -282,8 +304,12 @@ fn object_folder(key: &str) -> Option<String> {
     let plain = |b: u8| b.is_ascii_digit() || b.is_ascii_lowercase() || b"-.".contains(&b);
     let good = match fields.as_slice() {
         ["v1", tenant, task, name] => {
-            let task = task.strip_prefix("task-").unwrap_or(task);
-            hex(tenant, 32) && hex(task, 32) && !name.is_empty() && name.bytes().all(plain)
+            let conversation = task.strip_prefix("C.").and_then(|ids| ids.split_once('.'));
+            let owned = match conversation {
+                Some((subject, context)) => hex(subject, 32) && hex(context, 32),
+                None => hex(task.strip_prefix("task-").unwrap_or(task), 32),
+            };
+            hex(tenant, 32) && owned && !name.is_empty() && name.bytes().all(plain)
         }
         ["up", tenant, subject, upload] => {
             let crockford = |b: u8| b"0123456789ABCDEFGHJKMNPQRSTVWXYZ".contains(&b);

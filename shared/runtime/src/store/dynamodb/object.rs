@@ -132,6 +132,11 @@ impl DynamoStore {
             return Ok(true);
         }
         let name = item::string(item, KEY)?;
+        if !name.starts_with(ROOT) {
+            return Err(StoreError::Corrupt(format!(
+                "`{name}` is no object of ours"
+            )));
+        }
         let refused = || StoreError::Refused("an item names an object: no bucket".to_owned());
         let blobs = self.blobs.as_ref().ok_or_else(refused)?;
         let Some(bytes) = blobs.get(name).await? else {
