@@ -26,9 +26,13 @@ mod lists;
 #[cfg(test)]
 mod objects;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod pieces;
 #[cfg(test)]
 mod queue;
+#[cfg(test)]
+mod removals;
 #[cfg(test)]
 mod sweep;
 #[cfg(test)]

@@ -30,6 +30,9 @@ impl Kind {
     pub(crate) const ALL: [Self; 3] = [Self::Derived, Self::Second, Self::Own];
 }
 
+/// A dialect of each generation.
+pub(crate) const GENERATIONS: [Dialect; 3] = [Dialect::Rest10, Dialect::Rpc03, Dialect::Path01];
+
 /// A conversation that has begun.
 #[derive(Debug, Clone)]
 pub(crate) struct Talk {

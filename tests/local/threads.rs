@@ -1,8 +1,7 @@
 //! A conversation outlives the program that it was held with.
 
 use crate::agent::{Folder, Running};
-use crate::talk::{Agent, Kind, Talk, listed, ours};
-use a2a_lambda_tests::dialect::Dialect;
+use crate::talk::{Agent, GENERATIONS, Kind, Talk, listed, ours};
 use a2a_lambda_tests::error_rows::{Fault, NOT_FOUND};
 use a2a_lambda_tests::remote;
 use a2a_lambda_tests::world::{Reply, Request};
@@ -37,11 +36,11 @@ async fn start(folder: &Folder) -> Running {
     Running::agent(folder, &["--agent", "conformance", "--data", data]).await
 }
 
-/// One of each kind in each dialect, in which something was said, noted and
+/// One of each kind in each generation, in which something was said, noted and
 /// counted.
 async fn talks(program: &Running) -> Vec<Talk> {
     let mut talks = Vec::new();
-    for dialect in Dialect::ALL {
+    for dialect in GENERATIONS {
         for kind in Kind::ALL {
             let talk = Talk::begin(program, dialect, kind, "note the colour is blue").await;
             talk.goes_on(program, "steps 1").await;
@@ -90,12 +89,9 @@ async fn outlives(end: End) {
         remembers(&second, talk).await;
     }
     // What one program stored another deletes, and a third finds it gone.
-    let (gone, rest): (Vec<_>, Vec<_>) = talks.iter().partition(|talk| {
-        matches!(
-            talk.dialect,
-            Dialect::Rest10 | Dialect::Rpc03 | Dialect::Path01
-        )
-    });
+    let (gone, rest): (Vec<_>, Vec<_>) = talks.iter().enumerate().partition(|(n, _)| n % 2 == 0);
+    let gone: Vec<&Talk> = gone.into_iter().map(|(_, talk)| talk).collect();
+    let rest: Vec<&Talk> = rest.into_iter().map(|(_, talk)| talk).collect();
     for talk in &gone {
         deleted(&second, &format!("contexts/{}", talk.context)).await;
     }

@@ -153,6 +153,8 @@ pub struct TaskRecord {
     pub(crate) expires_at: Timestamp,
     /// Where its parts lie.
     pub(crate) layout: Layout,
+    /// Whether parts of it have been left where they lie.
+    pub(crate) partial: bool,
     /// Members of the stored form which a later version of this program has
     /// added. They stay, whatever is committed.
     pub(crate) unknown: Metadata,
@@ -230,6 +232,7 @@ impl TaskRecord {
             updated_at: at,
             expires_at: at,
             layout: Layout::default(),
+            partial: false,
             unknown: Metadata::new(),
         }
     }
@@ -283,6 +286,13 @@ impl TaskRecord {
     #[must_use]
     pub const fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Whether parts of it have been left where they lie: enough to judge the
+    /// task by, and to show; no base of a commit.
+    #[must_use]
+    pub const fn is_partial(&self) -> bool {
+        self.partial
     }
 
     /// The state.
