@@ -143,6 +143,23 @@ impl Stage {
     }
 }
 
+impl Stage {
+    /// The partition of the list index in which a conversation stands.
+    async fn listed_in(&self, context: &ContextId) -> String {
+        let owner = &self.caller.owner;
+        let partition = format!("T#{}#C#{}#{context}", owner.tenant, owner.subject.hash());
+        let get = self.emulator.clients.dynamodb.get_item().table_name(TABLE);
+        let found = get
+            .key("PK", AttributeValue::S(partition))
+            .key("SK", AttributeValue::S("META".to_owned()))
+            .consistent_read(true)
+            .send()
+            .await
+            .unwrap();
+        found.item.unwrap()["GSI1PK"].as_s().unwrap().clone()
+    }
+}
+
 fn own(count: usize) -> Vec<ContextId> {
     (0..count)
         .map(|n| ContextId::parse(format!("mine:{n}")).unwrap())
@@ -250,17 +267,20 @@ async fn pages_of_what_expires_join_to_all_of_it() {
     }
     stage.clock.move_on(DAY);
     for size in [1, 3, 50] {
-        let (mut found, mut after) = (Vec::new(), None);
-        for _ in 0..100 {
-            let now = stage.clock.now();
-            let page = stage.store.expiring_threads(now, after, size).await;
-            let (threads, next) = page.unwrap();
-            assert!(threads.len() <= size);
-            let mine = |it: &ExpiringThread| it.owner == stage.caller.owner;
-            found.extend(threads.into_iter().filter(mine));
-            after = next;
-            if after.is_none() {
-                break;
+        let mut found = Vec::new();
+        for shard in 0..stage.store.expiry_shards() {
+            let mut after = None;
+            for _ in 0..100 {
+                let now = stage.clock.now();
+                let page = stage.store.expiring_threads(shard, now, after, size);
+                let (threads, next) = page.await.unwrap();
+                assert!(threads.len() <= size);
+                let mine = |it: &ExpiringThread| it.owner == stage.caller.owner;
+                found.extend(threads.into_iter().filter(mine));
+                after = next;
+                if after.is_none() {
+                    break;
+                }
             }
         }
         assert_eq!(found.len(), 40, "pages of {size}");
@@ -294,6 +314,11 @@ async fn conversations_are_all_listed_when_a_list_lies_in_many_partitions() {
         expected.push(stage.say("show", own).await.unwrap().context_id);
     }
     expected.reverse();
+    let mut partitions = BTreeSet::new();
+    for context in expected.iter().filter(|id| !id.is_server_made()) {
+        partitions.insert(stage.listed_in(context).await);
+    }
+    assert!(partitions.len() > 1, "{partitions:?}");
     for size in [2, 5, 50] {
         let (mut joined, mut after) = (Vec::new(), None);
         for _ in 0..20 {

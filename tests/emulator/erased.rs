@@ -3,9 +3,16 @@
 //! everything else each byte is as it was.
 
 use crate::estate::{Estate, Stored};
-use a2a_lambda::store::dynamodb::Erasure;
-use a2a_lambda::task::{ContextId, Owner, TaskKey, ThreadKey};
+use a2a_lambda::store::aws::AwsClients;
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::dynamodb::{DynamoStore, Erasure};
+use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::{ReadTasks as _, WriteTasks as _};
+use a2a_lambda::task::{ContextId, Owner, TaskId, TaskKey, ThreadKey};
+use a2a_lambda_tests::emulator::{outside, run};
 use a2a_lambda_tests::faulty::Fault;
+use a2a_local::embedded::{BUCKET, Embedded, TABLE};
+use a2a_local::erase::{self, EraseTenant, EraseTenantError};
 
 /// The conversation of each owner.
 fn context() -> ContextId {
@@ -82,7 +89,7 @@ async fn a_task_is_deleted_whole_wherever_the_deletion_is_cut() {
     // Each of the caller's own: what keeps much, what has a webhook, what is
     // small. Their ids stand in the items.
     for id in ids_of(&tasks, owner) {
-        let key = TaskKey::new(owner, &a2a_lambda::task::TaskId::parse(&*id).unwrap());
+        let key = TaskKey::new(owner, &TaskId::parse(&*id).unwrap());
         let (partition, folder) = places_of_task(&key);
         let path = path("tasks", &id);
         is_deleted_wherever_it_is_cut(&estate, owner, &path, &[partition], &[folder]).await;
@@ -92,18 +99,18 @@ async fn a_task_is_deleted_whole_wherever_the_deletion_is_cut() {
 
 /// The ids of an owner's tasks.
 fn ids_of(stored: &Stored, owner: &Owner) -> Vec<String> {
-    let subject = owner.subject.hash();
+    let subject = owner.subject.as_str().to_owned();
     let mine = stored.items.iter().filter(|((pk, sk), item)| {
-        let subject_is = item
-            .get("subject")
-            .is_some_and(|it| it.as_s() == Ok(&subject));
-        pk.contains("#K#") && sk == "META" && subject_is
+        let whose = item.get("owner_subject").map(|it| it.as_s());
+        pk.contains("#K#") && sk == "META" && whose == Some(Ok(&subject))
     });
     let id = |pk: &String| {
         let (_, local) = pk.split_once("#K#").unwrap();
         local.rsplit('~').next().unwrap().to_owned()
     };
-    mine.map(|((pk, _), _)| id(pk)).collect()
+    let ids: Vec<String> = mine.map(|((pk, _), _)| id(pk)).collect();
+    assert_eq!(ids.len(), 3, "{ids:?}");
+    ids
 }
 
 #[tokio::test]
@@ -117,7 +124,7 @@ async fn a_conversation_is_deleted_whole_wherever_the_deletion_is_cut() {
     let ids = ids_of(&estate.stored(&owner.tenant).await, owner);
     let (mut partitions, mut folders): (Vec<String>, Vec<String>) = ids
         .iter()
-        .map(|id| TaskKey::new(owner, &a2a_lambda::task::TaskId::parse(&**id).unwrap()))
+        .map(|id| TaskKey::new(owner, &TaskId::parse(&**id).unwrap()))
         .map(|key| places_of_task(&key))
         .unzip();
     let thread = ThreadKey::new(owner, &context());
@@ -189,4 +196,58 @@ async fn what_a_tenant_has_is_counted_and_stays() {
     assert_eq!(counted.objects, before.objects.len() as u64);
     assert!(counted.read >= counted.items);
     assert!(estate.stored(tenant).await == before);
+}
+
+#[tokio::test]
+async fn the_command_erases_a_tenant_of_a_data_folder_and_needs_to_be_told_so() {
+    if outside().is_some() {
+        println!("SKIPPED: a data folder is one of the embedded services");
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("a2a-lambda-erased-{:x}", run()));
+    let world = World::new(run(), "command").unwrap();
+    let [mine, other] = [&world.owner, &world.stranger];
+    let command = |tenant: &str, dry_run: bool| EraseTenant {
+        tenant: tenant.to_owned(),
+        yes: !dry_run,
+        dry_run,
+        data: Some(folder.clone()),
+        table: None,
+        bucket: None,
+        endpoint: None,
+        s3_endpoint: None,
+    };
+    let absent = erase::run(&command("acme", false)).await;
+    assert!(
+        matches!(absent, Err(EraseTenantError::NoFolder(_))),
+        "{absent:?}"
+    );
+    let embedded = Embedded::start(Some(&folder)).await.unwrap();
+    let (records, _) = stores(&embedded).await;
+    let tasks = [mine, other].map(|owner| {
+        let id = TaskId::made_of(world.number());
+        world.new_task(owner, id).unwrap()
+    });
+    for task in &tasks {
+        records.commit(&world.create(task)).await.unwrap();
+    }
+    embedded.stop().await;
+    for (dry_run, left) in [(true, [true, true]), (false, [false, true])] {
+        let options = command(mine.tenant.as_str(), dry_run);
+        erase::run(&options).await.unwrap();
+        let embedded = Embedded::start(Some(&folder)).await.unwrap();
+        let (records, _) = stores(&embedded).await;
+        for (task, left) in tasks.iter().zip(left) {
+            let found = records.load(task.owner(), task.id(), world.now).await;
+            assert_eq!(found.unwrap().is_some(), left, "{dry_run}");
+        }
+        embedded.stop().await;
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+async fn stores(embedded: &Embedded) -> (DynamoStore, S3Blobs) {
+    let clients = AwsClients::connect(embedded.endpoints()).await;
+    let blobs = S3Blobs::new(clients.s3, BUCKET);
+    (DynamoStore::new(clients.dynamodb, TABLE), blobs)
 }

@@ -2,6 +2,7 @@
 //! can be cut; and what of it is there.
 
 use a2a_lambda::auth::{Caller, Identity};
+use a2a_lambda::engine::Engine;
 use a2a_lambda::http::Door;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
@@ -35,7 +36,7 @@ use std::time::Duration;
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
 /// Above what stays in an item.
-const LARGE: usize = 300 * 1024;
+const LARGE: usize = 205 * 1024;
 
 /// What is stored: items by their keys, objects by theirs with their notes.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -95,7 +96,7 @@ impl SkillHandler<More> for Leaves {
             chunks.push("y".repeat(8_000)).await?;
         }
         chunks.finish().await?;
-        let file = Artifact::from_file("logo.bin", "application/octet-stream", vec![7; 100_000]);
+        let file = Artifact::from_file("logo.bin", "application/octet-stream", vec![7; 40_000]);
         cx.send_partial_artifact(file).await?;
         OnRequestResult::ask("More?", More)
     }
@@ -111,7 +112,7 @@ impl SkillHandler<More> for Leaves {
     }
 }
 
-fn agent() -> AgentDefinition {
+pub(crate) fn agent() -> AgentDefinition {
     Agent::builder("leaves").skill(Leaves).build().unwrap()
 }
 
@@ -127,6 +128,10 @@ impl Source for Local {
     }
 }
 
+pub(crate) fn settings() -> Settings {
+    Settings::read(&Local).unwrap()
+}
+
 /// Stores over one pair of lines.
 pub(crate) struct Side {
     pub(crate) records: DynamoStore,
@@ -139,8 +144,7 @@ impl Side {
         let blobs = S3Blobs::new(s3, BUCKET);
         let records = DynamoStore::new(dynamodb, TABLE).with_blobs(Arc::new(blobs.clone()));
         let store = Arc::new(records.clone());
-        let settings = Settings::read(&Local).unwrap();
-        let runtime = Runtime::builder(agent(), settings)
+        let runtime = Runtime::builder(agent(), settings())
             .tasks(store.clone())
             .threads(store.clone())
             .pushes(store)
@@ -164,6 +168,36 @@ impl Side {
         };
         let request = Request::new(method, path);
         send(&edge, &request, identity).await.finish().await
+    }
+}
+
+/// Sends a message, and gives the task it made or went on with.
+pub(crate) async fn say(
+    engine: &Engine,
+    owner: &Owner,
+    said: &str,
+    change: impl FnOnce(&mut SendCommand),
+) -> Task {
+    let mut command = SendCommand {
+        message: Message::from_user("m-1", vec![Part::text(said)]),
+        client_task_id: None,
+        idempotency_key: None,
+        mode: SendMode::Blocking,
+        history_length: 10,
+        accepted_output_modes: Vec::new(),
+        push: None,
+        metadata: Metadata::new(),
+        generation: Generation::V10,
+    };
+    change(&mut command);
+    let caller = Caller {
+        owner: owner.clone(),
+        tier: "default".to_owned(),
+        scopes: BTreeSet::new(),
+    };
+    match Box::pin(engine.send(&caller, command, None)).await.unwrap() {
+        Sent::Task(task) => *task,
+        Sent::Message(message) => panic!("{message:?}"),
     }
 }
 
@@ -217,34 +251,19 @@ impl Estate {
         [owner, colleague, stranger]
     }
 
+    /// Stores of a process that has seen nothing yet.
+    pub(crate) fn side(&self) -> Side {
+        let clients = &self.emulator.clients;
+        Side::new(clients.dynamodb.clone(), clients.s3.clone())
+    }
+
     pub(crate) async fn say(
         &self,
         owner: &Owner,
         said: &str,
         change: impl FnOnce(&mut SendCommand),
     ) -> Task {
-        let mut command = SendCommand {
-            message: Message::from_user("m-1", vec![Part::text(said)]),
-            client_task_id: None,
-            idempotency_key: None,
-            mode: SendMode::Blocking,
-            history_length: 10,
-            accepted_output_modes: Vec::new(),
-            push: None,
-            metadata: Metadata::new(),
-            generation: Generation::V10,
-        };
-        change(&mut command);
-        let caller = Caller {
-            owner: owner.clone(),
-            tier: "default".to_owned(),
-            scopes: BTreeSet::new(),
-        };
-        let engine = self.near.runtime.engine();
-        match Box::pin(engine.send(&caller, command, None)).await.unwrap() {
-            Sent::Task(task) => *task,
-            Sent::Message(message) => panic!("{message:?}"),
-        }
+        say(self.near.runtime.engine(), owner, said, change).await
     }
 
     /// One conversation of `owner` with three tasks: one that keeps much, one

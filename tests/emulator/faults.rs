@@ -3,17 +3,19 @@
 
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::push::{ReadPushes as _, WritePushes as _};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
     Blobs as _, Committed, ReadTasks as _, ReadThreads as _, StoreError, TaskWrite,
     WriteTasks as _, WriteThreads as _,
 };
-use a2a_lambda::task::{Change, Message, Part, TaskId};
+use a2a_lambda::task::{Blob, Change, Message, Part, TaskId, TaskKey};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::faulty::{Fault, FaultyLine};
 use a2a_local::embedded::{BUCKET, TABLE};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
+use bytes::Bytes;
 use std::time::Duration;
 
 /// A store at the end of a line that breaks, beside one that works.
@@ -189,12 +191,58 @@ async fn a_silent_store_is_unavailable_and_neither_done_nor_a_conflict() {
 }
 
 #[tokio::test]
-async fn bytes_whose_answer_is_lost_are_found_to_be_put() {
+async fn a_list_that_has_grown_unheard_is_found_to_have_grown() {
+    let bench = Bench::new("grow").await;
+    let world = &bench.world;
+    for (n, faults) in FAULTS.iter().enumerate() {
+        let shards = u32::try_from(n).unwrap() + 2;
+        let hour = 3_600_000 * i64::from(shards);
+        // The number is read before it is written.
+        let planned: Vec<Fault> = [Fault::Pass].iter().chain(*faults).copied().collect();
+        bench.line.spoil(&planned);
+        let grown = bench
+            .far
+            .grow_list(&world.owner, shards, world.at(hour))
+            .await;
+        assert!(grown.is_ok(), "{faults:?} {grown:?}");
+        assert!(bench.line.spent(), "{faults:?}");
+        let again = bench
+            .far
+            .grow_list(&world.owner, shards, world.at(hour * 2));
+        let again = again.await;
+        assert!(matches!(again, Err(StoreError::Refused(_))), "{faults:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_that_was_removed_unheard_is_removed() {
+    let bench = Bench::new("webhook").await;
+    let world = &bench.world;
+    for faults in FAULTS {
+        let (task, push) = world.listened(&bench.emulator.stores()).await.unwrap();
+        bench.line.spoil(faults);
+        let id = &push.listener.id;
+        let removed = bench.far.delete_push(&world.owner, task.id(), id).await;
+        assert!(removed.is_ok(), "{faults:?} {removed:?}");
+        assert!(bench.line.spent(), "{faults:?}");
+        let left = bench.far.pushes(&world.owner, task.id()).await.unwrap();
+        assert_eq!(left, [], "{faults:?}");
+    }
+}
+
+/// Objects at the end of a line.
+async fn objects() -> (Emulator, FaultyLine, S3Blobs) {
     let emulator = Emulator::start().await.unwrap();
     let line = FaultyLine::to(emulator.s3).await.unwrap();
     let config = emulator.clients.s3.config().to_builder();
     let config = config.endpoint_url(line.url()).force_path_style(true);
     let far = S3Blobs::new(aws_sdk_s3::Client::from_conf(config.build()), BUCKET);
+    (emulator, line, far)
+}
+
+#[tokio::test]
+async fn bytes_whose_answer_is_lost_are_found_to_be_put() {
+    let (emulator, line, far) = objects().await;
     for (n, faults) in [[Fault::Refuse], [Fault::DropReply]].iter().enumerate() {
         let key = format!("v1/lost/{:x}/{n}", run());
         line.spoil(faults);
@@ -205,4 +253,66 @@ async fn bytes_whose_answer_is_lost_are_found_to_be_put() {
         let other = far.put(&key, "other".into()).await;
         assert!(matches!(other, Err(StoreError::Refused(_))), "{other:?}");
     }
+}
+
+/// Another request of the same key runs.
+const RACING: Fault = Fault::Answer(concat!(
+    "HTTP/1.1 409 Conflict\r\nconnection: close\r\n\r\n",
+    "<Error><Code>ConditionalRequestConflict</Code><Message>m</Message></Error>",
+));
+
+#[tokio::test]
+async fn bytes_that_meet_an_earlier_attempt_wait_until_it_is_over() {
+    let (emulator, line, far) = objects().await;
+    let world = World::new(run(), "racing").unwrap();
+    let task = TaskKey::new(&world.owner, &TaskId::made_of(world.number()));
+    let key = |what: &str| format!("v1/faults/{:032x}/{what}", world.number());
+    let bytes = Bytes::from_static(b"once");
+    line.spoil(&[RACING; 7]);
+    let put = key("put");
+    far.put(&put, bytes.clone()).await.unwrap();
+    assert!(line.spent());
+    line.spoil(&[RACING; 7]);
+    let (from, to) = (blob(put, &bytes), key("copy"));
+    assert!(far.copy(&task, &from, &to).await.unwrap());
+    assert!(line.spent());
+    assert_eq!(emulator.blobs.get(&to).await.unwrap(), Some(bytes));
+    line.spoil_all(RACING);
+    let away = far.put(&key("never"), Bytes::new()).await;
+    assert!(matches!(away, Err(StoreError::Unavailable(_))), "{away:?}");
+}
+
+fn blob(key: String, bytes: &Bytes) -> Blob {
+    Blob {
+        key,
+        size: bytes.len() as u64,
+        sha256: String::new(),
+    }
+}
+
+/// A page of a list: S3 gives as many keys as it likes.
+macro_rules! page {
+    ($inside:literal) => {
+        Fault::Answer(concat!(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/xml\r\n\r\n",
+            "<ListBucketResult>",
+            $inside,
+            "</ListBucketResult>",
+        ))
+    };
+}
+
+#[tokio::test]
+async fn a_short_page_is_not_the_end_of_a_list() {
+    let (_emulator, line, far) = objects().await;
+    line.spoil(&[
+        page!(
+            "<IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken>\
+             <Contents><Key>v1/1</Key></Contents>"
+        ),
+        page!("<IsTruncated>true</IsTruncated><NextContinuationToken>b</NextContinuationToken>"),
+        page!("<IsTruncated>false</IsTruncated><Contents><Key>v1/2</Key></Contents>"),
+    ]);
+    assert_eq!(far.keys("v1/", None, 9).await.unwrap(), ["v1/1", "v1/2"]);
+    assert!(line.spent());
 }

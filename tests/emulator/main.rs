@@ -7,6 +7,8 @@
 mod contract;
 #[cfg(test)]
 mod conversations;
+#[cfg(test)]
+mod corpus;
 #[cfg(feature = "docker-tests")]
 mod docker;
 #[cfg(test)]
@@ -26,9 +28,13 @@ mod lists;
 #[cfg(test)]
 mod objects;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod pieces;
 #[cfg(test)]
 mod queue;
+#[cfg(test)]
+mod removals;
 #[cfg(test)]
 mod sweep;
 #[cfg(test)]

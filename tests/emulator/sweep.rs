@@ -3,7 +3,7 @@
 use a2a_lambda::engine::{Engine, Leases, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::World;
-use a2a_lambda::store::queue::TaskImage;
+use a2a_lambda::store::queue::{SweepTasks as _, TaskImage};
 use a2a_lambda::task::TaskRecord;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
@@ -53,6 +53,30 @@ async fn broken(emulator: &Emulator, task: &TaskRecord) {
         .send()
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn open_tasks_are_spread_over_all_partitions_of_their_index() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "spread").unwrap();
+    for _ in 0..160 {
+        let task = world.task().unwrap();
+        world.stored(&emulator.stores(), &task).await.unwrap();
+    }
+    let mut counts = Vec::new();
+    for shard in 0..emulator.records.open_shards() {
+        let page = emulator.records.open_tasks(shard, None, 1_000).await;
+        let (mut found, next) = page.unwrap();
+        assert_eq!(next, None);
+        found.retain(|open| open.owner == world.owner);
+        counts.push(found.len());
+    }
+    assert_eq!(counts.iter().sum::<usize>(), 160);
+    assert!(counts.len() >= 16, "{counts:?}");
+    assert!(
+        counts.iter().all(|count| (1..40).contains(count)),
+        "{counts:?}"
+    );
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use a2a_lambda::engine::{
 use a2a_lambda::store::dynamodb::{DynamoStore, task_image};
 use a2a_lambda::store::queue::{Ack, OpenTask, Receipt, SweepTasks, WorkItem, WorkQueue};
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{Excerpt, ReadTasks as _, RecordQuery, StoreError};
+use a2a_lambda::store::{ReadTasks as _, RecordQuery, StoreError};
 use a2a_lambda::task::{
     Generation, GetQuery, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject, Task,
     TaskId, TaskRecord, TenantId, Timestamp,
@@ -90,12 +90,17 @@ struct Own<'a>(&'a DynamoStore, &'a Owner);
 
 #[async_trait]
 impl SweepTasks for Own<'_> {
+    fn open_shards(&self) -> u32 {
+        self.0.open_shards()
+    }
+
     async fn open_tasks(
         &self,
+        shard: u32,
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        let (mut found, next) = self.0.open_tasks(after, limit).await?;
+        let (mut found, next) = self.0.open_tasks(shard, after, limit).await?;
         found.retain(|task| task.owner == *self.1);
         Ok((found, next))
     }
@@ -202,7 +207,6 @@ impl Case {
             after: None,
             limit: 100,
             count_limit: 100,
-            excerpt: Excerpt::WHOLE,
             now: self.clock.now(),
         };
         let page = self.store.list(&self.caller.owner, &query).await;
@@ -279,7 +283,7 @@ impl Case {
             }
             self.clock.leap(Duration::from_secs(400));
             let own = Own(&self.store, &self.caller.owner);
-            let swept = self.clean.sweep(&own, Leases::Respect).await;
+            let swept = Box::pin(self.clean.sweep(&own, Leases::Respect)).await;
             self.check(swept.is_ok(), || format!("the sweep failed: {swept:?}"));
         }
         self.wrong("open work did not come to rest");

@@ -28,6 +28,8 @@ pub enum Fault {
     Die,
     /// It is carried out; whoever sent it dies before the answer.
     DieAfter,
+    /// It does not reach the service; this is its answer, without a length.
+    Answer(&'static str),
 }
 
 /// The line; it is cut when this is dropped.
@@ -196,8 +198,10 @@ async fn carry(
                     answered = false;
                     current = Some(next(plan));
                 }
-                if matches!(current, Some(Fault::Refuse | Fault::Die)) {
-                    return Ok(());
+                match current {
+                    Some(Fault::Refuse | Fault::Die) => return Ok(()),
+                    Some(Fault::Answer(text)) => return Box::pin(answer(client, text)).await,
+                    _ => {}
                 }
                 service.write_all(bytes).await?;
             }
@@ -220,4 +224,13 @@ async fn carry(
             }
         }
     }
+}
+
+/// Answers in the place of the service, and lets the client close.
+async fn answer(mut client: TcpStream, text: &str) -> Result<(), std::io::Error> {
+    client.write_all(text.as_bytes()).await?;
+    client.shutdown().await?;
+    let mut rest = [0; 65536];
+    while client.read(&mut rest).await? > 0 {}
+    Ok(())
 }

@@ -9,7 +9,7 @@ use a2a_lambda::store::{
     WriteTasks, WriteThreads,
 };
 use a2a_lambda::task::{
-    ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
+    Blob, ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
     Timestamp,
 };
 use async_trait::async_trait;
@@ -343,7 +343,7 @@ impl Blobs for WatchedStore {
 
     /// Takes the place of what stands there, as a copy of S3 does that makes no
     /// conditions.
-    async fn copy(&self, task: &TaskKey, from: &str, to: &str) -> Result<bool, StoreError> {
+    async fn copy(&self, task: &TaskKey, from: &Blob, to: &str) -> Result<bool, StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
         self.inner.remove(&[to.to_owned()]).await?;
         self.inner.copy(task, from, to).await

@@ -2,6 +2,7 @@
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::world::{Reply, Request, World};
+use base64::Engine as _;
 use serde_json::{Value, json};
 
 async fn batch(world: &World, entries: &[Value]) -> Reply {
@@ -161,4 +162,53 @@ async fn the_sends_of_a_batch_share_one_budget_and_those_it_leaves_no_time_for_d
         .collect();
     assert_eq!(states, ["working", "submitted", "submitted"]);
     assert!(begun.elapsed() <= std::time::Duration::from_secs(28));
+}
+
+/// A file of 30 000 bytes, and its task.
+async fn filed(world: &World) -> String {
+    let d = Dialect::Rpc10;
+    let raw = base64::engine::general_purpose::STANDARD.encode([7; 30_000]);
+    let mut params = d.say(&Say::to("echo", "hi"));
+    let parts = params["message"]["parts"].as_array_mut().unwrap();
+    parts.push(json!({"raw": raw}));
+    let reply = world.call(&d.request(Op::Send, "", &params)).await;
+    d.task(&reply)["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_answers_of_a_batch_take_the_room_of_one() {
+    const MOST: usize = 400_000;
+    let world = World::with(|settings| {
+        settings.policy.response_max = MOST;
+        settings.policy.inline_max = 10_000;
+    });
+    let world = world.unwrap();
+    let d = Dialect::Rpc10;
+    let id = filed(&world).await;
+    let get = |n: u32| call(d, n, Op::Get, &json!({"id": id}));
+    let missing = call(d, 0, Op::Get, &json!({"id": "nobody"}));
+    // Alone it is given, and so is each of a few.
+    for entries in [vec![get(1)], (0..6).map(get).collect()] {
+        let reply = batch(&world, &entries).await;
+        assert_eq!(reply.text().matches("\"raw\"").count(), entries.len());
+    }
+    let reply = batch(&world, &(0..16).map(get).collect::<Vec<_>>()).await;
+    assert!(reply.body.len() <= MOST, "{} bytes", reply.body.len());
+    let states = reply.text().matches("TASK_STATE_COMPLETED").count();
+    assert_eq!(states, 16, "a task is missing");
+    // Shares of 25 000 bytes: none can hold the file, until those in front
+    // have left enough of theirs.
+    let slots = reply.json();
+    let given: Vec<bool> = slots.as_array().unwrap().iter().map(holds_file).collect();
+    assert_eq!(given.first(), Some(&false));
+    assert_eq!(given.last(), Some(&true));
+    // What the others do not need is for the last.
+    let mut entries = vec![missing; 15];
+    entries.push(get(15));
+    let slots = batch(&world, &entries).await.json();
+    assert!(holds_file(&slots[15]), "{}", slots[15]);
+}
+
+fn holds_file(slot: &Value) -> bool {
+    slot.to_string().contains("\"raw\"")
 }

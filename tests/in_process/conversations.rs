@@ -112,7 +112,8 @@ async fn a_conversation_is_found_behind_all_that_its_caller_did_meanwhile() {
         }
         let task = done(&world, dialect, "notes", "show", &context).await;
         let thread = answer(dialect, &task);
-        assert!(thread.starts_with("hi|which one?|"), "{kind:?} {thread}");
+        // Two tasks of one moment stand in no order.
+        assert!(thread.contains("hi|which one?|"), "{kind:?} {thread}");
         assert!(thread.contains("|add noted|noted|"), "{kind:?} {thread}");
         // A new one reads no further than to its own beginning.
         advance(2 * MINUTE).await;

@@ -1,14 +1,21 @@
 //! Files of messages: inside them, and sent by themselves before.
 
+use a2a_lambda::settings::Settings;
+use a2a_lambda::skill::{
+    Agent, AgentDefinition, AgentError, AgentResult, Artifact, BuildError, Content, FileReader,
+    OnRequestResult, Skill, SkillHandler, SkillMetadata, TaskContext,
+};
 use a2a_lambda::store::Blobs as _;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{BUSY, Fault};
+use a2a_lambda_tests::tester::Gate;
 use a2a_lambda_tests::world::{Reply, Request, World};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
 
 const D: Dialect = Dialect::Rest10;
 
@@ -68,8 +75,8 @@ async fn race(world: &World, parts: &[Value]) -> (String, Vec<Reply>) {
 /// The file which stands in the last message of a client.
 fn heard(task: &Value) -> Vec<u8> {
     let history = task["history"].as_array().unwrap();
-    let messages = history.iter().filter(|m| m["role"] == "ROLE_USER");
-    let raw = &messages.last().unwrap()["parts"][1]["raw"];
+    let mut messages = history.iter().filter(|m| m["role"] == "ROLE_USER");
+    let raw = &messages.next_back().unwrap()["parts"][1]["raw"];
     STANDARD.decode(raw.as_str().unwrap()).unwrap()
 }
 
@@ -85,6 +92,71 @@ async fn exactly_one_wins(world: &World, parts: &[Value]) {
     let read = D.task(&world.call(&D.of_task(Op::Get, &id)).await);
     let sent = file(u8::try_from(winner).unwrap());
     assert!(heard(&read) == sent, "other bytes than those of {winner}");
+}
+
+/// Says how many bytes a file has, and delivers it again: it never holds more
+/// than a little of it.
+struct Counts;
+
+impl Skill for Counts {
+    const METADATA: SkillMetadata = SkillMetadata::new("counts", "Counts bytes.", &["test"]);
+}
+
+impl SkillHandler for Counts {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: Content,
+    ) -> AgentResult<OnRequestResult<String>> {
+        let file = input.first_file();
+        let file = &file.ok_or_else(|| AgentError::invalid_input("no file"))?;
+        let (mut bytes, mut buffer, mut count) = (cx.open_file(file).await?, [0; 1000], 0);
+        loop {
+            let read = bytes.read(&mut buffer).await?;
+            if read == 0 {
+                break;
+            }
+            count += read;
+        }
+        let again = FileReader::new(cx.open_file(file).await?);
+        cx.send_partial_artifact(Artifact::from_file("again", &file.media_type, again))
+            .await?;
+        OnRequestResult::done(format!("{count} bytes"))
+    }
+}
+
+fn counting(_: Gate) -> Result<AgentDefinition, BuildError> {
+    Agent::builder("counts")
+        .description("Counts.")
+        .version("1")
+        .skill(Counts)
+        .build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_reads_a_file_bit_by_bit_and_gives_it_back() {
+    let small = |settings: &mut Settings| settings.policy.response_max = 20_000;
+    let world = World::serving(counting, small).unwrap();
+    world.store.give_urls();
+    for (part, bytes) in [
+        (inside(&file(1)), 40_000),
+        (uploaded(&world, &file(2)).await, 40_000),
+        (inside(b"few"), 3),
+    ] {
+        let mut params = D.say(&Say::to("counts", "this one"));
+        let parts = params["message"]["parts"].as_array_mut().unwrap();
+        parts.push(part);
+        let task = D.task(&world.call(&D.request(Op::Send, "", &params)).await);
+        assert_eq!(D.state(&task), "completed", "{task}");
+        assert!(
+            task.to_string().contains(&format!("{bytes} bytes")),
+            "{task}"
+        );
+        assert_eq!(task["artifacts"][0]["name"], "again", "{task}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

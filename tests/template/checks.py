@@ -26,7 +26,7 @@ _CALLS = _TURNS | {"Table": _TURNS["Table"] | {"dynamodb:DeleteItem"}}
 # A message can name a file that was sent by itself.
 _TAKEN = {"Bucket/up/*": {"s3:GetObject"}}
 # What is left of tasks is listed below their own prefix only.
-TIDY = {"StringLike": {"s3:prefix": "v1/*"}}
+_TIDY = {"s3:prefix": "v1/*"}
 _RECEIVE = {
     "sqs:ChangeMessageVisibility",
     "sqs:DeleteMessage",
@@ -70,23 +70,25 @@ RIGHTS = {
         "RelayFailures": {"sqs:SendMessage"},
     },
     "worker": _TURNS | {"WorkQueue": _RECEIVE},
-    # It calls strangers: no bucket, and nothing of a task but its cursor is written.
+    # It calls strangers: it writes nothing of a task but its cursor, and nothing in the bucket.
     "push": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+        "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:GetObject"},
         "PushQueue": _RECEIVE,
     },
     "sweep": {
         # It removes state whose time is up.
-        "Table": _WRITE | {"dynamodb:DeleteItem"},
+        "Table": _WRITE | _LIST | {"dynamodb:DeleteItem"},
         "Table/index/GSI2": {"dynamodb:Query"},
         "PushQueue": {"sqs:SendMessage"},
         "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
     },
 }
-# The roles that remove objects.
-REMOVES = {"relay", "sweep"}
+# The roles that remove objects may list them. The one which reads objects as well names no prefix then, and is told
+# "denied" of one that is gone unless the condition lets that pass.
+LISTS = {"relay": {"StringLike": _TIDY}, "sweep": {"StringLikeIfExists": _TIDY}}
 # The images which the relay is started for: of tasks, when they ask for a worker, and when webhooks
 # want to hear of them.
 FORWARDED = [
@@ -211,13 +213,16 @@ def rights(stack):
         granted = {}
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
-                listing = directory in REMOVES and _list(statement["Action"]) == ["s3:ListBucket"]
-                if statement.get("Condition") != (TIDY if listing else None):
+                listing = _list(statement["Action"]) == ["s3:ListBucket"]
+                if statement.get("Condition") != (LISTS.get(directory) if listing else None):
                     wrong.append(f"{directory}: unexpected condition of {statement}")
                 if statement["Effect"] != "Allow" or set(statement) - {"Effect", "Action", "Resource", "Condition"}:
                     wrong.append(f"{directory}: unexpected statement {statement}")
                 for resource in _list(statement["Resource"]):
                     granted.setdefault(_place(resource), set()).update(_list(statement["Action"]))
+        reads = any("s3:GetObject" in actions for actions in granted.values())
+        if reads and "s3:ListBucket" not in granted.get("Bucket", set()):
+            wrong.append(f"{directory}: is told `denied` of an object that is gone")
         if granted != RIGHTS.get(directory):
             wrong.append(f"{directory}: is granted {granted}")
     return wrong
@@ -294,6 +299,28 @@ def queues(stack):
             timeout = stack.transformed["Resources"][_function(taker)]["Properties"]["Timeout"]
             if properties["VisibilityTimeout"] < timeout:
                 wrong.append(f"{name}: a message is shown again while its worker runs")
+    return wrong
+
+
+def schedules(stack):
+    """A function which the clock starts has no client to notice that it fails: an alarm does."""
+    wrong = []
+    watched = {}
+    for alarm in stack.of_type("AWS::CloudWatch::Alarm").values():
+        properties = alarm["Properties"]
+        for dimension in properties["Dimensions"]:
+            if dimension["Name"] == "FunctionName" and properties["Namespace"] == "AWS/Lambda":
+                watched[dimension["Value"]["Ref"], properties["MetricName"]] = properties
+    for name, resource in stack.source["Resources"].items():
+        events = resource.get("Properties", {}).get("Events", {}).values()
+        if all(event["Type"] != "Schedule" for event in events):
+            continue
+        # A timeout counts as an error.
+        alarm = watched.get((name, "Errors"))
+        if alarm is None:
+            wrong.append(f"{name}: nobody is told when it fails")
+        elif alarm["Threshold"] != 0 or alarm["Statistic"] != "Sum":
+            wrong.append(f"{name}: its alarm waits for more than one error")
     return wrong
 
 

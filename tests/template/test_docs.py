@@ -91,6 +91,19 @@ class ThePapers(unittest.TestCase):
         names = [row.split(" | ")[0] for row in deploying.splitlines() if row.startswith("| `")]
         self.assertEqual(sorted(re.findall(r"`(\w+)`", "".join(names))), sorted(parameters))
 
+    def test_clients_find_every_name_of_ours_in_metadata(self):
+        source = (ROOT / "shared/runtime/src/task/names.rs").read_text()
+        names = re.findall(r'^pub\(crate\) const \w+: &str = "([^"]+)";$', source, re.M)
+        self.assertGreater(len(names), 8)
+        section = (ROOT / "docs/conformance.md").read_text().partition("### Metadata of ours")[2].partition("\n### ")[0]
+        rows = [row.split(" | ")[0] for row in section.splitlines() if row.startswith("| `")]
+        self.assertEqual(sorted(re.findall(r"`([^`]+)`", "".join(rows))), sorted(names))
+        # They stand in one place. (The hash of a signature is no metadata.)
+        elsewhere = re.compile(r'^(?! *//).*"(a2a-lambda/\w+)"', re.M)
+        files = [p for p in (ROOT / "shared/runtime/src").rglob("*.rs") if "test" not in str(p) and p.name != "samples.rs"]
+        found = {name for file in files if file.name != "names.rs" for name in elsewhere.findall(file.read_text())}
+        self.assertEqual(found & set(names), set())
+
     def test_the_kits_of_the_workflow_are_those_of_the_last_run(self):
         workflow = (ROOT / ".github/workflows/ci.yml").read_text()
         pinned = re.findall(r"^ +- kit: ([0-9a-f]{40})", workflow, re.M)

@@ -47,7 +47,7 @@ ACTIONS = {
     r"\.delete_item\(\)|\bDelete::builder\(\)": "dynamodb:DeleteItem",
     r"\bConditionCheck::builder\(\)": "dynamodb:ConditionCheckItem",
     r"\.get_object\(\)|\.head_object\(\)": "s3:GetObject",
-    r"\.put_object\(\)|\.copy_object\(\)|\.(create|complete)_multipart_upload\(\)|\.upload_part\(\)": "s3:PutObject",
+    r"\.put_object\(\)|\.copy_object\(\)|\.(create|complete)_multipart_upload\(\)|\.upload_part(_copy)?\(\)": "s3:PutObject",
     r"\.abort_multipart_upload\(\)": "s3:AbortMultipartUpload",
     r"\.delete_objects?\(\)": "s3:DeleteObject",
     r"\.list_objects_v2\(\)": "s3:ListBucket",
@@ -96,6 +96,9 @@ class TheTemplate(unittest.TestCase):
 
     def test_loses_no_message_in_silence(self):
         self.assertEqual(checks.queues(STACK), [])
+
+    def test_tells_when_what_the_clock_starts_fails(self):
+        self.assertEqual(checks.schedules(STACK), [])
 
     def test_starts_the_functions_behind_the_calls(self):
         self.assertEqual(checks.mappings(STACK), [])
@@ -239,6 +242,11 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_dead_letters_that_are_gone_before_anybody_looks(self):
         self.assertTrue(checks.queues(self.broken("MessageRetentionPeriod: 1209600", "MessageRetentionPeriod: 345600")))
 
+    def test_a_sweep_that_fails_unheard(self):
+        dimension = "Dimensions: [{Name: FunctionName, Value: !Ref SweepFunction}]"
+        copy = self.broken(dimension, dimension.replace("SweepFunction", "WorkerFunction"))
+        self.assertTrue(checks.schedules(copy))
+
     def test_dead_letters_nobody_hears_of(self):
         copy = self.broken("Value: !GetAtt WorkDeadLetters.QueueName", "Value: !GetAtt WorkQueue.QueueName")
         self.assertTrue(checks.queues(copy))
@@ -306,8 +314,12 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.rights(copy))
 
     def test_removals_that_look_through_the_uploads(self):
-        line = '              Condition: {StringLike: {"s3:prefix": v1/*}}\n'
-        self.assertTrue(checks.rights(self.broken(line, "")))
+        for operator in ("StringLike", "StringLikeIfExists"):
+            line = f'              Condition: {{{operator}: {{"s3:prefix": v1/*}}}}\n'
+            self.assertTrue(checks.rights(self.broken(line, "")))
+
+    def test_a_sweep_that_is_told_denied_of_what_is_gone(self):
+        self.assertTrue(checks.rights(self.broken("StringLikeIfExists", "StringLike")))
 
     def test_a_relay_that_hears_of_no_removal(self):
         self.assertTrue(checks.mappings(self.broken('"eventName":["REMOVE"]', '"eventName":["MODIFY"]')))

@@ -113,7 +113,7 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     let runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .build()?;
-    let pumps = Pumps::start(
+    let mut pumps = Pumps::start(
         runtime.engine(),
         DynamoStore::new(clients.dynamodb, &settings.table)
             .with_tombstone(settings.policy.thread_tombstone),
@@ -121,6 +121,9 @@ async fn agent(options: Serve) -> Result<(), RunError> {
         &settings,
     )
     .await?;
+    if let Some(embedded) = &embedded {
+        pumps.expire(embedded.expiry(), settings.sweep_interval);
+    }
     io::stdout().write_all(banner.as_bytes())?;
     io::stdout().flush()?;
     serve(

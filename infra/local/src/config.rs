@@ -51,8 +51,8 @@ pub enum Command {
     /// settings of the environment, as a deployed function makes it. Give the
     /// signatures to the functions as `A2A_CARD_SIGNATURES`.
     SignCard(SignCard),
-    /// Spreads the list of one caller's tasks over more partitions of the list
-    /// index, for one that makes more than about 700 tasks a second. The number
+    /// Spreads the lists of one caller's tasks and conversations over more
+    /// partitions of the list index, for one that makes more than about 700 tasks a second. The number
     /// only grows. Lists read all of them at once, writes follow in 5 minutes.
     GrowList(GrowList),
     /// Removes everything of one tenant: items, objects, uploads.

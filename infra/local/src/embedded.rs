@@ -46,6 +46,9 @@ pub enum EmbeddedError {
     /// The database does not open.
     #[error("failed to open the database: {0}")]
     Database(#[from] dynoxide::DynoxideError),
+    /// What has expired cannot be removed.
+    #[error("failed to remove what has expired: {0}")]
+    Expiry(String),
     /// The object store does not open.
     #[error("failed to open the object store: {0}")]
     Objects(String),
@@ -60,10 +63,39 @@ pub enum EmbeddedError {
 pub struct Embedded {
     endpoints: Endpoints,
     stop: Option<oneshot::Sender<()>>,
+    expiry: Expiry,
     dynamodb: JoinHandle<()>,
     s3: JoinHandle<()>,
     /// A folder of ours that goes with the services.
     passing: Option<PathBuf>,
+}
+
+/// Native TTL of the embedded table. On AWS it is the service that removes what
+/// has expired; here it is whoever asks for it.
+#[derive(Clone)]
+pub struct Expiry(Database);
+
+impl Expiry {
+    /// Removes the items whose time is up by this machine's clock, and says how
+    /// many they were. The stream tells of them as on AWS.
+    ///
+    /// # Errors
+    /// [`EmbeddedError::Expiry`] when the database fails.
+    pub async fn clean(&self) -> Result<usize, EmbeddedError> {
+        let database = self.0.clone();
+        // It works on the disk, and lets requests pass between its pages.
+        let cleaned = tokio::task::spawn_blocking(move || database.sweep_ttl()).await;
+        match cleaned {
+            Ok(removed) => removed.map_err(|error| EmbeddedError::Expiry(error.to_string())),
+            Err(died) => Err(EmbeddedError::Expiry(died.to_string())),
+        }
+    }
+}
+
+impl std::fmt::Debug for Expiry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Expiry").finish_non_exhaustive()
+    }
 }
 
 impl Embedded {
@@ -95,6 +127,7 @@ impl Embedded {
                 s3: Some(format!("http://{}", addresses.1)),
             },
             stop: Some(stop),
+            expiry: Expiry(database.clone()),
             dynamodb: tokio::spawn(serve_dynamodb(listeners.0, database, stopped)),
             s3: tokio::spawn(serve_s3(listeners.1, service)),
             passing,
@@ -108,6 +141,12 @@ impl Embedded {
     #[must_use]
     pub const fn endpoints(&self) -> &Endpoints {
         &self.endpoints
+    }
+
+    /// What removes expired items from the table.
+    #[must_use]
+    pub fn expiry(&self) -> Expiry {
+        self.expiry.clone()
     }
 
     /// Stops the services and waits for the requests that run. The data folder

@@ -97,8 +97,8 @@ pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
         ),
         None => (
             options.endpoints(),
-            named(&options.table, "table", "A2A_TABLE")?,
-            named(&options.bucket, "bucket", "A2A_BUCKET")?,
+            named(options.table.as_ref(), "table", "A2A_TABLE")?,
+            named(options.bucket.as_ref(), "bucket", "A2A_BUCKET")?,
         ),
     };
     let clients = AwsClients::connect(&endpoints).await;
@@ -145,11 +145,11 @@ async fn kept_in(folder: &Path) -> Result<Embedded, EraseTenantError> {
 /// On AWS there is no table by default: a name that was forgotten must not be
 /// taken for a tenant without data.
 fn named(
-    given: &Option<String>,
+    given: Option<&String>,
     what: &'static str,
     setting: &'static str,
 ) -> Result<String, EraseTenantError> {
-    let name = given.clone().or_else(|| Environment.get(setting));
+    let name = given.cloned().or_else(|| Environment.get(setting));
     name.ok_or(EraseTenantError::Where { what, setting })
 }
 

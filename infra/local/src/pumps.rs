@@ -2,14 +2,16 @@
 //! the workers and the schedule that a deployment has as functions. The steps
 //! are those of the functions; only what starts them is ours.
 
+use crate::embedded::Expiry;
 use crate::queue::{Delivery, LocalQueue};
 use crate::stream::Stream;
-use a2a_lambda::engine::{Courier, Engine, EngineError, Leases, SystemClock, relay, relay_pushes};
+use a2a_lambda::engine::{
+    Courier, Engine, EngineError, Leases, SweepPlaces, SystemClock, relay, relay_pushes,
+};
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::sdk_config;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb::{DynamoStore, Removed};
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
-use a2a_lambda::task::TaskKey;
 use a2a_lambda::webhook::HttpWebhooks;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +95,12 @@ impl Pumps {
         Ok(Self { pumps })
     }
 
+    /// Lets the embedded database remove what has expired, at each tick of the
+    /// schedule: by itself it removes nothing.
+    pub fn expire(&mut self, expiry: Expiry, every: Duration) {
+        self.pumps.spawn(clean(expiry, every));
+    }
+
     /// Ends the pumps and waits until nothing of them runs.
     pub async fn stop(mut self) {
         self.pumps.shutdown().await;
@@ -141,11 +149,15 @@ async fn forward(
     }
 }
 
-/// Whether the objects of all these tasks are gone.
-async fn forget(engine: &Engine, tasks: &DynamoStore, removed: &[TaskKey]) -> bool {
-    for task in removed {
-        if let Err(error) = engine.forget_objects(tasks, task).await {
-            tracing::warn!("failed to remove the objects of a task: {error}");
+/// Whether the objects of all that is gone are gone too.
+async fn forget(engine: &Engine, tasks: &DynamoStore, removed: &[Removed]) -> bool {
+    for gone in removed {
+        let forgotten = match gone {
+            Removed::Task(task) => engine.forget_objects(tasks, task).await,
+            Removed::Thread(thread) => engine.forget_state(tasks, thread).await,
+        };
+        if let Err(error) = forgotten {
+            tracing::warn!("failed to remove the objects of what has gone: {error}");
             return false;
         }
     }
@@ -207,26 +219,25 @@ async fn delivered(courier: Courier, delivery: Delivery<PushItem>) {
     }
 }
 
+/// Native TTL, on the schedule.
+async fn clean(expiry: Expiry, every: Duration) {
+    let mut ticks = interval_at(Instant::now() + every, every);
+    loop {
+        ticks.tick().await;
+        match expiry.clean().await {
+            Ok(items) => tracing::debug!(items, "removed what has expired"),
+            Err(error) => tracing::warn!("{error}"),
+        }
+    }
+}
+
 /// The schedule.
 async fn sweep(engine: Engine, tasks: DynamoStore, every: Duration) {
     let mut ticks = interval_at(Instant::now() + every, every);
-    let mut place = None;
+    let mut places = SweepPlaces::default();
     loop {
         ticks.tick().await;
-        match Box::pin(engine.sweep_objects(&tasks, place.take())).await {
-            Ok(report) => {
-                tracing::debug!(?report, "swept objects");
-                place = report.next;
-            }
-            Err(error) => tracing::warn!("failed to sweep objects: {error}"),
-        }
-        match Box::pin(engine.sweep(&tasks, Leases::Respect)).await {
-            Ok(report) => tracing::debug!(?report, "swept"),
-            Err(error) => tracing::warn!("failed to sweep: {error}"),
-        }
-        match Box::pin(engine.sweep_threads(&tasks)).await {
-            Ok(report) => tracing::debug!(?report, "swept conversations"),
-            Err(error) => tracing::warn!("failed to sweep conversations: {error}"),
-        }
+        let swept = Box::pin(engine.sweep_round(&tasks, &mut places, None)).await;
+        tracing::debug!(?swept, "swept");
     }
 }

@@ -1,13 +1,15 @@
 //! Follows the stream of a table from its beginning.
 
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::dynamodb::{removed_task, task_image};
+use a2a_lambda::store::dynamodb::{Removed, removed, task_image};
 use a2a_lambda::store::queue::TaskImage;
-use a2a_lambda::task::TaskKey;
 use aws_sdk_dynamodbstreams::Client;
 use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodbstreams::types::{AttributeValue, OperationType, Record, ShardIteratorType};
 use std::collections::BTreeMap;
+
+/// Who removes the items whose time is up.
+const EXPIRY: &str = "dynamodb.amazonaws.com";
 
 /// The place in one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +27,8 @@ enum Place {
 pub(crate) struct Batch {
     /// The commits of tasks, oldest first.
     pub(crate) images: Vec<TaskImage>,
-    /// The tasks which the table has let go.
-    pub(crate) removed: Vec<TaskKey>,
+    /// What the table has let go.
+    pub(crate) removed: Vec<Removed>,
     shard: String,
     /// The number of the last record of it.
     last: Option<String>,
@@ -202,15 +204,18 @@ fn number(record: &Record) -> Option<String> {
     record.dynamodb()?.sequence_number().map(str::to_owned)
 }
 
-/// The task of a record which says that its item was let go.
-fn removal(record: &Record) -> Option<TaskKey> {
+/// What a record says was let go.
+fn removal(record: &Record) -> Option<Removed> {
     if record.event_name() != Some(&OperationType::Remove) {
         return None;
     }
     let keys = record.dynamodb()?.keys()?;
-    let principal = record.user_identity().and_then(|user| user.principal_id());
+    // Nobody but native TTL has an identity here. The embedded database writes its
+    // members as an event of Lambda has them, which the SDK does not read.
+    let user = record.user_identity();
+    let principal = user.map(|user| user.principal_id().unwrap_or(EXPIRY));
     let text = |name: &str| keys.get(name)?.as_s().ok().cloned();
-    removed_task(&text, principal)
+    removed(&text, principal)
 }
 
 /// The task of a record; `None` if it is of something else.

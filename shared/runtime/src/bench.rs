@@ -21,6 +21,7 @@ use crate::auth::Caller;
 use crate::engine::{Engine, Policy, Services};
 use crate::skill::model::Model;
 use crate::skill::{AgentDefinition, Content, media};
+use crate::task::names;
 use crate::task::{
     CancelCommand, ContextId, Event, Frame, Generation, GetQuery, InvalidId, Message, Metadata,
     Owner, Part, SendCommand, SendMode, SkillId, Subject, TaskId, TenantId,
@@ -275,7 +276,7 @@ impl Bench {
         if self.open {
             message.task_id.clone_from(&self.task);
         } else {
-            let key = "a2a-lambda/skillId".to_owned();
+            let key = names::SKILL_ID.to_owned();
             message.metadata.insert(key, self.skill.clone().into());
         }
         SendCommand {

@@ -18,6 +18,8 @@ const OLDEST_BUILD: Timestamp = Timestamp::from_millis(1_577_836_800_000);
 
 /// What is allowed as a URL.
 const URL: &str = "an http or https URL";
+/// What S3 takes in one PUT, in bytes.
+const UPLOAD_MOST: usize = 5 * 1024 * 1024 * 1024;
 
 /// The settings of a function or of the local agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,7 +198,7 @@ impl Settings {
                 stream_max_age: read.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
                 inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
                 response_max: read.size("A2A_RESPONSE_MAX", defaults.response_max)?,
-                upload_max: read.size("A2A_UPLOAD_MAX", defaults.upload_max)?,
+                upload_max: read.upload("A2A_UPLOAD_MAX", defaults.upload_max)?,
                 state_max_bytes: read.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
                 list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
                 reach,
@@ -333,6 +335,19 @@ impl Read<'_> {
 
     fn size(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {
         self.above_zero(name, default)
+    }
+
+    /// A file that is sent by itself comes in one request.
+    fn upload(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {
+        let size = self.size(name, default)?;
+        if size <= UPLOAD_MOST {
+            return Ok(size);
+        }
+        Err(SettingsError::Bad {
+            name,
+            value: size.to_string(),
+            allowed: "a whole number from 1 to 5368709120",
+        })
     }
 
     fn count(&self, name: &'static str, default: u32) -> Result<u32, SettingsError> {

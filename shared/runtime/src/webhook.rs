@@ -133,12 +133,8 @@ mod tests {
         assert_eq!(text("x-a2a-delivery-id"), "3.1");
         assert_eq!(text("content-type"), "application/a2a+json");
         // printf '3.1.{}' | openssl dgst -sha256 -hmac canary-token
-        let signature = text("x-a2a-signature");
-        assert!(signature.starts_with("sha256=") && signature.len() == 71);
-        assert_eq!(
-            Some(signature),
-            super::signature(&Secret::new("canary-token"), "3.1", b"{}")
-        );
+        let hash = "e5085ae3cc20dc06c45e233828a10fe801c62de8232823415e2fc1221084f93d";
+        assert_eq!(text("x-a2a-signature"), format!("sha256={hash}"));
         let shown = format!("{headers:?}");
         assert!(!shown.contains("canary"), "{shown}");
     }

@@ -1,5 +1,6 @@
 //! The processes of a history: clients, and the functions behind them.
 
+use crate::fleet::{Release, Released};
 use crate::hub::Hub;
 use crate::mutant::Mutant;
 use crate::oracle::{Position, Said};
@@ -25,12 +26,23 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 /// How often a turn is tried.
 pub(crate) const ATTEMPTS: u32 = 3;
 
+fn policy() -> Policy {
+    Policy {
+        max_attempts: ATTEMPTS,
+        inline_max: 64,
+        secret: vec![7],
+        ..Policy::default()
+    }
+}
+
 /// What a process stands on.
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) hub: Arc<Hub>,
     pub(crate) store: Arc<SimStore>,
     pub(crate) engine: Engine,
+    /// The engines of a fleet of two releases; none where all are of one.
+    fleet: Vec<(Release, Engine)>,
     caller: Caller,
 }
 
@@ -72,18 +84,53 @@ impl Site {
             ids: hub.clone(),
             model: None,
         };
-        let policy = Policy {
-            max_attempts: ATTEMPTS,
-            inline_max: 64,
-            secret: vec![7],
-            ..Policy::default()
-        };
         Self {
             hub: Arc::clone(hub),
             store,
-            engine: Engine::new(Arc::clone(agent), services, policy),
+            engine: Engine::new(Arc::clone(agent), services, policy()),
+            fleet: Vec::new(),
             caller: caller.clone(),
         }
+    }
+
+    /// From now on a process can be of any of these releases.
+    pub(crate) fn run_releases(&mut self, releases: &[Release], agent: &Arc<AgentDefinition>) {
+        for release in releases {
+            let released = Arc::new(Released {
+                store: Arc::clone(&self.store),
+                hub: Arc::clone(&self.hub),
+                release: *release,
+            });
+            let services = Services {
+                tasks: released.clone(),
+                threads: released,
+                blobs: self.store.clone(),
+                clock: self.hub.clone(),
+                ids: self.hub.clone(),
+                model: None,
+            };
+            let engine = Engine::new(Arc::clone(agent), services, policy());
+            self.fleet.push((*release, engine));
+        }
+        self.hub.world().oracle.mixed = self.is_mixed();
+    }
+
+    /// Whether processes of two releases run.
+    pub(crate) const fn is_mixed(&self) -> bool {
+        !self.fleet.is_empty()
+    }
+
+    /// The site as a process of one of the releases has it.
+    pub(crate) fn of_any_release(&self) -> Self {
+        let mut site = self.clone();
+        if self.is_mixed() {
+            let mut world = self.hub.world();
+            if let Some((release, engine)) = world.chance.pick(&self.fleet) {
+                site.engine = engine.clone();
+                world.oracle.note(|| format!("of release {release:?}:"));
+            }
+        }
+        site
     }
 
     fn command(&self, letter: &Letter) -> (String, SendCommand) {

@@ -208,7 +208,8 @@ impl Driver {
 
     pub(crate) fn work(&mut self, number: u64, seconds: u64) {
         let deadline = Some(after(&self.hub, seconds));
-        self.start("worker", deadline, self.site.clone().work(number, deadline));
+        let site = self.site.of_any_release();
+        self.start("worker", deadline, site.work(number, deadline));
     }
 
     /// Faults stop: relay, workers and sweep bring everything to rest.
@@ -276,7 +277,7 @@ impl Driver {
                 Some(at) => self.advance_to(at),
                 None if sweeping => {
                     self.advance_to(now + SWEEP);
-                    self.start("sweep", None, self.site.clone().sweep());
+                    self.start("sweep", None, self.site.of_any_release().sweep());
                     self.finish();
                 }
                 None => return,

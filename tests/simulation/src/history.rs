@@ -3,6 +3,7 @@
 
 use crate::clients::{Letter, Site, after};
 use crate::driver::Driver;
+use crate::fleet::Release;
 use crate::hub::Hub;
 use crate::mutant::Mutant;
 use a2a_lambda::auth::Caller;
@@ -21,6 +22,8 @@ const LIVING: usize = 8;
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Report {
     pub(crate) histories: u64,
+    /// Those in which processes of two releases run.
+    pub(crate) mixed: u64,
     pub(crate) steps: u64,
     pub(crate) kills: u64,
     pub(crate) points: u64,
@@ -33,6 +36,7 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn add(&mut self, other: Self) {
         self.histories += other.histories;
+        self.mixed += other.mixed;
         self.steps += other.steps;
         self.kills += other.kills;
         self.points += other.points;
@@ -67,6 +71,7 @@ impl Lab {
         let commits = oracle.tasks.values().map(|seen| seen.record.version());
         let mut report = Report {
             histories: 1,
+            mixed: u64::from(driver.site.is_mixed()),
             steps: driver.steps,
             kills: driver.kills,
             tasks: oracle.tasks.len() as u64,
@@ -85,6 +90,9 @@ impl Lab {
     /// One history.
     pub(crate) fn history(&self, seed: u64, mutant: Option<Mutant>) -> Report {
         let mut driver = self.driver(seed, mutant);
+        driver
+            .site
+            .run_releases(Release::of_history(seed), &self.agent);
         let mut kills = 0;
         start(&mut driver);
         for _ in 0..STEPS {
@@ -130,7 +138,7 @@ pub(crate) fn ask_again(driver: &mut Driver) {
         return;
     }
     for letter in letters {
-        let site = driver.site.clone();
+        let site = driver.site.of_any_release();
         driver.start("again", None, site.send(letter, None));
     }
     driver.finish();
@@ -187,7 +195,7 @@ fn known(driver: &Driver, interrupted: bool) -> Option<TaskId> {
 
 /// Starts a process of chance.
 fn start(driver: &mut Driver) {
-    let site = driver.site.clone();
+    let site = driver.site.of_any_release();
     let hub = Arc::clone(&site.hub);
     let (kind, short, until) = {
         let mut world = hub.world();
@@ -268,7 +276,7 @@ fn keyed(driver: &mut Driver, deadline: Option<Timestamp>, until: u64) {
         (world.chance.below(2), world.chance.below(4) == 0)
     };
     for _ in 0..=times {
-        let (site, letter) = (site.clone(), letter.clone());
+        let (site, letter) = (site.of_any_release(), letter.clone());
         if streams {
             driver.start(
                 "keyed stream",
@@ -283,7 +291,7 @@ fn keyed(driver: &mut Driver, deadline: Option<Timestamp>, until: u64) {
 
 /// Somebody answers the question of a task.
 fn answer(driver: &mut Driver, id: &TaskId, until: u64) {
-    let site = driver.site.clone();
+    let site = driver.site.of_any_release();
     let way = site.hub.world().chance.below(3);
     let letter = Letter {
         task: Some(id.clone()),

@@ -3,6 +3,7 @@
 
 mod clients;
 mod driver;
+mod fleet;
 mod history;
 mod hub;
 mod mutant;
@@ -76,8 +77,9 @@ fn histories(
 fn show(out: &mut impl Write, name: &str, report: &Report, time: Duration) -> std::io::Result<()> {
     writeln!(
         out,
-        "{name}: {} histories, {} steps, {} kills, {} tasks, {} commits, {:.1} s, {} violations",
+        "{name}: {} histories ({} of two releases), {} steps, {} kills, {} tasks, {} commits, {:.1} s, {} violations",
         report.histories,
+        report.mixed,
         report.steps,
         report.kills,
         report.tasks,
@@ -214,6 +216,7 @@ mod tests {
             Mutant::LostBlob,
             Mutant::KeyAfterTask,
             Mutant::KeyUnchecked,
+            Mutant::UnknownDropped,
         ] {
             let report = histories(1, 300, Some(mutant)).unwrap();
             assert_ne!(report.violations, [], "{mutant:?}");

@@ -32,10 +32,12 @@ pub(crate) enum Mutant {
     KeyAfterTask,
     /// An idempotency key is looked up, and then written whatever is stored.
     KeyUnchecked,
+    /// A release drops what it does not know of a task when it writes it.
+    UnknownDropped,
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::BlindCommit,
         Self::EpochIgnored,
         Self::BlindThread,
@@ -50,5 +52,6 @@ impl Mutant {
         Self::RelayOncePerTurn,
         Self::KeyAfterTask,
         Self::KeyUnchecked,
+        Self::UnknownDropped,
     ];
 }

@@ -1,5 +1,6 @@
 //! What has to be true: every commit, answer and frame passes here.
 
+use crate::fleet;
 use crate::skills::{SCRIPT, SLOW, digest_of};
 use a2a_lambda::store::queue::TaskImage;
 use a2a_lambda::store::{TaskWrite, ThreadWrite};
@@ -7,6 +8,7 @@ use a2a_lambda::task::{
     Event, EventId, LoggedEvent, Message, PartContent, Refusal, Role, Task, TaskId, TaskRecord,
     TaskState,
 };
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What became of one task.
@@ -66,6 +68,10 @@ pub(crate) struct Oracle {
     answers: BTreeMap<String, String>,
     pub(crate) positions: Vec<Position>,
     pub(crate) trace: Option<Vec<String>>,
+    /// Whether processes of two releases run.
+    pub(crate) mixed: bool,
+    /// What the release to come has added, by conversation.
+    added: BTreeMap<String, Option<Value>>,
 }
 
 impl Oracle {
@@ -104,6 +110,7 @@ impl Oracle {
             )
         });
         let mut faults = Vec::new();
+        self.check_added(write, &mut faults);
         self.check_thread(write, &mut faults);
         if record.state() == TaskState::Completed && !record.is_hidden() {
             self.check_artifacts(write, &mut faults);
@@ -151,12 +158,53 @@ impl Oracle {
         if record.state_version == 0 {
             keys.clear();
         }
+        if self.mixed
+            && let Some(fault) = self.check_added_to(write)
+        {
+            self.broken(fault);
+        }
         if skipped {
             self.broken(format!(
                 "G3: a write of thread {} is lost",
                 record.context_id
             ));
         }
+    }
+
+    /// What a later release has added to a task is neither lost nor changed by
+    /// the others.
+    fn check_added(&mut self, write: &TaskWrite, faults: &mut Vec<String>) {
+        if !self.mixed {
+            return;
+        }
+        let record = &write.record;
+        let seen = self.tasks.get(record.id());
+        let before = seen.and_then(|seen| fleet::added_to_task(&seen.record));
+        let now = fleet::added_to_task(record);
+        if !fleet::follows(before.as_ref(), now.as_ref(), write.id()) {
+            faults.push(format!(
+                "G17: what a later release has added to task {} was {before:?} and is {now:?}",
+                record.id()
+            ));
+        }
+        if let Some(thread) = &write.thread {
+            faults.extend(self.check_added_to(thread));
+        }
+    }
+
+    /// The same of a conversation.
+    fn check_added_to(&mut self, write: &ThreadWrite) -> Option<String> {
+        let record = &write.record;
+        let context = record.context_id.to_string();
+        let now = fleet::added_to_thread(record);
+        let before = self.added.insert(context, now.clone()).flatten();
+        let same = fleet::follows(before.as_ref(), now.as_ref(), Some(&write.write));
+        (!same).then(|| {
+            let id = &record.context_id;
+            format!(
+                "G17: what a later release has added to thread {id} was {before:?} and is {now:?}"
+            )
+        })
     }
 
     /// Keys of a conversation are added, never lost.

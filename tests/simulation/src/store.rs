@@ -258,10 +258,11 @@ impl WriteTasks for SimStore {
 impl SweepTasks for SimStore {
     async fn open_tasks(
         &self,
+        shard: u32,
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        self.call(|| self.memory.open_tasks(after.clone(), limit))
+        self.call(|| self.memory.open_tasks(shard, after.clone(), limit))
             .await
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::engine::EngineError;
 use crate::skill::{Artifact, Content};
+use crate::task::names;
 use crate::task::{InvalidId, Message, Part, PartContent, Refusal, Task, TaskState};
 use serde_json::Value;
 
@@ -92,7 +93,7 @@ impl Reply {
     #[must_use]
     pub fn error_code(&self) -> Option<&str> {
         let metadata = &self.message()?.metadata;
-        metadata.get("a2a-lambda/errorCode").and_then(Value::as_str)
+        metadata.get(names::ERROR_CODE).and_then(Value::as_str)
     }
 
     /// The artifact of this name.

@@ -1,54 +1,20 @@
-//! The steps behind the calls: relay, work, sweep. They take ids and values,
-//! never the events of a platform.
+//! The steps behind the calls that carry work: relay and work; `sweep` finds
+//! what they lost. They take ids and values, never the events of a platform.
 //!
 //! A task that has to be worked on carries its intent in the same commit: the
 //! version that set it. The relay only moves ids, the queue only repeats them,
 //! and the claim of the task decides.
 
 use super::commit::{Outcome as Write, Race};
-use super::deliver::push_again;
 use super::run::{Ended, Job, Work};
 use super::sink::Sink;
 use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed};
 use crate::skill::{AgentError, Call, Content, TurnFacts};
-use crate::store::queue::{Ack, OpenTask, Receipt, SweepTasks, TaskImage, WorkItem, WorkQueue};
+use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkQueue};
 use crate::task::{Change, Message, Metadata, Role, TaskRecord, TaskState, Timestamp};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long past its end a lease is left alone by the sweep.
-const OVERDUE: Duration = Duration::from_secs(30);
-/// How long a dispatched turn is left to its queue; doubled at each repeat, so
-/// that a backlog is not multiplied.
-pub(super) const QUEUED: Duration = Duration::from_secs(300);
-/// At most this many turns are dispatched again in one sweep.
-const REDISPATCHES: usize = 1000;
-/// Tasks read at a time by a sweep.
-const SWEPT: usize = 100;
-
-/// How a sweep reads leases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leases {
-    /// As they stand.
-    Respect,
-    /// As expired: whoever held them died with the process before this one.
-    CountAsExpired,
-}
-
-/// What a sweep did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SweepReport {
-    /// Open tasks read.
-    pub looked_at: usize,
-    /// Turns dispatched again.
-    pub redispatched: usize,
-    /// Tasks failed, since their attempts are spent.
-    pub failed: usize,
-    /// Deliveries to webhooks asked for again.
-    pub pushed: usize,
-}
 
 /// Forwards images that ask for a worker; gives the indexes of those which the
 /// queue did not take.
@@ -179,7 +145,7 @@ impl Engine {
     /// the task rests.
     async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
-        let record = self.tasks.load(&item.owner, &item.task, now).await?;
+        let record = self.tasks.head(&item.owner, &item.task, now).await?;
         let rests = record.is_none_or(|record| record.state().is_at_rest());
         Ok(if rests { Ack::Delete } else { Ack::Keep })
     }
@@ -192,7 +158,7 @@ impl Engine {
         })
     }
 
-    async fn give_up_on(&self, record: TaskRecord) -> Result<bool, EngineError> {
+    pub(super) async fn give_up_on(&self, record: TaskRecord) -> Result<bool, EngineError> {
         let attempts = record.attempt;
         let text = format!("the task could not be finished in {attempts} attempts");
         tracing::error!(task.id = %record.id, "task `{}` has no attempts left", record.id);
@@ -283,80 +249,6 @@ impl Engine {
             None => Call::Request(skill.decode(&content)?),
         };
         Ok(Job::Skill(Arc::clone(skill), call))
-    }
-
-    /// Looks over what is open: turns that died are dispatched again, those
-    /// without attempts left are failed. Age alone fails nothing.
-    ///
-    /// # Errors
-    /// When the index cannot be read. A task that cannot be decided on is left
-    /// to the next sweep.
-    pub async fn sweep(
-        &self,
-        tasks: &dyn SweepTasks,
-        leases: Leases,
-    ) -> Result<SweepReport, EngineError> {
-        let mut report = SweepReport::default();
-        let mut after = None;
-        loop {
-            let (open, next) = tasks.open_tasks(after, SWEPT).await?;
-            for hint in open {
-                if let Err(error) = self.sweep_one(&hint, leases, &mut report).await {
-                    error.log();
-                }
-            }
-            after = next;
-            if after.is_none() || report.redispatched >= REDISPATCHES {
-                return Ok(report);
-            }
-        }
-    }
-
-    async fn sweep_one(
-        &self,
-        hint: &OpenTask,
-        leases: Leases,
-        report: &mut SweepReport,
-    ) -> Result<(), EngineError> {
-        let now = self.reader.clock.now();
-        let found = self.tasks.load(&hint.owner, &hint.task, now).await?;
-        let Some(record) = found else {
-            return Ok(());
-        };
-        report.looked_at += 1;
-        if record.state().is_at_rest() {
-            if let Some((pushes, queue)) = &self.push_queue {
-                let now = self.reader.clock.now();
-                report.pushed += push_again(&**pushes, &**queue, &record, now).await?;
-            }
-            return Ok(());
-        }
-        if !self.is_overdue(&record, leases) {
-            return Ok(());
-        }
-        if record.attempt >= self.reader.policy.max_attempts {
-            report.failed += usize::from(self.give_up_on(record).await?);
-            return Ok(());
-        }
-        self.look_after_thread(&record).await;
-        let written = self
-            .commit(record, vec![Change::Dispatch], None, Race::Decide)
-            .await?;
-        report.redispatched += usize::from(matches!(written, Write::Stored(_)));
-        Ok(())
-    }
-
-    fn is_overdue(&self, record: &TaskRecord, leases: Leases) -> bool {
-        let now = self.reader.clock.now();
-        match (record.lease_until, leases) {
-            (Some(_), Leases::CountAsExpired) => true,
-            (Some(until), Leases::Respect) => until.plus(OVERDUE) <= now,
-            (None, _) => {
-                let since = record.dispatched_at.unwrap_or(record.updated_at);
-                let patience = QUEUED * 2_u32.saturating_pow(record.redispatches.min(12));
-                since.plus(patience) <= now
-            }
-        }
     }
 
     async fn run_received(&self, work: Work, receipt: &dyn Receipt) -> Result<Ended, EngineError> {

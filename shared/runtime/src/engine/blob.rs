@@ -2,31 +2,37 @@
 //!
 //! - here: what is written, and how a skill reads it
 //! - `object`: where objects lie
+//! - `checked`: a file that is read as it is needed
 //! - `give`: what an answer shows of stored bytes
 //! - `weigh`: how long an answer becomes
 //! - `download`: how a file is handed to whoever follows its URL
 
+mod checked;
 mod download;
 mod give;
 pub(crate) mod object;
 mod weigh;
 
-pub(super) use give::Room;
+pub(super) use checked::Unread;
+pub(super) use give::mark;
 
+use self::checked::Checked;
 use self::object::Attempt;
 use super::{Engine, EngineError, Reader};
-use crate::store::{StoreError, blobs_measured};
-use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord};
+use crate::store::{BlobReader, StoreError, blobs_measured};
+use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
 use bytes::Bytes;
 
 impl Engine {
     /// Moves parts above the inline limit to the blob store, before a commit
-    /// names them. A key is new for each incarnation, epoch, version and place,
-    /// so that no attempt can overwrite another's bytes. Bytes that lie
-    /// elsewhere, as an upload or in another task, are copied to this one.
+    /// names them. A key is new for each commit, which `write` names, so that
+    /// nobody can overwrite the bytes of another: two answers to one question
+    /// may be on their way at the same time. Bytes that lie elsewhere, as an
+    /// upload or in another task, are copied to this one.
     pub(super) async fn store_blobs(
         &self,
         base: &TaskRecord,
+        write: &WriteId,
         changes: &mut [Change],
     ) -> Result<(), EngineError> {
         let attempt = Attempt::of(base, self.reader.clock.now());
@@ -35,12 +41,12 @@ impl Engine {
             let blob = match &part.content {
                 PartContent::Raw(bytes) if bytes.len() > self.reader.policy.inline_max => {
                     place += 1;
-                    self.put_blob(base, attempt.key(base.version + 1, place), bytes)
+                    self.put_blob(base, attempt.key(write, place), bytes)
                         .await?
                 }
                 PartContent::Stored(blob) if !attempt.is_ours(&blob.key) => {
                     place += 1;
-                    self.copy_blob(base, attempt.key(base.version + 1, place), blob)
+                    self.copy_blob(base, attempt.key(write, place), blob)
                         .await?
                 }
                 _ => continue,
@@ -73,7 +79,7 @@ impl Engine {
         from: &Blob,
     ) -> Result<Blob, EngineError> {
         let blobs = &self.reader.blobs;
-        if !blobs.copy(&base.key(), &from.key, &key).await? {
+        if !blobs.copy(&base.key(), from, &key).await? {
             return Err(missing(from).into());
         }
         Ok(Blob {
@@ -99,6 +105,22 @@ impl Reader {
             )));
         }
         Ok(bytes)
+    }
+
+    /// The bytes a pointer names, read as they are needed. They are checked on
+    /// their way; why a read breaks off is said in `unread` if the store was
+    /// away.
+    ///
+    /// # Errors
+    /// When they are gone.
+    pub(super) async fn open_blob(
+        &self,
+        blob: Blob,
+        unread: Unread,
+    ) -> Result<BlobReader, StoreError> {
+        let found = self.blobs.open(&blob.key).await?;
+        let source = found.ok_or_else(|| missing(&blob))?;
+        Ok(Box::pin(Checked::new(source, blob, unread)))
     }
 
     /// A message as a skill is given it: with the bytes of its files, as far

@@ -86,7 +86,7 @@ impl Engine {
         let epoch = base.epoch;
         let registers = changes.iter().all(|it| matches!(it, Change::Listen(_)));
         let write = self.write_id(&base);
-        self.store_blobs(&base, &mut changes).await?;
+        self.store_blobs(&base, &write, &mut changes).await?;
         for _ in 0..ROUNDS {
             let now = self.reader.clock.now();
             let expires_at = now.plus(self.reader.policy.task_ttl);

@@ -9,7 +9,7 @@
 
 use super::{Engine, EngineError, tidy};
 use crate::auth::Caller;
-use crate::store::{Excerpt, RecordQuery, StoreError};
+use crate::store::{RecordQuery, StoreError};
 use crate::task::{ContextId, Owner, Refusal, TaskId, TaskRecord, Timestamp};
 
 /// How often a lost race is decided again.
@@ -106,7 +106,8 @@ impl Engine {
         Ok(ended)
     }
 
-    /// The tasks of a conversation, its first one also where the index lags.
+    /// The heads of the tasks of a conversation, its first one also where the
+    /// index lags.
     async fn tasks_of(
         &self,
         owner: &Owner,
@@ -115,7 +116,7 @@ impl Engine {
     ) -> Result<Vec<TaskRecord>, EngineError> {
         let mut tasks = Vec::new();
         if let Some(first) = id.first_task() {
-            let found = self.tasks.load(owner, &first, now).await?;
+            let found = self.tasks.head(owner, &first, now).await?;
             tasks.extend(found.filter(|task| task.context_id == *id));
         }
         let mut after = None;
@@ -127,7 +128,6 @@ impl Engine {
                 after,
                 limit: READ,
                 count_limit: 0,
-                excerpt: Excerpt::WHOLE,
                 now,
             };
             let page = self.tasks.list(owner, &query).await?;
@@ -147,7 +147,18 @@ impl Engine {
     ///
     /// # Errors
     /// [`Refusal::TaskBusy`] while it is submitted or working.
-    async fn end_at_rest(&self, record: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
+    async fn end_at_rest(&self, head: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
+        // It is a commit like any other, on top of the whole task.
+        let record = if head.is_partial() {
+            let now = self.reader.clock.now();
+            match self.tasks.load(head.owner(), head.id(), now).await? {
+                Some(whole) => whole,
+                // Its time has come by itself.
+                None => return Ok(Some(head)),
+            }
+        } else {
+            head
+        };
         if !record.state().is_at_rest() {
             return Err(Refusal::TaskBusy.into());
         }

@@ -5,15 +5,16 @@
 //! been taken, and the cursor moves after the answer, so an event may come
 //! twice and never out of order. Its id is the id of the delivery.
 
-use super::background::QUEUED;
 use super::push::{Opened, open_secrets};
 use super::seal::Sealer;
 use super::subscribe::status_as_of;
+use super::sweep::QUEUED;
 use super::{Clock, EngineError, Policy};
 use crate::outbound::{OutboundUrl, UrlFault};
 use crate::store::push::DeliverPushes;
 use crate::store::queue::{Ack, PushItem, PushQueue, Receipt, TaskImage};
 use crate::store::{ReadTasks, StoreError, Tail};
+use crate::task::names::TRUNCATED;
 use crate::task::{
     Event, EventId, Frame, Generation, LoggedEvent, Metadata, Part, PartContent, PushRecord,
     Secret, Status, Task, TaskRecord, TaskState, Timestamp,
@@ -36,8 +37,6 @@ const ONE_MORE: Duration = Duration::from_secs(15);
 const WORKING: Duration = Duration::from_secs(90);
 /// Messages of history in a task that is pushed.
 const HISTORY: usize = 100;
-/// Part metadata: the bytes were left out.
-const TRUNCATED: &str = "a2a-lambda/truncated";
 
 /// One delivery, not yet spelled.
 #[derive(Debug, Clone)]

@@ -1,17 +1,21 @@
 //! What the sweep does about conversations whose time is up. Nobody waits for
 //! it: what has expired is refused anyway.
 
+use super::sweep::Walk;
 use super::{Engine, EngineError};
 use crate::store::{
     Expiring, ExpiringThread, StateRemoved, SweepThreads, ThreadRecord, ThreadState, ThreadStatus,
     ThreadWrite,
 };
 use crate::task::{Timestamp, WriteId};
+use futures::StreamExt as _;
+use futures::stream;
+use std::collections::BTreeMap;
 
 /// Conversations read at a time.
 const READ: usize = 100;
-/// At most this many are looked at in one sweep.
-const LOOKED_AT: usize = 10_000;
+/// Conversations looked at at once: each costs a read and a write or two.
+const AT_ONCE: usize = 8;
 
 /// What a sweep of conversations did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,14 +31,32 @@ pub struct ThreadSweep {
 }
 
 impl ThreadSweep {
+    const fn add(&mut self, other: &Self) {
+        self.looked_at += other.looked_at;
+        self.states_cleaned += other.states_cleaned;
+        self.objects_removed += other.objects_removed;
+        self.threads_expired += other.threads_expired;
+    }
+
     fn removed(&mut self, removed: StateRemoved) {
         self.states_cleaned += usize::from(removed.state);
         self.objects_removed += removed.objects;
     }
 }
 
+/// Thread and state of one conversation are written one after the other, or one
+/// of the writes would lose to the other.
+fn by_conversation(found: Vec<ExpiringThread>) -> Vec<Vec<ExpiringThread>> {
+    let mut conversations: BTreeMap<_, Vec<ExpiringThread>> = BTreeMap::new();
+    for hint in found {
+        let conversation = (hint.owner.clone(), hint.context_id.clone());
+        conversations.entry(conversation).or_default().push(hint);
+    }
+    conversations.into_values().collect()
+}
+
 impl Engine {
-    /// Removes the state of conversations whose time is up, and leaves the
+    /// Removes the state of all conversations whose time is up, and leaves the
     /// tombstones of client-made ids.
     ///
     /// # Errors
@@ -45,22 +67,52 @@ impl Engine {
         threads: &dyn SweepThreads,
     ) -> Result<ThreadSweep, EngineError> {
         let mut report = ThreadSweep::default();
-        let mut after = None;
-        loop {
+        let mut walk = Walk::of(threads.expiry_shards(), 0);
+        self.sweep_conversations(threads, &mut walk, None, &mut report)
+            .await?;
+        Ok(report)
+    }
+
+    /// The same from where `walk` goes on, until the time is up.
+    pub(super) async fn sweep_conversations(
+        &self,
+        threads: &dyn SweepThreads,
+        walk: &mut Walk,
+        until: Option<Timestamp>,
+        report: &mut ThreadSweep,
+    ) -> Result<(), EngineError> {
+        let mut failed = None;
+        while !self.time_is_up(until)
+            && let Some((shard, after)) = walk.next()
+        {
             let now = self.reader.clock.now();
-            let (found, next) = threads.expiring_threads(now, after, READ).await?;
-            for hint in &found {
-                report.looked_at += 1;
-                let swept = self.sweep_thread(threads, hint, now, &mut report);
-                if let Err(error) = swept.await {
-                    error.log();
+            let (found, next) = match threads.expiring_threads(shard, now, after, READ).await {
+                Ok(page) => page,
+                // The others have their turn all the same.
+                Err(error) => {
+                    failed = failed.or(Some(error));
+                    continue;
                 }
+            };
+            let swept = stream::iter(by_conversation(found)).map(|hints| async move {
+                let mut report = ThreadSweep::default();
+                for hint in hints {
+                    let done = self.sweep_thread(threads, &hint, now, &mut report).await;
+                    if let Err(error) = done {
+                        error.log();
+                    }
+                }
+                report
+            });
+            let mut swept = swept.buffer_unordered(AT_ONCE);
+            while let Some(one) = swept.next().await {
+                report.add(&one);
             }
-            after = next;
-            if after.is_none() || report.looked_at >= LOOKED_AT {
-                return Ok(report);
+            if let Some(next) = next {
+                walk.goes_on(shard, next);
             }
         }
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
     async fn sweep_thread(
@@ -70,6 +122,7 @@ impl Engine {
         now: Timestamp,
         report: &mut ThreadSweep,
     ) -> Result<(), EngineError> {
+        report.looked_at += 1;
         let (owner, id) = (&hint.owner, &hint.context_id);
         let head = threads.load_thread_head(owner, id).await?;
         match (head, hint.what) {

@@ -1,6 +1,5 @@
 //! `GetTask`, and how a record becomes an answer.
 
-use super::blob::Room;
 use super::sink::Sink;
 use super::{EngineError, Reader};
 use crate::auth::Caller;
@@ -46,7 +45,7 @@ impl Reader {
         history_length: usize,
     ) -> Result<Task, EngineError> {
         let mut task = record.view(history_length, true);
-        self.fit(&mut task, &mut Room::of(&self.policy, 1)).await?;
+        self.fit(&mut task, &mut self.room(1)).await?;
         Ok(task)
     }
 

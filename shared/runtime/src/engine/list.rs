@@ -1,11 +1,15 @@
 //! `ListTasks` (A2A 1.0 §3.1.4): the caller's own tasks, newest status first.
 
-use super::blob::Room;
+use super::blob::mark;
 use super::page::{List, TaskPlace};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
-use crate::store::{Excerpt, RecordQuery};
-use crate::task::{ListQuery, Page};
+use crate::store::{RecordQuery, Wanted};
+use crate::task::{ListQuery, Page, Task, TaskRecord, Timestamp};
+
+/// As many answers' worth of content is read for a page at most, so that what
+/// turns out not to fit is not read task after task.
+const READS: usize = 2;
 
 impl Reader {
     /// A page of the caller's tasks.
@@ -23,32 +27,18 @@ impl Reader {
         } else {
             0
         };
-        let found = self
-            .tasks
-            .list(
-                &caller.owner,
-                &RecordQuery {
-                    context_id: query.context_id.clone(),
-                    state: query.status,
-                    status_after: query.status_after,
-                    after: place.as_ref().map(|place| place.after.clone()),
-                    limit: query.page_size,
-                    count_limit,
-                    excerpt: Excerpt {
-                        history_length: query.history_length,
-                        artifacts: query.include_artifacts,
-                    },
-                    now,
-                },
-            )
-            .await?;
-        let mut tasks = Vec::with_capacity(found.records.len());
-        let mut room = Room::of(&self.policy, found.records.len());
-        for record in &found.records {
-            let mut task = record.view(query.history_length, query.include_artifacts);
-            self.fit(&mut task, &mut room).await?;
-            tasks.push(task);
-        }
+        let of_owner = RecordQuery {
+            context_id: query.context_id.clone(),
+            state: query.status,
+            status_after: query.status_after,
+            after: place.as_ref().map(|place| place.after.clone()),
+            limit: query.page_size,
+            count_limit,
+            now,
+        };
+        let found = self.tasks.list(&caller.owner, &of_owner).await?;
+        let stands = |record: &TaskRecord| of_owner.matches(&caller.owner, record);
+        let tasks = self.shown(found.records, query, stands, now).await?;
         let (carried, before) = place.map_or((found.matching, 0), |it| (it.total, it.delivered));
         let delivered = before + tasks.len();
         let more = usize::from(found.next.is_some());
@@ -67,5 +57,39 @@ impl Reader {
             page_size: query.page_size,
             total_size,
         })
+    }
+
+    /// What a page shows of its tasks. The content of one is read, fitted and
+    /// dropped before the next: a page takes no more memory than one task.
+    async fn shown(
+        &self,
+        heads: Vec<TaskRecord>,
+        query: &ListQuery,
+        stands: impl Fn(&TaskRecord) -> bool + Send,
+        now: Timestamp,
+    ) -> Result<Vec<Task>, EngineError> {
+        let mut room = self.room(heads.len());
+        let mut reads = self.policy.response_max.saturating_mul(READS);
+        let mut tasks = Vec::with_capacity(heads.len());
+        for head in heads {
+            let wanted = Wanted {
+                history_length: query.history_length,
+                artifacts: query.include_artifacts,
+                bytes: room.left().min(reads),
+            };
+            let excerpt = self.tasks.excerpt(head, wanted, now).await?;
+            let Some(excerpt) = excerpt.filter(|it| stands(&it.record)) else {
+                continue;
+            };
+            reads = reads.saturating_sub(excerpt.read);
+            let record = excerpt.record;
+            let mut task = record.view(query.history_length, query.include_artifacts);
+            self.fit(&mut task, &mut room).await?;
+            if !excerpt.complete {
+                mark(&mut task.metadata);
+            }
+            tasks.push(task);
+        }
+        Ok(tasks)
     }
 }

@@ -3,8 +3,8 @@
 //! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`;
 //!   `push` for those about webhooks, `upload` for files sent by themselves
 //! - `idempotent`: sends that come twice, under one key
-//! - `background`: relay, work and sweep, the steps behind the calls;
-//!   `deliver` brings events to webhooks, `tidy` removes objects nobody needs
+//! - `background`: relay and work, the steps behind the calls; `sweep` finds what
+//!   they lost, `expire` conversations whose time is up; `deliver` brings events to webhooks, `tidy` removes objects nobody needs
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
 //!   differ only in where committed events go
@@ -46,19 +46,21 @@ mod sink;
 mod size;
 mod stream;
 mod subscribe;
+mod sweep;
 mod thread;
 mod tidy;
 mod turn;
 mod upload;
 
-pub use background::{Leases, SweepReport, relay};
-pub use blob::object::below as objects_below;
+pub use background::relay;
+pub use blob::object::{below as objects_below, below_thread as state_objects_below};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use deliver::{Courier, Notice, NoticeError, Webhooks, relay_pushes};
 pub use error::EngineError;
 pub use expire::ThreadSweep;
 pub use sink::Frames;
-pub use tidy::{TidyReport, forget_objects};
+pub use sweep::{Leases, SweepPlaces, SweepReport, Swept};
+pub use tidy::{TidyReport, forget_objects, forget_state};
 
 use crate::outbound::Reach;
 use crate::skill::AgentDefinition;
@@ -145,6 +147,9 @@ pub struct Reader {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policy: Arc<Policy>,
+    /// At most this many bytes of the answer at hand: all that the policy
+    /// allows, or a share of it.
+    pub(crate) answer_max: usize,
     /// Absent where push is off.
     pub(crate) pushes: Option<Arc<dyn ReadPushes>>,
 }
@@ -196,9 +201,17 @@ impl Reader {
             threads,
             blobs,
             clock,
+            answer_max: policy.response_max,
             policy: Arc::new(policy),
             pushes: None,
         }
+    }
+
+    /// The same reader for an answer of which others take a part.
+    #[must_use]
+    pub(crate) fn within(mut self, bytes: usize) -> Self {
+        self.answer_max = self.answer_max.min(bytes);
+        self
     }
 }
 
@@ -238,6 +251,13 @@ impl Engine {
         queue: Arc<dyn PushQueue>,
     ) -> Self {
         self.push_queue = Some((pushes, queue));
+        self
+    }
+
+    /// The same engine for an answer of which others take a part.
+    #[must_use]
+    pub(crate) fn within(mut self, bytes: usize) -> Self {
+        self.reader = self.reader.within(bytes);
         self
     }
 

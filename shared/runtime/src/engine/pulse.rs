@@ -81,7 +81,7 @@ impl<'e> Pulse<'e> {
         let engine = self.engine;
         if now < self.extend_at {
             return Box::pin(async move {
-                let stored = engine.tasks.load(&owner, &id, now).await?;
+                let stored = engine.tasks.head(&owner, &id, now).await?;
                 Ok(stored
                     .is_some_and(|task| task.epoch == epoch && task.state() == TaskState::Working))
             });

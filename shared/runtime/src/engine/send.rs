@@ -5,15 +5,13 @@ use super::run::{Ended, Work};
 use super::sink::Sink;
 use super::{Engine, EngineError};
 use crate::auth::Caller;
+use crate::task::names::CONTEXT_RESET;
 use crate::task::{Refusal, SendCommand, SendMode, Sent, TaskRecord, Timestamp};
 use std::time::Duration;
 
 /// With less time than this left of its budget, an entry of a batch is given to
 /// a worker instead.
 const WORTH_WAITING: Duration = Duration::from_secs(3);
-
-/// Tells a client that the state of its conversation was gone.
-pub(super) const CONTEXT_RESET: &str = "a2a-lambda/contextReset";
 
 impl Engine {
     /// Takes a message, runs the turn it asks for, and answers with the task at

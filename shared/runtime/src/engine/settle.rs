@@ -14,7 +14,8 @@ use super::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, Outcome};
 use crate::store::{StoreError, ThreadWrite, stored};
-use crate::task::{Change, Message, Refusal, TaskRecord};
+use crate::task::names;
+use crate::task::{Change, Message, Refusal, TaskRecord, WriteId};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
@@ -90,7 +91,8 @@ impl Journal<'_> {
         }
         let mut changes = changes.to_vec();
         // Bytes are stored once, however often the commit that names them.
-        self.engine.store_blobs(base, &mut changes).await?;
+        let stored = WriteId::made_of(self.engine.ids.next());
+        self.engine.store_blobs(base, &stored, &mut changes).await?;
         let mut races = self.engine.races(conversation.stop_at());
         loop {
             let thread = conversation.write().await?;
@@ -266,7 +268,7 @@ impl Journal<'_> {
     fn asks_auth(&self, message: Content, auth: &AuthHint) -> Message {
         let mut message = self.says(message);
         let hint = json!({ "authType": auth.auth_type, "service": auth.service });
-        message.metadata.insert("a2a-lambda/auth".to_owned(), hint);
+        message.metadata.insert(names::AUTH.to_owned(), hint);
         message
     }
 }
@@ -281,10 +283,10 @@ impl Engine {
         let details = Value::Object(error.details().clone());
         message
             .metadata
-            .insert("a2a-lambda/errorCode".to_owned(), json!(code.as_str()));
+            .insert(names::ERROR_CODE.to_owned(), json!(code.as_str()));
         message
             .metadata
-            .insert("a2a-lambda/errorDetails".to_owned(), details);
+            .insert(names::ERROR_DETAILS.to_owned(), details);
         Change::Fail { message }
     }
 

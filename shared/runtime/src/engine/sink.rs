@@ -1,7 +1,7 @@
 //! Where committed events go: nowhere, or to the frames of a stream.
 
 use super::EngineError;
-use super::send::CONTEXT_RESET;
+use crate::task::names::CONTEXT_RESET;
 use crate::task::{
     ContextId, Event, EventId, Frame, LoggedEvent, Message, Metadata, Task, TaskId, TaskRecord,
     TaskState,

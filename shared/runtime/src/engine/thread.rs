@@ -1,17 +1,21 @@
 //! The conversation of a turn: read when it is asked for, changed by
 //! operations that can be applied again to a fresh state.
 
+use super::blob::Unread;
 use super::run::Work;
 use super::size::check_state_size;
 use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
 use crate::store::{
-    Excerpt, RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored,
+    Excerpt, RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, Wanted, stored,
 };
-use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId};
+use crate::task::{
+    Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId, moved,
+};
 use crate::thread::Thread;
 use serde_json::Value;
+use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -19,12 +23,21 @@ use std::time::Duration;
 const REBUILT: usize = 100;
 /// At most this many tasks of a context are read for it.
 const TASKS: usize = 20;
+/// About as many bytes of them are read beside their own items.
+const SPOKEN: usize = 8 * 1024 * 1024;
 /// At most this many pages of the caller's tasks are read for them; a page of a
 /// table ends after 2,000 places of its index, whosever conversation they are.
 const PAGES: usize = 50;
 /// How far the clocks of two machines may be apart, and how long a first write
 /// may take.
 const SKEW: Duration = Duration::from_secs(60);
+
+/// What was said in a task.
+struct Told {
+    task: TaskId,
+    messages: Vec<Message>,
+}
+
 /// One change of a conversation's state. It can be applied again to a fresh
 /// state, and does nothing where it stands already.
 #[derive(Debug, Clone)]
@@ -72,7 +85,7 @@ pub(super) struct Conversation<'e> {
     own: Vec<Message>,
     operations: Mutex<Vec<Operation>>,
     /// Why the conversation could not be read, while the store was away.
-    unread: Mutex<Option<StoreError>>,
+    unread: Unread,
 }
 
 impl<'e> Conversation<'e> {
@@ -94,7 +107,7 @@ impl<'e> Conversation<'e> {
             looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),
-            unread: Mutex::default(),
+            unread: Unread::default(),
         }
     }
 
@@ -107,6 +120,11 @@ impl<'e> Conversation<'e> {
     /// failure that follows from it says nothing about the task.
     pub(super) fn unread(&self) -> Option<StoreError> {
         lock(&self.unread).take()
+    }
+
+    /// Where it is said, for as long as something of the turn is read.
+    pub(super) fn unread_by(&self) -> Unread {
+        self.unread.clone()
     }
 
     /// The error a skill is told of a read that failed.
@@ -130,16 +148,54 @@ impl<'e> Conversation<'e> {
             }
         }
         let others = self.others(began).await.map_err(|e| self.failed(e))?;
-        let messages = others.iter().map(|task| (&task.id, spoken(task)));
-        let own = (&self.task, self.own.clone());
-        Ok(joined(messages.chain([own]), events).into_iter().collect())
+        let own = Told {
+            task: self.task.clone(),
+            messages: self.own.clone(),
+        };
+        let told = others.into_iter().chain([own]);
+        Ok(joined(told, events).into_iter().collect())
     }
 
-    /// The other tasks of the conversation that began at `began`, the newest of
-    /// them, oldest first. They can lie far behind what the caller did in other
-    /// conversations meanwhile: the list is followed until enough was said, or
-    /// to the beginning.
-    async fn others(&self, began: Timestamp) -> Result<Vec<TaskRecord>, StoreError> {
+    /// What was said in the other tasks of the conversation that began at `began`,
+    /// oldest first. What was said in one is read, and the rest of it dropped,
+    /// before the next.
+    async fn others(&self, began: Timestamp) -> Result<Vec<Told>, StoreError> {
+        let now = self.engine.reader.clock.now();
+        let mut heads = self.other_tasks(began, now).await?;
+        // Newest first; those of one moment keep their order.
+        heads.sort_by_key(|task| Reverse(task.created_at));
+        let (mut messages, mut bytes) = (REBUILT, SPOKEN);
+        let mut told = Vec::new();
+        for head in heads {
+            let wanted = Wanted {
+                history_length: messages,
+                artifacts: false,
+                bytes,
+            };
+            let found = self.engine.tasks.excerpt(head, wanted, now).await?;
+            if let Some(Excerpt { record, read, .. }) = found {
+                bytes = bytes.saturating_sub(read);
+                let said = Told {
+                    messages: spoken(&record),
+                    task: record.id,
+                };
+                messages = messages.saturating_sub(said.messages.len());
+                told.push(said);
+            }
+        }
+        told.reverse();
+        Ok(told)
+    }
+
+    /// The heads of the other tasks of the conversation that began at `began`, the
+    /// newest of them, newest status first. They can lie far behind what the caller
+    /// did in other conversations meanwhile: the list is followed until enough was
+    /// said, or to the beginning.
+    async fn other_tasks(
+        &self,
+        began: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
         let mut query = RecordQuery {
             context_id: Some(self.context.clone()),
             state: None,
@@ -147,11 +203,7 @@ impl<'e> Conversation<'e> {
             after: None,
             limit: TASKS + 1,
             count_limit: 0,
-            excerpt: Excerpt {
-                history_length: REBUILT,
-                artifacts: false,
-            },
-            now: self.engine.reader.clock.now(),
+            now,
         };
         let mut tasks: Vec<TaskRecord> = Vec::new();
         for _ in 0..PAGES {
@@ -163,7 +215,7 @@ impl<'e> Conversation<'e> {
                     tasks.push(task);
                 }
             }
-            let said: usize = tasks.iter().map(|task| spoken(task).len()).sum();
+            let said: usize = tasks.iter().map(messages_of).sum();
             query.after = page.next;
             if query.after.is_none() || tasks.len() >= TASKS || said >= REBUILT {
                 break;
@@ -174,9 +226,6 @@ impl<'e> Conversation<'e> {
             tracing::warn!(task.id = %id, "the conversation of task `{id}` was not read to its beginning");
         }
         tasks.truncate(TASKS);
-        // Newest first; those of one moment keep their order.
-        tasks.reverse();
-        tasks.sort_by_key(|task| task.created_at);
         Ok(tasks)
     }
 
@@ -291,13 +340,10 @@ impl<'e> Conversation<'e> {
 
 /// The messages of tasks, at most [`REBUILT`] of them, with each event behind
 /// the messages of its task. Events of tasks that are not here come first.
-fn joined<'t>(
-    tasks: impl Iterator<Item = (&'t TaskId, Vec<Message>)>,
-    mut events: Vec<Message>,
-) -> Vec<Message> {
+fn joined(tasks: impl Iterator<Item = Told>, mut events: Vec<Message>) -> Vec<Message> {
     let mut all = Vec::new();
-    for (task, messages) in tasks {
-        let of_task = |event: &Message| event.task_id.as_ref() == Some(task);
+    for Told { task, messages } in tasks {
+        let of_task = |event: &Message| event.task_id.as_ref() == Some(&task);
         let (mine, rest) = events.into_iter().partition(of_task);
         events = rest;
         all.push((messages, mine));
@@ -312,6 +358,16 @@ fn joined<'t>(
         joined.extend::<Vec<Message>>(mine);
     }
     joined
+}
+
+/// How many messages a task has, as its head tells.
+fn messages_of(head: &TaskRecord) -> usize {
+    let apart = if head.is_partial() {
+        moved(&head.layout().history)
+    } else {
+        0
+    };
+    apart + head.history.len() + usize::from(head.status().message.is_some())
 }
 
 /// What was said in a task, its open question or closing words included.

@@ -181,6 +181,14 @@ impl TurnHost for Turn<'_> {
         })
     }
 
+    fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<BlobReader>> {
+        Box::pin(async move {
+            let (reader, unread) = (&self.engine.reader, self.conversation.unread_by());
+            let opened = reader.open_blob(blob, unread).await;
+            opened.map_err(|error| self.conversation.failed(error))
+        })
+    }
+
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {
         if let Err(error) = self.keep(|saved| &mut saved.data, &key, &value) {
             return Box::pin(std::future::ready(Err(error.into())));

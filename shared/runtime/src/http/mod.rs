@@ -14,7 +14,7 @@ pub use card::Cards;
 
 use crate::auth::{AuthMode, Caller, Identity};
 use crate::engine::{Engine, EngineError, Reader};
-use crate::protocol::{self, Ask, Call, CardForm, Opened, Rejected, Reply};
+use crate::protocol::{self, Answer, Ask, Call, CardForm, Opened, Rejected, Reply};
 use crate::task::{Refusal, SendCommand, Sent, Timestamp};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -165,24 +165,56 @@ impl Visit<'_> {
     /// The unary calls of a batch, in order; each answers in its own slot.
     async fn batch(&self, entries: Vec<Result<Call, Rejected>>) -> Response<Body> {
         let mut answers = Vec::with_capacity(entries.len());
+        let reader = self.edge.reader();
+        let mut left = reader.map_or(usize::MAX, |reader| reader.policy.response_max);
+        let mut waiting = entries.len();
         for entry in entries {
-            answers.push(match entry {
-                Ok(call) => match self.unary(&call).await {
-                    Ok(reply) => protocol::answer(&call, &reply),
-                    Err(error) => {
-                        error.log();
-                        protocol::refuse(&call, &error.refusal)
-                    }
-                },
+            // INVARIANT: all of them together are one answer and take the room
+            // of one. What an entry leaves of its share is for those behind it.
+            let share = left / waiting.max(1);
+            let answer = match entry {
+                Ok(call) => self.slot(&call, share).await,
                 Err(rejected) => rejected.answer(),
-            });
+            };
+            left = left.saturating_sub(answer.body.len());
+            waiting -= 1;
+            answers.push(answer);
         }
         encode::answer(protocol::batch(&answers))
     }
 
+    /// The answer of one entry of a batch, in `share` bytes.
+    async fn slot(&self, call: &Call, share: usize) -> Answer {
+        match self.unary(call, Some(share)).await {
+            Ok(reply) => protocol::answer(call, &reply),
+            Err(error) => {
+                error.log();
+                protocol::refuse(call, &error.refusal)
+            }
+        }
+    }
+
+    /// What reads for an answer of its own, or of `share` bytes.
+    fn reader(&self, share: Option<usize>) -> Result<Reader, Refusal> {
+        let reader = self.edge.reader()?.clone();
+        Ok(match share {
+            Some(bytes) => reader.within(bytes),
+            None => reader,
+        })
+    }
+
+    /// The same for what writes.
+    fn engine(&self, share: Option<usize>) -> Result<Engine, Refusal> {
+        let engine = self.edge.engine()?.clone();
+        Ok(match share {
+            Some(bytes) => engine.within(bytes),
+            None => engine,
+        })
+    }
+
     async fn call(&self, call: &Call) -> Result<Response<Body>, EngineError> {
         if !call.streams() {
-            let reply = self.unary(call).await?;
+            let reply = self.unary(call, None).await?;
             return Ok(encode::answer(protocol::answer(call, &reply)));
         }
         let (caller, ask) = self.enter(call)?;
@@ -207,25 +239,30 @@ impl Visit<'_> {
     }
 
     /// What a call that is no stream comes to, in time for whoever waits.
-    async fn unary(&self, call: &Call) -> Result<Reply, EngineError> {
+    async fn unary(&self, call: &Call, share: Option<usize>) -> Result<Reply, EngineError> {
         let (caller, ask) = self.enter(call)?;
         // A turn is in it.
-        let reply = Box::pin(self.reply(&caller, ask));
+        let reply = Box::pin(self.reply(&caller, ask, share));
         match (self.edge.reader(), self.answered_by) {
             (Ok(reader), Some(by)) => reader.in_time(by, reply).await,
             _ => reply.await,
         }
     }
 
-    async fn reply(&self, caller: &Caller, ask: Ask) -> Result<Reply, EngineError> {
+    async fn reply(
+        &self,
+        caller: &Caller,
+        ask: Ask,
+        share: Option<usize>,
+    ) -> Result<Reply, EngineError> {
         Ok(match ask {
-            Ask::Send(command) => Reply::Sent(self.send(caller, *command).await?),
+            Ask::Send(command) => Reply::Sent(self.send(caller, *command, share).await?),
             Ask::Get(query) => {
-                Reply::Task(Box::new(self.edge.reader()?.get(caller, &query).await?))
+                Reply::Task(Box::new(self.reader(share)?.get(caller, &query).await?))
             }
-            Ask::List(query) => Reply::Page(self.edge.reader()?.list(caller, &query).await?),
+            Ask::List(query) => Reply::Page(self.reader(share)?.list(caller, &query).await?),
             Ask::Cancel(command) => Reply::Task(Box::new(
-                self.edge.engine()?.cancel(caller, &command).await?,
+                self.engine(share)?.cancel(caller, &command).await?,
             )),
             Ask::CreateUpload(order) => Reply::Upload(Box::new(
                 self.edge.engine()?.create_upload(caller, order).await?,
@@ -265,8 +302,13 @@ impl Visit<'_> {
         self.edge.auth.proven(&self.identity)
     }
 
-    async fn send(&self, caller: &Caller, command: SendCommand) -> Result<Sent, EngineError> {
-        let engine = self.edge.engine()?;
+    async fn send(
+        &self,
+        caller: &Caller,
+        command: SendCommand,
+        share: Option<usize>,
+    ) -> Result<Sent, EngineError> {
+        let engine = self.engine(share)?;
         match self.batch_waits_until {
             None => engine.send(caller, command, self.deadline).await,
             Some(until) => {

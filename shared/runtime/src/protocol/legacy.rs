@@ -12,6 +12,7 @@
 
 use super::read::{self, Object, SCHEME_RULE, Spelling, is_scheme};
 use super::write::Members;
+use crate::task::names::STATE_TRANSITIONS;
 use crate::task::{
     CancelCommand, EventId, Generation, GetQuery, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS,
     MAX_PUSH_TOKEN, MAX_PUSH_URL, Metadata, Part, PartContent, PushConfig, PushId, PushOffer,
@@ -26,9 +27,6 @@ pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
 
-/// Task metadata: the last state changes, oldest first. Cards of these
-/// generations promise `stateTransitionHistory`.
-pub(crate) const STATE_TRANSITIONS: &str = "a2a-lambda/stateTransitions";
 /// Part metadata: the data is wrapped. The official SDKs use the same mark.
 const WRAPPED: &str = "data_part_compat";
 /// The member that holds wrapped data.

@@ -4,10 +4,9 @@ use super::{ServeError, clients, logging, push_queue, queue};
 use crate::engine::{self, Clock, SystemClock};
 use crate::settings::{Environment, Settings};
 use crate::store::Blobs;
-use crate::store::dynamodb::{DynamoStore, removed_task_of_event, task_image_of_event};
+use crate::store::dynamodb::{DynamoStore, Removed, removed_of_event, task_image_of_event};
 use crate::store::queue::{PushQueue, TasksByKey, WorkQueue};
 use crate::store::s3::S3Blobs;
-use crate::task::TaskKey;
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use lambda_runtime::{LambdaEvent, service_fn};
@@ -15,7 +14,7 @@ use std::convert::Infallible;
 
 /// Moves the turns that ask for a worker, and the events that webhooks want,
 /// from the table's stream to their queues, and removes the objects of tasks
-/// which the table has let go.
+/// and conversations which the table has let go.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
@@ -50,7 +49,7 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    /// Forwards a batch and removes the objects of tasks that have gone; names
+    /// Forwards a batch and removes the objects of what has gone; names
     /// the records that have to come again.
     ///
     /// The stream comes back from the first of them on, so a record behind it
@@ -60,8 +59,8 @@ impl Relay<'_> {
         let mut records = Vec::new();
         let mut again = Vec::new();
         for record in &event.records {
-            if let Some(task) = removed_task_of_event(record) {
-                if !self.forget(&task).await {
+            if let Some(removed) = removed_of_event(record) {
+                if !self.forget(&removed).await {
                     again.push(record);
                 }
                 continue;
@@ -96,12 +95,15 @@ impl Relay<'_> {
         response
     }
 
-    /// Whether the objects of a task that has gone are gone too.
-    async fn forget(&self, task: &TaskKey) -> bool {
-        let now = self.clock.now();
-        let forgotten = engine::forget_objects(self.tasks, self.blobs, task, now).await;
+    /// Whether the objects of what has gone are gone too.
+    async fn forget(&self, removed: &Removed) -> bool {
+        let (tasks, blobs, now) = (self.tasks, self.blobs, self.clock.now());
+        let forgotten = match removed {
+            Removed::Task(task) => engine::forget_objects(tasks, blobs, task, now).await,
+            Removed::Thread(thread) => engine::forget_state(tasks, blobs, thread, now).await,
+        };
         if let Err(error) = &forgotten {
-            tracing::warn!("failed to remove the objects of a task: {error}");
+            tracing::warn!("failed to remove the objects of what has gone: {error}");
         }
         forgotten.is_ok()
     }

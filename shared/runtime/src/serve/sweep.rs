@@ -1,13 +1,14 @@
 //! The function that looks for turns which died.
 
-use super::{Built, ServeError, clients, logging, push_queue};
-use crate::engine::{EngineError, Leases};
+use super::{Built, ServeError, clients, ends_at, logging, push_queue};
+use crate::engine::{EngineError, SweepPlaces};
 use crate::runtime::Runtime;
 use crate::settings::{Environment, Settings};
 use crate::store::dynamodb::DynamoStore;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::de::IgnoredAny;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// Looks over the open tasks once each time the schedule says so.
 ///
@@ -29,35 +30,32 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
         engine = engine.with_push_queue(store, Arc::new(queue));
     }
     let (engine, tasks) = (&engine, &*tasks);
-    let objects = &Mutex::new(None);
-    let handler = service_fn(move |_tick: LambdaEvent<IgnoredAny>| async move {
-        let report = Box::pin(engine.sweep(tasks, Leases::Respect)).await?;
-        let threads = Box::pin(engine.sweep_threads(tasks)).await?;
-        let after = place(objects).clone();
-        let tidied = Box::pin(engine.sweep_objects(tasks, after)).await?;
-        place(objects).clone_from(&tidied.next);
+    let places = &Mutex::new(SweepPlaces::default());
+    let handler = service_fn(move |tick: LambdaEvent<IgnoredAny>| async move {
+        let deadline = ends_at(tick.context.deadline);
+        // One round at a time: the platform starts no two in one process.
+        let mut places = places.lock().await;
+        let swept = Box::pin(engine.sweep_round(tasks, &mut places, deadline)).await;
         tracing::info!(
-            sweep.looked_at = report.looked_at,
-            sweep.redispatched = report.redispatched,
-            sweep.failed = report.failed,
-            sweep.threads_looked_at = threads.looked_at,
-            sweep.threads_expired = threads.threads_expired,
-            a2a_states_cleaned_total = threads.states_cleaned,
-            sweep.state_objects = threads.objects_removed,
-            sweep.objects = tidied.looked_at,
-            sweep.removed = tidied.removed,
-            sweep.pushed = report.pushed,
+            sweep.looked_at = swept.tasks.looked_at,
+            sweep.redispatched = swept.tasks.redispatched,
+            sweep.failed = swept.tasks.failed,
+            sweep.pushed = swept.tasks.pushed,
+            sweep.threads_looked_at = swept.threads.looked_at,
+            sweep.threads_expired = swept.threads.threads_expired,
+            a2a_states_cleaned_total = swept.threads.states_cleaned,
+            sweep.state_objects = swept.threads.objects_removed,
+            sweep.objects = swept.objects.looked_at,
+            sweep.removed = swept.objects.removed,
+            sweep.objects_whole = swept.objects.whole,
+            sweep.is_done = places.are_done(),
             "swept"
         );
-        Ok::<_, SweepError>(())
+        swept
+            .error
+            .map_or(Ok(()), |error| Err(SweepError::from(error)))
     });
     Ok(lambda_runtime::run(handler).await?)
-}
-
-/// Where the next look at stored objects begins. It is kept as long as the
-/// environment is; a new one begins at the first object again.
-fn place(objects: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
-    objects.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why a sweep ended early. The next one begins anew.

@@ -49,6 +49,8 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
         ("A2A_AUTH", "none"),
         ("A2A_CARD", "v2"),
         ("A2A_MAX_BODY", "0"),
+        ("A2A_UPLOAD_MAX", "0"),
+        ("A2A_UPLOAD_MAX", "5368709121"),
         ("A2A_TASK_TTL", "10"),
         ("A2A_LEASE", "-1s"),
         ("A2A_WORK_QUEUE_URL", "work"),

@@ -153,7 +153,7 @@ pub enum FileSource {
     /// does must not trust it.
     Url(String),
     /// Where its bytes are stored, since it is too large to come along:
-    /// [`TaskContext::read_file`](super::TaskContext::read_file) reads it.
+    /// [`TaskContext::open_file`](super::TaskContext::open_file) reads it.
     Stored(Blob),
 }
 

@@ -3,7 +3,8 @@
 use super::host::{Emission, TurnHost};
 use super::model::Model;
 use super::{
-    AgentError, AgentResult, Artifact, Content, FilePart, FileSource, Outcome, ReferencedTask,
+    AgentError, AgentResult, Artifact, Content, FilePart, FileSource, OpenFile, Outcome,
+    ReferencedTask,
 };
 use crate::auth::Caller;
 use crate::task::{ContextId, Part, TaskId};
@@ -42,6 +43,11 @@ pub struct TaskContext<'a> {
 }
 
 impl<'a> TaskContext<'a> {
+    /// The longest file that [`TaskContext::read_file`] reads, in bytes: a
+    /// function has 256 MB as it comes, and a file lies there twice while it
+    /// is read.
+    pub const READ_FILE_MAX: u64 = 32 * 1024 * 1024;
+
     pub(crate) fn new(host: &'a dyn TurnHost, facts: &'a TurnFacts) -> Self {
         Self { host, facts }
     }
@@ -77,19 +83,44 @@ impl<'a> TaskContext<'a> {
         self.host.emit(emission).await
     }
 
-    /// The bytes of a file. One that is small comes with its message; a larger
-    /// one, such as an upload, is read here.
+    /// The bytes of a file, all of them in memory. One that is small comes with
+    /// its message; a larger one, such as an upload, is read here, up to
+    /// [`TaskContext::READ_FILE_MAX`]. [`TaskContext::open_file`] reads a file
+    /// of any length.
     ///
     /// # Errors
-    /// `INVALID_INPUT` for a file that is only a URL: it is for the skill to
-    /// decide whether to trust it. When the bytes cannot be read.
+    /// `INVALID_INPUT` for a file that is longer, and for one that is only a
+    /// URL: it is for the skill to decide whether to trust it. When the bytes
+    /// cannot be read.
     pub async fn read_file(&self, file: &FilePart) -> AgentResult<Bytes> {
         match &file.source {
             FileSource::Bytes(bytes) => Ok(bytes.clone()),
+            FileSource::Stored(blob) if blob.size > Self::READ_FILE_MAX => {
+                let (size, most) = (blob.size, Self::READ_FILE_MAX);
+                Err(AgentError::invalid_input(format!(
+                    "the file has {size} bytes; at most {most} are taken here"
+                )))
+            }
             FileSource::Stored(blob) => self.host.read_file(blob.clone()).await,
-            FileSource::Url(_) => Err(AgentError::invalid_input(
-                "the file has to be sent, not named by a URL",
-            )),
+            FileSource::Url(_) => Err(not_sent()),
+        }
+    }
+
+    /// A file, read as it is needed, so that its length does not count against
+    /// memory. Its bytes are checked on their way: the end is only reached if
+    /// they are those that were sent. A turn that fails because the store went
+    /// away meanwhile runs again.
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for a file that is only a URL. When it is gone.
+    pub async fn open_file(&self, file: &FilePart) -> AgentResult<OpenFile> {
+        match &file.source {
+            FileSource::Bytes(bytes) => {
+                let bytes = std::io::Cursor::new(bytes.clone());
+                Ok(OpenFile(Box::pin(bytes)))
+            }
+            FileSource::Stored(blob) => Ok(OpenFile(self.host.open_file(blob.clone()).await?)),
+            FileSource::Url(_) => Err(not_sent()),
         }
     }
 
@@ -368,4 +399,8 @@ fn to_value(value: &impl Serialize) -> AgentResult<Value> {
 
 fn from_value<T: DeserializeOwned>(value: Value) -> AgentResult<T> {
     serde_json::from_value(value).map_err(AgentError::state_incompatible)
+}
+
+fn not_sent() -> AgentError {
+    AgentError::invalid_input("the file has to be sent, not named by a URL")
 }

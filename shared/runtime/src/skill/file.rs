@@ -5,7 +5,8 @@ use bytes::Bytes;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::AsyncRead;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// What a file is made of: bytes at hand, or a reader they come from.
 ///
@@ -49,6 +50,36 @@ impl FileReader {
     pub(crate) fn take(&self) -> AgentResult<Reading> {
         let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         reading.take().ok_or_else(|| AgentError::from(ReadTwice))
+    }
+}
+
+/// A file of the caller, read as it is needed: see
+/// [`TaskContext::open_file`](super::TaskContext::open_file). It is itself
+/// something a file can be made of:
+///
+/// ```
+/// use a2a_lambda::skill::{AgentResult, Artifact, FilePart, FileReader, TaskContext};
+///
+/// async fn back(cx: &TaskContext<'_>, file: &FilePart) -> AgentResult<Artifact> {
+///     let bytes = FileReader::new(cx.open_file(file).await?);
+///     Ok(Artifact::from_file("back.bin", &file.media_type, bytes))
+/// }
+/// ```
+pub struct OpenFile(pub(crate) Reading);
+
+impl AsyncRead for OpenFile {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        self.0.as_mut().poll_read(cx, space)
+    }
+}
+
+impl fmt::Debug for OpenFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenFile").finish_non_exhaustive()
     }
 }
 

@@ -4,6 +4,7 @@
 //! author's view of it. The host is borrowed for the length of the turn, so
 //! nothing can be emitted after its end.
 
+use super::file::Reading;
 use super::{AgentResult, Artifact, Content, ReferencedTask, Thread};
 use crate::task::Blob;
 use bytes::Bytes;
@@ -57,6 +58,9 @@ pub(crate) trait TurnHost: Send + Sync {
 
     /// The stored bytes of a file.
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>>;
+
+    /// The stored bytes of a file, read as they are needed.
+    fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Reading>>;
 
     /// Keeps a value for the task; returns when it is stored.
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>>;

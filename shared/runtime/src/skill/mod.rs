@@ -40,7 +40,7 @@ pub use artifact::{Artifact, ReferencedTask};
 pub use content::{Content, FilePart, FileSource};
 pub use context::{ArtifactChunks, TaskContext};
 pub use error::{AgentError, AgentResult, ErrorCode};
-pub use file::{FileContent, FileReader};
+pub use file::{FileContent, FileReader, OpenFile};
 pub use handler::{Settled, Skill, SkillHandler, SkillMetadata};
 pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill};
 pub use input::{SkillInput, TextOr};

@@ -1,5 +1,6 @@
 //! A turn without an engine, for the tests of this room.
 
+use super::file::Reading;
 use super::host::{Emission, References, Step, TurnHost};
 use super::model::Model;
 use super::{
@@ -73,6 +74,11 @@ impl TurnHost for Host {
 
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
         Box::pin(async move { Ok(Bytes::from(format!("the bytes of {}", blob.key))) })
+    }
+
+    fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Reading>> {
+        let bytes = std::io::Cursor::new(format!("the bytes of {}", blob.key));
+        Box::pin(async move { Ok(Box::pin(bytes) as Reading) })
     }
 
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {

@@ -75,6 +75,11 @@ pub async fn sqs_client(endpoint: Option<&str>) -> aws_sdk_sqs::Client {
     aws_sdk_sqs::Client::new(&sdk_config(endpoint).await)
 }
 
+/// Waits after try number `tries`, from 0, of something that is undecided.
+pub(super) async fn pause(tries: u32) {
+    tokio::time::sleep(Duration::from_millis(20 << tries.min(6))).await;
+}
+
 /// What every client of ours is made of: TLS, timeouts, and where `endpoint`
 /// is; `None` is AWS.
 pub async fn sdk_config(endpoint: Option<&str>) -> SdkConfig {

@@ -5,7 +5,7 @@
 //! while it moves it, gives no URLs, and cleans nothing up.
 
 use super::StoreError;
-use crate::task::{TaskKey, ThreadKey, Timestamp};
+use crate::task::{Blob, TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest as _, Sha256};
@@ -169,13 +169,13 @@ pub trait Blobs: Send + Sync {
         }))
     }
 
-    /// Copies the bytes under `from` to the new key `to`; `false` if there are
+    /// Copies the bytes of `from` to the new key `to`; `false` if there are
     /// none. The same rule as for a put holds for `to`.
     ///
     /// # Errors
     /// As [`Blobs::put`].
-    async fn copy(&self, task: &TaskKey, from: &str, to: &str) -> Result<bool, StoreError> {
-        let Some(bytes) = self.get(from).await? else {
+    async fn copy(&self, task: &TaskKey, from: &Blob, to: &str) -> Result<bool, StoreError> {
+        let Some(bytes) = self.get(&from.key).await? else {
             return Ok(false);
         };
         self.put_for(task, to, bytes).await?;

@@ -54,6 +54,7 @@ macro_rules! store_contract_cases {
             a_task_at_rest_is_gone_from_its_expiry_on
             a_create_takes_the_place_of_an_expired_task_only
             an_open_task_does_not_expire
+            a_task_that_goes_on_does_not_expire
             a_write_that_was_stored_is_done_even_after_its_expiry
             a_heartbeat_extends_the_lease_and_nothing_else
             a_heartbeat_needs_a_running_turn_under_its_epoch
@@ -82,8 +83,10 @@ macro_rules! store_contract_cases {
             what_an_earlier_task_of_the_same_id_has_left_is_not_read
             a_conflict_shows_the_whole_of_a_large_task
             a_large_commit_that_is_repeated_is_done_once
-            a_large_task_is_listed_whole
-            a_list_shows_of_a_grown_task_what_is_asked_for
+            an_excerpt_shows_what_is_wanted_as_the_whole_task_does
+            an_excerpt_is_never_of_two_commits
+            a_part_of_a_task_is_no_base_of_a_commit
+            heads_are_those_of_the_tasks_that_can_be_loaded
             a_thread_is_loaded_as_it_was_written
             a_thread_is_refreshed_without_its_state
             a_thread_write_needs_the_version

@@ -9,7 +9,7 @@ mod threads;
 
 use super::blobs::measured;
 use super::push::{DeliverPushes, ReadPushes, WritePushes};
-use super::queue::{OpenTask, SweepTasks, TasksByKey};
+use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TasksByKey};
 use super::{
     BlobHead, Blobs, Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, ReadThreads,
     RecordPage, RecordQuery, StoreError, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord,
@@ -46,6 +46,7 @@ struct Shelf {
     pushes: BTreeMap<(TaskKey, PushId), PushRecord>,
     /// The versions at rest whose webhooks have heard of it.
     confirmed: BTreeMap<TaskKey, u64>,
+    objects_place: Option<ObjectsPlace>,
 }
 
 /// Stored bytes, and whose they are.
@@ -322,12 +323,34 @@ impl TasksByKey for MemoryStore {
     async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         self.stored_at(key).await
     }
+
+    async fn state_object(&self, _: &ThreadKey) -> Result<Option<String>, StoreError> {
+        // It keeps everything in one piece.
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl SweepObjects for MemoryStore {
+    async fn content_objects(&self, _: &TaskKey) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
+        Ok(self.shelf().objects_place.clone())
+    }
+
+    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
+        self.shelf().objects_place = Some(place.clone());
+        Ok(())
+    }
 }
 
 #[async_trait]
 impl SweepTasks for MemoryStore {
     async fn open_tasks(
         &self,
+        _: u32,
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {

@@ -12,6 +12,7 @@ mod blobs;
 pub mod contract;
 #[cfg(feature = "aws")]
 pub mod dynamodb;
+mod excerpt;
 mod key;
 pub mod memory;
 pub mod push;
@@ -32,13 +33,15 @@ pub use blobs::{
     BlobHead, BlobReader, Blobs, Download, Measured, UploadTerms, UploadUrl, remove_below,
 };
 pub(crate) use blobs::{Chained, measured as blobs_measured, measured_to_end, read_up_to};
+pub use excerpt::{Excerpt, Wanted};
 pub use key::{KeyWrite, Keyed};
 
 use crate::task::{
-    ContextId, Doc, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState,
-    Timestamp, WriteId,
+    ContextId, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
+    WriteId,
 };
 use async_trait::async_trait;
+use queue::OpenTask;
 
 /// Why a store could not answer. None of it is shown to a client.
 #[derive(Debug, thiserror::Error)]
@@ -125,7 +128,7 @@ pub enum Committed {
 /// A page of a caller's tasks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RecordPage {
-    /// The records, newest status first.
+    /// The records, newest status first, each as [`ReadTasks::head`] gives it.
     pub records: Vec<TaskRecord>,
     /// Where the next page starts; `None` at the end.
     pub next: Option<ListPosition>,
@@ -168,42 +171,8 @@ pub struct RecordQuery {
     pub limit: usize,
     /// Stop counting matches here.
     pub count_limit: usize,
-    /// What is wanted of each record.
-    pub excerpt: Excerpt,
     /// The time by which expiry is judged.
     pub now: Timestamp,
-}
-
-/// What is wanted of the records of a list. State, status, metadata and all that
-/// decides about a task always are; the rest of a record may be missing or not
-/// whole, so nothing is committed on top of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Excerpt {
-    /// So many of the newest messages.
-    pub history_length: usize,
-    /// Whether artifacts are wanted.
-    pub artifacts: bool,
-}
-
-impl Excerpt {
-    /// The whole record.
-    pub const WHOLE: Self = Self {
-        history_length: usize::MAX,
-        artifacts: true,
-    };
-
-    /// Whether `head`, a record as its task's own item has it, lacks something
-    /// that is wanted.
-    pub(crate) fn lacks(self, head: &TaskRecord) -> bool {
-        let layout = head.layout();
-        let apart = |doc| layout.docs.contains_key(&doc);
-        self == Self::WHOLE && !layout.is_empty()
-            || apart(Doc::Status)
-            || apart(Doc::Metadata)
-            // What has moved is the oldest.
-            || !layout.history.is_empty() && head.history.len() < self.history_length
-            || self.artifacts && !layout.artifacts.is_empty()
-    }
 }
 
 impl RecordQuery {
@@ -267,6 +236,62 @@ pub trait ReadTasks: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError>;
 
+    /// The task without what grows, read consistently; `None` as for
+    /// [`ReadTasks::load`]. State, versions, lease, expiry and webhooks are there.
+    /// Messages, artifacts, events and what a skill keeps may be missing; then
+    /// [`TaskRecord::is_partial`] says so, and no commit on top of it is taken.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn head(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.load(owner, id, now).await
+    }
+
+    /// The head of each of `tasks` that [`ReadTasks::head`] gives one of, in no
+    /// order. One that is corrupt is logged and left out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn heads(
+        &self,
+        tasks: &[OpenTask],
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        let mut heads = Vec::new();
+        for OpenTask { owner, task } in tasks {
+            match self.head(owner, task, now).await {
+                Ok(head) => heads.extend(head),
+                Err(error @ StoreError::Corrupt(_)) => {
+                    tracing::error!(task.id = %task, "failed to read task `{task}`: {error}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(heads)
+    }
+
+    /// A head with what is `wanted` of its content, read consistently; `None` if
+    /// there is no such task any more. What it says may be newer than the head.
+    ///
+    /// A store whose heads are whole has nothing to read.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or an item is corrupt.
+    async fn excerpt(
+        &self,
+        head: TaskRecord,
+        wanted: Wanted,
+        now: Timestamp,
+    ) -> Result<Option<Excerpt>, StoreError> {
+        let _nothing_to_read = (wanted, now);
+        Ok(Some(Excerpt::of_whole(head)))
+    }
+
     /// The task's state and the events after number `after`, read consistently;
     /// `None` as for [`ReadTasks::load`]. With `u64::MAX` it is asked for no
     /// event at all. A store whose `load` reads more than that should have an
@@ -287,8 +312,7 @@ pub trait ReadTasks: Send + Sync {
     }
 
     /// A page of `owner`'s tasks, from an index and never by a scan. The index
-    /// may lag; each record of the page is as stored now, as far as the query's
-    /// [`Excerpt`] goes.
+    /// may lag; each record of the page is a head as stored now.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.

@@ -4,7 +4,7 @@
 //! what they are worth.
 
 use super::StoreError;
-use crate::task::{Owner, PushId, TaskId, TaskKey, TaskRecord};
+use crate::task::{Owner, PushId, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use std::time::Duration;
 
@@ -128,20 +128,27 @@ pub struct OpenTask {
 /// Finding what a sweep has to look at, over all tenants.
 #[async_trait]
 pub trait SweepTasks: Send + Sync {
-    /// Up to `limit` tasks that are submitted or working, or whose webhooks
-    /// are not known to have heard of their rest, oldest first, after the place
-    /// `after`; the place to go on from, `None` at the end.
+    /// Over how many shards the index is spread. Each is read by itself.
+    fn open_shards(&self) -> u32 {
+        1
+    }
+
+    /// Up to `limit` tasks of a shard (the first is 0) that are submitted or
+    /// working, or whose webhooks are not known to have heard of their rest,
+    /// oldest first, after the place `after`; the place to go on from, `None` at
+    /// the end.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn open_tasks(
         &self,
+        shard: u32,
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError>;
 }
 
-/// Reading tasks for steps that know a key and no caller.
+/// Reading what is stored, for steps that know a key and no caller.
 #[async_trait]
 pub trait TasksByKey: Send + Sync {
     /// The whole task under `key` as it is stored, read consistently, whoever's
@@ -157,4 +164,45 @@ pub trait TasksByKey: Send + Sync {
     /// # Errors
     /// As [`TasksByKey::stored_at`].
     async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
+
+    /// The object in which the store keeps the state of a conversation, if it
+    /// does; read consistently.
+    ///
+    /// # Errors
+    /// As [`TasksByKey::stored_at`].
+    async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError>;
+}
+
+/// Where a look at all stored objects has come to. It takes many sweeps, which
+/// share no memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ObjectsPlace {
+    /// When the look began.
+    pub began: Timestamp,
+    /// The last key that was looked at; `None` when it has come to the end.
+    pub after: Option<String>,
+}
+
+/// Finding objects that nobody names.
+#[async_trait]
+pub trait SweepObjects: TasksByKey {
+    /// The objects in which the store itself keeps content of the task under
+    /// `key`, as the task names them; read consistently. (What the record of the
+    /// task names is none of them.)
+    ///
+    /// # Errors
+    /// As [`TasksByKey::stored_at`].
+    async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError>;
+
+    /// What the last sweep has noted; `None` if there was none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError>;
+
+    /// Notes it for the next sweep.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError>;
 }

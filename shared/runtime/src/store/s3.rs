@@ -3,30 +3,35 @@
 //! Keys are server-made and never used twice, so a put is conditional: what
 //! already stands under its key can only be our own earlier try.
 //!
+//! - `copy`: objects made of others
 //! - `multipart`: bytes whose length is not known when they begin
 //! - `presign`: URLs, made without asking anybody
 
+mod copy;
 mod multipart;
 mod presign;
 
+use super::aws::pause;
 use super::blobs::read_up_to;
 use super::{
     BlobHead, BlobReader, Blobs, Download, Measured, StoreError, UploadTerms, UploadUrl, blobs,
 };
-use crate::task::{TaskKey, ThreadKey, Timestamp};
+use crate::task::{Blob, TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::{ChecksumMode, Delete as Removal, MetadataDirective, ObjectIdentifier};
+use aws_sdk_s3::types::{ChecksumMode, Delete as Removal, ObjectIdentifier};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Puts that meet another put of the same key (409) are tried this often.
-const TRIES: usize = 4;
+/// Puts that meet another put of the same key (409) are tried this often. It
+/// can only be an earlier attempt of our own, which the pauses let finish.
+const TRIES: u32 = 8;
 /// Keys of one list or removal.
 const KEYS: usize = 1000;
 /// The name of the note which says for which task bytes are kept.
@@ -85,10 +90,10 @@ impl S3Blobs {
     }
 
     async fn keep(&self, key: &str, note: Option<Note>, bytes: Bytes) -> Result<(), StoreError> {
-        for _ in 0..TRIES {
+        for tries in 0..TRIES {
             match self.try_put(key, note.as_ref(), bytes.clone()).await? {
                 Put::Stored => return Ok(()),
-                Put::Racing => {}
+                Put::Racing => pause(tries).await,
                 Put::Taken => match self.get(key).await? {
                     Some(stored) if stored == bytes => return Ok(()),
                     Some(_) => return Err(taken(key)),
@@ -97,9 +102,16 @@ impl S3Blobs {
                 },
             }
         }
-        Err(StoreError::Unavailable(format!(
-            "puts of `{key}` kept racing"
-        )))
+        Err(racing(key))
+    }
+
+    /// Whether what stands under the key is of our length: the key is ours
+    /// alone, and no other length was ever sent there.
+    async fn is_ours(&self, key: &str, size: u64) -> Result<(), StoreError> {
+        match self.head(key).await? {
+            Some(head) if head.size == size => Ok(()),
+            _ => Err(taken(key)),
+        }
     }
 }
 
@@ -128,6 +140,10 @@ fn put_of<T, E: ProvideErrorMetadata>(sent: Result<T, SdkError<E>>) -> Result<Pu
             status => Err(failed(status, &error)),
         },
     }
+}
+
+fn racing(key: &str) -> StoreError {
+    StoreError::Unavailable(format!("puts of `{key}` kept racing"))
 }
 
 fn taken(key: &str) -> StoreError {
@@ -269,26 +285,11 @@ impl Blobs for S3Blobs {
         }))
     }
 
-    async fn copy(&self, task: &TaskKey, from: &str, to: &str) -> Result<bool, StoreError> {
-        // A copy cannot be made conditional on its own key being free. That key
-        // is new for each attempt, so what stands there is our own earlier try.
-        let copied = self
-            .client
-            .copy_object()
-            .bucket(&self.bucket)
-            .key(to)
-            .copy_source(format!("{}/{from}", self.bucket))
-            .metadata_directive(MetadataDirective::Replace)
-            .metadata(TASK_NOTE, note(task))
-            .customize()
-            .config_override(patient())
-            .send()
-            .await;
-        match copied {
-            Ok(_) => Ok(true),
-            Err(error) if error.code() == Some("NoSuchKey") => Ok(false),
-            Err(error) => Err(failed(status(&error), &error)),
+    async fn copy(&self, task: &TaskKey, from: &Blob, to: &str) -> Result<bool, StoreError> {
+        if Self::in_parts(from) {
+            return self.copy_parts(task, from, to).await;
         }
+        self.copy_whole(task, from, to).await
     }
 
     async fn keys(
@@ -297,18 +298,18 @@ impl Blobs for S3Blobs {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let listed = self
-            .client
-            .list_objects_v2()
-            .bucket(&self.bucket)
-            .prefix(prefix)
-            .set_start_after(after.map(str::to_owned))
-            .max_keys(i32::try_from(limit.min(KEYS)).unwrap_or(i32::MAX))
-            .send()
-            .await
-            .map_err(|error| failed(status(&error), &error))?;
-        let keys = listed.contents.unwrap_or_default();
-        Ok(keys.into_iter().filter_map(|object| object.key).collect())
+        let (mut keys, mut next) = (Vec::new(), None);
+        // S3 may give less than was asked for, and say that there is more.
+        loop {
+            let most = (limit - keys.len()).min(KEYS);
+            let page = self.page(prefix, after, next, most).await?;
+            let found = page.contents.unwrap_or_default();
+            keys.extend(found.into_iter().filter_map(|object| object.key));
+            next = page.next_continuation_token;
+            if keys.len() >= limit || page.is_truncated != Some(true) || next.is_none() {
+                return Ok(keys);
+            }
+        }
     }
 
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
@@ -338,6 +339,26 @@ impl Blobs for S3Blobs {
 }
 
 impl S3Blobs {
+    /// One page of a list: the first after a key, or the one a token names.
+    async fn page(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        token: Option<String>,
+        most: usize,
+    ) -> Result<ListObjectsV2Output, StoreError> {
+        self.client
+            .list_objects_v2()
+            .bucket(&self.bucket)
+            .prefix(prefix)
+            .set_start_after(after.map(str::to_owned))
+            .set_continuation_token(token)
+            .max_keys(i32::try_from(most).unwrap_or(i32::MAX))
+            .send()
+            .await
+            .map_err(|error| failed(status(&error), &error))
+    }
+
     async fn body(&self, key: &str) -> Result<Option<ByteStream>, StoreError> {
         let found = self
             .client

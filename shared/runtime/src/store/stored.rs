@@ -12,6 +12,8 @@ mod layout;
 mod pieces;
 mod push;
 mod short;
+#[cfg(feature = "aws")]
+mod some;
 mod task;
 mod thread;
 
@@ -25,6 +27,8 @@ pub(crate) use self::pieces::pieces;
 #[cfg(feature = "aws")]
 pub(crate) use self::pieces::{Child, Place, child_expiry};
 pub(crate) use self::short::Beside;
+#[cfg(feature = "aws")]
+pub(crate) use self::some::{Needs, join_some, needs};
 
 use super::{StoreError, ThreadRecord, ThreadState};
 use crate::task::{PushRecord, Saved, TaskRecord};
@@ -150,7 +154,9 @@ pub(crate) fn head_of_text(text: &str, beside: &Beside) -> Result<TaskRecord, St
         Some(FIRST_IN_PIECES) => {}
         schema => known(schema)?,
     }
-    form.into_record()
+    let mut record = form.into_record()?;
+    record.partial = !record.layout.is_empty();
+    Ok(record)
 }
 
 /// The stored form of a conversation's state as text, apart from its thread.

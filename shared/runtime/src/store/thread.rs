@@ -274,13 +274,20 @@ pub struct StateRemoved {
 /// what is left of them.
 #[async_trait]
 pub trait SweepThreads: WriteThreads {
-    /// Up to `limit` conversations whose noted expiry is at or before `now`,
-    /// after the place `after`; the place to go on from, `None` at the end.
+    /// Over how many shards the index is spread. Each is read by itself.
+    fn expiry_shards(&self) -> u32 {
+        1
+    }
+
+    /// Up to `limit` conversations of a shard (the first is 0) whose noted expiry
+    /// is at or before `now`, after the place `after`; the place to go on from,
+    /// `None` at the end.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn expiring_threads(
         &self,
+        shard: u32,
         now: Timestamp,
         after: Option<String>,
         limit: usize,

@@ -4,6 +4,7 @@
 //! changes can be applied again to a fresh record after a lost race.
 
 use super::layout::truncate;
+use super::names;
 use super::{
     Artifact, ArtifactUpdate, Base, Event, EventId, InvalidTransition, Listener, LoggedEvent,
     Message, Metadata, PushId, Saved, SavedSlot, SkillId, Status, StatusUpdate, TaskEvent,
@@ -320,7 +321,7 @@ impl TaskRecord {
                 let mut update = self.step(TaskEvent::Progress, None, at)?;
                 update
                     .metadata
-                    .insert("a2a-lambda/restarted".to_owned(), Value::Bool(true));
+                    .insert(names::RESTARTED.to_owned(), Value::Bool(true));
                 Some(update)
             }
             state => {

@@ -24,7 +24,7 @@ enum Kind {
 
 impl IdempotencyKey {
     /// The metadata in which a client may give it.
-    pub const METADATA: &'static str = "a2a-lambda/idempotencyKey";
+    pub const METADATA: &'static str = super::names::IDEMPOTENCY_KEY;
 
     /// Parses a key that a client gave as such.
     ///

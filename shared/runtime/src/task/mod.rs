@@ -5,6 +5,7 @@
 //!
 //! - `id`: who and what is named: tenant, subject, task, context, skill
 //! - `key`: the name of one send
+//! - `names`: what is ours in the metadata of others
 //! - `part`, `message`, `artifact`, `event`: what a task is made of
 //! - `state`: the state machine, one pure function
 //! - `push`: webhooks
@@ -21,6 +22,7 @@ mod id;
 mod key;
 mod layout;
 mod message;
+pub(crate) mod names;
 mod part;
 mod push;
 mod record;

@@ -155,6 +155,8 @@ pub struct TaskRecord {
     pub(crate) keys: HeldKeys,
     /// Where its parts lie.
     pub(crate) layout: Layout,
+    /// Whether parts of it have been left where they lie.
+    pub(crate) partial: bool,
     /// Members of the stored form which a later version of this program has
     /// added. They stay, whatever is committed.
     pub(crate) unknown: Metadata,
@@ -233,6 +235,7 @@ impl TaskRecord {
             expires_at: at,
             keys: HeldKeys::default(),
             layout: Layout::default(),
+            partial: false,
             unknown: Metadata::new(),
         }
     }
@@ -286,6 +289,13 @@ impl TaskRecord {
     #[must_use]
     pub const fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Whether parts of it have been left where they lie: enough to judge the
+    /// task by, and to show; no base of a commit.
+    #[must_use]
+    pub const fn is_partial(&self) -> bool {
+        self.partial
     }
 
     /// The state.

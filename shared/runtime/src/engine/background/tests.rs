@@ -1,14 +1,14 @@
 //! Turns that run behind the calls, over the memory store and tokio's paused
 //! clock. A crash is a dropped future.
 
-use super::{Leases, relay};
+use super::relay;
 use crate::auth::Caller;
 use crate::engine::doubles::{Line, Paused};
-use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::engine::{Engine, Leases, Policy, RandomIds, Services, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
-use crate::store::{Excerpt, ReadTasks as _, RecordQuery, StoreError};
+use crate::store::{ReadTasks as _, RecordQuery, StoreError};
 use crate::task::{
     CancelCommand, Event, Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject,
     Task, TaskId, TaskRecord, TaskState, TenantId,
@@ -81,6 +81,7 @@ struct Index(Vec<OpenTask>);
 impl SweepTasks for Index {
     async fn open_tasks(
         &self,
+        _: u32,
         _: Option<String>,
         _: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
@@ -184,7 +185,7 @@ impl World {
         assert!(tokio::time::timeout(time, dying).await.is_err(), "it lived");
     }
 
-    async fn sweep(&self, id: &TaskId, leases: Leases) -> super::SweepReport {
+    async fn sweep(&self, id: &TaskId, leases: Leases) -> SweepReport {
         let owner = Self::caller().owner;
         let task = id.clone();
         let index = Index(vec![OpenTask { owner, task }]);
@@ -432,7 +433,6 @@ async fn the_sweep_asks_again_for_a_turn_that_died_without_a_message() {
         after: None,
         limit: 1,
         count_limit: 0,
-        excerpt: Excerpt::WHOLE,
         now: world.engine.reader.clock.now(),
     };
     let found = world
@@ -484,4 +484,47 @@ async fn a_worker_runs_the_turn_for_the_caller_who_asked_and_for_what_it_can_rea
     let said = Artifact::from(record.artifacts[0].clone()).text().unwrap();
     assert_eq!(said, "gold read write text/plain");
     assert_eq!(record.request, None, "it is kept as long as the turn runs");
+}
+
+#[test]
+fn a_turn_does_not_get_the_steps_of_the_one_before() {
+    use crate::store::contract::World;
+    use crate::task::{Change, SavedSlot};
+    let world = World::new(1, "steps").unwrap();
+    let message = || Message::from_user("m", vec![Part::text("x")]);
+    let kept = [
+        world.start(),
+        Change::Step {
+            key: "step#1".to_owned(),
+            value: 1.into(),
+        },
+        Change::Save {
+            key: "k".to_owned(),
+            value: 2.into(),
+        },
+        Change::AskInput {
+            message: message(),
+            slot: SavedSlot {
+                version: 0,
+                value: serde_json::Value::Null,
+            },
+        },
+    ];
+    let asked = world.next(&world.task().unwrap(), kept).unwrap();
+    let answers = [
+        Change::Queue {
+            message: message(),
+            secret: false,
+        },
+        Change::Resume {
+            message: message(),
+            secret: false,
+            lease_until: world.at(60_000),
+        },
+    ];
+    for answer in answers {
+        let next = world.next(&asked, [answer]).unwrap();
+        assert!(next.saved.steps.is_empty());
+        assert_eq!(next.saved.data.len(), 1, "values are the task's");
+    }
 }

@@ -5,8 +5,9 @@
 //! so that no answer can take more memory or grow longer than it may.
 
 use super::{download, weigh};
-use crate::engine::{EngineError, Policy, Reader};
+use crate::engine::{EngineError, Reader};
 use crate::store::Download;
+use crate::task::names::TRUNCATED;
 use crate::task::{Blob, Event, Message, Metadata, Part, PartContent, Task};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -18,8 +19,6 @@ const LINK_LIFE: Duration = Duration::from_secs(300);
 const LINK: usize = 4 * 1024;
 /// A task of which nothing but its state is shown, and what is around it.
 const BARE: usize = 4 * 1024;
-/// Says that something was left out (of a task, an event or a part).
-const TRUNCATED: &str = "a2a-lambda/truncated";
 
 /// How many bytes an answer can still take.
 #[derive(Debug)]
@@ -36,11 +35,9 @@ enum Give {
 }
 
 impl Room {
-    /// The room of an answer about `tasks` tasks.
-    pub(in crate::engine) const fn of(policy: &Policy, tasks: usize) -> Self {
-        Self {
-            left: policy.response_max.saturating_sub(BARE * tasks),
-        }
+    /// How many bytes still fit.
+    pub(in crate::engine) const fn left(&self) -> usize {
+        self.left
     }
 
     /// Takes `bytes` if they fit.
@@ -65,6 +62,13 @@ impl Room {
 }
 
 impl Reader {
+    /// The room of an answer about `tasks` tasks.
+    pub(in crate::engine) const fn room(&self, tasks: usize) -> Room {
+        Room {
+            left: self.answer_max.saturating_sub(BARE * tasks),
+        }
+    }
+
     /// Makes a task fit into the room of its answer, and marks it if something
     /// had to be left out.
     ///
@@ -113,7 +117,7 @@ impl Reader {
 
     /// Whether an answer can hold a message as it is.
     pub(in crate::engine) fn can_give(&self, message: &Message) -> bool {
-        Room::of(&self.policy, 1).take(weigh::message(message))
+        self.room(1).take(weigh::message(message))
     }
 
     /// Makes a message fit into an answer of its own.
@@ -133,7 +137,7 @@ impl Reader {
         parts: &mut [Part],
         metadata: &mut Metadata,
     ) -> Result<(), EngineError> {
-        let mut room = Room::of(&self.policy, 1);
+        let mut room = self.room(1);
         let mut left_out = false;
         for part in parts.iter_mut() {
             let stored = matches!(part.content, PartContent::Stored(_));
@@ -209,7 +213,8 @@ fn name_only(part: &mut Part) {
     mark(&mut part.metadata);
 }
 
-fn mark(metadata: &mut Metadata) {
+/// Notes with something that not all of it is shown.
+pub(in crate::engine) fn mark(metadata: &mut Metadata) {
     metadata.insert(TRUNCATED.to_owned(), Value::Bool(true));
 }
 

@@ -3,7 +3,7 @@
 //! No part of a key comes from a client. A tenant, and an id which a client
 //! made, stand in it as hashes; so a key is short, and its alphabet is ours.
 
-use crate::task::{Owner, TaskKey, TaskRecord, Timestamp};
+use crate::task::{Owner, TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
 
 /// Above everything that is kept for tasks.
 pub(crate) const ROOT: &str = "v1/";
@@ -16,8 +16,16 @@ pub fn below(task: &TaskKey) -> String {
     format!("{ROOT}{}/", task.folder())
 }
 
-/// The attempt that stores an object. An attempt has keys of its own, so that
-/// none can overwrite another's bytes.
+/// The beginning of the keys of all objects of a conversation; it ends with a
+/// `/`.
+#[must_use]
+pub fn below_thread(thread: &ThreadKey) -> String {
+    format!("{ROOT}{}/", thread.folder())
+}
+
+/// The attempt that stores an object. Each of its commits has keys of its own,
+/// so that nobody can overwrite the bytes of another: also not of one that is
+/// made at the same time of the same record.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
     below: String,
@@ -35,14 +43,17 @@ impl Attempt {
         }
     }
 
-    /// The key of the object in `place` of the commit that makes `version`.
-    pub(crate) fn key(&self, version: u64, place: u32) -> String {
+    /// The key of the object in `place` of the commit `write`. Half of its name
+    /// stands for it, since a key has to be short: see
+    /// [`Attempt::early_key`].
+    pub(crate) fn key(&self, write: &WriteId, place: u32) -> String {
         let Self {
             below,
             incarnation,
             mark,
         } = self;
-        format!("{below}{incarnation}-{mark}-{version}.{place}")
+        let write = half(write.as_str());
+        format!("{below}{incarnation}-{mark}-{write}.{place}")
     }
 
     /// The key of an object that is stored before its commit is known. It is
@@ -54,8 +65,8 @@ impl Attempt {
             incarnation,
             mark,
         } = self;
-        let half = incarnation.get(incarnation.len() / 2..).unwrap_or_default();
-        format!("{below}{half}-{mark}-f{:08x}", number >> 96)
+        let incarnation = half(incarnation);
+        format!("{below}{incarnation}-{mark}-f{:08x}", number >> 96)
     }
 
     /// Whether `key` is one of the same task.
@@ -96,6 +107,11 @@ impl<'k> Name<'k> {
 pub(crate) fn upload(owner: &Owner, id: &str) -> String {
     let (tenant, subject) = (owner.tenant.folder(), owner.subject.hash());
     format!("{UPLOADS}{tenant}/{subject}/{id}")
+}
+
+/// The end of an id of ours, which is random like its beginning.
+fn half(id: &str) -> &str {
+    id.get(id.len() / 2..).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -198,7 +198,7 @@ impl World {
     }
 
     async fn is_open(&self, task: &TaskId) -> bool {
-        let (open, _) = self.store.open_tasks(None, 100).await.unwrap();
+        let (open, _) = self.store.open_tasks(0, None, 100).await.unwrap();
         open.contains(&OpenTask {
             owner: Self::caller().owner,
             task: task.clone(),
@@ -239,6 +239,16 @@ async fn a_webhook_that_came_with_a_send_gets_every_event_once_and_in_order() {
     }
     assert!(world.got().len() >= 4, "{:?}", world.got());
     assert!(!world.is_open(&task.id).await, "it has been confirmed");
+    let last: Vec<bool> = world
+        .hooks
+        .got
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|notice| matches!(notice.frame, Frame::Event { last: true, .. }))
+        .collect();
+    let end = last.len() - 1;
+    assert!(last[end] && !last[..end].contains(&true), "{last:?}");
     let notice = world.hooks.got.lock().unwrap().remove(0);
     assert_eq!(notice.token.unwrap().expose(), "canary-token");
     assert_eq!(notice.credentials.unwrap().expose(), "canary-credentials");
@@ -254,6 +264,8 @@ async fn a_failing_webhook_is_tried_again_later_and_misses_nothing() {
     world.hooks.answers.lock().unwrap().extend([500, 302]);
     for (attempts, wait) in [(1, 1), (2, 2)] {
         assert_eq!(world.deliver(&task.id, "a").await, Ack::Keep);
+        let first = world.line.hidden.lock().unwrap()[2 * (attempts as usize - 1)];
+        assert_eq!(first, WORKING, "nobody else is given it meanwhile");
         assert_eq!(world.push(&task.id).await.attempts, attempts);
         let hidden = world.line.hidden.lock().unwrap().last().copied();
         assert_eq!(hidden, Some(Duration::from_secs(wait)));

@@ -9,8 +9,7 @@ use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
 use crate::store::{
-    Committed, Excerpt, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite,
-    WriteTasks,
+    Committed, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite, WriteTasks,
 };
 use crate::task::{
     Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message, Metadata,
@@ -264,7 +263,7 @@ impl World {
 
     /// What a sweep finds open.
     async fn open(&self) -> Vec<TaskId> {
-        let (open, _) = self.store.memory.open_tasks(None, 10).await.unwrap();
+        let (open, _) = self.store.memory.open_tasks(0, None, 10).await.unwrap();
         open.into_iter().map(|open| open.task).collect()
     }
 
@@ -531,7 +530,6 @@ fn everything() -> RecordQuery {
         after: None,
         limit: 10,
         count_limit: 10,
-        excerpt: Excerpt::WHOLE,
         now: Timestamp::default(),
     }
 }

@@ -4,9 +4,12 @@ use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
 use crate::store::{Committed, Expect, TaskWrite, WriteTasks as _};
 use crate::task::{
-    Artifact, ArtifactUpdate, Blob, Change, Metadata, Part, PartContent, TaskId, WriteId,
+    Artifact, ArtifactUpdate, Blob, Change, ContextId, Metadata, Part, PartContent, TaskId, WriteId,
 };
+use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -25,7 +28,7 @@ impl Desk {
         let world = World::new(1, "tidy").unwrap();
         let mut record = world.new_task(&world.owner, id).unwrap();
         let attempt = Attempt::of(&record, world.now);
-        let named = attempt.key(2, 1);
+        let named = attempt.key(&WriteId::made_of(2), 1);
         let store = MemoryStore::new();
         let at = Change::Start {
             lease_until: world.now,
@@ -77,10 +80,17 @@ impl Desk {
             .unwrap()
     }
 
+    /// A look at all objects, however long ago the last one was.
     async fn sweep(&self, now: Timestamp) -> TidyReport {
-        sweep_objects(&self.store, &self.store, None, 1000, now)
-            .await
-            .unwrap()
+        let from_the_start = ObjectsPlace::default();
+        let noted = self.store.note_objects_place(&from_the_start);
+        noted.await.unwrap();
+        self.sweep_on(&Ticks::still(now), 1000).await
+    }
+
+    async fn sweep_on(&self, clock: &Ticks, page: usize) -> TidyReport {
+        let swept = sweep_objects(&self.store, &self.store, clock, page);
+        swept.await.unwrap()
     }
 
     async fn keys(&self) -> Vec<String> {
@@ -121,7 +131,7 @@ async fn the_objects_of_a_task_go_with_its_item_and_no_others() {
             .world
             .new_task(&desk.world.stranger, TaskId::made_of(5))
             .unwrap();
-        let beside = Attempt::of(&beside, desk.world.now).key(1, 1);
+        let beside = Attempt::of(&beside, desk.world.now).key(&WriteId::made_of(1), 1);
         desk.put(&beside).await;
         assert_eq!(
             desk.forget(desk.world.now.plus(23 * HOUR)).await,
@@ -140,7 +150,7 @@ async fn a_task_that_lives_under_the_key_keeps_its_own_objects_only() {
         let mut desk = Desk::new(id).await;
         let mut earlier = desk.record.clone();
         earlier.incarnation = WriteId::made_of(9);
-        let stale = Attempt::of(&earlier, desk.world.now).key(2, 1);
+        let stale = Attempt::of(&earlier, desk.world.now).key(&WriteId::made_of(2), 1);
         desk.put(&stale).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
@@ -169,8 +179,8 @@ async fn a_sweep_removes_what_no_task_names_and_spares_the_young_and_the_open() 
         );
         let report = desk.sweep(later).await;
         assert_eq!(
-            (report.looked_at, report.removed, report.next),
-            (2, 1, None)
+            (report.looked_at, report.removed, report.whole),
+            (2, 1, true)
         );
         assert_eq!(desk.keys().await, [desk.named.clone()]);
     }
@@ -198,21 +208,130 @@ async fn an_object_of_another_form_or_without_a_note_is_left_alone() {
 }
 
 #[tokio::test]
-async fn sweeps_of_a_few_objects_each_come_to_all_of_them() {
+async fn sweeps_of_a_few_objects_each_come_to_all_of_them_and_rest_until_the_next_day() {
     let desk = Desk::new(TaskId::made_of(5)).await;
     let attempt = Attempt::of(&desk.record, desk.world.now);
     for n in 1..=9_u128 {
         desk.put(&attempt.early_key(n << 96)).await;
     }
-    let later = desk.world.now.plus(25 * HOUR);
-    let (mut after, mut rounds): (Option<String>, usize) = (None, 0);
-    loop {
-        let swept = sweep_objects(&desk.store, &desk.store, after.as_deref(), 3, later);
-        after = swept.await.unwrap().next;
-        rounds += 1;
-        if after.is_none() {
-            break;
+    // Each look at the clock is a minute later, so that a sweep has time for one
+    // page, and none knows of the last but what is stored.
+    let clock = Ticks {
+        now: AtomicI64::new(desk.world.now.plus(25 * HOUR).as_millis()),
+        step: SPENT,
+    };
+    for left in [7, 4, 1] {
+        assert!(!desk.sweep_on(&clock, 3).await.whole);
+        assert_eq!(desk.keys().await.len(), left);
+    }
+    let last = desk.sweep_on(&clock, 3).await;
+    assert_eq!((last.removed, last.whole), (1, true));
+    assert!(desk.keys().await.is_empty());
+
+    desk.put(&attempt.early_key(99 << 96)).await;
+    let began = desk.store.objects_place().await.unwrap().unwrap().began;
+    for (hours, looked_at) in [(23, 0), (24, 1), (25, 0)] {
+        let clock = Ticks::still(began.plus(hours * HOUR));
+        let swept = desk.sweep_on(&clock, 1000).await;
+        assert_eq!((swept.looked_at, swept.whole), (looked_at, true), "{hours}");
+    }
+}
+
+#[tokio::test]
+async fn the_state_of_a_conversation_that_is_gone_is_forgotten_and_the_next_ones_is_kept() {
+    let desk = Desk::new(TaskId::made_of(5)).await;
+    let thread = ThreadKey::new(&desk.world.owner, &ContextId::parse("c:1").unwrap());
+    let below = object::below_thread(&thread);
+    let at = desk.world.now.as_millis();
+    let old = format!("{below}{}-1-{at:x}-state", "0".repeat(16));
+    let named = format!("{below}{}-2-{at:x}-state", "1".repeat(16));
+    let store = Naming {
+        store: &desk.store,
+        named: named.clone(),
+    };
+    for key in [&old, &named] {
+        let bytes = Bytes::from_static(b"x");
+        desk.store
+            .put_for_thread(&thread, key, bytes)
+            .await
+            .unwrap();
+    }
+    let late = desk.world.now.plus(25 * HOUR);
+    for (now, removed) in [(desk.world.now.plus(23 * HOUR), 0), (late, 1), (late, 0)] {
+        let gone = forget_state(&store, &desk.store, &thread, now).await;
+        assert_eq!(gone.unwrap(), removed);
+    }
+    assert!(desk.keys().await.contains(&named));
+    // A sweep knows by the note whose it is.
+    desk.store
+        .put_for_thread(&thread, &old, "x".into())
+        .await
+        .unwrap();
+    let clock = Ticks::still(late);
+    let swept = sweep_objects(&store, &desk.store, &clock, 1000);
+    // With it goes what is left of the task that never was.
+    assert_eq!(swept.await.unwrap().removed, 2);
+    assert_eq!(desk.keys().await, [named]);
+}
+
+/// A store which keeps one state as this object.
+struct Naming<'s> {
+    store: &'s MemoryStore,
+    named: String,
+}
+
+#[async_trait]
+impl TasksByKey for Naming<'_> {
+    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.store.stored_at(key).await
+    }
+
+    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.store.standing_at(key).await
+    }
+
+    async fn state_object(&self, _: &ThreadKey) -> Result<Option<String>, StoreError> {
+        Ok(Some(self.named.clone()))
+    }
+}
+
+#[async_trait]
+impl SweepObjects for Naming<'_> {
+    async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
+        self.store.content_objects(key).await
+    }
+
+    async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
+        self.store.objects_place().await
+    }
+
+    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
+        self.store.note_objects_place(place).await
+    }
+}
+
+/// A clock that goes on by a step each time it is looked at.
+struct Ticks {
+    now: AtomicI64,
+    step: Duration,
+}
+
+impl Ticks {
+    const fn still(now: Timestamp) -> Self {
+        Self {
+            now: AtomicI64::new(now.as_millis()),
+            step: Duration::ZERO,
         }
     }
-    assert_eq!((rounds, desk.keys().await.len()), (4, 0));
+}
+
+impl Clock for Ticks {
+    fn now(&self) -> Timestamp {
+        let step = i64::try_from(self.step.as_millis()).unwrap();
+        Timestamp::from_millis(self.now.fetch_add(step, Ordering::SeqCst))
+    }
+
+    fn sleep_until(&self, _: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }

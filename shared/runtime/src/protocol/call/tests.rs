@@ -4,6 +4,7 @@ use crate::task::ContextQuery;
 use crate::task::EventId;
 use serde_json::json;
 
+mod noise;
 mod push;
 
 const JSON: Option<&str> = Some("application/json");

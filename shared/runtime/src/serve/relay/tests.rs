@@ -2,6 +2,7 @@ use super::*;
 use crate::store::StoreError;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::WorkItem;
+use crate::task::{ContextId, Owner, Subject, TaskKey, TenantId, ThreadKey};
 use async_trait::async_trait;
 use std::sync::Mutex;
 
@@ -135,8 +136,23 @@ async fn only_what_the_table_lets_go_by_itself_takes_its_objects_along() {
         let key = format!("{}{:032x}-0-1-1.1", engine::objects_below(task), 1);
         store.put_for(task, &key, "x".into()).await.unwrap();
     }
+    let owner = Owner {
+        tenant: TenantId::parse("acme").unwrap(),
+        subject: Subject::parse("ann").unwrap(),
+    };
+    let thread = ThreadKey::new(&owner, &ContextId::parse("mine").unwrap());
+    let state = format!(
+        "{}{:016x}-1-1-state",
+        engine::state_objects_below(&thread),
+        1
+    );
+    store
+        .put_for_thread(&thread, &state, "x".into())
+        .await
+        .unwrap();
     let queue = Takes::default();
-    assert!(answered(&queue, &store, &store, REMOVALS).await.is_empty());
+    let removals = REMOVALS.replace("SUBJECT", &owner.subject.hash());
+    assert!(answered(&queue, &store, &store, &removals).await.is_empty());
     let keys = store.keys("", None, 10).await.unwrap();
     let [key] = keys.as_slice() else {
         panic!("{keys:?}");

@@ -10,11 +10,10 @@
 
 use super::{Route, RouteRequest, Wrapped};
 use crate::skill::{AgentDefinition, Content};
+use crate::task::names::SKILL_ID;
 use crate::task::{Message, Metadata, PartContent, Refusal, SkillId};
 use serde_json::Value;
 
-/// The documented spelling.
-const OWN_KEY: &str = "a2a-lambda/skillId";
 /// Spellings of others.
 const FOREIGN_KEYS: [&str; 3] = ["skillId", "skill_id", "skill"];
 
@@ -76,7 +75,7 @@ fn in_metadata<'a>(
     path: &str,
     named: &mut Vec<Named<'a>>,
 ) -> Result<(), Refusal> {
-    let own = [OWN_KEY].map(|key| (key, format!("{path}[\"{key}\"]")));
+    let own = [SKILL_ID].map(|key| (key, format!("{path}[\"{key}\"]")));
     let foreign = FOREIGN_KEYS.map(|key| (key, format!("{path}.{key}")));
     for (key, field) in own.into_iter().chain(foreign) {
         match metadata.get(key) {

@@ -4,7 +4,8 @@ use crate::skill::host::References;
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason, Usage};
 use crate::skill::testing::{Host, block_on, caller, facts};
 use crate::skill::{
-    AgentError, AgentResult, Artifact, ErrorCode, ReferencedTask, TaskContext, TurnFacts,
+    AgentError, AgentResult, Artifact, ErrorCode, FilePart, FileSource, ReferencedTask,
+    TaskContext, TurnFacts,
 };
 use crate::task::{self, Generation, Metadata, Part, Status, Task, TaskId, TaskState, Timestamp};
 use futures::FutureExt as _;
@@ -245,4 +246,31 @@ fn an_artifact_is_made_of_json_text_or_a_file() {
     let stored = file.clone().into_task_artifact("artifact-9");
     assert_eq!(stored.id, "artifact-9");
     assert_eq!(Artifact::from(stored), file);
+}
+
+fn stored(size: u64) -> FilePart {
+    FilePart {
+        name: None,
+        media_type: "application/pdf".to_owned(),
+        source: FileSource::Stored(crate::task::Blob {
+            key: "k".to_owned(),
+            size,
+            sha256: String::new(),
+        }),
+    }
+}
+
+#[tokio::test]
+async fn a_file_too_long_for_memory_is_refused_whole_and_read_bit_by_bit() {
+    let (host, facts) = (Host::default(), facts());
+    let cx = TaskContext::new(&host, &facts);
+    let fits = stored(TaskContext::READ_FILE_MAX);
+    assert_eq!(cx.read_file(&fits).await.unwrap(), "the bytes of k");
+    let large = stored(TaskContext::READ_FILE_MAX + 1);
+    let error = cx.read_file(&large).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidInput);
+    assert!(error.text().contains("33554433 bytes"), "{}", error.text());
+    let mut reader: crate::store::BlobReader = Box::pin(cx.open_file(&large).await.unwrap());
+    let bytes = crate::store::read_up_to(&mut reader, usize::MAX).await;
+    assert_eq!(bytes.unwrap(), "the bytes of k");
 }

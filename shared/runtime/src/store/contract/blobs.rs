@@ -2,11 +2,14 @@
 
 use super::{Broken, Stores, World};
 use crate::store::{BlobReader, StoreError, remove_below};
-use crate::task::{TaskId, TaskKey};
+use crate::task::{Blob, TaskId, TaskKey};
 use bytes::Bytes;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
+
+/// Bytes that S3 copies at once.
+const COPY_PART: usize = 16 * 1024 * 1024;
 
 fn key(world: &World) -> String {
     format!("v1/contract/{:032x}", world.number())
@@ -126,10 +129,11 @@ pub async fn a_file_that_comes_bit_by_bit_is_stored_whole(
         let key = key(world);
         let expected: Bytes = (0..length).map(bit).collect();
         let mut file = bits(length, false);
-        let measured = stores.blobs.put_from(&task(world), &key, &mut file).await?;
+        let task = task(world);
+        let measured = stores.blobs.put_from(&task, &key, &mut file).await?;
         assert_eq!(measured, crate::store::blobs::measured(&expected));
         let head = stores.blobs.head(&key).await?;
-        assert_eq!(head.and_then(|head| head.task), Some(task(world)));
+        assert_eq!(head.and_then(|head| head.task), Some(task));
         let stored = stores.blobs.get(&key).await?;
         assert!(
             stored == Some(expected),
@@ -178,7 +182,8 @@ pub async fn a_head_tells_the_size_and_the_task(
     Ok(())
 }
 
-/// A copy is the same bytes, kept for a task of its own.
+/// A copy is the same bytes, kept for a task of its own. The longer one here is
+/// copied in two parts.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -186,17 +191,31 @@ pub async fn a_copy_is_independent_of_what_it_was_made_of(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
-    let (from, to, owner) = (key(world), key(world), task(world));
-    assert!(!stores.blobs.copy(&owner, &from, &to).await?);
-    let bytes = Bytes::from_static(b"copied");
-    stores.blobs.put(&from, bytes.clone()).await?;
-    assert!(stores.blobs.copy(&owner, &from, &to).await?);
-    assert!(stores.blobs.copy(&owner, &from, &to).await?);
-    stores.blobs.remove(&[from]).await?;
-    assert_eq!(stores.blobs.get(&to).await?, Some(bytes));
-    let task = stores.blobs.head(&to).await?.and_then(|head| head.task);
-    assert_eq!(task, Some(owner));
+    let owner = task(world);
+    for length in [6, COPY_PART + 3] {
+        let (from, to) = (key(world), key(world));
+        let bytes: Bytes = (0..length).map(bit).collect();
+        let from = blob(from, &bytes);
+        assert!(!stores.blobs.copy(&owner, &from, &to).await?);
+        stores.blobs.put(&from.key, bytes.clone()).await?;
+        assert!(stores.blobs.copy(&owner, &from, &to).await?);
+        assert!(stores.blobs.copy(&owner, &from, &to).await?);
+        stores.blobs.remove(&[from.key]).await?;
+        let copied = stores.blobs.get(&to).await?;
+        assert!(copied == Some(bytes), "{length} bytes came back otherwise");
+        let task = stores.blobs.head(&to).await?.and_then(|head| head.task);
+        assert_eq!(task.as_ref(), Some(&owner));
+    }
     Ok(())
+}
+
+fn blob(key: String, bytes: &Bytes) -> Blob {
+    let measured = crate::store::blobs::measured(bytes);
+    Blob {
+        key,
+        size: measured.size,
+        sha256: measured.sha256,
+    }
 }
 
 /// A list is in order, and goes on after any key; what is removed is gone, and

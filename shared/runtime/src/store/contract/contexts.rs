@@ -136,16 +136,20 @@ async fn expiring(
     now: Timestamp,
 ) -> Result<Vec<ExpiringThread>, Broken> {
     let threads: &dyn SweepThreads = stores.threads;
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let (found, next) = threads.expiring_threads(now, after, 3).await?;
-        all.extend(found);
-        after = next;
-        if after.is_none() {
-            all.retain(|hint| hint.owner.tenant == world.owner.tenant);
-            return Ok(all);
+    let mut all = Vec::new();
+    for shard in 0..threads.expiry_shards() {
+        let mut after = None;
+        loop {
+            let (found, next) = threads.expiring_threads(shard, now, after, 3).await?;
+            all.extend(found);
+            after = next;
+            if after.is_none() {
+                break;
+            }
         }
     }
+    all.retain(|hint| hint.owner.tenant == world.owner.tenant);
+    Ok(all)
 }
 
 /// Found from its expiry on; noted later, found later; removed, never again.

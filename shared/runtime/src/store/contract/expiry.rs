@@ -112,6 +112,39 @@ pub async fn an_open_task_does_not_expire(
     Ok(())
 }
 
+/// A task that rested and is worked on again has no expiry any more, whatever
+/// it had at its rest.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_task_that_goes_on_does_not_expire(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let asking = asking(world)?;
+    world.stored(stores, &asking).await?;
+    let resume = Change::Resume {
+        message: Message::from_user("m-2", vec![Part::text("blue")]),
+        secret: false,
+        lease_until: world.at(60_000),
+    };
+    let working = world.committed(stores, &asking, [resume]).await?;
+    let late = world.at(1_000_000_000);
+    let found = stores.tasks.load(&world.owner, working.id(), late).await?;
+    assert_eq!(found.as_ref(), Some(&working));
+    let query = RecordQuery {
+        now: late,
+        ..world.everything()
+    };
+    let page = stores.tasks.list(&world.owner, &query).await?;
+    assert_eq!(page.records, std::slice::from_ref(&working));
+    let done = world.next(&working, [Change::Complete { message: None }])?;
+    let mut write = world.update(&done, &working);
+    write.now = late;
+    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    Ok(())
+}
+
 /// A retry that comes after the expiry still learns that its write was stored.
 ///
 /// # Errors

@@ -5,20 +5,34 @@ use crate::store::queue::OpenTask;
 use crate::store::{Committed, StoreError};
 use crate::task::{Change, Message, Owner, Part, SavedSlot, Subject, TaskId, TaskRecord};
 
-/// The open tasks of this case's tenant, in the order of the pages.
+/// The open tasks of this case's tenant, in the order of the pages, shard by
+/// shard.
 async fn found(stores: &Stores<'_>, world: &World, limit: usize) -> Result<Vec<OpenTask>, Broken> {
+    Ok(shards(stores, world, limit).await?.concat())
+}
+
+/// The same, each shard by itself.
+pub(super) async fn shards(
+    stores: &Stores<'_>,
+    world: &World,
+    limit: usize,
+) -> Result<Vec<Vec<OpenTask>>, Broken> {
     let mut all = Vec::new();
-    let mut after = None;
-    loop {
-        let (page, next) = stores.sweep.open_tasks(after, limit).await?;
-        assert!(page.len() <= limit, "a page holds {limit} tasks at most");
-        all.extend(page);
-        after = next;
-        if after.is_none() {
-            all.retain(|open| open.owner.tenant == world.owner.tenant);
-            return Ok(all);
+    for shard in 0..stores.sweep.open_shards() {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let (page, next) = stores.sweep.open_tasks(shard, after, limit).await?;
+            assert!(page.len() <= limit, "a page holds {limit} tasks at most");
+            found.extend(page);
+            after = next;
+            if after.is_none() {
+                break;
+            }
         }
+        found.retain(|open| open.owner.tenant == world.owner.tenant);
+        all.push(found);
     }
+    Ok(all)
 }
 
 fn open(record: &TaskRecord) -> OpenTask {
@@ -112,7 +126,8 @@ pub async fn an_open_task_names_its_owner_and_its_id(
     Ok(())
 }
 
-/// No page repeats or skips a task, whatever its size.
+/// No page repeats or skips a task, whatever its size. Those of a shard join
+/// oldest first.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -121,7 +136,7 @@ pub async fn pages_of_open_tasks_join_oldest_first(
     world: &World,
 ) -> Result<(), Broken> {
     let mut tasks = Vec::new();
-    for age in [3_i64, 1, 4, 0, 2] {
+    for age in [3_i64, 1, 4, 0, 2, 9, 5, 8, 7, 6] {
         let mut task = world.task()?;
         task.created_at = world.at(-1_000 * age);
         world.stored(stores, &task).await?;
@@ -133,11 +148,17 @@ pub async fn pages_of_open_tasks_join_oldest_first(
     let twin = world.task()?;
     world.stored(stores, &twin).await?;
     for limit in [1, 2, 100] {
-        let mut found = found(stores, world, limit).await?;
-        let twins = found.iter().filter(|hit| **hit == open(&twin)).count();
-        assert_eq!(twins, 1, "pages of {limit}");
-        found.retain(|hit| *hit != open(&twin));
-        assert_eq!(found, expected, "pages of {limit}");
+        let shards = shards(stores, world, limit).await?;
+        let mut count = 0;
+        for mut shard in shards {
+            count += shard.len();
+            shard.retain(|hit| *hit != open(&twin));
+            // Each is the list of all, without what lies in others.
+            let of_shard = expected.iter().filter(|hit| shard.contains(hit));
+            let of_shard: Vec<OpenTask> = of_shard.cloned().collect();
+            assert_eq!(shard, of_shard, "pages of {limit}");
+        }
+        assert_eq!(count, expected.len() + 1, "pages of {limit}");
     }
     Ok(())
 }
@@ -151,7 +172,7 @@ pub async fn a_place_that_is_none_of_ours_is_refused(
     _world: &World,
 ) -> Result<(), Broken> {
     for place in ["", "x", "1", "x#T#a#K#b", "#"] {
-        let answer = stores.sweep.open_tasks(Some(place.to_owned()), 10).await;
+        let answer = stores.sweep.open_tasks(0, Some(place.to_owned()), 10).await;
         assert!(matches!(answer, Err(StoreError::Refused(_))), "{place}");
     }
     Ok(())

@@ -1,9 +1,11 @@
 //! Tasks that have grown: what moves aside is read as if it had not.
 
 use super::{Broken, Stores, World};
-use crate::store::{Committed, Excerpt, Expect, RecordQuery, Tail};
+use crate::store::queue::OpenTask;
+use crate::store::{Committed, Excerpt, Expect, StoreError, Tail, Wanted};
 use crate::task::{
-    Artifact, ArtifactUpdate, Change, Message, Metadata, Part, TaskId, TaskRecord, WriteId,
+    Artifact, ArtifactUpdate, Change, Message, Metadata, Owner, Part, Task, TaskId, TaskRecord,
+    WriteId,
 };
 
 /// A chunk of the artifact `id`.
@@ -274,55 +276,157 @@ pub async fn a_large_commit_that_is_repeated_is_done_once(
     Ok(())
 }
 
-/// A list shows the whole task, with all of its content.
+/// A list gives heads; an excerpt of one shows what is wanted as the whole task
+/// does, and within few bytes the newest messages and the first artifacts.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_large_task_is_listed_whole(
+pub async fn an_excerpt_shows_what_is_wanted_as_the_whole_task_does(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
     let large = grown(stores, world).await?;
     let small = working(stores, world).await?;
+    // Its closing words lie apart.
+    let wordy = world.committed(stores, &small, [says(99, 40_000)]).await?;
     let page = stores.tasks.list(&world.owner, &world.everything()).await?;
     assert_eq!(page.records.len(), 2);
-    for record in [large, small] {
-        assert!(page.records.contains(&record), "{}", record.id());
+    for whole in [&large, &wordy] {
+        let head = page.records.iter().find(|head| head.id() == whole.id());
+        let head = there(head)?;
+        for history_length in [0, 1, 4, 8, 15, 16, 17, usize::MAX] {
+            for artifacts in [false, true] {
+                for bytes in [0, 1_000, 9_000, usize::MAX] {
+                    let wanted = Wanted {
+                        history_length,
+                        artifacts,
+                        bytes,
+                    };
+                    let found = stores.tasks.excerpt(head.clone(), wanted, world.now);
+                    shows(whole, &there(found.await?)?, wanted);
+                }
+            }
+        }
     }
     Ok(())
 }
 
-/// A list shows of a task that has grown what it is asked for, and the same as
-/// of the whole task.
+fn there<T>(found: Option<T>) -> Result<T, Broken> {
+    let gone = || StoreError::Corrupt("a stored task is not there".to_owned());
+    Ok(found.ok_or_else(gone)?)
+}
+
+fn shows(whole: &TaskRecord, excerpt: &Excerpt, wanted: Wanted) {
+    let view = |record: &TaskRecord| record.view(wanted.history_length, wanted.artifacts);
+    let (shown, all) = (view(&excerpt.record), view(whole));
+    if excerpt.complete {
+        assert!(shown == all, "{wanted:?}");
+        return;
+    }
+    assert!(wanted.bytes < usize::MAX, "nothing keeps it short");
+    assert_eq!(shown.status.state, all.status.state);
+    let messages = |task: &Task| task.history.clone().unwrap_or_default();
+    assert!(messages(&all).ends_with(&messages(&shown)), "{wanted:?}");
+    let artifacts = |task: &Task| task.artifacts.clone().unwrap_or_default();
+    assert!(
+        artifacts(&all).starts_with(&artifacts(&shown)),
+        "{wanted:?}"
+    );
+}
+
+/// The excerpt of a head that is old by now shows the task as it stands; of one
+/// that is gone there is none.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_list_shows_of_a_grown_task_what_is_asked_for(
+pub async fn an_excerpt_is_never_of_two_commits(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
     let task = grown(stores, world).await?;
-    let large = world.task()?;
-    world.stored(stores, &large).await?;
-    let large = world.committed(stores, &large, [world.start()]).await?;
-    let apart = world.committed(stores, &large, [says(99, 40_000)]).await?;
-    for history_length in [0, 1, 4, 8, 15, 16, 17, 100, usize::MAX] {
-        for artifacts in [false, true] {
-            let query = RecordQuery {
-                excerpt: Excerpt {
-                    history_length,
-                    artifacts,
-                },
-                ..world.everything()
-            };
-            let page = stores.tasks.list(&world.owner, &query).await?;
-            for whole in [&task, &apart] {
-                let found = page.records.iter().find(|it| it.id() == whole.id());
-                let shown = found.map(|it| it.view(history_length, artifacts));
-                let wanted = whole.view(history_length, artifacts);
-                assert_eq!(shown, Some(wanted), "{history_length} {artifacts}");
-            }
-        }
+    let task = world.committed(stores, &task, [says(98, 30_000)]).await?;
+    let (owner, id) = (task.owner(), task.id());
+    let head = stores.tasks.head(owner, id, world.now).await?;
+    let old = there(head)?;
+    let task = world.committed(stores, &task, [says(99, 40_000)]).await?;
+    let wanted = Wanted {
+        history_length: usize::MAX,
+        artifacts: true,
+        bytes: usize::MAX,
+    };
+    if old.is_partial() {
+        let found = stores.tasks.excerpt(old.clone(), wanted, world.now).await?;
+        let found = there(found)?.record;
+        assert!(found.view(99, true) == task.view(99, true), "as it stands");
     }
+    let ends = [Change::Complete { message: None }];
+    world.committed(stores, &task, ends).await?;
+    let over = world.at(3_600_000);
+    let found = stores.tasks.excerpt(old.clone(), wanted, over).await?;
+    assert_eq!(found.is_none(), old.is_partial());
+    Ok(())
+}
+
+/// What a head lacks would be lost.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_part_of_a_task_is_no_base_of_a_commit(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = grown(stores, world).await?;
+    let head = stores
+        .tasks
+        .head(task.owner(), task.id(), world.now)
+        .await?;
+    let head = head.filter(TaskRecord::is_partial);
+    if let Some(head) = head {
+        let next = world.next(&head, [checkpoint()])?;
+        let answer = stores.tasks.commit(&world.update(&next, &head)).await;
+        assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    Ok(())
+}
+
+/// Heads of several tasks: each once, and none of what a load does not show.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn heads_are_those_of_the_tasks_that_can_be_loaded(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let large = grown(stores, world).await?;
+    let small = working(stores, world).await?;
+    let over = world.finished(&world.task()?)?;
+    world.stored(stores, &over).await?;
+    let open = |owner: &Owner, task: &TaskRecord| OpenTask {
+        owner: owner.clone(),
+        task: task.id().clone(),
+    };
+    let asked = [
+        open(&world.owner, &large),
+        open(&world.colleague, &large),
+        open(&world.stranger, &small),
+        open(&world.owner, &over),
+        open(&world.owner, &small),
+        open(&world.owner, &world.task()?),
+    ];
+    let mut heads = stores.tasks.heads(&asked, world.expiry()).await?;
+    heads.sort_by(|a, b| a.id().cmp(b.id()));
+    let mut expected = [&large, &small];
+    expected.sort_by(|a, b| a.id().cmp(b.id()));
+    assert_eq!(heads.len(), 2);
+    for (head, whole) in heads.iter().zip(expected) {
+        let (owner, id) = (whole.owner(), whole.id());
+        let one = stores.tasks.head(owner, id, world.now).await?;
+        assert_eq!(one.as_ref(), Some(head));
+        assert_eq!(head.version(), whole.version());
+        assert_eq!(head.lease_until, whole.lease_until);
+        assert_eq!(head.listeners(), whole.listeners());
+    }
+    assert_eq!(stores.tasks.heads(&[], world.now).await?, []);
     Ok(())
 }

@@ -41,8 +41,11 @@ impl World {
         Ok(write)
     }
 
-    /// A task of which `push` is told, as stored.
-    async fn listened(&self, stores: &Stores<'_>) -> Result<(TaskRecord, PushRecord), Broken> {
+    /// A task with a webhook, as stored.
+    ///
+    /// # Errors
+    /// [`Broken`] when the store fails.
+    pub async fn listened(&self, stores: &Stores<'_>) -> Result<(TaskRecord, PushRecord), Broken> {
         let task = self.task()?;
         self.stored(stores, &task).await?;
         let push = self.push(&task, &PushId::only());
@@ -244,16 +247,8 @@ pub async fn a_sweep_finds_a_task_until_its_webhooks_have_heard_of_its_rest(
         task: done.id().clone(),
     };
     let found = || async {
-        let mut all = Vec::new();
-        let mut after = None;
-        loop {
-            let (page, next) = stores.sweep.open_tasks(after, 100).await?;
-            all.extend(page);
-            after = next;
-            if after.is_none() {
-                return Ok::<_, Broken>(all.contains(&open));
-            }
-        }
+        let shards = super::open::shards(stores, world, 100).await?;
+        Ok::<_, Broken>(shards.concat().contains(&open))
     };
     assert!(found().await?, "nobody has confirmed it");
     assert!(!pushes.confirm_pushes(&record).await?, "an older version");

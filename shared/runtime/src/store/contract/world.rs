@@ -3,8 +3,8 @@
 use crate::store::push::Pushes;
 use crate::store::queue::SweepTasks;
 use crate::store::{
-    Blobs, Committed, Excerpt, Expect, RecordQuery, StoreError, SweepThreads, TaskWrite,
-    ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, WriteTasks, stored,
+    Blobs, Committed, Expect, RecordQuery, StoreError, SweepThreads, TaskWrite, ThreadRecord,
+    ThreadState, ThreadStatus, ThreadWrite, WriteTasks, stored,
 };
 use crate::task::{
     Change, ContextId, Generation, InvalidId, InvalidTransition, Message, Metadata, NewTask, Owner,
@@ -299,7 +299,6 @@ impl World {
             after: None,
             limit: 100,
             count_limit: 1000,
-            excerpt: Excerpt::WHOLE,
             now: self.now,
         }
     }

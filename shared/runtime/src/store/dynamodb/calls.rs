@@ -7,6 +7,7 @@
 use super::item::Item;
 use super::statement::{Kind, Statement};
 use crate::store::StoreError;
+pub(super) use crate::store::aws::pause;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
@@ -16,7 +17,6 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
     CancellationReason, ReturnValue, ReturnValuesOnConditionCheckFailure,
 };
-use std::time::Duration;
 
 /// How often a write or read is tried on which nothing has been decided. The
 /// SDK has made three attempts of each before.
@@ -128,11 +128,6 @@ pub(super) fn read_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreE
         Outcome::Failed(error) => error,
         _ => StoreError::Unavailable(describe(error)),
     }
-}
-
-/// Waits before try number `tries` of something undecided.
-pub(super) async fn pause(tries: u32) {
-    tokio::time::sleep(Duration::from_millis(20 << tries.min(6))).await;
 }
 
 /// Writes all of `statements` or nothing.

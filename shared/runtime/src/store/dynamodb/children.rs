@@ -10,11 +10,14 @@ use super::calls::{self, TRIES};
 use super::item::{self, Item};
 use super::object::{self, Whose};
 use super::statement::Statement;
-use super::{DynamoStore, key};
+use super::{DynamoStore, key, torn};
 use crate::store::stored::{self, Child, Found, Place};
 use crate::store::{StoreError, Tail, TaskWrite};
 use crate::task::{LoggedEvent, TaskKey, TaskRecord};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What names a child, its version and its object.
+const KEYS: &str = "PK, SK, #version, #object";
 
 impl DynamoStore {
     /// The writes of a commit's new children. Large ones are stored as objects
@@ -86,14 +89,19 @@ impl DynamoStore {
         Ok(stored::join(&mut record, &found)?.then_some(record))
     }
 
-    /// A page of a task's children, whole or only their keys.
-    async fn family(
+    /// A page of a task's children, whole or only what names them.
+    pub(super) async fn family(
         &self,
         partition: &str,
         record: &TaskRecord,
         keys: bool,
         start: Option<Item>,
     ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
+        let mut names = HashMap::from([("#incarnation".to_owned(), item::INCARNATION.to_owned())]);
+        if keys {
+            names.insert("#version".to_owned(), item::VERSION.to_owned());
+            names.insert("#object".to_owned(), object::KEY.to_owned());
+        }
         let found = self
             .client
             .query()
@@ -101,12 +109,12 @@ impl DynamoStore {
             .consistent_read(true)
             .key_condition_expression("PK = :pk AND SK BETWEEN :first AND :last")
             .filter_expression("#incarnation = :mine")
-            .expression_attribute_names("#incarnation", item::INCARNATION)
             .expression_attribute_values(":pk", item::text(partition))
             .expression_attribute_values(":first", item::text(key::FIRST_CHILD))
             .expression_attribute_values(":last", item::text(key::STATE))
             .expression_attribute_values(":mine", item::text(record.incarnation.as_str()))
-            .set_projection_expression(keys.then(|| "PK, SK".to_owned()))
+            .set_projection_expression(keys.then(|| KEYS.to_owned()))
+            .set_expression_attribute_names(Some(names))
             .set_exclusive_start_key(start)
             .send()
             .await
@@ -159,10 +167,12 @@ impl DynamoStore {
         after: u64,
     ) -> Result<Option<(TaskRecord, Tail)>, StoreError> {
         let partition = key::task(id);
+        let mut versions = BTreeSet::new();
         for tries in 0..TRIES {
             let Some((head, batches)) = self.read_log(&partition, after).await? else {
                 return Ok(None);
             };
+            versions.insert(head.version());
             let Some(batches) = batches else {
                 calls::pause(tries).await;
                 continue;
@@ -184,9 +194,7 @@ impl DynamoStore {
             }
             calls::pause(tries).await;
         }
-        Err(StoreError::Unavailable(
-            "a log changes faster than it can be read".to_owned(),
-        ))
+        Err(torn(&versions))
     }
 
     /// What one read of the log shows: the task's own item, and the events of
@@ -241,7 +249,7 @@ impl DynamoStore {
     }
 }
 
-fn found_in(item: &Item) -> Result<Found, StoreError> {
+pub(super) fn found_in(item: &Item) -> Result<Found, StoreError> {
     Ok(Found {
         version: item::integer(item, item::VERSION)?,
         text: item::string(item, item::BODY)?.to_owned(),

@@ -13,10 +13,12 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Index items that one page reads at most, of each index.
+/// Index items that one page reads at most, of each index over all its shards.
 const READ_MAX: usize = 2_000;
-/// Index items of one request.
-const CHUNK: i32 = 500;
+/// Index items of one request, over all shards.
+const CHUNK: u32 = 500;
+/// Index items of one request of a shard, at least.
+const CHUNK_MIN: u32 = 25;
 
 /// A place, and whether it is the one of a first task.
 type Place = (ThreadPosition, bool);
@@ -39,15 +41,15 @@ impl DynamoStore {
         query: &ThreadQuery,
     ) -> Result<ThreadPage, StoreError> {
         let shards = self.shards_to_read(owner, query.now).await?.get();
-        let lists = (0..shards).map(|shard| key::list_shard(owner, shard));
-        let firsts = lists.map(|list| self.walk(list, query, first_place));
-        let (threads, firsts) = futures::try_join!(
-            self.walk(key::contexts(owner), query, thread_place),
-            try_join_all(firsts),
-        )?;
+        let walks = (0..shards).flat_map(|shard| {
+            let threads = (key::contexts(owner, shard), thread_place as fn(&Item) -> _);
+            let firsts = (key::list_shard(owner, shard), first_place as fn(&Item) -> _);
+            [threads, firsts]
+        });
+        let walks = walks.map(|(partition, place)| self.walk(partition, shards, query, place));
         // Behind the place where one walk stopped nothing is complete.
         let (mut places, mut stopped) = (Vec::new(), None);
-        for walk in firsts.into_iter().chain([threads]) {
+        for walk in try_join_all(walks).await? {
             places.extend(walk.places);
             stopped = stopped.max(walk.stopped);
         }
@@ -68,13 +70,16 @@ impl DynamoStore {
     async fn walk(
         &self,
         partition: String,
+        shards: u32,
         query: &ThreadQuery,
         place: fn(&Item) -> Option<Place>,
     ) -> Result<Walk, StoreError> {
+        let chunk = (CHUNK / shards).max(CHUNK_MIN);
+        let share = (READ_MAX / shards as usize).max(1);
         let mut places = Vec::new();
         let (mut read, mut start) = (0, None);
         loop {
-            let found = self.index_page(&partition, query, start).await?;
+            let found = self.index_page(&partition, query, start, chunk).await?;
             read += usize::try_from(found.scanned_count).unwrap_or(READ_MAX);
             let after = |(place, _): &Place| query.after.as_ref().is_none_or(|it| place < it);
             places.extend(found.items().iter().filter_map(place).filter(after));
@@ -85,7 +90,7 @@ impl DynamoStore {
                     stopped: None,
                 });
             };
-            if places.len() > query.limit || read >= READ_MAX {
+            if places.len() > query.limit || read >= share {
                 let stopped = Some(stop_at(last)?);
                 return Ok(Walk { places, stopped });
             }
@@ -97,6 +102,7 @@ impl DynamoStore {
         partition: &str,
         query: &ThreadQuery,
         start: Option<Item>,
+        chunk: u32,
     ) -> Result<aws_sdk_dynamodb::operation::query::QueryOutput, StoreError> {
         let end = query
             .after
@@ -113,7 +119,7 @@ impl DynamoStore {
             .expression_attribute_values(":end", item::text(end))
             .expression_attribute_values(":now", item::number(query.now.as_millis()))
             .scan_index_forward(false)
-            .limit(CHUNK)
+            .limit(i32::try_from(chunk).unwrap_or(i32::MAX))
             .set_exclusive_start_key(start)
             .send()
             .await

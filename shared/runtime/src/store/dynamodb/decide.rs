@@ -68,7 +68,7 @@ impl DynamoStore {
     /// Makes one removal, which may be made twice, and gives what stood there:
     /// nothing where an earlier try has removed it, or where its condition does
     /// not hold.
-    pub(super) async fn take(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
+    pub(super) async fn take_away(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
         let mut tries = 0;
         loop {
             match calls::take(&self.client, &self.table, statement.clone()).await {

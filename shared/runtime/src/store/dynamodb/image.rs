@@ -6,7 +6,7 @@
 use super::{item, key};
 use crate::store::StoreError;
 use crate::store::queue::TaskImage;
-use crate::task::{Owner, PushId, Subject, TaskKey};
+use crate::task::{Owner, PushId, Subject, TaskKey, ThreadKey};
 use std::str::FromStr;
 
 /// Who removes the items whose time is up.
@@ -65,28 +65,35 @@ pub fn task_image_of_event(
     })
 }
 
-/// The task of which a stream record says that the table let its item go;
-/// `None` for a record of something else. `text` gives a key by its
+/// What the table has let go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removed {
+    /// A task.
+    Task(TaskKey),
+    /// A conversation.
+    Thread(ThreadKey),
+}
+
+/// The task or the conversation of which a stream record says that the table let
+/// its item go; `None` for a record of something else. `text` gives a key by its
 /// name, `principal` who removed the item: only native expiry counts, since
-/// whoever deletes a task sees to its objects as well.
+/// whoever deletes something sees to its objects as well.
 #[must_use]
-pub fn removed_task(
-    text: &dyn Fn(&str) -> Option<String>,
-    principal: Option<&str>,
-) -> Option<TaskKey> {
+pub fn removed(text: &dyn Fn(&str) -> Option<String>, principal: Option<&str>) -> Option<Removed> {
     if principal != Some(EXPIRY) || text(key::SK).as_deref() != Some(key::META) {
         return None;
     }
-    key::task_key(&text(key::PK)?)
+    let partition = text(key::PK)?;
+    let task = key::task_key(&partition).map(Removed::Task);
+    task.or_else(|| key::thread_key(&partition).map(Removed::Thread))
 }
 
-/// The task whose item was let go, in a record of a stream event as Lambda
-/// hands it over.
+/// What was let go, in a record of a stream event as Lambda hands it over.
 #[cfg(feature = "lambda")]
 #[must_use]
-pub fn removed_task_of_event(
+pub fn removed_of_event(
     record: &aws_lambda_events::event::dynamodb::EventRecord,
-) -> Option<TaskKey> {
+) -> Option<Removed> {
     use serde_dynamo::AttributeValue;
     if record.event_name != "REMOVE" {
         return None;
@@ -98,7 +105,7 @@ pub fn removed_task_of_event(
         AttributeValue::S(text) => Some(text.clone()),
         _ => None,
     };
-    removed_task(&text, principal)
+    removed(&text, principal)
 }
 
 /// The webhooks of the task.
@@ -178,7 +185,9 @@ mod tests {
         let thread = world.thread(&world.owner, &ContextId::made_of(9), 0).record;
         let partition = key::thread(&world.owner, &thread.context_id);
         let mut item = item::key_of(&partition, key::META);
-        for (name, value) in item::thread(&thread, Duration::ZERO).unwrap() {
+        for (name, value) in
+            item::thread(&thread, Duration::ZERO, std::num::NonZeroU32::MIN).unwrap()
+        {
             item.insert(name.to_owned(), value);
         }
         assert_eq!(image(&item).unwrap(), None);

@@ -96,7 +96,7 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
     // A task that only keeps a reply is in no list.
     if !record.is_hidden() {
         let place = key::place(record.status().timestamp, record.id());
-        let shard = key::shard_of(record.id(), shards);
+        let shard = key::shard_of(record.id().as_str(), shards);
         item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
         item.insert(key::LISTS_SK, text(place));
     }
@@ -118,7 +118,8 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
     }
     // At rest it stays until its webhooks have heard of it.
     if !record.state().is_at_rest() || !record.listeners.is_empty() {
-        item.insert(key::SWEEP_PK, text(key::open()));
+        let partition = key::task(&record.key());
+        item.insert(key::SWEEP_PK, text(key::open_of(&partition)));
         item.insert(key::SWEEP_SK, number(record.created_at.as_millis()));
     }
     item
@@ -180,11 +181,16 @@ fn beside(item: &Item) -> Beside {
 }
 
 /// The attributes of a thread, without its key, its state and its writes.
-/// It stays for a while after its expiry, a client-made id for `tombstone`.
+/// It stays for a while after its expiry, a client-made id for `tombstone`. Its
+/// owner's list has `shards` shards.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
-pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attributes, StoreError> {
+pub(super) fn thread(
+    record: &ThreadRecord,
+    tombstone: Duration,
+    shards: NonZeroU32,
+) -> Result<Attributes, StoreError> {
     let head = ThreadRecord {
         owner: record.owner.clone(),
         context_id: record.context_id.clone(),
@@ -208,7 +214,8 @@ pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attri
     ]);
     if record.status == ThreadStatus::Active {
         let place = key::context_place(record.updated_at, &record.context_id);
-        item.insert(key::LISTS_PK, text(key::contexts(&record.owner)));
+        let shard = key::shard_of(record.context_id.as_str(), shards);
+        item.insert(key::LISTS_PK, text(key::contexts(&record.owner, shard)));
         item.insert(key::LISTS_SK, text(place));
     }
     Ok(item)
@@ -254,8 +261,9 @@ pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreE
 pub(super) enum Joined {
     /// The thread.
     Thread(Box<ThreadRecord>),
-    /// The items are of two different writes: read again.
-    Torn,
+    /// The items are of two different writes: read again. The version of the
+    /// deciding one.
+    Torn(u64),
     /// The thread names a state that is not there: it was removed after its
     /// expiry, or the read was torn.
     Stateless(Box<ThreadRecord>),
@@ -275,7 +283,7 @@ pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, Sto
         return Ok(Joined::Stateless(record));
     };
     if integer::<u64>(state, VERSION)? != wanted {
-        return Ok(Joined::Torn);
+        return Ok(Joined::Torn(record.version));
     }
     record.state = stored::state_of_text(body(state)?)?;
     Ok(Joined::Thread(record))

@@ -41,9 +41,10 @@ pub(super) const SWEEP_SK: &str = "open_at";
 /// How many shards an owner's list has.
 pub(super) const SHARDS: &str = "SHARDS";
 
-/// The only shard of the sweep index so far. It stands in the key, so that
-/// their number can grow.
-const SHARD: u32 = 0;
+/// Shards of the index of open tasks. A partition takes 1,000 writes a second,
+/// and a task that is ever stored open costs two, whatever its tenant. A sweep
+/// asks each; their number may grow once every reader knows the new one.
+pub(super) const OPEN_SHARDS: u32 = 16;
 
 /// The last time that fits into a sort key, in the year 2286.
 const LAST: i64 = 9_999_999_999_999;
@@ -113,14 +114,31 @@ pub(super) fn task_key(partition: &str) -> Option<TaskKey> {
 }
 
 /// The partition of the tasks, over all tenants, which a sweep looks at.
-pub(super) fn open() -> String {
-    format!("open#{SHARD}")
+pub(super) fn open(shard: u32) -> String {
+    format!("open#{shard}")
+}
+
+/// The same for the task in `partition`.
+pub(super) fn open_of(partition: &str) -> String {
+    open(hashed(partition) % OPEN_SHARDS)
 }
 
 /// The partition of a thread.
 pub(super) fn thread(owner: &Owner, id: &ContextId) -> String {
-    format!("T#{}#C#{}#{id}", owner.tenant, owner.subject.hash())
+    thread_at(&ThreadKey::new(owner, id))
 }
+
+/// The same by its address.
+pub(super) fn thread_at(key: &ThreadKey) -> String {
+    let (tenant, subject, context) = (key.tenant(), key.subject(), key.context());
+    format!("T#{tenant}#C#{subject}#{context}")
+}
+
+/// The partition of what sweeps note for each other. It holds nothing of a
+/// tenant.
+pub(super) const SWEEPS: &str = "S#sweep";
+/// How far the objects have been looked through.
+pub(super) const OBJECTS: &str = "OBJECTS";
 
 /// The partition of an idempotency key. The subject is in the hash.
 pub(super) fn idempotency(tenant: &TenantId, key: &KeyHash) -> String {
@@ -162,9 +180,10 @@ pub(super) fn expiry_of(partition: &str) -> String {
     expiry(sum % EXPIRY_SHARDS)
 }
 
-/// The partition of an owner's conversations in the index of lists.
-pub(super) fn contexts(owner: &Owner) -> String {
-    format!("T#{}#X#{}#{SHARD}", owner.tenant, owner.subject.hash())
+/// The partition, in the index of lists, of a shard of an owner's conversations.
+/// They have as many shards as the owner's tasks.
+pub(super) fn contexts(owner: &Owner, shard: u32) -> String {
+    format!("T#{}#X#{}#{shard}", owner.tenant, owner.subject.hash())
 }
 
 /// The place of a thread in its list; text order is list order.
@@ -196,13 +215,16 @@ pub(super) fn list_shard(owner: &Owner, shard: u32) -> String {
     format!("{}#{shard}", list(owner))
 }
 
-/// The shard of a task, of `shards`. It is the task's alone, and the same
+/// The shard of a task or a conversation by its id, of `shards`. It is the same
 /// everywhere.
-pub(super) fn shard_of(task: &TaskId, shards: NonZeroU32) -> u32 {
-    let hash = Sha256::digest(task.as_str());
+pub(super) fn shard_of(id: &str, shards: NonZeroU32) -> u32 {
+    hashed(id) % shards
+}
+
+fn hashed(name: &str) -> u32 {
+    let hash = Sha256::digest(name);
     let first = hash.iter().take(4);
-    let number = first.fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
-    number % shards
+    first.fold(0_u32, |number, byte| (number << 8) | u32::from(*byte))
 }
 
 /// The place of a task in its list; text order is list order.
@@ -258,7 +280,7 @@ mod tests {
                     assert!(seen.insert(thread(&owner, &id)));
                 }
                 assert!(seen.insert(list(&owner)));
-                assert!(seen.insert(contexts(&owner)));
+                assert!(seen.insert(contexts(&owner, 0)));
                 let hash = IdempotencyKey::parse("x").unwrap().hash(&owner);
                 assert!(seen.insert(idempotency(&owner.tenant, &hash)));
             }
@@ -281,6 +303,14 @@ mod tests {
             assert_eq!(thread_of(&list(&owner)), None);
             assert_eq!(task_of(&list(&owner)), None);
         }
+        for subject in ["x", "K#x"] {
+            let owner = owner("acme", subject);
+            let context = ContextId::parse("C:1").unwrap();
+            let found = thread_key(&thread(&owner, &context));
+            assert_eq!(found, Some(ThreadKey::new(&owner, &context)));
+            let task = TaskKey::new(&owner, &TaskId::made_of(1));
+            assert_eq!(thread_key(&super::task(&task)), None);
+        }
         for text in ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"] {
             assert_eq!(task_of(text), None, "{text}");
         }
@@ -291,14 +321,14 @@ mod tests {
         let shards = NonZeroU32::new(8).unwrap();
         let mut counts = [0; 8];
         for number in 0..8_000 {
-            counts[shard_of(&TaskId::made_of(number), shards) as usize] += 1;
+            counts[shard_of(TaskId::made_of(number).as_str(), shards) as usize] += 1;
         }
         assert!(
             counts.iter().all(|count| (800..1_200).contains(count)),
             "{counts:?}"
         );
         let one = TaskId::made_of(1);
-        assert_eq!(shard_of(&one, NonZeroU32::MIN), 0);
+        assert_eq!(shard_of(one.as_str(), NonZeroU32::MIN), 0);
     }
 
     #[test]

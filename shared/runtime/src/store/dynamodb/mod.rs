@@ -2,6 +2,7 @@
 //!
 //! - `key`: every key, made in one place
 //! - `children`: the items beside a task that is no longer small
+//! - `excerpt`: those of them that show what is wanted of a task
 //! - `object`: content too large for an item
 //! - `item`: records as items
 //! - `statement`: a conditional write as data
@@ -10,7 +11,7 @@
 //! - `list`: a page from the list index; `merge` joins its shards, `shards` knows
 //!   how many there are
 //! - `contexts`: a page of conversations
-//! - `open`, `expiring`: what the sweep index shows
+//! - `open`, `expiring`: what the sweep index shows; `sweep`: which objects are named
 //! - `push`: webhooks
 //! - `remove`: deletions; `erase`: all of a tenant
 //! - `image`: what the table's stream says
@@ -24,6 +25,7 @@ mod children;
 mod contexts;
 mod decide;
 mod erase;
+mod excerpt;
 mod expiring;
 mod idempotency;
 mod image;
@@ -37,12 +39,13 @@ mod push;
 mod remove;
 mod shards;
 mod statement;
+mod sweep;
 mod table;
 
 pub use erase::{EraseError, Erasure};
-pub use image::{removed_task, task_image};
+pub use image::{Removed, removed, task_image};
 #[cfg(feature = "lambda")]
-pub use image::{removed_task_of_event, task_image_of_event};
+pub use image::{removed_of_event, task_image_of_event};
 pub use shards::MAX_SHARDS;
 pub use table::create_table;
 
@@ -54,13 +57,14 @@ use self::object::Whose;
 use self::statement::{Kind, Statement};
 use super::queue::{OpenTask, SweepTasks, TasksByKey};
 use super::{
-    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, Tail,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
-    stored,
+    Blobs, Committed, Excerpt, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, Wanted, WriteTasks,
+    WriteThreads, stored,
 };
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,7 +134,7 @@ impl DynamoStore {
     }
 
     /// What a task's own item holds of it.
-    async fn head(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+    async fn own_item(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         let meta = self.meta(&key::task(id)).await?;
         meta.as_ref().map(item::to_task).transpose()
     }
@@ -141,18 +145,18 @@ impl DynamoStore {
         id: &TaskKey,
         wanted: impl Fn(&TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, StoreError> {
+        let mut versions = BTreeSet::new();
         for tries in 0..TRIES {
-            let Some(head) = self.head(id).await?.filter(&wanted) else {
+            let Some(head) = self.own_item(id).await?.filter(&wanted) else {
                 return Ok(None);
             };
+            versions.insert(head.version());
             if let Some(whole) = self.whole(&key::task(id), head).await? {
                 return Ok(Some(whole));
             }
             calls::pause(tries).await;
         }
-        Err(StoreError::Unavailable(
-            "a task changes faster than it can be read".to_owned(),
-        ))
+        Err(torn(&versions))
     }
 
     /// What a refused commit is answered with.
@@ -200,7 +204,7 @@ impl DynamoStore {
     /// Whether a write whose answer is unknown is stored.
     async fn look_for(&self, write: &TaskWrite, why: String) -> Result<Committed, StoreError> {
         let id = write.checked_id()?;
-        let stored = self.head(&write.record.key()).await?;
+        let stored = self.own_item(&write.record.key()).await?;
         match stored {
             Some(stored) if stored.was_written_by(id) => Ok(Committed::Done),
             _ if self.key_has(write).await? => Ok(Committed::Done),
@@ -230,7 +234,7 @@ impl DynamoStore {
             statements.push(Statement::key(write, key, dead));
         }
         if let Some(thread) = &write.thread {
-            statements.extend(self.thread_statements(thread).await?);
+            statements.extend(self.thread_statements(thread, shards).await?);
         }
         for push in &write.pushes {
             statements.push(Statement::push(push)?);
@@ -265,8 +269,12 @@ impl DynamoStore {
         Err(moving_key())
     }
 
-    async fn thread_statements(&self, write: &ThreadWrite) -> Result<Vec<Statement>, StoreError> {
-        let mut statements = vec![Statement::thread(write, self.tombstone)?];
+    async fn thread_statements(
+        &self,
+        write: &ThreadWrite,
+        shards: NonZeroU32,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let mut statements = vec![Statement::thread(write, self.tombstone, shards)?];
         if let Some(mut state) = Statement::thread_state(write)? {
             if let Kind::Put(item) = &mut state.kind {
                 let (owner, id) = (&write.record.owner, &write.record.context_id);
@@ -305,7 +313,7 @@ impl DynamoStore {
         {
             let version = item::integer(meta, item::VERSION)?;
             self.has_moved_on(partition, version).await?;
-            return Ok(Some(Joined::Torn));
+            return Ok(Some(Joined::Torn(version)));
         }
         item::to_thread(meta, state.as_ref()).map(Some)
     }
@@ -316,6 +324,16 @@ impl std::fmt::Debug for DynamoStore {
         f.debug_struct("DynamoStore")
             .field("table", &self.table)
             .finish_non_exhaustive()
+    }
+}
+
+/// Why a task or thread could not be put together, of which these versions were
+/// read: it moves, or else what it names is not there.
+fn torn(versions: &BTreeSet<u64>) -> StoreError {
+    if versions.len() > 1 {
+        StoreError::Unavailable("it changes faster than it can be read".to_owned())
+    } else {
+        StoreError::Corrupt("what it names is not there".to_owned())
     }
 }
 
@@ -335,6 +353,33 @@ impl ReadTasks for DynamoStore {
         self.stored_task(&TaskKey::new(owner, id), wanted).await
     }
 
+    async fn head(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let found = self.own_item(&TaskKey::new(owner, id)).await?;
+        Ok(found.filter(|record| record.owner() == owner && !record.expired(now)))
+    }
+
+    async fn heads(
+        &self,
+        tasks: &[OpenTask],
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        self.heads_of(tasks, now).await
+    }
+
+    async fn excerpt(
+        &self,
+        head: TaskRecord,
+        wanted: Wanted,
+        now: Timestamp,
+    ) -> Result<Option<Excerpt>, StoreError> {
+        self.excerpt_of(head, wanted, now).await
+    }
+
     async fn tail(
         &self,
         owner: &Owner,
@@ -349,24 +394,7 @@ impl ReadTasks for DynamoStore {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         let shards = self.shards_to_read(owner, query.now).await?;
-        let mut page = list::page(&self.client, &self.table, owner, query, shards).await?;
-        let heads = std::mem::take(&mut page.records);
-        for head in heads {
-            if !query.excerpt.lacks(&head) {
-                page.records.push(head);
-                continue;
-            }
-            let key = head.key();
-            let whole = match self.whole(&key::task(&key), head).await? {
-                Some(whole) => Some(whole),
-                None => {
-                    self.stored_task(&key, |record| query.matches(owner, record))
-                        .await?
-                }
-            };
-            page.records.extend(whole);
-        }
-        Ok(page)
+        list::page(&self.client, &self.table, owner, query, shards).await
     }
 
     async fn load_key(
@@ -386,18 +414,28 @@ impl TasksByKey for DynamoStore {
     }
 
     async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.head(key).await
+        self.own_item(key).await
+    }
+
+    async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
+        let state = self.item(&key::thread_at(thread), key::STATE).await?;
+        Ok(state.as_ref().and_then(object::named))
     }
 }
 
 #[async_trait]
 impl SweepTasks for DynamoStore {
+    fn open_shards(&self) -> u32 {
+        key::OPEN_SHARDS
+    }
+
     async fn open_tasks(
         &self,
+        shard: u32,
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        open::page(&self.client, &self.table, after.as_deref(), limit).await
+        open::page(&self.client, &self.table, shard, after.as_deref(), limit).await
     }
 }
 
@@ -422,7 +460,7 @@ impl WriteTasks for DynamoStore {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let head = self.head(&TaskKey::new(owner, id)).await?;
+        let head = self.own_item(&TaskKey::new(owner, id)).await?;
         Ok(head.filter(|record| record.owner() == owner && record.expired(now)))
     }
 
@@ -459,6 +497,7 @@ impl ReadThreads for DynamoStore {
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
         let partition = key::thread(owner, id);
+        let mut versions = BTreeSet::new();
         for tries in 0..TRIES {
             match self.read_thread(&partition).await? {
                 None => return Ok(None),
@@ -467,12 +506,13 @@ impl ReadThreads for DynamoStore {
                 }
                 // Once more, since a read beside a transaction can be torn.
                 Some(Joined::Stateless(thread)) if tries > 0 => return Ok(Some(*thread)),
-                Some(Joined::Stateless(_) | Joined::Torn) => {}
+                Some(Joined::Stateless(_)) => {}
+                Some(Joined::Torn(version)) => {
+                    versions.insert(version);
+                }
             }
         }
-        Err(StoreError::Unavailable(format!(
-            "the thread `{id}` changes faster than it can be read"
-        )))
+        Err(torn(&versions))
     }
 
     async fn load_thread_head(
@@ -501,7 +541,8 @@ impl WriteThreads for DynamoStore {
     }
 
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        let statements = self.thread_statements(write).await?;
+        let shards = self.shards_for_thread(&write.record);
+        let statements = self.thread_statements(write, shards).await?;
         let stored = match self.decide(&statements).await? {
             Decided::Done => true,
             Decided::Refused(checks) => match checks.into_iter().next() {

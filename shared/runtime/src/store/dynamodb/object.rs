@@ -246,6 +246,18 @@ pub(super) fn written_at(name: &str) -> Option<Timestamp> {
     Some(Timestamp::from_millis(at))
 }
 
+/// Bytes of the content of an item, wherever it lies.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn size_of(item: &Item) -> Result<usize, StoreError> {
+    if item.contains_key(KEY) {
+        item::integer(item, SIZE)
+    } else {
+        Ok(item::string(item, item::BODY)?.len())
+    }
+}
+
 fn fits(size: usize) -> Result<(), StoreError> {
     if size > ITEM_MAX {
         return Err(StoreError::TooLarge(format!(

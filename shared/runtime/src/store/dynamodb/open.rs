@@ -1,4 +1,5 @@
-//! A page of the tasks that are submitted or working, over all tenants.
+//! A page of a shard of the tasks that are submitted or working, over all
+//! tenants.
 //!
 //! The index holds no content: the key of a task and whose it is.
 
@@ -13,7 +14,7 @@ use aws_sdk_dynamodb::Client;
 /// Index items of one request at most.
 const CHUNK: usize = 1_000;
 
-/// Up to `limit` open tasks after the place `after`, oldest first, and the
+/// Up to `limit` open tasks of `shard` after the place `after`, oldest first, and the
 /// place to go on from.
 ///
 /// # Errors
@@ -22,18 +23,19 @@ const CHUNK: usize = 1_000;
 pub(super) async fn page(
     client: &Client,
     table: &str,
+    shard: u32,
     after: Option<&str>,
     limit: usize,
 ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
     let limit = i32::try_from(limit.clamp(1, CHUNK)).unwrap_or(i32::MAX);
-    let start = after.map(start_key).transpose()?;
+    let start = after.map(|after| start_key(shard, after)).transpose()?;
     let found = client
         .query()
         .table_name(table)
         .index_name(key::SWEEP)
         .key_condition_expression("#open = :open")
         .expression_attribute_names("#open", key::SWEEP_PK)
-        .expression_attribute_values(":open", item::text(key::open()))
+        .expression_attribute_values(":open", item::text(key::open(shard)))
         .set_exclusive_start_key(start)
         .limit(limit)
         .send()
@@ -67,14 +69,14 @@ fn place(last: &Item) -> Result<String, StoreError> {
 }
 
 /// The key after which a page at `place` begins.
-fn start_key(place: &str) -> Result<Item, StoreError> {
+fn start_key(shard: u32, place: &str) -> Result<Item, StoreError> {
     let (at, partition) = place
         .split_once('#')
         .and_then(|(at, partition)| Some((at.parse::<i64>().ok()?, partition)))
         .filter(|(_, partition)| key::task_of(partition).is_some())
         .ok_or_else(|| StoreError::Refused("no place among the open tasks".to_owned()))?;
     let mut start = item::key_of(partition, key::META);
-    start.insert(key::SWEEP_PK.to_owned(), item::text(key::open()));
+    start.insert(key::SWEEP_PK.to_owned(), item::text(key::open(shard)));
     start.insert(key::SWEEP_SK.to_owned(), item::number(at));
     Ok(start)
 }

@@ -12,7 +12,6 @@ use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::{StoreError, stored};
 use crate::task::{Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
-use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 
 const CURSOR: &str = "cursor";
 const ATTEMPTS: &str = "attempts";
@@ -108,22 +107,13 @@ impl WritePushes for DynamoStore {
         id: &PushId,
     ) -> Result<(), StoreError> {
         let partition = key::task(&TaskKey::new(owner, task));
-        let sent = self
-            .client
-            .delete_item()
-            .table_name(&self.table)
-            .set_key(Some(item::key_of(&partition, &key::push(id))))
-            .condition_expression("#subject = :owner")
-            .expression_attribute_names("#subject", item::SUBJECT)
-            .expression_attribute_values(":owner", item::subject(owner))
-            .send()
-            .await;
-        match sent {
-            Ok(_) => Ok(()),
-            // It is not there, or not theirs to remove.
-            Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(()),
-            Err(error) => Err(calls::read_error(&error)),
-        }
+        let mut gone = Statement::gone(item::key_of(&partition, &key::push(id)));
+        gone.name(item::SUBJECT);
+        gone.value(":owner", item::subject(owner));
+        // Refused: it is not there, or not theirs to remove.
+        self.settle_again(gone.when("#subject = :owner"))
+            .await
+            .map(|_| ())
     }
 }
 

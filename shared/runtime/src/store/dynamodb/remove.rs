@@ -3,7 +3,7 @@
 use super::item::{self, Item};
 use super::statement::Statement;
 use super::{DynamoStore, calls, key, list, object, push};
-use crate::store::{Excerpt, ReadThreads as _, RecordQuery, StoreError};
+use crate::store::{ReadThreads as _, RecordQuery, StoreError};
 use crate::task::{ContextId, Owner, TaskRecord, ThreadKey, Timestamp};
 
 /// Tasks read at a time.
@@ -38,10 +38,6 @@ impl DynamoStore {
             after: None,
             limit: PAGE,
             count_limit: 0,
-            excerpt: Excerpt {
-                history_length: 0,
-                artifacts: false,
-            },
             // By this time nothing had expired.
             now: Timestamp::from_millis(0),
         };
@@ -64,7 +60,7 @@ impl DynamoStore {
             let seen = self.keys_of(&partition).await?;
             // What was seen while the task stands is its own, or older; another
             // task of this id can come only later, and then differs.
-            match self.head(&record.key()).await? {
+            match self.own_item(&record.key()).await? {
                 None => return Ok(true),
                 Some(stored) if !is_same(&stored, record) => return Ok(false),
                 Some(_) => {}
@@ -87,7 +83,7 @@ impl DynamoStore {
         }
         let gone = self.settle_again(Statement::no_task(record)).await?;
         // A repeated call finds no item.
-        Ok(gone || self.head(&record.key()).await?.is_none())
+        Ok(gone || self.own_item(&record.key()).await?.is_none())
     }
 
     /// Removes a thread: its state, then the objects of it, then the item that

@@ -1,4 +1,5 @@
-//! Over how many partitions of the list index an owner's tasks are spread.
+//! Over how many partitions of the list index an owner's tasks are spread, and
+//! the conversations as well.
 //!
 //! A partition takes 1,000 writes a second, and an index that is throttled
 //! throttles the table. An owner with more than that gets more shards. Their
@@ -13,9 +14,11 @@
 //! it writes so much for the owner that it could matter. An owner of few tasks
 //! costs no read beside the write.
 
-use super::item::{self, Item};
-use super::{DynamoStore, calls, key};
-use crate::store::{StoreError, TaskWrite};
+use super::decide::Decided;
+use super::item::{self, Attributes, Item};
+use super::statement::Statement;
+use super::{DynamoStore, key};
+use crate::store::{StoreError, TaskWrite, ThreadRecord};
 use crate::task::{Owner, Timestamp};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -228,9 +231,16 @@ impl DynamoStore {
         }
     }
 
-    /// Spreads the list of `owner`'s tasks over `shards` partitions of the
-    /// index. Readers read all of them at once; gives from when on writers
-    /// write to them.
+    /// The same for the write of a thread alone, which asks for nothing: where
+    /// there are many of them, there are more of tasks.
+    pub(super) fn shards_for_thread(&self, thread: &ThreadRecord) -> NonZeroU32 {
+        let (owner, at) = (&thread.owner, thread.updated_at);
+        self.lists.to_write(owner, at, false).0
+    }
+
+    /// Spreads the lists of `owner`'s tasks and conversations over `shards`
+    /// partitions of the index. Readers read all of them at once; gives from when
+    /// on writers write to them.
     ///
     /// # Errors
     /// [`StoreError::Refused`] for a number that does not grow, is above
@@ -244,20 +254,22 @@ impl DynamoStore {
     ) -> Result<Timestamp, StoreError> {
         let before = self.shard_count(owner).await?;
         let grown = before.grown(shards, now)?;
-        let mut item = item::key_of(&key::list(owner), key::SHARDS);
-        let attributes = grown.attributes().into_iter();
-        item.extend(attributes.map(|(name, value)| (name.to_owned(), value)));
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(PK) OR #shards = :shards")
-            .expression_attribute_names("#shards", SHARDS)
-            .expression_attribute_values(":shards", item::number(before.shards.get()));
-        put.send()
-            .await
-            .map_err(|error| calls::read_error(&error))?;
+        let attributes = Attributes::from(grown.attributes());
+        let mut put = Statement::put_at(&key::list(owner), key::SHARDS, attributes);
+        put.name(SHARDS);
+        put.value(":before", item::number(before.shards.get()));
+        let put = put.when("attribute_not_exists(PK) OR #shards = :before");
+        let decided = self.decide(std::slice::from_ref(&put)).await?;
+        // An answer that was lost, or that is one to our own first try: what
+        // stands there tells.
+        if !matches!(decided, Decided::Done) && self.shard_count(owner).await? != grown {
+            return Err(match decided {
+                Decided::Unknown(why) => StoreError::Unavailable(why),
+                Decided::Done | Decided::Refused(_) => {
+                    StoreError::Refused("somebody else has just grown the list".to_owned())
+                }
+            });
+        }
         Ok(grown.settles_at())
     }
 

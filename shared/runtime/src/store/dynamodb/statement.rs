@@ -141,13 +141,18 @@ impl Statement {
         Ok(Self::new(Kind::Put(push::item_of(push)?)))
     }
 
-    /// The write of a thread without its state.
+    /// The write of a thread without its state; its owner's list has `shards`
+    /// shards.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`].
-    pub(super) fn thread(write: &ThreadWrite, tombstone: Duration) -> Result<Self, StoreError> {
+    pub(super) fn thread(
+        write: &ThreadWrite,
+        tombstone: Duration,
+        shards: NonZeroU32,
+    ) -> Result<Self, StoreError> {
         let record = &write.record;
-        let mut attributes = item::thread(record, tombstone)?;
+        let mut attributes = item::thread(record, tombstone, shards)?;
         let partition = key::thread(&record.owner, &record.context_id);
         let [newest, older @ ..] = item::WRITES;
         attributes.insert(newest, item::text(write.write.as_str()));

@@ -66,6 +66,7 @@ fn over(thread: &ThreadRecord, now: Timestamp) -> Option<Expiring> {
 impl SweepThreads for MemoryStore {
     async fn expiring_threads(
         &self,
+        _: u32,
         now: Timestamp,
         after: Option<String>,
         limit: usize,

@@ -5,9 +5,9 @@
 //! joined; parts of an upload that broke off are removed at once, and those of
 //! a process that died by the bucket's lifecycle.
 
-use super::{Put, S3Blobs, TASK_NOTE, TRIES, failed, note, patient, put_of, status, taken};
+use super::{Put, S3Blobs, TASK_NOTE, TRIES, failed, note, patient, pause, put_of, racing, status};
+use crate::store::StoreError;
 use crate::store::blobs::{BlobReader, Measured, read_up_to};
-use crate::store::{Blobs as _, StoreError};
 use crate::task::TaskKey;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
@@ -18,13 +18,12 @@ use sha2::{Digest as _, Sha256};
 pub(super) const PART: usize = 8 * 1024 * 1024;
 
 /// An upload that runs.
-struct Upload<'a> {
-    store: &'a S3Blobs,
-    key: &'a str,
-    id: String,
-    parts: Vec<CompletedPart>,
-    hash: Sha256,
-    size: u64,
+pub(super) struct Upload<'a> {
+    pub(super) store: &'a S3Blobs,
+    pub(super) key: &'a str,
+    pub(super) id: String,
+    pub(super) parts: Vec<CompletedPart>,
+    pub(super) size: u64,
 }
 
 impl S3Blobs {
@@ -36,6 +35,23 @@ impl S3Blobs {
         first: Bytes,
         source: &mut BlobReader,
     ) -> Result<Measured, StoreError> {
+        let mut upload = self.begin(task, key).await?;
+        let done = match upload.send_all(first, source).await {
+            Ok(measured) => upload.join().await.map(|()| measured),
+            Err(error) => Err(error),
+        };
+        if done.is_err() {
+            upload.give_up().await;
+        }
+        done
+    }
+
+    /// Begins an upload of the new object `key`.
+    pub(super) async fn begin<'a>(
+        &'a self,
+        task: &TaskKey,
+        key: &'a str,
+    ) -> Result<Upload<'a>, StoreError> {
         let begun = self
             .client
             .create_multipart_upload()
@@ -48,34 +64,25 @@ impl S3Blobs {
         let id = begun
             .upload_id
             .ok_or_else(|| StoreError::Unavailable("S3 named no upload".to_owned()))?;
-        let mut upload = Upload {
+        Ok(Upload {
             store: self,
             key,
             id,
             parts: Vec::new(),
-            hash: Sha256::new(),
             size: 0,
-        };
-        let done = match upload.send_all(first, source).await {
-            Ok(()) => upload.join().await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = done {
-            upload.give_up().await;
-            return Err(error);
-        }
-        Ok(Measured {
-            size: upload.size,
-            sha256: hex::encode(upload.hash.finalize()),
         })
     }
 }
 
 impl Upload<'_> {
-    async fn send_all(&mut self, first: Bytes, source: &mut BlobReader) -> Result<(), StoreError> {
-        let mut part = first;
+    async fn send_all(
+        &mut self,
+        first: Bytes,
+        source: &mut BlobReader,
+    ) -> Result<Measured, StoreError> {
+        let (mut part, mut hash) = (first, Sha256::new());
         while !part.is_empty() {
-            self.hash.update(&part);
+            hash.update(&part);
             self.size += part.len() as u64;
             let last = part.len() < PART;
             self.send(part).await?;
@@ -84,7 +91,10 @@ impl Upload<'_> {
             }
             part = read_up_to(source, PART).await?;
         }
-        Ok(())
+        Ok(Measured {
+            size: self.size,
+            sha256: hex::encode(hash.finalize()),
+        })
     }
 
     async fn send(&mut self, part: Bytes) -> Result<(), StoreError> {
@@ -114,8 +124,10 @@ impl Upload<'_> {
         Ok(())
     }
 
-    async fn join(&self) -> Result<(), StoreError> {
-        for _ in 0..TRIES {
+    /// Makes the object of its parts.
+    pub(super) async fn join(&self) -> Result<(), StoreError> {
+        let ours = || self.store.is_ours(self.key, self.size);
+        for tries in 0..TRIES {
             let parts = CompletedMultipartUpload::builder()
                 .set_parts(Some(self.parts.clone()))
                 .build();
@@ -135,30 +147,19 @@ impl Upload<'_> {
             // An upload that is gone has been joined by an earlier try.
             let gone = matches!(&joined, Err(error) if status(error) == Some(404));
             if gone {
-                return self.is_joined().await;
+                return ours().await;
             }
             match put_of(joined)? {
                 Put::Stored => return Ok(()),
-                Put::Taken => return self.is_joined().await,
-                Put::Racing => {}
+                Put::Taken => return ours().await,
+                Put::Racing => pause(tries).await,
             }
         }
-        let key = self.key;
-        Err(StoreError::Unavailable(format!(
-            "puts of `{key}` kept racing"
-        )))
+        Err(racing(self.key))
     }
 
-    /// Whether what stands under the key is of our length: the key is ours
-    /// alone, and no other length was ever sent there.
-    async fn is_joined(&self) -> Result<(), StoreError> {
-        match self.store.head(self.key).await? {
-            Some(head) if head.size == self.size => Ok(()),
-            _ => Err(taken(self.key)),
-        }
-    }
-
-    async fn give_up(&self) {
+    /// Takes back what was sent.
+    pub(super) async fn give_up(&self) {
         let ended = self
             .store
             .client

@@ -26,13 +26,15 @@ pub(crate) fn join(
     record: &mut TaskRecord,
     found: &BTreeMap<Place, Found>,
 ) -> Result<bool, StoreError> {
-    Ok(join_docs(record, found)?
+    let whole = join_docs(record, found)?
         && join_log(record, found)?
         && join_history(record, found)?
-        && join_parts(record, found)?)
+        && join_parts(record, found)?;
+    record.partial &= !whole;
+    Ok(whole)
 }
 
-fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+pub(super) fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(corrupt)
 }
 
@@ -106,7 +108,16 @@ fn join_history(
 }
 
 /// Parts by artifact.
-type Parts = BTreeMap<String, Vec<task::Part>>;
+pub(super) type Parts = BTreeMap<String, Vec<task::Part>>;
+
+/// The parts of a child.
+pub(super) fn parts_of(text: &str) -> Result<Parts, StoreError> {
+    let mut parts = Parts::new();
+    for (id, list) in parsed::<BTreeMap<String, Vec<Part>>>(text)? {
+        parts.insert(id, all(list, Part::into_part)?);
+    }
+    Ok(parts)
+}
 
 fn join_parts(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<bool, StoreError> {
     let layout = &record.layout;
@@ -119,11 +130,7 @@ fn join_parts(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result
         let Some(child) = found.get(&Place::Parts(segment.version)) else {
             return Ok(false);
         };
-        let mut parts = Parts::new();
-        for (id, list) in parsed::<BTreeMap<String, Vec<Part>>>(&child.text)? {
-            parts.insert(id, all(list, Part::into_part)?);
-        }
-        read.insert(segment.version, parts);
+        read.insert(segment.version, parts_of(&child.text)?);
     }
     for artifact in &mut record.artifacts {
         prepend(artifact, layout.artifacts.get(&artifact.id), &read)?;
@@ -134,7 +141,7 @@ fn join_parts(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result
     Ok(true)
 }
 
-fn prepend(
+pub(super) fn prepend(
     artifact: &mut task::Artifact,
     segments: Option<&Vec<Segment>>,
     read: &BTreeMap<u64, Parts>,

@@ -259,8 +259,13 @@ fn digest(text: &str) -> String {
 /// # Errors
 /// [`StoreError::TooLarge`] for a task which no store may take: larger than
 /// [`MAX_BYTES`] together, nested more deeply than a reader follows, or with
-/// more artifacts than one item can name.
+/// more artifacts than one item can name. [`StoreError::Refused`] for a part of
+/// a task: what it lacks would be lost.
 pub(crate) fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
+    if record.partial {
+        let why = "a commit is on top of a part of a task";
+        return Err(StoreError::Refused(why.to_owned()));
+    }
     let head = checked(head(record).text(), ITEM_MAX)?;
     let all = record.layout.volume.bytes.saturating_add(head.len() as u64);
     if all > MAX_BYTES as u64 {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::SystemClock;
+use crate::engine::{Policy, SystemClock};
 use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
 use crate::store::{Blobs, StoreError, blobs_measured};
@@ -125,8 +125,7 @@ async fn a_file_that_fits_is_given_and_a_larger_one_is_linked_unread() {
     let desk = Desk::new(true, 100_000);
     let (small, large) = (desk.file("s", 40_000).await, desk.file("l", 90_000).await);
     let mut task = task(vec![vec![large, small]]);
-    desk.fit(&mut task, &mut Room::of(&desk.reader.policy, 1))
-        .await;
+    desk.fit(&mut task, &mut desk.reader.room(1)).await;
     let [PartContent::Url(url), PartContent::Raw(bytes)] = parts(&task)[..] else {
         panic!("{:?}", parts(&task));
     };
@@ -143,8 +142,7 @@ async fn a_file_that_fits_is_given_and_a_larger_one_is_linked_unread() {
 async fn where_there_are_no_urls_a_large_file_is_left_out_and_the_task_says_so() {
     let desk = Desk::new(false, 50_000);
     let mut task = task(vec![vec![desk.file("l", 90_000).await]]);
-    desk.fit(&mut task, &mut Room::of(&desk.reader.policy, 1))
-        .await;
+    desk.fit(&mut task, &mut desk.reader.room(1)).await;
     let [PartContent::Url(name)] = parts(&task)[..] else {
         panic!("{:?}", parts(&task));
     };
@@ -156,7 +154,7 @@ async fn where_there_are_no_urls_a_large_file_is_left_out_and_the_task_says_so()
 #[tokio::test]
 async fn a_list_reads_no_more_than_one_answer_holds() {
     let desk = Desk::new(true, 200_000);
-    let mut room = Room::of(&desk.reader.policy, 20);
+    let mut room = desk.reader.room(20);
     for n in 0..20 {
         let mut task = task(vec![vec![desk.file(&format!("k{n}"), 30_000).await]]);
         desk.fit(&mut task, &mut room).await;
@@ -172,8 +170,7 @@ async fn a_task_too_long_for_an_answer_shows_its_newest_words_and_its_first_arti
     let mut task = task(vec![vec![text(1)], vec![text(2)]]);
     let said = |n: usize| Message::from_user(format!("m{n}"), vec![text(n)]);
     task.history = Some((1..=9).map(said).collect());
-    desk.fit(&mut task, &mut Room::of(&desk.reader.policy, 1))
-        .await;
+    desk.fit(&mut task, &mut desk.reader.room(1)).await;
     let kept: Vec<&str> = task
         .history
         .iter()
@@ -190,8 +187,7 @@ async fn a_task_of_which_nothing_fits_still_shows_its_state() {
     let desk = Desk::new(true, 1);
     let mut task = task(vec![vec![desk.file("l", 90_000).await]]);
     task.metadata.insert("own".to_owned(), Value::from("x"));
-    desk.fit(&mut task, &mut Room::of(&desk.reader.policy, 1))
-        .await;
+    desk.fit(&mut task, &mut desk.reader.room(1)).await;
     assert_eq!(task.artifacts, Some(Vec::new()));
     assert!(is_marked(&task) && !task.metadata.contains_key("own"));
 }
@@ -205,6 +201,6 @@ async fn other_bytes_than_the_pointer_names_are_not_given() {
     };
     blob.sha256.replace_range(..1, "z");
     let mut task = task(vec![vec![part]]);
-    let mut room = Room::of(&desk.reader.policy, 1);
+    let mut room = desk.reader.room(1);
     assert!(desk.reader.fit(&mut task, &mut room).await.is_err());
 }

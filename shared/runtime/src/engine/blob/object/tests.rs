@@ -61,7 +61,7 @@ fn whatever_a_client_calls_its_tasks_the_keys_keep_their_form() {
         };
         taken += 1;
         let attempt = Attempt::of(&record("..", &name, id), now);
-        let key = attempt.key(u64::from(u32::MAX), 64);
+        let key = attempt.key(&WriteId::made_of(u128::MAX), 64);
         assert!(is_plain_key(&key), "{name:?} gives {key}");
         let early = attempt.early_key(u128::MAX);
         assert!(early.len() <= 118, "{early}");
@@ -81,7 +81,9 @@ fn no_two_attempts_commits_or_places_share_a_key() {
     for record in [&first, &taken_over, &another] {
         for now in [at, later] {
             let attempt = Attempt::of(record, now);
-            keys.extend([(1, 1), (1, 2), (2, 1)].map(|(version, n)| attempt.key(version, n)));
+            keys.extend(
+                [(1, 1), (1, 2), (2, 1)].map(|(write, n)| attempt.key(&WriteId::made_of(write), n)),
+            );
             keys.extend([1 << 96, 2 << 96].map(|number| attempt.early_key(number)));
         }
     }
@@ -96,7 +98,10 @@ fn a_key_tells_whose_it_is_and_since_when() {
         let record = record("acme", "ann", id);
         let attempt = Attempt::of(&record, now);
         let below = below(&record.key());
-        for key in [attempt.key(3, 2), attempt.early_key(9 << 96)] {
+        for key in [
+            attempt.key(&WriteId::made_of(3), 2),
+            attempt.early_key(9 << 96),
+        ] {
             let name = Name::of(&key).unwrap();
             assert_eq!((name.below, name.at), (below.as_str(), now));
             assert!(record.incarnation.as_str().ends_with(name.incarnation));
@@ -113,6 +118,26 @@ fn a_key_tells_whose_it_is_and_since_when() {
     ] {
         assert_eq!(Name::of(other), None, "{other}");
     }
+}
+
+#[test]
+fn commits_of_one_record_at_one_time_have_keys_of_their_own() {
+    let record = record("acme", "ann", TaskId::made_of(5));
+    let attempt = Attempt::of(&record, Timestamp::from_millis(1));
+    let key = |write| attempt.key(&WriteId::made_of(write), 1);
+    assert_ne!(key(1), key(2));
+    assert_ne!(key(1), attempt.key(&WriteId::made_of(1), 2));
+}
+
+#[test]
+fn a_key_made_before_commits_had_keys_of_their_own_is_still_read() {
+    let key = "v1/a/b/0123456789abcdef-4-18bcfe5687b-12.1";
+    let name = Name::of(key).unwrap();
+    assert_eq!(
+        (name.below, name.incarnation),
+        ("v1/a/b/", "0123456789abcdef")
+    );
+    assert_eq!(name.at, Timestamp::from_millis(1_700_000_000_123));
 }
 
 #[test]

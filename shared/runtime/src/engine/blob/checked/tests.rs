@@ -1,0 +1,59 @@
+use super::*;
+use crate::store::{blobs_measured, read_up_to};
+use bytes::Bytes;
+
+fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, Unread) {
+    let measured = blobs_measured(named);
+    let blob = Blob {
+        key: "k".to_owned(),
+        size: measured.size,
+        sha256: measured.sha256,
+    };
+    let unread = Unread::default();
+    let reader = Checked::new(stored, blob, unread.clone());
+    (Box::pin(reader), unread)
+}
+
+async fn read(named: &'static [u8], stored: &'static [u8]) -> Result<Bytes> {
+    let (mut reader, unread) = checked(named, Box::pin(std::io::Cursor::new(stored)));
+    let read = read_up_to(&mut reader, usize::MAX).await;
+    assert!(unread.lock().unwrap().is_none(), "the store was not away");
+    read.map_err(Error::other)
+}
+
+#[tokio::test]
+async fn a_file_is_read_to_its_end() {
+    for bytes in [&b""[..], b"bytes", &[7; 200_000]] {
+        assert_eq!(read(bytes, bytes).await.unwrap(), bytes);
+    }
+}
+
+#[tokio::test]
+async fn other_bytes_than_were_stored_have_no_end() {
+    let others: [&[u8]; 4] = [b"", b"byte", b"bytex", b"bytes!"];
+    for other in others {
+        let error = read(b"bytes", other).await.unwrap_err();
+        assert!(error.to_string().contains("other bytes"), "{error}");
+    }
+}
+
+/// A store that goes away in the middle of a file.
+struct Away;
+
+impl AsyncRead for Away {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<Result<()>> {
+        Poll::Ready(Err(Error::other("gone")))
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_goes_away_while_a_file_is_read_is_no_fault_of_the_task() {
+    let (mut reader, unread) = checked(b"bytes", Box::pin(Away));
+    assert!(read_up_to(&mut reader, 9).await.is_err());
+    let why = unread.lock().unwrap().take();
+    assert!(matches!(why, Some(StoreError::Unavailable(_))), "{why:?}");
+}

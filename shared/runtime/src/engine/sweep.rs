@@ -1,0 +1,302 @@
+//! What the schedule does: finds turns that died and webhooks that nobody has
+//! told of a rest, conversations whose time is up, and objects that no task
+//! names.
+//!
+//! Each of the three has its share of the time there is. What one does not come
+//! to is the first of its next round: a backlog keeps nobody else from his turn.
+
+use super::commit::{Outcome as Write, Race};
+use super::deliver::push_again;
+use super::expire::ThreadSweep;
+use super::tidy::TidyReport;
+use super::{Engine, EngineError};
+use crate::store::SweepThreads;
+use crate::store::queue::{OpenTask, SweepObjects, SweepTasks};
+use crate::task::{Change, TaskRecord, Timestamp};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How long past its end a lease is left alone by the sweep.
+const OVERDUE: Duration = Duration::from_secs(30);
+/// How long a dispatched turn is left to its queue; doubled at each repeat, so
+/// that a backlog is not multiplied.
+pub(super) const QUEUED: Duration = Duration::from_secs(300);
+/// At most this many turns are dispatched again in one sweep.
+const REDISPATCHES: usize = 1000;
+/// Tasks read at a time by a sweep.
+const SWEPT: usize = 100;
+/// A round ends so long before its deadline: what is being done then is done.
+const CLOSING: Duration = Duration::from_secs(10);
+
+/// How a sweep reads leases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leases {
+    /// As they stand.
+    Respect,
+    /// As expired: whoever held them died with the process before this one.
+    CountAsExpired,
+}
+
+/// What a sweep of tasks did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SweepReport {
+    /// Open tasks read.
+    pub looked_at: usize,
+    /// Turns dispatched again.
+    pub redispatched: usize,
+    /// Tasks failed, since their attempts are spent.
+    pub failed: usize,
+    /// Deliveries to webhooks asked for again.
+    pub pushed: usize,
+}
+
+/// Where a round of sweeps goes on. It is kept as long as the process is; a new
+/// one begins anywhere.
+#[derive(Debug, Default)]
+pub struct SweepPlaces {
+    tasks: Walk,
+    threads: Walk,
+}
+
+impl SweepPlaces {
+    /// Whether the last round came to the end of the open tasks and of the
+    /// conversations.
+    #[must_use]
+    pub fn are_done(&self) -> bool {
+        self.tasks.shards.is_empty() && self.threads.shards.is_empty()
+    }
+}
+
+/// What a round of sweeps did.
+#[derive(Debug, Default)]
+pub struct Swept {
+    /// Of tasks.
+    pub tasks: SweepReport,
+    /// Of conversations.
+    pub threads: ThreadSweep,
+    /// Of objects.
+    pub objects: TidyReport,
+    /// The first thing that went wrong. The rest was swept all the same.
+    pub error: Option<EngineError>,
+}
+
+/// The shards of an index which are still to be read, and from where on. They
+/// are read in turn, a page of each, so that a long one holds up no other.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    shards: VecDeque<(u32, Option<String>)>,
+}
+
+impl Walk {
+    /// All shards from their start, the one numbered `first` first.
+    pub(super) fn of(shards: u32, first: u32) -> Self {
+        let shards = shards.max(1);
+        let turns = (0..shards).map(|n| (first.wrapping_add(n) % shards, None));
+        Self {
+            shards: turns.collect(),
+        }
+    }
+
+    /// The next page: its shard, and the place it begins after.
+    pub(super) fn next(&mut self) -> Option<(u32, Option<String>)> {
+        self.shards.pop_front()
+    }
+
+    /// The shard has more behind `place`.
+    pub(super) fn goes_on(&mut self, shard: u32, place: String) {
+        self.shards.push_back((shard, Some(place)));
+    }
+
+    /// The page was not looked at to its end.
+    pub(super) fn again(&mut self, shard: u32, after: Option<String>) {
+        self.shards.push_front((shard, after));
+    }
+}
+
+impl Engine {
+    /// One round: tasks, conversations and objects, each from where it was left,
+    /// in what is left until `deadline`.
+    pub async fn sweep_round<S>(
+        &self,
+        store: &S,
+        places: &mut SweepPlaces,
+        deadline: Option<Timestamp>,
+    ) -> Swept
+    where
+        S: SweepTasks + SweepThreads + SweepObjects,
+    {
+        let mut swept = Swept::default();
+        let until = self.share(deadline, 3);
+        let walk = &mut places.tasks;
+        self.begin_anew(walk, store.open_shards());
+        let done = self.sweep_tasks(store, Leases::Respect, walk, until, &mut swept.tasks);
+        let done = Box::pin(done).await;
+        swept.note(done);
+        let until = self.share(deadline, 2);
+        let walk = &mut places.threads;
+        self.begin_anew(walk, store.expiry_shards());
+        let done = self.sweep_conversations(store, walk, until, &mut swept.threads);
+        let done = Box::pin(done).await;
+        swept.note(done);
+        let until = self.share(deadline, 1);
+        if !self.time_is_up(until) {
+            match Box::pin(self.sweep_objects(store)).await {
+                Ok(report) => swept.objects = report,
+                Err(error) => swept.note(Err(error)),
+            }
+        }
+        swept
+    }
+
+    /// When a part has to end, of `parts` that are still to come.
+    fn share(&self, deadline: Option<Timestamp>, parts: u32) -> Option<Timestamp> {
+        let now = self.reader.clock.now();
+        deadline.map(|end| now.plus(end.since(now).saturating_sub(CLOSING) / parts))
+    }
+
+    pub(super) fn time_is_up(&self, until: Option<Timestamp>) -> bool {
+        until.is_some_and(|until| self.reader.clock.now() >= until)
+    }
+
+    /// Begins a walk that has come to its end anew. It begins anywhere, so that no
+    /// shard is the last in every process.
+    fn begin_anew(&self, walk: &mut Walk, shards: u32) {
+        if walk.shards.is_empty() {
+            let first = self.ids.next() % u128::from(shards.max(1));
+            *walk = Walk::of(shards, u32::try_from(first).unwrap_or_default());
+        }
+    }
+
+    /// Looks over all that is open: turns that died are dispatched again, those
+    /// without attempts left are failed. Age alone fails nothing.
+    ///
+    /// # Errors
+    /// When the index cannot be read. A task that cannot be decided on is left
+    /// to the next sweep.
+    pub async fn sweep(
+        &self,
+        tasks: &dyn SweepTasks,
+        leases: Leases,
+    ) -> Result<SweepReport, EngineError> {
+        let mut report = SweepReport::default();
+        let mut walk = Walk::of(tasks.open_shards(), 0);
+        self.sweep_tasks(tasks, leases, &mut walk, None, &mut report)
+            .await?;
+        Ok(report)
+    }
+
+    async fn sweep_tasks(
+        &self,
+        tasks: &dyn SweepTasks,
+        leases: Leases,
+        walk: &mut Walk,
+        until: Option<Timestamp>,
+        report: &mut SweepReport,
+    ) -> Result<(), EngineError> {
+        let mut failed = None;
+        let ends =
+            |report: &SweepReport| report.redispatched >= REDISPATCHES || self.time_is_up(until);
+        'pages: while !ends(report)
+            && let Some((shard, after)) = walk.next()
+        {
+            let (open, next) = match tasks.open_tasks(shard, after.clone(), SWEPT).await {
+                Ok(page) => page,
+                // The others have their turn all the same.
+                Err(error) => {
+                    failed = failed.or(Some(error));
+                    continue;
+                }
+            };
+            for head in self.open_heads(&open).await {
+                if self.time_is_up(until) {
+                    walk.again(shard, after);
+                    break 'pages;
+                }
+                if let Err(error) = self.sweep_one(head, leases, report).await {
+                    error.log();
+                }
+            }
+            if let Some(next) = next {
+                walk.goes_on(shard, next);
+            }
+        }
+        failed.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// What the tasks of a page say of themselves.
+    async fn open_heads(&self, open: &[OpenTask]) -> Vec<TaskRecord> {
+        let now = self.reader.clock.now();
+        match self.tasks.heads(open, now).await {
+            Ok(heads) => heads,
+            Err(error) => {
+                EngineError::from(error).log();
+                Vec::new()
+            }
+        }
+    }
+
+    async fn sweep_one(
+        &self,
+        head: TaskRecord,
+        leases: Leases,
+        report: &mut SweepReport,
+    ) -> Result<(), EngineError> {
+        report.looked_at += 1;
+        if head.state().is_at_rest() {
+            if let Some((pushes, queue)) = &self.push_queue {
+                let now = self.reader.clock.now();
+                report.pushed += push_again(&**pushes, &**queue, &head, now).await?;
+            }
+            return Ok(());
+        }
+        if !self.is_overdue(&head, leases) {
+            return Ok(());
+        }
+        // What is written is decided on the whole task.
+        let record = if head.is_partial() {
+            let now = self.reader.clock.now();
+            self.tasks.load(head.owner(), head.id(), now).await?
+        } else {
+            Some(head)
+        };
+        let dead = |it: &TaskRecord| !it.state().is_at_rest() && self.is_overdue(it, leases);
+        let Some(record) = record.filter(dead) else {
+            return Ok(());
+        };
+        if record.attempt >= self.reader.policy.max_attempts {
+            report.failed += usize::from(self.give_up_on(record).await?);
+            return Ok(());
+        }
+        self.look_after_thread(&record).await;
+        let written = self
+            .commit(record, vec![Change::Dispatch], None, Race::Decide)
+            .await?;
+        report.redispatched += usize::from(matches!(written, Write::Stored(_)));
+        Ok(())
+    }
+
+    fn is_overdue(&self, record: &TaskRecord, leases: Leases) -> bool {
+        let now = self.reader.clock.now();
+        match (record.lease_until, leases) {
+            (Some(_), Leases::CountAsExpired) => true,
+            (Some(until), Leases::Respect) => until.plus(OVERDUE) <= now,
+            (None, _) => {
+                let since = record.dispatched_at.unwrap_or(record.updated_at);
+                let patience = QUEUED * 2_u32.saturating_pow(record.redispatches.min(12));
+                since.plus(patience) <= now
+            }
+        }
+    }
+}
+
+impl Swept {
+    fn note(&mut self, done: Result<(), EngineError>) {
+        if let Err(error) = done {
+            error.log();
+            self.error.get_or_insert(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

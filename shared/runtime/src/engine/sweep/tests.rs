@@ -1,0 +1,331 @@
+//! Rounds of sweeps over an index that has no end, on tokio's paused clock.
+
+use super::{Leases, SweepPlaces, SweepReport, Walk};
+use crate::engine::doubles::Paused;
+use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::prelude::*;
+use crate::store::memory::MemoryStore;
+use crate::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TasksByKey};
+use crate::store::{
+    Blobs as _, ExpiringThread, ReadThreads, StateRemoved, StoreError, SweepThreads, ThreadRecord,
+    ThreadStatus, ThreadWrite, WriteThreads,
+};
+use crate::task::{
+    ContextId, Owner, Subject, TaskId, TaskKey, TaskRecord, TenantId, ThreadKey, Timestamp, WriteId,
+};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Does nothing, since nothing is run here.
+#[skill(id = "idle", tags = ["test"], input_modes = ["text/plain"])]
+async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestResult<String>> {
+    OnRequestResult::done(said)
+}
+
+/// An index of open tasks without an end: each page takes a second. Its threads
+/// and objects are those of a memory.
+struct Endless {
+    memory: Arc<MemoryStore>,
+    /// Pages asked for, by shard: after which number.
+    asked: Mutex<BTreeMap<u32, Vec<u64>>>,
+    /// A shard that does not answer.
+    away: Option<u32>,
+}
+
+#[async_trait]
+impl SweepTasks for Endless {
+    fn open_shards(&self) -> u32 {
+        4
+    }
+
+    async fn open_tasks(
+        &self,
+        shard: u32,
+        after: Option<String>,
+        _: usize,
+    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+        tokio::time::sleep(SECOND).await;
+        if self.away == Some(shard) {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        let after: u64 = after.map_or(0, |place| place.parse().unwrap());
+        let mut asked = self.asked.lock().unwrap();
+        asked.entry(shard).or_default().push(after);
+        Ok((Vec::new(), Some((after + 1).to_string())))
+    }
+}
+
+#[async_trait]
+impl TasksByKey for Endless {
+    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.memory.stored_at(key).await
+    }
+
+    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.memory.standing_at(key).await
+    }
+
+    async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
+        self.memory.state_object(thread).await
+    }
+}
+
+#[async_trait]
+impl SweepObjects for Endless {
+    async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
+        self.memory.content_objects(key).await
+    }
+
+    async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
+        self.memory.objects_place().await
+    }
+
+    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
+        self.memory.note_objects_place(place).await
+    }
+}
+
+#[async_trait]
+impl ReadThreads for Endless {
+    async fn load_thread(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+    ) -> Result<Option<ThreadRecord>, StoreError> {
+        self.memory.load_thread(owner, id).await
+    }
+}
+
+#[async_trait]
+impl WriteThreads for Endless {
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        self.memory.put_thread(write).await
+    }
+}
+
+#[async_trait]
+impl SweepThreads for Endless {
+    async fn expiring_threads(
+        &self,
+        shard: u32,
+        now: Timestamp,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<ExpiringThread>, Option<String>), StoreError> {
+        self.memory.expiring_threads(shard, now, after, limit).await
+    }
+
+    async fn note_expiry(
+        &self,
+        hint: &ExpiringThread,
+        thread: &ThreadRecord,
+    ) -> Result<(), StoreError> {
+        self.memory.note_expiry(hint, thread).await
+    }
+
+    async fn remove_state(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+        now: Timestamp,
+    ) -> Result<StateRemoved, StoreError> {
+        self.memory.remove_state(owner, id, now).await
+    }
+}
+
+fn ann() -> Owner {
+    Owner {
+        tenant: TenantId::parse("acme").unwrap(),
+        subject: Subject::parse("ann").unwrap(),
+    }
+}
+
+struct World {
+    engine: Engine,
+    index: Endless,
+}
+
+impl World {
+    fn new() -> Self {
+        let agent = Agent::builder("test").skill(idle).build().unwrap();
+        let memory = Arc::new(MemoryStore::new());
+        let services = Services {
+            tasks: memory.clone(),
+            threads: memory.clone(),
+            blobs: memory.clone(),
+            clock: Arc::new(Paused::new()),
+            ids: Arc::new(RandomIds),
+            model: None,
+        };
+        Self {
+            engine: Engine::new(Arc::new(agent), services, Policy::default()),
+            index: Endless {
+                memory,
+                asked: Mutex::default(),
+                away: None,
+            },
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.engine.reader.clock.now()
+    }
+
+    /// Pages asked for since the last look, by shard.
+    fn asked(&self) -> BTreeMap<u32, Vec<u64>> {
+        std::mem::take(&mut self.index.asked.lock().unwrap())
+    }
+
+    async fn sweep_for(&self, seconds: u32, walk: &mut Walk) -> Result<(), super::EngineError> {
+        let (until, mut report) = (self.now().plus(SECOND * seconds), SweepReport::default());
+        let leases = Leases::Respect;
+        self.engine
+            .sweep_tasks(&self.index, leases, walk, Some(until), &mut report)
+            .await
+    }
+
+    /// A conversation whose time is up.
+    async fn over(&self) {
+        let now = self.now();
+        let owner = ann();
+        let id = ContextId::parse("mine").unwrap();
+        let mut record = ThreadRecord::begun(owner, id, now, now);
+        record.version = 1;
+        let write = ThreadWrite {
+            record,
+            expect: 0,
+            write: WriteId::made_of(1),
+        };
+        assert!(self.index.memory.put_thread(&write).await.unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_of_tasks_leaves_conversations_and_objects_their_time() {
+    let world = World::new();
+    world.over().await;
+    let bytes = bytes::Bytes::from_static(b"x");
+    world.index.memory.put("v1/x", bytes).await.unwrap();
+    let deadline = world.now().plus(SECOND * 300);
+    let mut places = SweepPlaces::default();
+    let round = world
+        .engine
+        .sweep_round(&world.index, &mut places, Some(deadline));
+    let swept = round.await;
+    assert_eq!(swept.threads.threads_expired, 1);
+    assert_eq!(swept.objects.looked_at, 1);
+    let pages: usize = world.asked().values().map(Vec::len).sum();
+    assert!((90..=100).contains(&pages), "a third of the time: {pages}");
+    assert!(world.now().plus(SECOND * 10) <= deadline);
+    assert!(!places.are_done());
+    let (owner, id) = (ann(), ContextId::parse("mine").unwrap());
+    let head = world.index.load_thread(&owner, &id);
+    assert_eq!(head.await.unwrap().unwrap().status, ThreadStatus::Expired);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_goes_on_where_the_last_one_ended_and_shards_have_equal_turns() {
+    let world = World::new();
+    let mut walk = Walk::of(4, 2);
+    let mut places: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for _ in 0..5 {
+        world.sweep_for(6, &mut walk).await.unwrap();
+        for (shard, asked) in world.asked() {
+            places.entry(shard).or_default().extend(asked);
+        }
+    }
+    // Thirty pages.
+    assert_eq!(places.len(), 4);
+    for asked in places.values() {
+        assert!((7..=8).contains(&asked.len()), "{places:?}");
+        let in_order: Vec<u64> = (0..).take(asked.len()).collect();
+        assert_eq!(*asked, in_order, "nothing twice, and nothing left out");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_does_not_answer_keeps_no_other_from_its_turn() {
+    let mut world = World::new();
+    world.index.away = Some(0);
+    let mut walk = Walk::of(4, 0);
+    assert!(world.sweep_for(10, &mut walk).await.is_err());
+    let asked = world.asked();
+    assert_eq!(asked.len(), 3);
+    assert!(asked.values().all(|asked| asked.len() == 3), "{asked:?}");
+}
+
+#[test]
+fn a_walk_begins_at_any_shard_and_comes_to_all() {
+    for first in [0, 1, 3, 4, u32::MAX] {
+        let mut walk = Walk::of(4, first);
+        let mut seen = Vec::new();
+        while let Some((shard, after)) = walk.next() {
+            assert_eq!(after, None);
+            seen.push(shard);
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1, 2, 3], "from {first}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_was_cut_short_is_looked_at_again() {
+    /// One page with a task, whose look takes all the time there is.
+    struct Slow(OpenTask);
+
+    #[async_trait]
+    impl SweepTasks for Slow {
+        async fn open_tasks(
+            &self,
+            _: u32,
+            after: Option<String>,
+            _: usize,
+        ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+            tokio::time::sleep(SECOND * 60).await;
+            assert_eq!(after, None, "the page was not looked at");
+            Ok((vec![self.0.clone()], Some("next".to_owned())))
+        }
+    }
+
+    let world = World::new();
+    let task = crate::task::TaskRecord::create(crate::task::NewTask {
+        id: TaskId::made_of(1),
+        owner: ann(),
+        context_id: ContextId::made_of(1),
+        generation: crate::task::Generation::V10,
+        incarnation: WriteId::made_of(1),
+        metadata: crate::task::Metadata::new(),
+        created_at: world.now(),
+    });
+    let at = world.now();
+    let record = task.next([], WriteId::made_of(1), at, at).unwrap();
+    let write = crate::store::TaskWrite {
+        record,
+        expect: crate::store::Expect::Absent,
+        thread: None,
+        pushes: Vec::new(),
+        key: None,
+        now: at,
+    };
+    crate::store::WriteTasks::commit(&*world.index.memory, &write)
+        .await
+        .unwrap();
+    let index = Slow(OpenTask {
+        owner: task.owner().clone(),
+        task: task.id().clone(),
+    });
+    let mut walk = Walk::of(1, 0);
+    for _ in 0..2 {
+        let (until, mut report) = (world.now().plus(SECOND * 30), SweepReport::default());
+        let swept =
+            world
+                .engine
+                .sweep_tasks(&index, Leases::Respect, &mut walk, Some(until), &mut report);
+        swept.await.unwrap();
+        assert_eq!(report.looked_at, 0);
+    }
+}

@@ -1,0 +1,228 @@
+//! Tasks by what their own items say, and excerpts: of the items beside a task
+//! only those are read that show what is wanted, and no more than is allowed.
+
+use super::calls::{self, TRIES};
+use super::item::{self, Item};
+use super::{DynamoStore, children, key, list, object};
+use crate::store::queue::OpenTask;
+use crate::store::stored::{self, Found, Needs, Place};
+use crate::store::{Excerpt, StoreError, Wanted};
+use crate::task::{TaskKey, TaskRecord, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Children on their way.
+#[derive(Default)]
+struct Reading {
+    found: BTreeMap<Place, Found>,
+    /// Bytes that may still be read.
+    left: usize,
+    /// Bytes read, some of them for nothing.
+    read: usize,
+    /// Whether something was left out.
+    short: bool,
+}
+
+/// Children of one kind, by the versions in their names.
+struct Range {
+    first: Place,
+    last: Place,
+    newest_first: bool,
+}
+
+impl DynamoStore {
+    /// The heads of `tasks`; see [`crate::store::ReadTasks::heads`].
+    pub(super) async fn heads_of(
+        &self,
+        tasks: &[OpenTask],
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        // No key may be asked for twice in one batch.
+        let keys = tasks
+            .iter()
+            .map(|open| TaskKey::new(&open.owner, &open.task));
+        let partitions: BTreeSet<String> = keys.map(|task| key::task(&task)).collect();
+        let keys = partitions.iter().map(|it| item::key_of(it, key::META));
+        let keys: Vec<Item> = keys.collect();
+        let mut heads = Vec::new();
+        for chunk in keys.chunks(list::BATCH) {
+            for item in list::batch(&self.client, &self.table, chunk.to_vec()).await? {
+                match item::to_task(&item) {
+                    Ok(head) => heads.push(head),
+                    Err(error) => tracing::error!("failed to read a task: {error}"),
+                }
+            }
+        }
+        let asked = |head: &TaskRecord| {
+            let same = |open: &OpenTask| open.owner == *head.owner() && open.task == *head.id();
+            tasks.iter().any(same) && !head.expired(now)
+        };
+        heads.retain(asked);
+        Ok(heads)
+    }
+
+    /// A head with what is wanted; see [`crate::store::ReadTasks::excerpt`].
+    pub(super) async fn excerpt_of(
+        &self,
+        mut head: TaskRecord,
+        wanted: Wanted,
+        now: Timestamp,
+    ) -> Result<Option<Excerpt>, StoreError> {
+        let (owner, task) = (head.owner().clone(), head.key());
+        let mut read = 0;
+        for tries in 0..TRIES {
+            if !head.is_partial() {
+                return Ok(Some(Excerpt::of_whole(head)));
+            }
+            let needs = stored::needs(&head, wanted.history_length, wanted.artifacts);
+            let reading = self.read_some(&head, &needs, wanted.bytes).await?;
+            read += reading.read;
+            if reading.short || needs.are_met(&reading.found) {
+                stored::join_some(&mut head, &reading.found)?;
+                return Ok(Some(Excerpt {
+                    record: head,
+                    complete: !reading.short,
+                    read,
+                }));
+            }
+            // Another commit has come between.
+            calls::pause(tries).await;
+            let found = self.own_item(&task).await?;
+            match found.filter(|it| *it.owner() == owner && !it.expired(now)) {
+                Some(fresh) => head = fresh,
+                None => return Ok(None),
+            }
+        }
+        Err(StoreError::Unavailable(
+            "a task changes faster than it can be read".to_owned(),
+        ))
+    }
+
+    async fn read_some(
+        &self,
+        head: &TaskRecord,
+        needs: &Needs,
+        bytes: usize,
+    ) -> Result<Reading, StoreError> {
+        let partition = key::task(&head.key());
+        let mut reading = Reading {
+            left: bytes,
+            ..Reading::default()
+        };
+        for doc in &needs.docs {
+            if reading.left == 0 {
+                reading.short = true;
+                return Ok(reading);
+            }
+            let place = Place::Doc(*doc);
+            if let Some(item) = self.item(&partition, &key::child(place)).await? {
+                reading.count(&item)?;
+                let version: u64 = item::integer(&item, item::VERSION)?;
+                let apart = head.layout().docs.get(doc);
+                if apart.is_some_and(|apart| apart.version == version) {
+                    self.take(place, item, &mut reading).await?;
+                }
+            }
+        }
+        if let (Some(last), Some(first)) = (needs.history.first(), needs.history.last()) {
+            let range = Range {
+                first: Place::History(*first),
+                last: Place::History(*last),
+                newest_first: true,
+            };
+            self.read_range(&partition, head, &range, &mut reading)
+                .await?;
+        }
+        if let (Some(first), Some(last)) = (needs.parts.first(), needs.parts.last()) {
+            let range = Range {
+                first: Place::Parts(*first),
+                last: Place::Parts(*last),
+                newest_first: false,
+            };
+            self.read_range(&partition, head, &range, &mut reading)
+                .await?;
+        }
+        Ok(reading)
+    }
+
+    /// Reads children in their order, up to the first that is too much.
+    async fn read_range(
+        &self,
+        partition: &str,
+        head: &TaskRecord,
+        range: &Range,
+        reading: &mut Reading,
+    ) -> Result<(), StoreError> {
+        let mut start = None;
+        loop {
+            if reading.left == 0 {
+                reading.short = true;
+                return Ok(());
+            }
+            let found = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .consistent_read(true)
+                .key_condition_expression("PK = :pk AND SK BETWEEN :first AND :last")
+                .filter_expression("#incarnation = :mine")
+                .expression_attribute_names("#incarnation", item::INCARNATION)
+                .expression_attribute_values(":pk", item::text(partition))
+                .expression_attribute_values(":first", item::text(key::child(range.first)))
+                .expression_attribute_values(":last", item::text(key::child(range.last)))
+                .expression_attribute_values(":mine", item::text(head.incarnation.as_str()))
+                .scan_index_forward(!range.newest_first)
+                .set_exclusive_start_key(start)
+                .send()
+                .await
+                .map_err(|error| calls::read_error(&error))?;
+            let items = found.items.unwrap_or_default();
+            for item in &items {
+                reading.count(item)?;
+            }
+            for item in items {
+                let place = key::place_of(item::string(&item, key::SK)?);
+                let Some(place) = place.filter(|place| stored::names(head, *place)) else {
+                    continue;
+                };
+                if !self.take(place, item, reading).await? {
+                    return Ok(());
+                }
+            }
+            start = found.last_evaluated_key;
+            if start.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Keeps a child, unless it is too much: then nothing of its object is read.
+    async fn take(
+        &self,
+        place: Place,
+        mut item: Item,
+        reading: &mut Reading,
+    ) -> Result<bool, StoreError> {
+        let size = object::size_of(&item)?;
+        if size > reading.left {
+            reading.short = true;
+            return Ok(false);
+        }
+        reading.left -= size;
+        if !item.contains_key(item::BODY) {
+            self.inflate(&mut item).await?;
+            reading.read += size;
+        }
+        reading.found.insert(place, children::found_in(&item)?);
+        Ok(true)
+    }
+}
+
+impl Reading {
+    /// Counts what the item itself holds.
+    fn count(&mut self, item: &Item) -> Result<(), StoreError> {
+        if item.contains_key(item::BODY) {
+            self.read += item::string(item, item::BODY)?.len();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! What a sweep of the objects asks: which of them are named, and where the last
+//! one has come to.
+
+use super::item::{self, Attributes};
+use super::statement::Statement;
+use super::{DynamoStore, key, object};
+use crate::store::StoreError;
+use crate::store::queue::{ObjectsPlace, SweepObjects};
+use crate::store::stored::{self, Place};
+use crate::task::{TaskKey, TaskRecord, Timestamp};
+use async_trait::async_trait;
+
+const BEGAN: &str = "began";
+const AFTER: &str = "after";
+
+#[async_trait]
+impl SweepObjects for DynamoStore {
+    async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
+        let Some(head) = self.own_item(key).await? else {
+            return Ok(Vec::new());
+        };
+        let partition = key::task(key);
+        let mut objects = Vec::new();
+        let mut start = None;
+        loop {
+            let (items, next) = self.family(&partition, &head, true, start).await?;
+            for item in items {
+                let place = key::place_of(item::string(&item, key::SK)?);
+                let version = item::integer(&item, item::VERSION)?;
+                if place.is_some_and(|place| is_named(&head, place, version)) {
+                    objects.extend(object::named(&item));
+                }
+            }
+            start = next;
+            if start.is_none() {
+                return Ok(objects);
+            }
+        }
+    }
+
+    async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
+        let Some(item) = self.item(key::SWEEPS, key::OBJECTS).await? else {
+            return Ok(None);
+        };
+        Ok(Some(ObjectsPlace {
+            began: Timestamp::from_millis(item::integer(&item, BEGAN)?),
+            after: item::string(&item, AFTER).ok().map(str::to_owned),
+        }))
+    }
+
+    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
+        let mut attributes = Attributes::from([(BEGAN, item::number(place.began.as_millis()))]);
+        if let Some(after) = &place.after {
+            attributes.insert(AFTER, item::text(&**after));
+        }
+        let note = Statement::put_at(key::SWEEPS, key::OBJECTS, attributes);
+        self.settle_again(note).await.map(|_| ())
+    }
+}
+
+/// Whether a task names the child in `place` of this version. A value that has
+/// been replaced since the task was read is of a later one.
+fn is_named(task: &TaskRecord, place: Place, version: u64) -> bool {
+    match place {
+        Place::Doc(doc) => {
+            let apart = task.layout().docs.get(&doc);
+            apart.is_some_and(|apart| version >= apart.version)
+        }
+        Place::Parts(_) | Place::Events(_) | Place::History(_) => stored::names(task, place),
+    }
+}

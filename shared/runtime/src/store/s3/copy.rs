@@ -1,0 +1,132 @@
+//! Copies inside the bucket: S3 moves the bytes by itself.
+//!
+//! A large object is copied in parts, many of them at once, so that a message
+//! with an upload is answered while its caller still waits. (S3 copies up to
+//! 5 GB in one request, but tells nobody how long that takes.)
+
+use super::multipart::Upload;
+use super::{Put, S3Blobs, TASK_NOTE, TRIES, failed, note, patient, pause, put_of, racing, status};
+use crate::store::StoreError;
+use crate::task::{Blob, TaskKey};
+use aws_sdk_s3::error::ProvideErrorMetadata as _;
+use aws_sdk_s3::types::{CompletedPart, MetadataDirective};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+
+/// Bytes that are copied at once. S3 takes 5 MiB at least, and 10 000 parts at
+/// most: 160 GB.
+const PART: u64 = 16 * 1024 * 1024;
+/// Parts on their way at the same time.
+const AT_ONCE: usize = 32;
+
+impl S3Blobs {
+    /// Copies one object in one request; `false` if there is none.
+    pub(super) async fn copy_whole(
+        &self,
+        task: &TaskKey,
+        from: &Blob,
+        to: &str,
+    ) -> Result<bool, StoreError> {
+        for tries in 0..TRIES {
+            let copied = self
+                .client
+                .copy_object()
+                .bucket(&self.bucket)
+                .key(to)
+                .copy_source(self.source(from))
+                .if_none_match("*")
+                .metadata_directive(MetadataDirective::Replace)
+                .metadata(TASK_NOTE, note(task))
+                .customize()
+                .config_override(patient())
+                .send()
+                .await;
+            if matches!(&copied, Err(error) if error.code() == Some("NoSuchKey")) {
+                return Ok(false);
+            }
+            match put_of(copied)? {
+                Put::Stored => return Ok(true),
+                Put::Taken => return self.is_ours(to, from.size).await.map(|()| true),
+                Put::Racing => pause(tries).await,
+            }
+        }
+        Err(racing(to))
+    }
+
+    /// Copies one object in parts; `false` if there is none.
+    pub(super) async fn copy_parts(
+        &self,
+        task: &TaskKey,
+        from: &Blob,
+        to: &str,
+    ) -> Result<bool, StoreError> {
+        let mut upload = self.begin(task, to).await?;
+        let done = match upload.copy_all(from).await {
+            Ok(true) => upload.join().await.map(|()| true),
+            undone => undone,
+        };
+        if !matches!(done, Ok(true)) {
+            upload.give_up().await;
+        }
+        done
+    }
+
+    /// Whether an object is copied in parts.
+    pub(super) const fn in_parts(from: &Blob) -> bool {
+        from.size > PART
+    }
+
+    fn source(&self, from: &Blob) -> String {
+        format!("{}/{}", self.bucket, from.key)
+    }
+}
+
+impl Upload<'_> {
+    async fn copy_all(&mut self, from: &Blob) -> Result<bool, StoreError> {
+        let starts = (0..from.size.div_ceil(PART)).map(|part| part * PART);
+        let copies = stream::iter(starts.zip(1..))
+            .map(|(start, number)| self.copy_part(from, start, number))
+            .buffered(AT_ONCE);
+        let parts: Vec<Option<CompletedPart>> = copies.try_collect().await?;
+        let parts: Option<Vec<CompletedPart>> = parts.into_iter().collect();
+        self.size = from.size;
+        Ok(parts.map(|parts| self.parts = parts).is_some())
+    }
+
+    async fn copy_part(
+        &self,
+        from: &Blob,
+        start: u64,
+        number: i32,
+    ) -> Result<Option<CompletedPart>, StoreError> {
+        let last = from.size.min(start + PART) - 1;
+        let copied = self
+            .store
+            .client
+            .upload_part_copy()
+            .bucket(&self.store.bucket)
+            .key(self.key)
+            .upload_id(&self.id)
+            .part_number(number)
+            .copy_source(self.store.source(from))
+            .copy_source_range(format!("bytes={start}-{last}"))
+            .customize()
+            .config_override(patient())
+            .send()
+            .await;
+        let copied = match copied {
+            Ok(copied) => copied.copy_part_result.ok_or_else(|| {
+                StoreError::Unavailable("S3 did not say what it has copied".to_owned())
+            })?,
+            Err(error) if error.code() == Some("NoSuchKey") => return Ok(None),
+            Err(error) => return Err(failed(status(&error), &error)),
+        };
+        Ok(Some(
+            CompletedPart::builder()
+                .part_number(number)
+                .set_e_tag(copied.e_tag)
+                .set_checksum_crc32(copied.checksum_crc32)
+                .set_checksum_crc64_nvme(copied.checksum_crc64_nvme)
+                .build(),
+        ))
+    }
+}

@@ -1,0 +1,122 @@
+//! Excerpts: which children show what is wanted of a task, and what they make
+//! of its own item.
+
+use super::content::{Message, all};
+use super::join::{Found, Parts, parsed, parts_of, prepend};
+use super::pieces::Place;
+use super::{StoreError, corrupt};
+use crate::task::{Doc, Metadata, Segment, TaskRecord};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The children that an excerpt needs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Needs {
+    /// Values that are shown with every task.
+    pub(crate) docs: Vec<Doc>,
+    /// Messages, the newest first.
+    pub(crate) history: Vec<u64>,
+    /// Parts of artifacts.
+    pub(crate) parts: BTreeSet<u64>,
+}
+
+impl Needs {
+    /// Whether all of them are there.
+    pub(crate) fn are_met(&self, found: &BTreeMap<Place, Found>) -> bool {
+        let docs = self.docs.iter().map(|doc| Place::Doc(*doc));
+        let history = self.history.iter().map(|version| Place::History(*version));
+        let parts = self.parts.iter().map(|version| Place::Parts(*version));
+        let mut places = docs.chain(history).chain(parts);
+        places.all(|place| found.contains_key(&place))
+    }
+}
+
+/// What is needed beside `head` to show `history_length` messages, and the
+/// artifacts if they are wanted.
+pub(crate) fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -> Needs {
+    let layout = &head.layout;
+    let mut docs = vec![Doc::Status, Doc::Metadata];
+    docs.retain(|doc| layout.docs.contains_key(doc));
+    // What has moved is the oldest.
+    let mut missing = history_length.saturating_sub(head.history.len());
+    let mut history = Vec::new();
+    for segment in layout.history.iter().rev() {
+        if missing == 0 {
+            break;
+        }
+        history.push(segment.version);
+        missing = missing.saturating_sub(segment.items);
+    }
+    let segments = layout.artifacts.values().filter(|_| artifacts).flatten();
+    Needs {
+        docs,
+        history,
+        parts: segments.map(|segment| segment.version).collect(),
+    }
+}
+
+/// Puts the children that were found back into a head: values, the newest
+/// messages up to the first that is not there, and the artifacts up to the first
+/// that is not complete.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(crate) fn join_some(
+    record: &mut TaskRecord,
+    found: &BTreeMap<Place, Found>,
+) -> Result<(), StoreError> {
+    if let Some(child) = found.get(&Place::Doc(Doc::Status)) {
+        let mut status = record.status().clone();
+        status.message = Some(parsed::<Message>(&child.text)?.into_message()?);
+        record.restore_status(status);
+    }
+    if let Some(child) = found.get(&Place::Doc(Doc::Metadata)) {
+        record.metadata = parsed::<Metadata>(&child.text)?;
+    }
+    join_newest(record, found)?;
+    join_complete(record, found)
+}
+
+fn join_newest(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<(), StoreError> {
+    let mut newest_first = Vec::new();
+    for segment in record.layout.history.iter().rev() {
+        let Some(child) = found.get(&Place::History(segment.version)) else {
+            break;
+        };
+        let messages: Vec<Message> = parsed(&child.text)?;
+        let mut messages = all(messages, Message::into_message)?;
+        if messages.len() < segment.items {
+            return Err(corrupt("a segment of the history is too short"));
+        }
+        messages.truncate(segment.items);
+        newest_first.push(messages);
+    }
+    let mut history: Vec<_> = newest_first.into_iter().rev().flatten().collect();
+    history.append(&mut record.history);
+    record.history = history;
+    Ok(())
+}
+
+fn join_complete(
+    record: &mut TaskRecord,
+    found: &BTreeMap<Place, Found>,
+) -> Result<(), StoreError> {
+    let mut read: BTreeMap<u64, Parts> = BTreeMap::new();
+    for (place, child) in found {
+        if let Place::Parts(version) = place {
+            read.insert(*version, parts_of(&child.text)?);
+        }
+    }
+    let layout = &record.layout;
+    let is_read =
+        |segments: &Vec<Segment>| segments.iter().all(|it| read.contains_key(&it.version));
+    let whole = record
+        .artifacts
+        .iter()
+        .take_while(|artifact| layout.artifacts.get(&artifact.id).is_none_or(is_read))
+        .count();
+    record.artifacts.truncate(whole);
+    for artifact in &mut record.artifacts {
+        prepend(artifact, layout.artifacts.get(&artifact.id), &read)?;
+    }
+    Ok(())
+}

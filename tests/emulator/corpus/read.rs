@@ -1,0 +1,293 @@
+//! What earlier releases have stored is read, and goes on.
+
+use super::{Corpus, NOW, Site, owner, releases, tasks_of, text, untyped};
+use a2a_lambda::store::push::{DeliverPushes as _, ReadPushes as _};
+use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
+use a2a_lambda::store::{ReadThreads as _, StoreError, ThreadWrite, WriteThreads as _};
+use a2a_lambda::task::{ContextId, TaskId, TaskRecord, TaskState, Timestamp, WriteId};
+use a2a_lambda_tests::world::Request;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+struct Held;
+
+#[async_trait]
+impl Receipt for Held {
+    async fn hide(&self, _: Duration) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// The tasks of a corpus that are in a state, each in a table of its own.
+async fn each(fits: impl Fn(TaskState) -> bool, act: impl AsyncFn(&Site, &TaskRecord)) -> usize {
+    let mut found = 0;
+    for release in releases() {
+        let corpus = Corpus::read(&release);
+        for (id, item) in tasks_of(&corpus.items) {
+            let state = TaskState::parse(&text(item, "state")).unwrap();
+            if !fits(state) {
+                continue;
+            }
+            let site = Site::with(&corpus).await;
+            let record = site.load(&id).await.unwrap();
+            // Every lease has ended.
+            site.clock.0.store(NOW + 3_600_000, Ordering::Relaxed);
+            act(&site, &record).await;
+            found += 1;
+        }
+    }
+    found
+}
+
+async fn state(site: &Site, task: &TaskRecord) -> TaskState {
+    site.load(task.id().as_str()).await.unwrap().state()
+}
+
+#[tokio::test]
+async fn what_every_release_has_stored_reads_as_it_was_meant() {
+    for release in releases() {
+        let corpus = Corpus::read(&release);
+        let site = Site::with(&corpus).await;
+        let read = site.facts(&corpus.items).await;
+        let (read, expected) = (
+            read.as_object().unwrap(),
+            corpus.expected.as_object().unwrap(),
+        );
+        for (name, expected) in expected {
+            assert_eq!(read.get(name), Some(expected), "{release}: {name}");
+        }
+        assert_eq!(read.len(), expected.len(), "{release}");
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_an_earlier_release_has_begun_is_claimed_and_finished() {
+    let runs = |state| matches!(state, TaskState::Submitted | TaskState::Working);
+    let claimed = each(runs, async |site, task| {
+        let item = WorkItem {
+            owner: owner(),
+            task: task.id().clone(),
+            turn: 1,
+            dispatch: task.version(),
+        };
+        let ack = site.runtime.engine().work(&item, &Held, None).await;
+        assert_eq!(ack, Ack::Delete, "{}", task.id());
+        let now = site.load(task.id().as_str()).await.unwrap();
+        let asked = ["heard"].contains(&task.id().as_str());
+        let expected = if asked {
+            TaskState::InputRequired
+        } else {
+            TaskState::Completed
+        };
+        assert_eq!(now.state(), expected, "{}", task.id());
+        assert_eq!(now.epoch(), task.epoch() + 1, "{}", task.id());
+        let before: Vec<_> = task.events_after(0).collect();
+        let after: Vec<_> = now.events_after(0).take(before.len()).collect();
+        assert_eq!(before, after, "{}", task.id());
+    })
+    .await;
+    assert!(claimed >= 7 * releases().len(), "{claimed}");
+}
+
+#[tokio::test]
+async fn a_question_that_an_earlier_release_has_asked_is_answered() {
+    let asked = each(TaskState::is_interrupted, async |site, task| {
+        let answer = json!({"message": {
+            "messageId": "answer-1", "role": "ROLE_USER", "taskId": task.id().as_str(),
+            "parts": [{"text": "echo answered"}],
+        }});
+        let reply = site.call(Request::post("/message:send", &answer)).await;
+        assert_eq!(reply.status, 200, "{}: {}", task.id(), reply.text());
+        assert_eq!(
+            state(site, task).await,
+            TaskState::Completed,
+            "{}",
+            task.id()
+        );
+    })
+    .await;
+    assert!(asked >= 3 * releases().len(), "{asked}");
+}
+
+#[tokio::test]
+async fn whatever_an_earlier_release_has_not_ended_can_be_canceled() {
+    let open = each(
+        |state| !state.is_terminal(),
+        async |site, task| {
+            let path = format!("/tasks/{}:cancel", task.id());
+            let reply = site.call(Request::post(path, &json!({}))).await;
+            assert_eq!(reply.status, 200, "{}: {}", task.id(), reply.text());
+            assert_eq!(
+                state(site, task).await,
+                TaskState::Canceled,
+                "{}",
+                task.id()
+            );
+        },
+    )
+    .await;
+    assert!(open >= 10 * releases().len(), "{open}");
+}
+
+#[tokio::test]
+async fn a_send_that_an_earlier_release_has_answered_is_not_done_again() {
+    for release in releases() {
+        let corpus = Corpus::read(&release);
+        let site = Site::with(&corpus).await;
+        for (words, id, key) in [
+            ("echo hello", "m3", "key-2"),
+            ("", "tck-message-response-1", "key-3"),
+        ] {
+            let send = json!({"message": {
+                "messageId": id, "role": "ROLE_USER", "parts": [{"text": words}],
+            }});
+            let request = Request::post("/message:send", &send).header("idempotency-key", key);
+            let reply = site.call(request).await;
+            assert_eq!(reply.status, 200, "{release}: {}", reply.text());
+        }
+        assert_eq!(site.items().await, corpus.items, "{release}");
+    }
+}
+
+/// The item with what a later release could have added: a member in its text
+/// and an attribute.
+fn later(item: &Value) -> Value {
+    let mut item = item.clone();
+    let texts = ["META", "STATE"].contains(&text(&item, "SK").as_str());
+    if texts && item.get("body").is_some() {
+        let mut body: Value = serde_json::from_str(&text(&item, "body")).unwrap();
+        body["later"] = json!({"of": [0.1, null]});
+        item["body"]["S"] = json!(body.to_string());
+    }
+    if text(&item, "SK") == "META" || text(&item, "SK").starts_with("PUSH#") {
+        item["later"] = json!({"S": "too"});
+    }
+    item
+}
+
+fn has_later(item: &Value) -> (bool, bool) {
+    let body: Value = serde_json::from_str(&text(item, "body")).unwrap_or_default();
+    (
+        body["later"] == json!({"of": [0.1, null]}),
+        item["later"] == json!({"S": "too"}),
+    )
+}
+
+async fn item_of(site: &Site, partition: &str, sort: &str) -> Value {
+    let items = site.items().await.into_iter();
+    let mut own = items.filter(|item| text(item, "PK") == partition && text(item, "SK") == sort);
+    own.next().unwrap()
+}
+
+/// An upgrade that is taken back: what the later release has added is still
+/// there when it comes again.
+#[tokio::test]
+async fn what_a_later_release_has_added_stays_through_every_write_of_this_one() {
+    for release in releases() {
+        let mut corpus = Corpus::read(&release);
+        corpus.items = corpus.items.iter().map(later).collect();
+        for (id, item) in tasks_of(&corpus.items) {
+            let state = TaskState::parse(&text(item, "state")).unwrap();
+            if state.is_terminal() {
+                continue;
+            }
+            let site = Site::with(&corpus).await;
+            let before = site.load(&id).await.unwrap();
+            site.clock.0.store(NOW + 3_600_000, Ordering::Relaxed);
+            let path = format!("/tasks/{id}:cancel");
+            let reply = site.call(Request::post(path, &json!({}))).await;
+            assert_eq!(reply.status, 200, "{release} {id}: {}", reply.text());
+            let stored = item_of(&site, &text(item, "PK"), "META").await;
+            assert_eq!(has_later(&stored), (true, true), "{release} {id}");
+            let after = site.load(&id).await.unwrap();
+            assert!(after.version() > before.version());
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_later_release_has_added_stays_in_what_a_task_and_a_conversation_keep() {
+    for release in releases() {
+        let mut corpus = Corpus::read(&release);
+        corpus.items = corpus.items.iter().map(later).collect();
+        let site = Site::with(&corpus).await;
+        // A conversation, and its state.
+        let id = ContextId::parse("about-asking").unwrap();
+        let mut record = site
+            .records
+            .load_thread(&owner(), &id)
+            .await
+            .unwrap()
+            .unwrap();
+        let expect = record.version;
+        (record.version, record.state_version) = (expect + 1, expect + 1);
+        record.state.session.insert("more".to_owned(), json!(1));
+        let write = WriteId::made_of(u128::MAX);
+        let write = ThreadWrite {
+            record,
+            expect,
+            write,
+        };
+        assert!(site.records.put_thread(&write).await.unwrap());
+        let items = site.items().await;
+        let kept = |item: &&Value| text(item, "PK").ends_with("#about-asking");
+        let sorts: Vec<_> = items
+            .iter()
+            .filter(kept)
+            .map(|item| (text(item, "SK"), has_later(item).0))
+            .collect();
+        assert_eq!(
+            sorts,
+            [("META".to_owned(), true), ("STATE".to_owned(), true)],
+            "{release}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_of_a_later_release_gets_its_deliveries() {
+    for release in releases() {
+        let mut corpus = Corpus::read(&release);
+        corpus.items = corpus
+            .items
+            .iter()
+            .map(|item| {
+                let mut item = later(item);
+                if text(&item, "SK").starts_with("PUSH#") {
+                    let mut body: Value = serde_json::from_str(&text(&item, "body")).unwrap();
+                    body["later"] = json!(true);
+                    item["body"]["S"] = json!(body.to_string());
+                }
+                item
+            })
+            .collect();
+        let site = Site::with(&corpus).await;
+        let task = TaskId::parse("heard").unwrap();
+        let pushes = site.records.pushes(&owner(), &task).await.unwrap();
+        assert_eq!(pushes.len(), 1, "{release}");
+        let push = &pushes[0];
+        let until = Timestamp::from_millis(NOW + 3_600_000);
+        assert!(
+            site.records.attempt_push(push, until).await.unwrap(),
+            "{release}"
+        );
+        assert!(
+            site.records
+                .advance_push(push, push.cursor + 1, until)
+                .await
+                .unwrap(),
+            "{release}"
+        );
+        let items = site.items().await;
+        let stored = items.iter().find(|item| {
+            text(item, "SK") == "PUSH#hook"
+                && item["cursor"] != json!({"N": push.cursor.to_string()})
+        });
+        let stored = stored.unwrap();
+        assert!(has_later(stored).1, "{release}");
+        assert!(text(stored, "body").contains("later"), "{release}");
+        assert!(untyped(stored).contains_key("mark"));
+    }
+}

@@ -1,0 +1,251 @@
+//! What a page reads of tasks that have grown: nothing that it does not show,
+//! and no more than an answer or two, however many there are.
+
+use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::{Policy, Reader, SystemClock};
+use a2a_lambda::store::contract::{Stores, World};
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::{Blobs, StoreError};
+use a2a_lambda::task::{
+    Artifact, ArtifactUpdate, Change, ListQuery, Message, Metadata, Page, Part, TaskRecord,
+};
+use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_local::embedded::TABLE;
+use async_trait::async_trait;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::context::{
+    BeforeDeserializationInterceptorContextRef, BeforeTransmitInterceptorContextRef,
+};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+const MB: usize = 1024 * 1024;
+
+/// What was asked for, and how much came back.
+#[derive(Debug, Default)]
+struct Traffic {
+    operations: Vec<String>,
+    bytes: usize,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Watch(Arc<Mutex<Traffic>>);
+
+impl Watch {
+    fn taken(&self) -> Traffic {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Intercept for Watch {
+    fn name(&self) -> &'static str {
+        "watch"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let target = context.request().headers().get("x-amz-target");
+        let operation = target.unwrap_or_default().rsplit('.').next();
+        let operation = operation.unwrap_or_default().to_owned();
+        self.0.lock().unwrap().operations.push(operation);
+        Ok(())
+    }
+
+    fn read_before_deserialization(
+        &self,
+        context: &BeforeDeserializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let length = context.response().headers().get("content-length");
+        self.0.lock().unwrap().bytes += length.unwrap_or_default().parse::<usize>()?;
+        Ok(())
+    }
+}
+
+/// Objects of which many have the same bytes, which are kept once.
+#[derive(Debug, Default)]
+struct Shelf {
+    objects: Mutex<BTreeMap<String, Bytes>>,
+    read: Mutex<usize>,
+}
+
+#[async_trait]
+impl Blobs for Shelf {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let mut objects = self.objects.lock().unwrap();
+        let same = objects.values().find(|kept| **kept == bytes).cloned();
+        objects.insert(key.to_owned(), same.unwrap_or(bytes));
+        Ok(())
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let found = self.objects.lock().unwrap().get(key).cloned();
+        *self.read.lock().unwrap() += found.as_ref().map_or(0, Bytes::len);
+        Ok(found)
+    }
+}
+
+/// A reader of a table that is watched, and what it reads.
+struct Desk {
+    world: World,
+    emulator: Emulator,
+    store: Arc<DynamoStore>,
+    shelf: Arc<Shelf>,
+    watch: Watch,
+    reader: Reader,
+}
+
+impl Desk {
+    async fn new(case: &str, policy: Policy) -> Self {
+        let emulator = Emulator::start().await.unwrap();
+        let (watch, shelf) = (Watch::default(), Arc::new(Shelf::default()));
+        let config = emulator.clients.dynamodb.config().to_builder();
+        let client = Client::from_conf(config.interceptor(watch.clone()).build());
+        let store = Arc::new(DynamoStore::new(client, TABLE).with_blobs(shelf.clone()));
+        let reader = Reader::new(
+            store.clone(),
+            store.clone(),
+            shelf.clone(),
+            Arc::new(SystemClock),
+            policy,
+        );
+        Self {
+            world: World::new(run(), case).unwrap(),
+            emulator,
+            store,
+            shelf,
+            watch,
+            reader,
+        }
+    }
+
+    /// A working task to which these commits have happened.
+    async fn task(&self, commits: Vec<Vec<Change>>) -> TaskRecord {
+        let stores = Stores {
+            tasks: &*self.store,
+            ..self.emulator.stores()
+        };
+        let mut task = self.world.task().unwrap();
+        self.world.stored(&stores, &task).await.unwrap();
+        for changes in [vec![self.world.start()]].into_iter().chain(commits) {
+            let next = self.world.next(&task, changes).unwrap();
+            let write = self.world.update(&next, &task);
+            stores.tasks.commit(&write).await.unwrap();
+            task = next;
+        }
+        task
+    }
+
+    /// A page, with what it made come from the table and from the bucket.
+    async fn page(&self, history_length: usize, artifacts: bool) -> (Page, Traffic, usize) {
+        self.watch.taken();
+        *self.shelf.read.lock().unwrap() = 0;
+        let caller = Caller {
+            owner: self.world.owner.clone(),
+            tier: "standard".to_owned(),
+            scopes: Default::default(),
+        };
+        let query = ListQuery {
+            context_id: None,
+            status: None,
+            status_after: None,
+            page_size: 100,
+            page_token: None,
+            history_length,
+            include_artifacts: artifacts,
+        };
+        let page = self.reader.list(&caller, &query).await.unwrap();
+        let objects = *self.shelf.read.lock().unwrap();
+        (page, self.watch.taken(), objects)
+    }
+}
+
+fn chunk(append: bool, length: usize) -> Change {
+    Change::Artifact(ArtifactUpdate {
+        artifact: Artifact {
+            id: "a".to_owned(),
+            name: Some("a".to_owned()),
+            description: None,
+            parts: vec![Part::text("x".repeat(length))],
+            extensions: Vec::new(),
+            metadata: Metadata::new(),
+        },
+        append,
+        last_chunk: false,
+        metadata: Metadata::new(),
+    })
+}
+
+fn says(length: usize) -> Change {
+    Change::Update {
+        message: Some(Message::from_agent(
+            "m",
+            vec![Part::text("y".repeat(length))],
+        )),
+        metadata: Metadata::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_page_without_content_reads_no_more_than_the_tasks_own_items() {
+    let desk = Desk::new("bare", Policy::default()).await;
+    for _ in 0..8 {
+        let commits = (0..8).map(|n| vec![says(2_000), chunk(n > 0, 9_000)]);
+        desk.task(commits.collect()).await;
+    }
+    let (page, traffic, objects) = desk.page(0, false).await;
+    assert_eq!(page.tasks.len(), 8);
+    // How many shards, the places, the tasks; all is on one page.
+    assert_eq!(traffic.operations, ["GetItem", "Query", "BatchGetItem"]);
+    assert_eq!(objects, 0);
+    let (_, bare, _) = desk.page(0, false).await;
+    let (page, whole, _) = desk.page(100, true).await;
+    assert!(page.tasks.iter().all(|task| task.metadata.is_empty()));
+    assert!(whole.bytes > 8 * 80_000, "{}", whole.bytes);
+    assert!(bare.bytes < whole.bytes / 4, "{}", bare.bytes);
+    // A message or two stand in the tasks' own items.
+    let (_, newest, _) = desk.page(1, false).await;
+    assert!(newest.bytes < bare.bytes * 2, "{}", newest.bytes);
+}
+
+#[tokio::test]
+async fn forty_tasks_of_the_largest_size_are_listed_within_an_answer_or_two() {
+    let desk = Desk::new("forty", Policy::default()).await;
+    for _ in 0..40 {
+        desk.task(vec![vec![chunk(false, 4_000_000)]]).await;
+    }
+    let (page, traffic, objects) = desk.page(0, false).await;
+    assert_eq!((page.tasks.len(), objects), (40, 0));
+    assert!(traffic.bytes < MB, "{}", traffic.bytes);
+    let (page, traffic, objects) = desk.page(100, true).await;
+    assert_eq!(page.tasks.len(), 40);
+    assert!(objects < 4_100_000, "one of them fits: {objects}");
+    assert!(traffic.bytes < MB, "{}", traffic.bytes);
+    let cut = |task: &&a2a_lambda::task::Task| task.metadata.contains_key("a2a-lambda/truncated");
+    assert_eq!(page.tasks.iter().filter(cut).count(), 39);
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_not_read_task_after_task() {
+    let policy = Policy {
+        response_max: MB,
+        ..Policy::default()
+    };
+    let desk = Desk::new("pieces", policy).await;
+    // Too large for an answer, in pieces of which each would fit.
+    for _ in 0..6 {
+        let commits = (0..20).map(|n| vec![chunk(n > 0, 100_000)]);
+        desk.task(commits.collect()).await;
+    }
+    let (page, traffic, _) = desk.page(0, true).await;
+    assert_eq!(page.tasks.len(), 6);
+    assert!(traffic.bytes < 4 * MB, "{}", traffic.bytes);
+}
