@@ -22,6 +22,8 @@ mod faults;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod keyed;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod objects;

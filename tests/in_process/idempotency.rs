@@ -1,10 +1,13 @@
 //! Idempotency keys, in every generation and binding.
 
+use a2a_lambda::settings::Settings;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{Fault, KEY_REUSED, NOT_FOUND, PARAMS, Row};
 use a2a_lambda_tests::frames::frames;
 use a2a_lambda_tests::world::{Reply, Request, World};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::advance;
 
 const HEADER: &str = "idempotency-key";
 const METADATA: &str = "a2a-lambda/idempotencyKey";
@@ -145,6 +148,47 @@ async fn an_answer_under_a_known_key_gets_the_task_whatever_it_now_asks() {
         assert_eq!(dialect.state(&dialect.task(&late)), "completed");
         refused(dialect, &world.call(&answer("a", "else")).await, KEY_REUSED);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_lives_as_long_as_its_task_however_often_that_is_continued() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let patient = |settings: &mut Settings| settings.policy.thread_ttl = DAY * 400;
+    let world = World::with(patient).unwrap();
+    let dialect = Dialect::Rest10;
+    let opens = send(dialect, &Say::to("ask", "hi"), Way::Header);
+    let task = dialect.task(&world.call(&opens).await);
+    let id = task["id"].as_str().unwrap();
+    let answers = named(
+        dialect,
+        Op::Send,
+        &Say::in_task(id, "again"),
+        Way::Header,
+        &json!("key 2"),
+    );
+    world.call(&answers).await;
+    let repeated = async || {
+        world.clean_up();
+        let mut same = true;
+        for request in [&opens, &answers] {
+            let reply = world.call(request).await;
+            same &= reply.status == 200 && dialect.task(&reply)["id"] == id;
+        }
+        same
+    };
+    for _ in 0..8 {
+        advance(DAY * 20).await;
+        let more = world.call(&dialect.send(&Say::in_task(id, "again"))).await;
+        assert_eq!(dialect.state(&dialect.task(&more)), "input-required");
+        assert!(repeated().await);
+        assert_eq!(creates(&world), 1);
+    }
+    advance(DAY * 20).await;
+    world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
+    advance(DAY * 30 - Duration::from_millis(1)).await;
+    assert!(repeated().await, "the last life of its task");
+    advance(Duration::from_millis(1)).await;
+    assert!(!repeated().await, "its task is gone");
 }
 
 #[tokio::test(start_paused = true)]

@@ -98,6 +98,7 @@ impl Engine {
             if base.version == 0 && next.state().is_terminal() && next.listeners.is_empty() {
                 next.forget_log();
             }
+            next.hold_keys(beside.key.as_ref().map(SendKey::address), kept_until);
             stored::arrange(&mut next);
             let expect = expectation(&base);
             let write = TaskWrite {

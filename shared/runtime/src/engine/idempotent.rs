@@ -29,6 +29,11 @@ pub(super) struct SendKey {
 }
 
 impl SendKey {
+    /// Its address.
+    pub(super) const fn address(&self) -> &KeyHash {
+        &self.key
+    }
+
     /// What is stored of it beside the send's commit.
     pub(super) fn write(&self, kept_until: Timestamp) -> KeyWrite {
         KeyWrite {

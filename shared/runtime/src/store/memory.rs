@@ -80,6 +80,7 @@ struct StoredKey {
     task: TaskKey,
     incarnation: WriteId,
     write: WriteId,
+    kept_until: Timestamp,
 }
 
 impl MemoryStore {
@@ -101,11 +102,12 @@ impl MemoryStore {
         self.shelf().lagging = None;
     }
 
-    /// Removes what a table's native TTL would remove at `now`: tasks at rest and
-    /// threads some time past their expiry, under client-made ids `tombstone`.
+    /// Removes what a table's native TTL would remove at `now`: tasks at rest,
+    /// keys, and threads some time past their expiry, under client-made ids `tombstone`.
     pub fn clean_up(&self, now: Timestamp, tombstone: Duration) {
         let mut shelf = self.shelf();
         shelf.tasks.retain(|_, task| !task.expired(now));
+        shelf.keys.retain(|_, key| now < key.kept_until);
         shelf
             .threads
             .retain(|_, thread| now < thread.record.kept_until(tombstone));
@@ -173,18 +175,29 @@ impl Shelf {
     }
 
     fn keep_key(&mut self, write: &TaskWrite, id: &WriteId) {
-        let Some(KeyWrite { key, content, .. }) = &write.key else {
+        let record = &write.record;
+        let tenant = &record.owner().tenant;
+        for key in record.prolonged_keys() {
+            if let Some(stored) = self.keys.get_mut(&(tenant.clone(), key.clone())) {
+                stored.kept_until = stored.kept_until.max(record.keys.until);
+            }
+        }
+        let Some(KeyWrite {
+            key,
+            content,
+            kept_until,
+        }) = &write.key
+        else {
             return;
         };
-        let record = &write.record;
         let stored = StoredKey {
             content: content.clone(),
             task: record.key(),
             incarnation: record.incarnation.clone(),
             write: id.clone(),
+            kept_until: *kept_until,
         };
-        let tenant = record.owner().tenant.clone();
-        self.keys.insert((tenant, key.clone()), stored);
+        self.keys.insert((tenant.clone(), key.clone()), stored);
     }
 
     fn thread_accepts(&self, write: &ThreadWrite) -> Accepts {

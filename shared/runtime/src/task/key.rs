@@ -1,7 +1,7 @@
 //! Idempotency keys: the name a client gives to one send, so that sending
 //! again after a lost answer is no second request.
 
-use super::{InvalidId, Owner};
+use super::{InvalidId, Owner, Timestamp};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
@@ -92,6 +92,11 @@ fn hash_of(fields: &[&str]) -> String {
 pub struct KeyHash(String);
 
 impl KeyHash {
+    /// The address that a store kept.
+    pub(crate) const fn stored(text: String) -> Self {
+        Self(text)
+    }
+
     /// The address as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -102,6 +107,47 @@ impl KeyHash {
 impl fmt::Display for KeyHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// How many of its keys a task sees to.
+const HELD: usize = 8;
+
+/// The keys of the sends that made and continued a task, while it can go on: it
+/// sees to it that they live as long as itself. Of more than eight the oldest are
+/// left to the time they were given at first, which is two of the task's lives.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeldKeys {
+    /// Their addresses, oldest first.
+    pub addresses: Vec<KeyHash>,
+    /// All of them stay at least until then.
+    pub until: Timestamp,
+    /// The version of the commit that has prolonged them; 0 if none has.
+    pub version: u64,
+}
+
+impl HeldKeys {
+    /// The keys as a commit leaves them that makes `version`: with the key it
+    /// was made under, prolonged to `until` if they would not last to `needed`.
+    pub(super) fn hold(
+        &mut self,
+        key: Option<&KeyHash>,
+        version: u64,
+        needed: Timestamp,
+        until: Timestamp,
+    ) {
+        if let Some(key) = key {
+            if self.addresses.is_empty() {
+                self.until = until;
+            }
+            self.addresses.push(key.clone());
+            let surplus = self.addresses.len().saturating_sub(HELD);
+            self.addresses.drain(..surplus);
+        }
+        if !self.addresses.is_empty() && self.until < needed {
+            self.until = until;
+            self.version = version;
+        }
     }
 }
 

@@ -43,7 +43,7 @@ pub use event::{
 pub use id::{
     ContextId, InvalidId, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,
 };
-pub use key::{IdempotencyKey, KeyHash};
+pub use key::{HeldKeys, IdempotencyKey, KeyHash};
 pub use layout::{Apart, Batches, Doc, Kept, Layout, Segment, Volume, moved};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};

@@ -6,9 +6,9 @@
 //! applied again to a fresh record after a lost race.
 
 use super::{
-    Artifact, Change, ContextId, Event, EventId, Generation, InvalidTransition, Layout,
-    LoggedEvent, Message, Metadata, Owner, PartContent, PushId, SkillId, Status, TaskId, TaskKey,
-    TaskState, Timestamp, WriteId,
+    Artifact, Change, ContextId, Event, EventId, Generation, HeldKeys, InvalidTransition, KeyHash,
+    Layout, LoggedEvent, Message, Metadata, Owner, PartContent, PushId, SkillId, Status, TaskId,
+    TaskKey, TaskState, Timestamp, WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,6 +151,8 @@ pub struct TaskRecord {
     pub(crate) updated_at: Timestamp,
     /// When the task is gone, once it is at rest.
     pub(crate) expires_at: Timestamp,
+    /// The keys of its sends, while it can go on.
+    pub(crate) keys: HeldKeys,
     /// Where its parts lie.
     pub(crate) layout: Layout,
     /// Whether parts of it have been left where they lie.
@@ -231,6 +233,7 @@ impl TaskRecord {
             hidden: false,
             updated_at: at,
             expires_at: at,
+            keys: HeldKeys::default(),
             layout: Layout::default(),
             partial: false,
             unknown: Metadata::new(),
@@ -305,6 +308,27 @@ impl TaskRecord {
     /// have seen an event of it.
     pub(crate) fn forget_log(&mut self) {
         self.log.clear();
+    }
+
+    /// Takes note of the key that a commit is made under, and sees to it that
+    /// all of them live as long as the task. `until` is how long a key stays
+    /// that is written now. A task that has ended is prolonged no more, and so
+    /// needs its keys only for the commit that prolongs them a last time.
+    pub(crate) fn hold_keys(&mut self, key: Option<&KeyHash>, until: Timestamp) {
+        let (version, needed) = (self.version, self.expires_at);
+        self.keys.hold(key, version, needed, until);
+        if self.state().is_terminal() && self.keys.version != version {
+            self.keys = HeldKeys::default();
+        }
+    }
+
+    /// The keys which the last commit prolongs.
+    pub(crate) fn prolonged_keys(&self) -> &[KeyHash] {
+        if self.keys.version == self.version {
+            &self.keys.addresses
+        } else {
+            &[]
+        }
     }
 
     /// Puts back the status read from a store.

@@ -312,7 +312,7 @@ fn answer(task: &Task, text: &str, key: &str) -> SendCommand {
 #[tokio::test(start_paused = true)]
 async fn of_many_sends_under_one_key_one_starts_and_all_get_its_task() {
     let world = World::new();
-    let keys = 100;
+    let keys = 1000;
     let sends = (0..keys).map(|key| {
         let world = &world;
         async move {

@@ -104,6 +104,22 @@ impl DynamoStore {
         Ok(item.is_some_and(|item| item::string(&item, WRITE).is_ok_and(|by| by == id.as_str())))
     }
 
+    /// Lets the keys of a task stay as long as this commit says. They are not
+    /// part of it: that they stay longer does no harm, should it not come about.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub(super) async fn keep_keys(&self, record: &TaskRecord) -> Result<(), StoreError> {
+        let until = record.keys.until.ttl_seconds();
+        for key in record.prolonged_keys() {
+            let partition = key::idempotency(&record.owner().tenant, key);
+            // One that is gone, or stays longer, needs nothing.
+            self.settle_again(Statement::keep(&partition, key::IDEM, until))
+                .await?;
+        }
+        Ok(())
+    }
+
     async fn key_item(&self, owner: &Owner, key: &KeyHash) -> Result<Option<Item>, StoreError> {
         let partition = key::idempotency(&owner.tenant, key);
         self.item(&partition, key::IDEM).await

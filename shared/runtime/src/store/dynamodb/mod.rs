@@ -446,6 +446,7 @@ impl WriteTasks for DynamoStore {
         let shards = self.shards_to_write(write).await;
         let mut statements = self.statements(write, shards, None).await?;
         self.keep_children(&write.record).await?;
+        self.keep_keys(&write.record).await?;
         let committed = self.put_all(write, shards, &mut statements).await?;
         if committed == Committed::Done {
             self.forget_replaced(write, &statements).await;

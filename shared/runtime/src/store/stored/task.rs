@@ -4,8 +4,9 @@ use super::content::{self, Artifact, Logged, Message, Status, all, told};
 use super::layout::Layout;
 use super::{FIRST, StoreError, corrupt};
 use crate::task::{
-    Base, ContextId, Generation, Metadata, NewTask, Owner, PushId, Saved as SavedValues, SavedSlot,
-    SkillId, Subject, TaskId, TaskRecord, TenantId, Timestamp, Transition, TurnRequest, WriteId,
+    Base, ContextId, Generation, HeldKeys, KeyHash, Metadata, NewTask, Owner, PushId,
+    Saved as SavedValues, SavedSlot, SkillId, Subject, TaskId, TaskRecord, TenantId, Timestamp,
+    Transition, TurnRequest, WriteId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -93,12 +94,37 @@ pub(super) struct Stored {
     pub(super) up: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) exp: Option<i64>,
+    /// The keys of its sends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ks: Option<Keys>,
     /// Where its parts lie.
     #[serde(default, skip_serializing_if = "Layout::is_default")]
     ch: Layout,
     /// What a later version of this program has added.
     #[serde(flatten)]
     more: Metadata,
+}
+
+/// Addresses, until when they stay, and the version that has prolonged them.
+#[derive(Serialize, Deserialize)]
+struct Keys(Vec<String>, i64, u64);
+
+impl Keys {
+    fn of(held: &HeldKeys) -> Option<Self> {
+        let addresses = held.addresses.iter().map(ToString::to_string);
+        let kept = Self(addresses.collect(), held.until.as_millis(), held.version);
+        (!held.addresses.is_empty()).then_some(kept)
+    }
+}
+
+impl From<Keys> for HeldKeys {
+    fn from(Keys(addresses, until, version): Keys) -> Self {
+        Self {
+            addresses: addresses.into_iter().map(KeyHash::stored).collect(),
+            until: Timestamp::from_millis(until),
+            version,
+        }
+    }
 }
 
 /// What a turn that runs again starts from.
@@ -290,6 +316,7 @@ impl Stored {
             hid: record.hidden,
             up: Some(record.updated_at.as_millis()),
             exp: Some(record.expires_at.as_millis()),
+            ks: Keys::of(&record.keys),
             ch: Layout::from(&record.layout),
             more: record.unknown.clone(),
         }
@@ -352,6 +379,7 @@ impl Stored {
         record.hidden = self.hid;
         record.updated_at = Timestamp::from_millis(told(self.up, "up")?);
         record.expires_at = Timestamp::from_millis(told(self.exp, "exp")?);
+        record.keys = self.ks.map(HeldKeys::from).unwrap_or_default();
         record.layout = self.ch.into_layout()?;
         record.unknown = self.more;
         Ok(record)

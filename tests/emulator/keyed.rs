@@ -1,0 +1,163 @@
+//! How long the table keeps what an idempotency key stands for.
+
+use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services, SystemClock};
+use a2a_lambda::skill::{
+    Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
+    SkillMetadata, SkillSlot, TaskContext,
+};
+use a2a_lambda::store::contract::World;
+use a2a_lambda::task::{
+    Generation, IdempotencyKey, Message, Metadata, Part, SendCommand, SendMode, Sent, Task, TaskId,
+};
+use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_lambda_tests::virtual_clock::SetClock;
+use a2a_local::embedded::TABLE;
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Asks, and asks again.
+struct Asks;
+
+#[derive(Serialize, Deserialize)]
+struct Asked;
+
+impl SkillSlot for Asked {}
+
+impl Skill for Asks {
+    const METADATA: SkillMetadata = SkillMetadata::new("asks", "Asks and asks.", &["test"]);
+}
+
+impl SkillHandler<Asked> for Asks {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Content,
+    ) -> AgentResult<OnRequestResult<String, Asked>> {
+        OnRequestResult::ask("and?", Asked)
+    }
+
+    async fn on_input_received(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Asked,
+        _: Content,
+    ) -> AgentResult<OnInputResult<String, Asked>> {
+        OnInputResult::ask("and then?", Asked)
+    }
+}
+
+struct Stage {
+    emulator: Emulator,
+    engine: Engine,
+    caller: Caller,
+    clock: Arc<SetClock>,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let emulator = Emulator::start().await.unwrap();
+        let store = Arc::new(emulator.records.clone());
+        let clock = Arc::new(SetClock::default());
+        clock.set(SystemClock.now());
+        let services = Services {
+            tasks: store.clone(),
+            threads: store,
+            blobs: Arc::new(emulator.blobs.clone()),
+            clock: clock.clone(),
+            ids: Arc::new(RandomIds),
+            model: None,
+        };
+        let policy = Policy {
+            thread_ttl: DAY * 400,
+            ..Policy::default()
+        };
+        let agent = Agent::builder("asks").skill(Asks).build().unwrap();
+        let caller = Caller {
+            owner: World::new(run(), "keyed").unwrap().owner,
+            tier: "default".to_owned(),
+            scopes: BTreeSet::new(),
+        };
+        Self {
+            engine: Engine::new(Arc::new(agent), services, policy),
+            emulator,
+            caller,
+            clock,
+        }
+    }
+
+    async fn send(&self, task: Option<&TaskId>, key: Option<&str>) -> Task {
+        let mut message = Message::from_user("m-1", vec![Part::text("go")]);
+        message.task_id = task.cloned();
+        let command = SendCommand {
+            message,
+            client_task_id: None,
+            idempotency_key: key.map(|key| IdempotencyKey::parse(key).unwrap()),
+            mode: SendMode::Blocking,
+            history_length: 10,
+            accepted_output_modes: Vec::new(),
+            push: None,
+            metadata: Metadata::new(),
+            generation: Generation::V10,
+        };
+        match Box::pin(self.engine.send(&self.caller, command, None)).await {
+            Ok(Sent::Task(task)) => *task,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Until when the table keeps the items of each kind at least, in seconds.
+    async fn kept(&self) -> BTreeMap<String, i64> {
+        let scan = self.emulator.clients.dynamodb.scan().table_name(TABLE);
+        let tenant = format!("T#{}#", self.caller.owner.tenant);
+        let mut pages = scan
+            .filter_expression("begins_with(PK, :tenant)")
+            .expression_attribute_values(":tenant", AttributeValue::S(tenant))
+            .into_paginator()
+            .send();
+        let mut kept = BTreeMap::new();
+        while let Some(page) = pages.next().await {
+            for item in page.unwrap().items.unwrap_or_default() {
+                let kind = item["SK"].as_s().unwrap().clone();
+                let ttl: i64 = item["ttl"].as_n().unwrap().parse().unwrap();
+                let least = kept.entry(kind).or_insert(ttl);
+                *least = (*least).min(ttl);
+            }
+        }
+        kept
+    }
+}
+
+#[tokio::test]
+async fn a_key_stays_in_the_table_as_long_as_its_task() {
+    let stage = Stage::new().await;
+    let first = stage.send(None, Some("opens")).await;
+    let begun = stage.clock.now();
+    for round in 1..=6 {
+        let now = begun.plus(DAY * 20 * round);
+        stage.clock.set(now);
+        let key = (round == 2).then_some("answers");
+        stage.send(Some(&first.id), key).await;
+        let lives = now.plus(DAY * 30).ttl_seconds();
+        let kept = stage.kept().await;
+        assert!(
+            kept["IDEM"] >= lives,
+            "round {round}: {kept:?}, not {lives}"
+        );
+        for key in ["opens", "answers"]
+            .iter()
+            .take(if round > 1 { 2 } else { 1 })
+        {
+            let of = (*key == "answers").then_some(&first.id);
+            assert_eq!(stage.send(of, Some(key)).await.id, first.id, "{key}");
+        }
+    }
+}
