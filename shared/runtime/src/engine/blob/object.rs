@@ -43,22 +43,22 @@ impl Attempt {
         }
     }
 
-    /// The key of the object in `place` of the commit `write`. Half of its name
-    /// stands for it, since a key has to be short: see
-    /// [`Attempt::early_key`].
+    /// The key of the object in `place` of the commit `write`. It is short, since
+    /// a file system that keeps a copy in parts makes a name of it that has to
+    /// hold more: half of the incarnation and a quarter of the write stand for
+    /// them.
     pub(crate) fn key(&self, write: &WriteId, place: u32) -> String {
         let Self {
             below,
             incarnation,
             mark,
         } = self;
-        let write = half(write.as_str());
+        let (incarnation, write) = (half(incarnation), half(half(write.as_str())));
         format!("{below}{incarnation}-{mark}-{write}.{place}")
     }
 
-    /// The key of an object that is stored before its commit is known. It is
-    /// short, since a file system that keeps an upload in parts makes a name of
-    /// it that has to hold more: half of the incarnation stands for it.
+    /// The key of an object that is stored before its commit is known, short for
+    /// the same reason.
     pub(crate) fn early_key(&self, number: u128) -> String {
         let Self {
             below,

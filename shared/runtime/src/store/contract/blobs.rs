@@ -197,7 +197,8 @@ pub async fn a_copy_is_independent_of_what_it_was_made_of(
         let bytes: Bytes = (0..length).map(bit).collect();
         let from = blob(from, &bytes);
         assert!(!stores.blobs.copy(&owner, &from, &to).await?);
-        stores.blobs.put(&from.key, bytes.clone()).await?;
+        let mut file = bits(length, false);
+        stores.blobs.put_from(&owner, &from.key, &mut file).await?;
         assert!(stores.blobs.copy(&owner, &from, &to).await?);
         assert!(stores.blobs.copy(&owner, &from, &to).await?);
         stores.blobs.remove(&[from.key]).await?;

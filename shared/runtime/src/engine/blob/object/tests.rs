@@ -16,25 +16,24 @@ fn record(tenant: &str, subject: &str, id: TaskId) -> TaskRecord {
     })
 }
 
-/// `v1/<32 hex>/<32 hex, or task-<32 hex>>/<32 hex>-<epoch>-<hex>-<rest>`.
+/// `v1/<32 hex>/<32 hex, or task-<32 hex>>/<16 hex>-<epoch>-<hex>-<rest>`.
 fn is_plain_key(key: &str) -> bool {
-    let hex = |text: &str| {
-        text.len() == 32
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    let hex = |text: &str, digits: usize| {
+        let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        text.len() == digits && text.bytes().all(digit)
     };
     let parts: Vec<&str> = key.split('/').collect();
     let [root, tenant, task, name] = parts.as_slice() else {
         return false;
     };
     *root == "v1"
-        && hex(tenant)
-        && hex(task.strip_prefix("task-").unwrap_or(task))
+        && hex(tenant, 32)
+        && hex(task.strip_prefix("task-").unwrap_or(task), 32)
         && name.bytes().all(|b| b.is_ascii_hexdigit() || b"-.f".contains(&b))
-        && name.split('-').next().is_some_and(hex)
-        // A file system keeps a key as one name, in base64, with an ending.
-        && key.len() <= 150
+        && name.split('-').next().is_some_and(|of| hex(of, 16))
+        // A file system that keeps parts makes a name of it, in base64, with
+        // that of the upload.
+        && key.len() <= 118
 }
 
 #[test]
@@ -81,9 +80,8 @@ fn no_two_attempts_commits_or_places_share_a_key() {
     for record in [&first, &taken_over, &another] {
         for now in [at, later] {
             let attempt = Attempt::of(record, now);
-            keys.extend(
-                [(1, 1), (1, 2), (2, 1)].map(|(write, n)| attempt.key(&WriteId::made_of(write), n)),
-            );
+            let key = |(write, n)| attempt.key(&WriteId::made_of(write), n);
+            keys.extend([(1, 1), (1, 2), (2, 1)].map(key));
             keys.extend([1 << 96, 2 << 96].map(|number| attempt.early_key(number)));
         }
     }
@@ -118,15 +116,6 @@ fn a_key_tells_whose_it_is_and_since_when() {
     ] {
         assert_eq!(Name::of(other), None, "{other}");
     }
-}
-
-#[test]
-fn commits_of_one_record_at_one_time_have_keys_of_their_own() {
-    let record = record("acme", "ann", TaskId::made_of(5));
-    let attempt = Attempt::of(&record, Timestamp::from_millis(1));
-    let key = |write| attempt.key(&WriteId::made_of(write), 1);
-    assert_ne!(key(1), key(2));
-    assert_ne!(key(1), attempt.key(&WriteId::made_of(1), 2));
 }
 
 #[test]
