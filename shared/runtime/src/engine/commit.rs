@@ -69,7 +69,7 @@ impl Engine {
         race: Race,
     ) -> Result<Outcome, EngineError> {
         let beside = Beside { thread, key: None };
-        self.commit_beside(base, changes, beside, race).await
+        Box::pin(self.commit_beside(base, changes, beside, race)).await
     }
 
     /// The same with everything that belongs into its transaction.

@@ -116,7 +116,7 @@ impl Engine {
         history_length: usize,
         waits_until: Timestamp,
     ) -> Result<Sent, EngineError> {
-        let record = self.enqueue(work, &mut Sink::none()).await?;
+        let record = Box::pin(self.enqueue(work, &mut Sink::none())).await?;
         let record = self.waited(caller, record, mode, waits_until).await?;
         self.sent(&record, history_length).await
     }

@@ -47,7 +47,7 @@ impl Engine {
             sink.says_reset();
         }
         if work.queued {
-            let record = self.enqueue(*work, sink).await?;
+            let record = Box::pin(self.enqueue(*work, sink)).await?;
             return self.reader.follow(caller, record, sink).await;
         }
         match Box::pin(self.run(*work, None, sink)).await? {
