@@ -210,7 +210,12 @@ impl Case {
             now: self.clock.now(),
         };
         let page = self.store.list(&self.caller.owner, &query).await;
-        page.unwrap().records
+        let mut records = Vec::new();
+        // A list gives what stands in each task's own item.
+        for head in page.unwrap().records {
+            records.extend(self.load(head.id()).await);
+        }
+        records
     }
 
     /// A task as stored.
