@@ -2,16 +2,17 @@
 
 use crate::meter::{Bill, Counted, Index, Meter};
 use a2a_lambda::auth::Identity;
-use a2a_lambda::engine::{Clock as _, SystemClock};
+use a2a_lambda::engine::{Clock as _, SweepPlaces, SystemClock};
 use a2a_lambda::http::{Door, Edge};
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::{Blobs as _, ReadTasks as _};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
-use a2a_local::embedded::{Embedded, TABLE};
+use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::pumps::Pumps;
 use bytes::Bytes;
 use http::Request;
@@ -24,6 +25,9 @@ use std::time::Duration;
 
 const PAPER: &str = include_str!("../../docs/operations.md");
 const HEADER: &str = "| Operation | Requests | Write units | Read units |\n|---|---|---|---|\n";
+
+/// SHA-256 of ten thousand times `0123456789`.
+const DIGITS: &str = "aca9e593cc629cbaa94cd5a07dc029424aad93e5129e5d11f8dcd2f139c16cc0";
 
 struct Local;
 
@@ -65,6 +69,10 @@ struct Counter {
     meter: Arc<Meter>,
     /// Reads beside the count.
     tasks: DynamoStore,
+    /// Puts objects beside the count.
+    blobs: S3Blobs,
+    /// A counted store.
+    near: DynamoStore,
     rows: String,
     _pumps: Pumps,
     _services: Embedded,
@@ -111,8 +119,9 @@ impl Counter {
         let clients = AwsClients::connect(services.endpoints()).await;
         let meter = Meter::new(indexes(&clients).await);
         let settings = Settings::read(&Local).unwrap();
+        let near = counted(&clients, &meter);
         let runtime = Runtime::builder(agent, settings.clone())
-            .aws(&counted(&clients, &meter))
+            .aws(&near)
             .build()
             .unwrap();
         let tasks = DynamoStore::new(clients.dynamodb, TABLE);
@@ -124,6 +133,8 @@ impl Counter {
             runtime,
             meter,
             tasks,
+            blobs: S3Blobs::new(clients.s3, BUCKET),
+            near: DynamoStore::new(near.dynamodb, TABLE),
             rows: String::new(),
             _pumps: pumps,
             _services: services,
@@ -138,6 +149,20 @@ impl Counter {
     /// One call; its whole answer.
     async fn call(&self, path: &str, body: Option<&Value>, headers: &[(&str, &str)]) -> String {
         let method = if body.is_some() { "POST" } else { "GET" };
+        self.ask(method, path, body, headers).await
+    }
+
+    async fn delete(&self, path: &str) {
+        self.ask("DELETE", path, None, &[]).await;
+    }
+
+    async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        headers: &[(&str, &str)],
+    ) -> String {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -175,10 +200,7 @@ impl Counter {
 
     /// Waits until a task is at rest, beside the count.
     async fn rests(&self, task: &Value) {
-        let owner = Owner {
-            tenant: TenantId::parse("local").unwrap(),
-            subject: Subject::parse("local").unwrap(),
-        };
+        let owner = owner();
         let id = TaskId::parse(task["id"].as_str().unwrap()).unwrap();
         loop {
             let found = self.tasks.load(&owner, &id, SystemClock.now()).await;
@@ -197,12 +219,16 @@ impl Counter {
             .iter()
             .map(|(name, n)| format!("{n} {name}"))
             .collect();
+        let requests = match requests.as_slice() {
+            [] => "none".to_owned(),
+            some => some.join(", "),
+        };
         let writes = bill.writes + bill.index_writes;
         let reads = bill.half_reads as f64 / 2.0;
         writeln!(
             self.rows,
             "| {operation} | {} | {writes} | {reads} |",
-            requests.join(", ")
+            requests
         )
         .unwrap();
         bill
@@ -346,6 +372,68 @@ async fn large(counter: &mut Counter) {
     counter.row("reading it");
 }
 
+async fn conversations(counter: &mut Counter) {
+    let first = counter.send("echo hello").await;
+    counter.meter.take();
+    let mut more = message("echo hello again");
+    more["message"]["contextId"] = first["contextId"].clone();
+    counter.post("/message:send", &more).await;
+    counter.row("the second task of a conversation");
+    counter.post("/message:send", &more).await;
+    counter.row("the third");
+    more["message"]["parts"][0]["text"] = json!("recall");
+    counter.post("/message:send", &more).await;
+    counter.row("a task whose skill looks at the three before it");
+    let page = "/a2a-lambda/contexts?pageSize=5";
+    counter.call(page, None, &[]).await;
+    counter.row("a page of 5 conversations");
+    let alone = counter.send("echo hello").await;
+    counter.meter.take();
+    let path = format!("/a2a-lambda/tasks/{}", alone["id"].as_str().unwrap());
+    counter.delete(&path).await;
+    counter.row("deleting a task");
+    let context = first["contextId"].as_str().unwrap();
+    counter
+        .delete(&format!("/a2a-lambda/contexts/{context}"))
+        .await;
+    counter.row("deleting a conversation of four tasks");
+}
+
+async fn uploads(counter: &mut Counter) {
+    let bytes = "0123456789".repeat(10_000);
+    let order = json!({"size": bytes.len(), "sha256": DIGITS, "filename": "digits.txt",
+        "mediaType": "text/plain"});
+    let grant = counter.post("/a2a-lambda/uploads", &order).await;
+    counter.row("the order of an upload of 100 KB (the client puts the object)");
+    let urn = grant["part"]["url"].as_str().unwrap();
+    let id = urn.split(':').nth(3).unwrap();
+    let owner = owner();
+    let key = format!("up/{}/{}/{id}", owner.tenant.folder(), owner.subject.hash());
+    counter.blobs.put(&key, bytes.into()).await.unwrap();
+    let mut named = message("echo hello");
+    let parts = named["message"]["parts"].as_array_mut().unwrap();
+    parts.push(grant["part"].clone());
+    counter.post("/message:send", &named).await;
+    counter.row("the send that names it");
+}
+
+async fn sweeps(counter: &mut Counter) {
+    counter.meter.settles().await;
+    counter.meter.take();
+    let mut places = SweepPlaces::default();
+    let engine = counter.runtime.engine();
+    let swept = Box::pin(engine.sweep_round(&counter.near, &mut places, None)).await;
+    assert!(swept.error.is_none(), "{swept:?}");
+    counter.row("a sweep that finds nothing to do");
+}
+
+fn owner() -> Owner {
+    Owner {
+        tenant: TenantId::parse("local").unwrap(),
+        subject: Subject::parse("local").unwrap(),
+    }
+}
+
 /// Ids as they are: of an account, of a user in a token, of a client's message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_short_send_writes_one_table_unit_and_one_index_unit() {
@@ -378,6 +466,9 @@ async fn an_operation_costs_what_the_paper_says() {
     sends(&mut counter).await;
     reads(&mut counter).await;
     large(&mut counter).await;
+    conversations(&mut counter).await;
+    uploads(&mut counter).await;
+    sweeps(&mut counter).await;
     let (_, shown) = PAPER.split_once(HEADER).expect("the table of costs");
     let (shown, _) = shown.split_once("\n\n").unwrap();
     let rows = counter.rows.trim_end();

@@ -306,7 +306,26 @@ fn read(asked: &Value, told: &Value) -> usize {
     } else {
         1
     };
+    if let Some(tables) = asked["RequestItems"].as_object() {
+        let of_table = |(name, asked): (&String, &Value)| in_batch(asked, &told["Responses"][name]);
+        return tables.iter().map(of_table).sum();
+    }
     let items = told["Items"].as_array().into_iter().flatten();
     let bytes = size(&told["Item"]) + items.map(size).sum::<usize>();
     bytes.div_ceil(4 * KB).max(1) * each
+}
+
+/// The same for the keys of a table in a batch: each is read by itself, and costs
+/// also where nothing stands.
+fn in_batch(asked: &Value, told: &Value) -> usize {
+    let each = if asked["ConsistentRead"] == true {
+        2
+    } else {
+        1
+    };
+    let units = |item: &Value| size(item).div_ceil(4 * KB).max(1) * each;
+    let found = told.as_array().map_or(0, Vec::len);
+    let absent = asked["Keys"].as_array().map_or(0, Vec::len) - found;
+    let items = told.as_array().into_iter().flatten();
+    items.map(units).sum::<usize>() + absent * each
 }
