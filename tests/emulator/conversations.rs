@@ -57,7 +57,8 @@ struct Stage {
 
 impl Stage {
     async fn new(name: &str) -> Self {
-        let emulator = Emulator::start().await.unwrap();
+        // A sweep is of the whole table.
+        let emulator = Emulator::alone().await.unwrap();
         let store = Arc::new(emulator.records.clone());
         let clock = Arc::new(Hands(AtomicI64::new(4_102_444_800_000)));
         let services = Services {

@@ -43,7 +43,9 @@ impl SkillHandler for Leaves {
         _: Content,
     ) -> AgentResult<OnRequestResult<String>> {
         cx.save_data("kept", &"x".repeat(20_000)).await?;
-        cx.send_intermediate_update("z".repeat(8_000)).await?;
+        for _ in 0..2 {
+            cx.send_intermediate_update("z".repeat(8_000)).await?;
+        }
         cx.save_session("seen", &true)?;
         let mut chunks = cx.artifact_chunks("text");
         for _ in 0..12 {

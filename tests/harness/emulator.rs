@@ -62,13 +62,20 @@ impl Emulator {
     pub async fn start() -> Result<Self, EmulatorError> {
         match outside() {
             Some(url) => Self::at(&url).await,
-            None => {
-                let embedded = Embedded::start(None).await?;
-                let endpoints = embedded.endpoints().clone();
-                let clients = AwsClients::connect(&endpoints).await;
-                Self::of(clients, &endpoints, Some(embedded)).await
-            }
+            None => Self::alone().await,
         }
+    }
+
+    /// One inside this process, always: for what looks at the whole of a table,
+    /// in which no other test may be at work.
+    ///
+    /// # Errors
+    /// [`EmulatorError`] when it does not start.
+    pub async fn alone() -> Result<Self, EmulatorError> {
+        let embedded = Embedded::start(None).await?;
+        let endpoints = embedded.endpoints().clone();
+        let clients = AwsClients::connect(&endpoints).await;
+        Self::of(clients, &endpoints, Some(embedded)).await
     }
 
     /// The emulator that answers at `url`; table and bucket are made if absent.
