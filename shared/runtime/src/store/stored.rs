@@ -42,6 +42,7 @@ pub const SCHEMA: u32 = 3;
 pub const FIRST: u32 = 1;
 
 /// The same, of a task whose parts lie in children.
+#[cfg(feature = "aws")]
 const FIRST_IN_PIECES: u32 = 2;
 
 /// A form in which a task can be written. Every one of them is read, whichever
