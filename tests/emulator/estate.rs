@@ -215,7 +215,8 @@ pub(crate) struct Estate {
 
 impl Estate {
     pub(crate) async fn new(case: &str) -> Self {
-        let emulator = Emulator::start().await.unwrap();
+        // A look at all objects is of the whole bucket.
+        let emulator = Emulator::alone().await.unwrap();
         let line = FaultyLine::to(emulator.dynamodb).await.unwrap();
         let beside = line.beside(emulator.s3).await.unwrap();
         let quick = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));

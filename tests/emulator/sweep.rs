@@ -81,7 +81,8 @@ async fn open_tasks_are_spread_over_all_partitions_of_their_index() {
 
 #[tokio::test]
 async fn a_task_that_cannot_be_read_holds_up_no_other() {
-    let emulator = Emulator::start().await.unwrap();
+    // A sweep is of the whole table.
+    let emulator = Emulator::alone().await.unwrap();
     let world = World::new(run(), "unreadable").unwrap();
     // The sweep looks at the oldest first.
     let unreadable = died(&emulator, &world).await;
