@@ -197,7 +197,7 @@ fn task_of_note(note: &str) -> Option<TaskKey> {
     TaskKey::stored(tenant, local)
 }
 
-/// Time for calls in which S3 moves many bytes before it answers.
+/// Time for calls in which many bytes are moved before S3 answers.
 fn patient() -> aws_sdk_s3::config::Builder {
     let timeouts = TimeoutConfig::builder()
         .operation_attempt_timeout(SERVER_SIDE)

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Bytes that S3 copies at once.
-const COPY_PART: usize = 16 * 1024 * 1024;
+const COPY_PART: usize = 8 * 1024 * 1024;
 
 fn key(world: &World) -> String {
     format!("v1/contract/{:032x}", world.number())

@@ -13,8 +13,8 @@ use aws_sdk_s3::types::{CompletedPart, MetadataDirective};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 /// Bytes that are copied at once. S3 takes 5 MiB at least, and 10 000 parts at
-/// most: 160 GB.
-const PART: u64 = 16 * 1024 * 1024;
+/// most: 80 GB.
+const PART: u64 = 8 * 1024 * 1024;
 /// Parts on their way at the same time.
 const AT_ONCE: usize = 32;
 

@@ -109,6 +109,8 @@ impl Upload<'_> {
             .upload_id(&self.id)
             .part_number(number)
             .body(ByteStream::from(part))
+            .customize()
+            .config_override(patient())
             .send()
             .await
             .map_err(|error| failed(status(&error), &error))?;
@@ -144,14 +146,20 @@ impl Upload<'_> {
                 .config_override(patient())
                 .send()
                 .await;
-            // An upload that is gone has been joined by an earlier try.
-            let gone = matches!(&joined, Err(error) if status(error) == Some(404));
-            if gone {
-                return ours().await;
+            // An upload that is gone has been joined by an earlier try, which
+            // nobody heard of. (The embedded S3 says 403 of it.)
+            let gone = matches!(&joined, Err(error) if matches!(status(error), Some(403 | 404)));
+            if gone && ours().await.is_ok() {
+                return Ok(());
             }
             match put_of(joined)? {
                 Put::Stored => return Ok(()),
-                Put::Taken => return ours().await,
+                Put::Taken => {
+                    ours().await?;
+                    // The parts of this try are nobody's.
+                    self.give_up().await;
+                    return Ok(());
+                }
                 Put::Racing => pause(tries).await,
             }
         }
