@@ -253,13 +253,17 @@ impl WriteTasks for WatchedStore {
         self.inner.ended_task(owner, id, now).await
     }
 
-    async fn ended_tasks(
+    async fn tasks_in(
         &self,
         owner: &Owner,
         context: &ContextId,
-        now: Timestamp,
-    ) -> Result<Vec<TaskRecord>, StoreError> {
-        self.inner.ended_tasks(owner, context, now).await
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+        if self.lists_lost.load(Ordering::SeqCst) {
+            return Ok((Vec::new(), None));
+        }
+        self.inner.tasks_in(owner, context, after, limit).await
     }
 
     async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
@@ -312,8 +316,12 @@ impl WriteThreads for WatchedStore {
         self.inner.put_thread(write).await
     }
 
-    async fn remove_thread(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
-        self.inner.remove_thread(owner, id).await
+    async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError> {
+        self.inner.forget_state(record).await
+    }
+
+    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
+        self.inner.remove_thread(record).await
     }
 }
 

@@ -16,6 +16,8 @@ mod contexts;
 #[cfg(test)]
 mod conversations;
 #[cfg(test)]
+mod deleted;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod ends;

@@ -118,7 +118,8 @@ impl Engine {
             generation: command.generation,
             incarnation: WriteId::made_of(self.ids.next()),
             metadata: command.metadata.clone(),
-            created_at: now,
+            // What was made before its beginning is of another conversation.
+            created_at: now.max(standing.began),
         });
         Ok((record, standing))
     }

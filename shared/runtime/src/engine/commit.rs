@@ -91,8 +91,10 @@ impl Engine {
             let now = self.reader.clock.now();
             let expires_at = now.plus(self.reader.policy.task_ttl);
             let kept_until = expires_at.plus(self.reader.policy.task_ttl);
+            // Nothing happens to a task before it is made, whatever the clock says.
+            let at = now.max(base.created_at);
             let mut next = base
-                .next(changes.clone(), write.clone(), now, expires_at)
+                .next(changes.clone(), write.clone(), at, expires_at)
                 .map_err(|e| EngineError::broken(e.to_string()))?;
             // What webhooks are to get has to be there.
             if base.version == 0 && next.state().is_terminal() && next.listeners.is_empty() {

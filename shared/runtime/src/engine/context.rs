@@ -52,7 +52,7 @@ impl Engine {
         now: Timestamp,
     ) -> Standing {
         Standing {
-            opens: (!derived).then(|| self.opened(owner, &id, now, now, 0)),
+            opens: (!derived).then(|| self.opened(owner, &id, now, now, None)),
             id,
             began: now,
             reset: false,
@@ -73,7 +73,7 @@ impl Engine {
         if let Some(head) = self.threads.load_thread_head(owner, id).await? {
             let tombstone = self.reader.policy.thread_tombstone;
             if head.lives(now) || head.is_remembered(now, tombstone) {
-                return self.going_on(head, now).await;
+                return self.going_on(head, None, now).await;
             }
             // The id counts as new; its thread replaces what is left.
             return Ok(self.anew(id, Some(&head), owner, now));
@@ -83,7 +83,7 @@ impl Engine {
         };
         let record = self.tasks.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id == *id) {
-            Some(record) if !record.hidden => self.stood_for(&record, now, true),
+            Some(record) if !record.hidden => self.stood_for(&record, now, true, None),
             _ => Err(Refusal::ContextExpired.into()),
         }
     }
@@ -99,13 +99,20 @@ impl Engine {
     ) -> Result<Standing, EngineError> {
         let (owner, id) = (&record.owner, &record.context_id);
         match self.threads.load_thread_head(owner, id).await? {
-            // Its conversation is over, and the id has begun another one.
-            Some(head) if self.is_earlier(id, record.created_at, head.created_at) => {
+            Some(head) if self.is_past(&head, record.created_at) => {
                 Err(Refusal::ContextExpired.into())
             }
-            Some(head) => self.going_on(head, now).await,
-            None => self.stood_for(record, now, !stands_for_thread(record)),
+            // Its first write came to nothing.
+            Some(head) if is_free(&head) => self.stood_for(record, now, true, Some(&head)),
+            Some(head) => self.going_on(head, Some(record), now).await,
+            None => self.stood_for(record, now, !stands_for_thread(record), None),
         }
+    }
+
+    /// Whether what began at `at` is over, as its thread says: it was of an earlier
+    /// conversation than the one which has its id now, or of one that is deleted.
+    pub(super) fn is_past(&self, head: &ThreadRecord, at: Timestamp) -> bool {
+        head.has_cleared(at) || self.is_earlier(&head.context_id, at, head.created_at)
     }
 
     /// Whether what began at `at` was of an earlier conversation than the one
@@ -117,12 +124,13 @@ impl Engine {
     }
 
     /// A conversation without a thread of its own, whose last activity is
-    /// that of `record`.
+    /// that of `record`; `left` is what an earlier one has left of its own.
     fn stood_for(
         &self,
         record: &TaskRecord,
         now: Timestamp,
         opens: bool,
+        left: Option<&ThreadRecord>,
     ) -> Result<Standing, EngineError> {
         let policy = &self.reader.policy;
         let silent = |ttl: Duration| record.active_at().plus(ttl) <= now;
@@ -135,7 +143,7 @@ impl Engine {
             id: id.clone(),
             began: record.created_at,
             reset: !open && silent(policy.state_ttl),
-            opens: opens.then(|| self.opened(owner, id, record.created_at, now, 0)),
+            opens: opens.then(|| self.opened(owner, id, record.created_at, now, left)),
         })
     }
 
@@ -147,26 +155,28 @@ impl Engine {
         owner: &Owner,
         now: Timestamp,
     ) -> Standing {
-        let expect = left.map_or(0, |left| left.version);
+        let began = left.map_or(now, |left| left.begins_after(now));
         Standing {
             id: id.clone(),
-            began: now,
+            began,
             reset: false,
-            opens: Some(self.opened(owner, id, now, now, expect)),
+            opens: Some(self.opened(owner, id, began, now, left)),
         }
     }
 
-    /// A stored thread that the message goes on in. It is refreshed before
-    /// anything else is written, so that no message is let in to what has
-    /// expired by then.
+    /// A stored thread that the message goes on in, to the task `of` if there is one
+    /// already. It is refreshed before anything else is written, so that no message
+    /// is let in to what has expired by then.
     async fn going_on(
         &self,
         mut head: ThreadRecord,
+        of: Option<&TaskRecord>,
         now: Timestamp,
     ) -> Result<Standing, EngineError> {
         let mut reset = false;
         for _ in 0..ROUNDS {
-            if !head.lives(now) {
+            let past = of.is_some_and(|task| self.is_past(&head, task.created_at));
+            if past || !head.lives(now) {
                 return Err(Refusal::ContextExpired.into());
             }
             reset |= head.state_expires_at <= now;
@@ -194,17 +204,21 @@ impl Engine {
         head.updated_at.plus(self.life() / REFRESH) <= now
     }
 
-    /// The first write of a thread.
+    /// The first write of a thread, over what an earlier one has left under its id.
     fn opened(
         &self,
         owner: &Owner,
         id: &ContextId,
         began: Timestamp,
         now: Timestamp,
-        expect: u64,
+        left: Option<&ThreadRecord>,
     ) -> ThreadWrite {
-        let mut record = ThreadRecord::begun(owner.clone(), id.clone(), began, now);
-        record.version = expect;
+        let record = ThreadRecord::begun(owner.clone(), id.clone(), began, now);
+        let record = ThreadRecord {
+            version: left.map_or(0, |left| left.version),
+            cleared_at: left.and_then(|left| left.cleared_at),
+            ..record
+        };
         self.renewed(record, now)
     }
 
@@ -224,7 +238,8 @@ impl Engine {
         let expect = record.version;
         record.version = expect + 1;
         record.status = ThreadStatus::Active;
-        record.updated_at = now;
+        // What a deleted conversation has left is told by its time.
+        record.updated_at = now.max(record.created_at);
         record.expires_at = now.plus(policy.thread_ttl);
         record.state_expires_at = now.plus(policy.state_ttl);
         ThreadWrite {
@@ -248,9 +263,22 @@ impl Engine {
             return commit.await;
         };
         let (written, kept) = futures::join!(commit, self.keep_thread(&opens));
-        // Another task of the same moment has opened it: that will do.
-        kept?;
+        if !kept? {
+            self.open_again(opens).await?;
+        }
         written
+    }
+
+    /// A thread could not be opened: another task of the same moment has opened it,
+    /// which will do, or the sweep has removed what it was to replace.
+    async fn open_again(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
+        let (owner, id) = (&opens.record.owner, &opens.record.context_id);
+        if opens.expect == 0 || self.threads.load_thread_head(owner, id).await?.is_some() {
+            return Ok(());
+        }
+        opens.expect = 0;
+        opens.record.version = 1;
+        self.keep_thread(&opens).await.map(drop)
     }
 
     /// Whether a turn that looked after its thread at `since` has to again.
@@ -278,7 +306,13 @@ impl Engine {
             let now = self.reader.clock.now();
             let write = match self.threads.load_thread_head(owner, id).await? {
                 None if stands_for_thread(record) => return Ok(()),
-                None => self.opened(owner, id, self.began(record, now).await?, now, 0),
+                None => self.opened(owner, id, self.began(record, now).await?, now, None),
+                // To work on what is over keeps nothing alive.
+                Some(head) if self.is_past(&head, record.created_at) => return Ok(()),
+                Some(head) if is_free(&head) => {
+                    self.opened(owner, id, record.created_at, now, Some(&head))
+                }
+                Some(head) if head.status == ThreadStatus::Cleared => return Ok(()),
                 Some(head) if head.lives(now) && !self.is_stale(&head, now) => return Ok(()),
                 Some(head) => self.refreshed(&head, now),
             };
@@ -309,4 +343,10 @@ impl Engine {
 /// that has none: it is the task which the context is named after.
 pub(super) fn stands_for_thread(record: &TaskRecord) -> bool {
     record.context_id.first_task().as_ref() == Some(&record.id)
+}
+
+/// Whether a thread is all that is left of a deleted conversation, and its id can
+/// begin another one.
+pub(super) fn is_free(head: &ThreadRecord) -> bool {
+    head.status == ThreadStatus::Cleared && !head.context_id.is_server_made()
 }

@@ -96,9 +96,9 @@ impl Journal<'_> {
         let mut races = self.engine.races(conversation.stop_at());
         loop {
             let thread = conversation.write().await?;
-            let commit =
-                self.engine
-                    .commit(base.clone(), changes.clone(), Some(thread), Race::Reapply);
+            let commit = self
+                .engine
+                .commit(base.clone(), changes.clone(), thread, Race::Reapply);
             let written = commit.await?;
             if !matches!(written, Write::ThreadMoved) {
                 return Ok(written);
@@ -160,7 +160,9 @@ impl Journal<'_> {
         let mut races = self.engine.races(conversation.stop_at());
         loop {
             let written = match conversation.write().await {
-                Ok(thread) => self.engine.keep_thread(&thread).await,
+                // The conversation was deleted meanwhile: nothing is kept of it.
+                Ok(None) => return Ok(true),
+                Ok(Some(thread)) => self.engine.keep_thread(&thread).await,
                 Err(error) => Err(error),
             };
             match written {

@@ -111,11 +111,12 @@ impl fmt::Display for KeyHash {
 }
 
 /// How many of its keys a task sees to.
-const HELD: usize = 8;
+const HELD: usize = 32;
 
-/// The keys of the sends that made and continued a task, while it can go on: it
-/// sees to it that they live as long as itself. Of more than eight the oldest are
-/// left to the time they were given at first, which is two of the task's lives.
+/// The keys of the sends that made and continued a task: it sees to it that they
+/// live as long as itself, and go with it when it is deleted. Of more than 32 the
+/// oldest are left to the time they were given at first, which is two of the task's
+/// lives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeldKeys {
     /// Their addresses, oldest first.
