@@ -1,5 +1,6 @@
 //! The function that delivers to webhooks.
 
+use super::batch::Answer;
 use super::{ServeError, clients, endpoint, ends_at, logging};
 use crate::engine::{Courier, SystemClock};
 use crate::settings::{Environment, Settings};
@@ -11,7 +12,7 @@ use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
 use crate::webhook::HttpWebhooks;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
-use aws_lambda_events::event::streams::{SqsBatchItemFailure, SqsEventResponse};
+use aws_lambda_events::event::streams::SqsEventResponse;
 use lambda_runtime::{LambdaEvent, service_fn};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -53,16 +54,12 @@ impl Deliveries {
     /// Delivers a batch; names the messages that have to come again. What
     /// follows a kept message in its group comes again behind it.
     async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
-        let mut response = SqsEventResponse::default();
+        let mut answer = Answer::default();
         for message in event.records {
-            if self.message(&message, deadline).await == Ack::Keep {
-                let mut failure = SqsBatchItemFailure::default();
-                // An empty id fails the whole batch, which is this message.
-                failure.item_identifier = Some(message.message_id.unwrap_or_default());
-                response.batch_item_failures.push(failure);
-            }
+            let ack = self.message(&message, deadline).await;
+            answer.note(message.message_id, ack);
         }
-        response
+        answer.build()
     }
 
     async fn message(&self, message: &SqsMessage, deadline: Option<Timestamp>) -> Ack {
