@@ -14,6 +14,8 @@ pub(crate) mod object;
 mod weigh;
 
 pub(super) use checked::Unread;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use download::{content_type, disposition};
 pub(super) use give::mark;
 
 use self::checked::Checked;
