@@ -16,7 +16,7 @@ mod weigh;
 pub(super) use checked::Unread;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use download::{content_type, disposition};
-pub(super) use give::mark;
+pub(super) use give::{Room, mark};
 
 use self::checked::Checked;
 use self::object::Attempt;

@@ -3,11 +3,10 @@
 use super::batch::Answer;
 use super::{ServeError, clients, endpoint, ends_at, logging};
 use crate::engine::{Courier, SystemClock};
+use crate::runtime::stores;
 use crate::settings::{Environment, Settings};
 use crate::store::aws::sqs_client;
-use crate::store::dynamodb::DynamoStore;
 use crate::store::queue::Ack;
-use crate::store::s3::S3Blobs;
 use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
 use crate::webhook::HttpWebhooks;
@@ -27,11 +26,7 @@ pub async fn push() -> Result<(), ServeError> {
     let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
     let queue = SqsQueue::new(client, settings.push_queue()?);
     let clients = clients().await;
-    // A webhook of an old generation is told the whole task, and large content
-    // of a task lies in the bucket.
-    let blobs = Arc::new(S3Blobs::new(clients.s3, &settings.bucket));
-    let store = DynamoStore::new(clients.dynamodb, &settings.table).with_blobs(blobs);
-    let store = Arc::new(store);
+    let store = Arc::new(stores(&clients, &settings).0);
     let webhooks = Arc::new(HttpWebhooks::new(settings.policy.reach));
     let clock = Arc::new(SystemClock);
     let deliveries = &Deliveries {
