@@ -94,10 +94,8 @@ impl DynamoStore {
             let partition = key::task(&TaskKey::new(owner, task));
             item::key_of(&partition, key::META)
         });
-        let mut heads = Vec::new();
-        for meta in list::batch(&self.client, &self.table, keys.collect()).await? {
-            heads.push(item::to_task(&meta)?);
-        }
+        let metas = list::batch(&self.client, &self.table, keys.collect()).await?;
+        let mut heads: Vec<TaskRecord> = list::readable(&metas, item::to_task).collect();
         heads.retain(|head| head.owner() == owner && head.context_id() == context);
         Ok((heads, next))
     }
