@@ -39,6 +39,8 @@ pub(super) struct Standing {
     pub(super) reset: bool,
     /// The thread that has to be stored with the first write of the task.
     pub(super) opens: Option<ThreadWrite>,
+    /// The stored thread, if it has to be refreshed before that write.
+    pub(super) stale: Option<ThreadRecord>,
 }
 
 impl Engine {
@@ -56,6 +58,7 @@ impl Engine {
             id,
             began: now,
             reset: false,
+            stale: None,
         }
     }
 
@@ -73,7 +76,7 @@ impl Engine {
         if let Some(head) = self.threads.load_thread_head(owner, id).await? {
             let tombstone = self.reader.policy.thread_tombstone;
             if head.lives(now) || head.is_remembered(now, tombstone) {
-                return self.going_on(head, now).await;
+                return self.going_on(head, now);
             }
             // The id counts as new; its thread replaces what is left.
             return Ok(self.anew(id, Some(&head), owner, now));
@@ -103,7 +106,7 @@ impl Engine {
             Some(head) if self.is_earlier(id, record.created_at, head.created_at) => {
                 Err(Refusal::ContextExpired.into())
             }
-            Some(head) => self.going_on(head, now).await,
+            Some(head) => self.going_on(head, now),
             None => self.stood_for(record, now, !stands_for_thread(record)),
         }
     }
@@ -136,6 +139,7 @@ impl Engine {
             began: record.created_at,
             reset: !open && silent(policy.state_ttl),
             opens: opens.then(|| self.opened(owner, id, record.created_at, now, 0)),
+            stale: None,
         })
     }
 
@@ -153,33 +157,47 @@ impl Engine {
             began: now,
             reset: false,
             opens: Some(self.opened(owner, id, now, now, expect)),
+            stale: None,
         }
     }
 
-    /// A stored thread that the message goes on in. It is refreshed before
-    /// anything else is written, so that no message is let in to what has
-    /// expired by then.
-    async fn going_on(
+    /// A stored thread that the message goes on in.
+    fn going_on(&self, head: ThreadRecord, now: Timestamp) -> Result<Standing, EngineError> {
+        if !head.lives(now) {
+            return Err(Refusal::ContextExpired.into());
+        }
+        Ok(Standing {
+            id: head.context_id.clone(),
+            began: head.created_at,
+            reset: head.state_expires_at <= now,
+            opens: None,
+            stale: Some(head).filter(|head| self.is_stale(head, now)),
+        })
+    }
+
+    /// Refreshes the stored thread of a message that is taken: before anything
+    /// else is written, so that no message is let in to what has expired by
+    /// then; and not before it is taken, so that one which is refused is no
+    /// activity, and the next one is told of a state that is gone.
+    ///
+    /// # Errors
+    /// [`Refusal::ContextExpired`].
+    pub(super) async fn refresh(
         &self,
-        mut head: ThreadRecord,
+        standing: &mut Standing,
         now: Timestamp,
-    ) -> Result<Standing, EngineError> {
-        let mut reset = false;
+    ) -> Result<(), EngineError> {
         for _ in 0..ROUNDS {
-            if !head.lives(now) {
-                return Err(Refusal::ContextExpired.into());
-            }
-            reset |= head.state_expires_at <= now;
-            if !self.is_stale(&head, now) || self.keep_thread(&self.refreshed(&head, now)).await? {
-                return Ok(Standing {
-                    id: head.context_id,
-                    began: head.created_at,
-                    reset,
-                    opens: None,
-                });
+            let Some(head) = standing.stale.take() else {
+                return Ok(());
+            };
+            if self.keep_thread(&self.refreshed(&head, now)).await? {
+                return Ok(());
             }
             let found = self.threads.load_thread_head(&head.owner, &head.context_id);
-            head = found.await?.ok_or(Refusal::ContextExpired)?;
+            let fresh = self.going_on(found.await?.ok_or(Refusal::ContextExpired)?, now)?;
+            standing.reset |= fresh.reset;
+            standing.stale = fresh.stale;
         }
         Err(StoreError::Unavailable("lost too many races for a thread".to_owned()).into())
     }
@@ -247,10 +265,25 @@ impl Engine {
         let Some(opens) = opens else {
             return commit.await;
         };
-        let (written, kept) = futures::join!(commit, self.keep_thread(&opens));
-        // Another task of the same moment has opened it: that will do.
+        let (written, kept) = futures::join!(commit, self.open_thread(opens));
         kept?;
         written
+    }
+
+    /// Stores the thread of a conversation that begins, unless another task of
+    /// the same moment has. What it was to replace may be gone since it was read:
+    /// the table removes by itself what nobody remembers.
+    async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
+        if self.keep_thread(&opens).await? || opens.expect == 0 {
+            return Ok(());
+        }
+        let (owner, id) = (&opens.record.owner, &opens.record.context_id);
+        if self.threads.load_thread_head(owner, id).await?.is_none() {
+            opens.expect = 0;
+            opens.record.version = 1;
+            self.keep_thread(&opens).await?;
+        }
+        Ok(())
     }
 
     /// Whether a turn that looked after its thread at `since` has to again.
