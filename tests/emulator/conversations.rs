@@ -57,6 +57,10 @@ struct Stage {
 
 impl Stage {
     async fn new(name: &str) -> Self {
+        Self::with(name, Policy::default()).await
+    }
+
+    async fn with(name: &str, policy: Policy) -> Self {
         // A sweep is of the whole table.
         let emulator = Emulator::alone().await.unwrap();
         let store = Arc::new(emulator.records.clone());
@@ -76,7 +80,7 @@ impl Stage {
             scopes: BTreeSet::new(),
         };
         Self {
-            engine: Engine::new(agent, services, Policy::default()),
+            engine: Engine::new(agent, services, policy),
             emulator,
             store,
             clock,
@@ -234,6 +238,25 @@ async fn a_state_that_is_used_for_days_is_never_due_for_removal() {
 }
 
 #[tokio::test]
+async fn native_ttl_takes_no_state_of_a_conversation_that_goes_on() {
+    let policy = Policy {
+        state_ttl: DAY,
+        ..Policy::default()
+    };
+    let stage = Stage::with("outlived", policy).await;
+    let context = own(1).remove(0);
+    stage.say("set k v", Some(&context)).await.unwrap();
+    // Nothing sweeps: what the state says of itself stays as it was written.
+    for _ in 0..25 {
+        stage.clock.move_on(HOUR);
+        assert_eq!(stage.value("k", &context).await, "v");
+        let now = stage.clock.now().as_millis();
+        let items = stage.items(&context).await;
+        assert!(items["STATE"] * 1000 > now, "{items:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_sweep_that_comes_too_early_or_too_late_does_no_harm() {
     let stage = Stage::new("race").await;
     let context = own(1).remove(0);
@@ -333,4 +356,34 @@ async fn conversations_are_all_listed_when_a_list_lies_in_many_partitions() {
         }
         assert_eq!(joined, expected, "pages of {size}");
     }
+}
+
+#[tokio::test]
+async fn conversations_that_are_over_fill_no_pages_of_the_list() {
+    let stage = Stage::new("over").await;
+    let owner = &stage.caller.owner;
+    for _ in 0..25 {
+        stage.say("show", None).await.unwrap();
+    }
+    let stage = &stage;
+    let list = |limit| {
+        let query = ThreadQuery {
+            after: None,
+            limit,
+            ttl: DAY,
+            now: stage.clock.now(),
+        };
+        async move { stage.store.list_threads(owner, &query).await.unwrap() }
+    };
+    stage.clock.move_on(DAY - MINUTE);
+    let page = list(10).await;
+    assert_eq!(page.threads.len(), 10);
+    assert!(page.next.is_some());
+    // Their tasks can be read for a month.
+    stage.clock.move_on(MINUTE);
+    let last = stage.say("show", None).await.unwrap().context_id;
+    let page = list(10).await;
+    let contexts: Vec<_> = page.threads.iter().map(|it| &it.context_id).collect();
+    assert_eq!(contexts, [&last]);
+    assert_eq!(page.next, None);
 }
