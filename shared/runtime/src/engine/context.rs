@@ -39,6 +39,10 @@ pub(super) struct Standing {
     pub(super) reset: bool,
     /// The thread that has to be stored with the first write of the task.
     pub(super) opens: Option<ThreadWrite>,
+    /// The stored thread, if it has to be refreshed before that write.
+    pub(super) stale: Option<ThreadRecord>,
+    /// When the task was made that the message goes on in, if it has a thread.
+    of: Option<Timestamp>,
 }
 
 impl Engine {
@@ -56,6 +60,8 @@ impl Engine {
             id,
             began: now,
             reset: false,
+            stale: None,
+            of: None,
         }
     }
 
@@ -73,7 +79,7 @@ impl Engine {
         if let Some(head) = self.threads.load_thread_head(owner, id).await? {
             let tombstone = self.reader.policy.thread_tombstone;
             if head.lives(now) || head.is_remembered(now, tombstone) {
-                return self.going_on(head, None, now).await;
+                return self.going_on(head, None, now);
             }
             // The id counts as new; its thread replaces what is left.
             return Ok(self.anew(id, Some(&head), owner, now));
@@ -104,7 +110,7 @@ impl Engine {
             }
             // Its first write came to nothing.
             Some(head) if is_free(&head) => self.stood_for(record, now, true, Some(&head)),
-            Some(head) => self.going_on(head, Some(record), now).await,
+            Some(head) => self.going_on(head, Some(record.created_at), now),
             None => self.stood_for(record, now, !stands_for_thread(record), None),
         }
     }
@@ -144,6 +150,8 @@ impl Engine {
             began: record.created_at,
             reset: !open && silent(policy.state_ttl),
             opens: opens.then(|| self.opened(owner, id, record.created_at, now, left)),
+            stale: None,
+            of: None,
         })
     }
 
@@ -161,35 +169,59 @@ impl Engine {
             began,
             reset: false,
             opens: Some(self.opened(owner, id, began, now, left)),
+            stale: None,
+            of: None,
         }
     }
 
-    /// A stored thread that the message goes on in, to the task `of` if there is one
-    /// already. It is refreshed before anything else is written, so that no message
-    /// is let in to what has expired by then.
-    async fn going_on(
+    /// A stored thread that the message goes on in, to the task made at `of` if
+    /// there is one already.
+    fn going_on(
         &self,
-        mut head: ThreadRecord,
-        of: Option<&TaskRecord>,
+        head: ThreadRecord,
+        of: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Standing, EngineError> {
-        let mut reset = false;
+        let past = of.is_some_and(|at| self.is_past(&head, at));
+        if past || !head.lives(now) {
+            return Err(Refusal::ContextExpired.into());
+        }
+        Ok(Standing {
+            id: head.context_id.clone(),
+            began: head.created_at,
+            reset: head.state_expires_at <= now,
+            opens: None,
+            stale: Some(head).filter(|head| self.is_stale(head, now)),
+            of,
+        })
+    }
+
+    /// Refreshes the stored thread of a message that is taken: before anything
+    /// else is written, so that no message is let in to what has expired by
+    /// then; and not before it is taken, so that one which is refused is no
+    /// activity, and the next one is told of a state that is gone.
+    ///
+    /// # Errors
+    /// [`Refusal::ContextExpired`].
+    pub(super) async fn refresh(
+        &self,
+        standing: &mut Standing,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
         for _ in 0..ROUNDS {
-            let past = of.is_some_and(|task| self.is_past(&head, task.created_at));
-            if past || !head.lives(now) {
-                return Err(Refusal::ContextExpired.into());
-            }
-            reset |= head.state_expires_at <= now;
-            if !self.is_stale(&head, now) || self.keep_thread(&self.refreshed(&head, now)).await? {
-                return Ok(Standing {
-                    id: head.context_id,
-                    began: head.created_at,
-                    reset,
-                    opens: None,
-                });
+            let Some(head) = standing.stale.take() else {
+                return Ok(());
+            };
+            if self.keep_thread(&self.refreshed(&head, now)).await? {
+                return Ok(());
             }
             let found = self.threads.load_thread_head(&head.owner, &head.context_id);
-            head = found.await?.ok_or(Refusal::ContextExpired)?;
+            let head = found.await?.ok_or(Refusal::ContextExpired)?;
+            let fresh = self.going_on(head, standing.of, now)?;
+            *standing = Standing {
+                reset: standing.reset || fresh.reset,
+                ..fresh
+            };
         }
         Err(StoreError::Unavailable("lost too many races for a thread".to_owned()).into())
     }
@@ -262,23 +294,26 @@ impl Engine {
         let Some(opens) = opens else {
             return commit.await;
         };
-        let (written, kept) = futures::join!(commit, self.keep_thread(&opens));
-        if !kept? {
-            self.open_again(opens).await?;
-        }
+        let (written, kept) = futures::join!(commit, self.open_thread(opens));
+        kept?;
         written
     }
 
-    /// A thread could not be opened: another task of the same moment has opened it,
-    /// which will do, or the sweep has removed what it was to replace.
-    async fn open_again(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
-        let (owner, id) = (&opens.record.owner, &opens.record.context_id);
-        if opens.expect == 0 || self.threads.load_thread_head(owner, id).await?.is_some() {
+    /// Stores the thread of a conversation that begins, unless another task of
+    /// the same moment has. What it was to replace may be gone since it was read:
+    /// the table removes by itself what nobody remembers, and the sweep what a
+    /// deletion has left.
+    async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
+        if self.keep_thread(&opens).await? || opens.expect == 0 {
             return Ok(());
         }
-        opens.expect = 0;
-        opens.record.version = 1;
-        self.keep_thread(&opens).await.map(drop)
+        let (owner, id) = (&opens.record.owner, &opens.record.context_id);
+        if self.threads.load_thread_head(owner, id).await?.is_none() {
+            opens.expect = 0;
+            opens.record.version = 1;
+            self.keep_thread(&opens).await?;
+        }
+        Ok(())
     }
 
     /// Whether a turn that looked after its thread at `since` has to again.

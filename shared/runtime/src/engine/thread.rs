@@ -17,8 +17,10 @@ use crate::task::{
 use crate::thread::Thread;
 use serde_json::Value;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// At most this many messages of a context are put back into a thread.
 const REBUILT: usize = 100;
@@ -85,6 +87,8 @@ pub(super) struct Conversation<'e> {
     /// The messages of the turn's own task.
     own: Vec<Message>,
     operations: Mutex<Vec<Operation>>,
+    /// The session values as they stood at the first look.
+    session: OnceCell<BTreeMap<String, Value>>,
     /// Why the conversation could not be read, while the store was away.
     unread: Unread,
 }
@@ -108,6 +112,7 @@ impl<'e> Conversation<'e> {
             looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),
+            session: OnceCell::new(),
             unread: Unread::default(),
         }
     }
@@ -130,7 +135,7 @@ impl<'e> Conversation<'e> {
 
     /// The error a skill is told of a read that failed.
     pub(super) fn failed(&self, error: StoreError) -> AgentError {
-        if let StoreError::Unavailable(why) = &error {
+        if let StoreError::Unavailable(why) | StoreError::Contended(why) = &error {
             *lock(&self.unread) = Some(StoreError::Unavailable(why.clone()));
         }
         AgentError::from(EngineError::from(error))
@@ -286,7 +291,8 @@ impl<'e> Conversation<'e> {
         alive.map(|thread| thread.state)
     }
 
-    /// A session value, this turn's own changes first.
+    /// A session value, this turn's own changes first. The state, which may be
+    /// large, is read once a turn.
     pub(super) async fn load(&self, key: String) -> AgentResult<Option<Value>> {
         let own = lock(&self.operations)
             .iter()
@@ -298,8 +304,13 @@ impl<'e> Conversation<'e> {
         if own.is_some() {
             return Ok(own);
         }
-        let found = self.stored().await.map_err(|error| self.failed(error))?;
-        Ok(self.alive(found).unwrap_or_default().session.remove(&key))
+        let look = || async {
+            let found = self.stored().await?;
+            Ok(self.alive(found).unwrap_or_default().session)
+        };
+        let session = self.session.get_or_try_init(look).await;
+        let session = session.map_err(|error: StoreError| self.failed(error))?;
+        Ok(session.get(&key).cloned())
     }
 
     /// Sets a session value in the turn's final commit.

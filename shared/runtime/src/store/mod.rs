@@ -51,6 +51,10 @@ pub enum StoreError {
     /// same write may be tried again under the same write id.
     #[error("store unavailable: {0}")]
     Unavailable(String),
+    /// Other writes were at the same items, each time it was tried: nothing is
+    /// decided, and nothing of this call is stored.
+    #[error("other writes were in the way: {0}")]
+    Contended(String),
     /// The item can never be stored like this.
     #[error("item too large: {0}")]
     TooLarge(String),

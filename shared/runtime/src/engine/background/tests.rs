@@ -10,8 +10,8 @@ use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
 use crate::store::{ReadTasks as _, RecordQuery, StoreError};
 use crate::task::{
-    CancelCommand, Event, Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject,
-    Task, TaskId, TaskRecord, TaskState, TenantId,
+    CancelCommand, Event, Generation, Message, Owner, Part, PartContent, SendCommand, SendMode,
+    Sent, Subject, Task, TaskId, TaskRecord, TaskState, TenantId,
 };
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -99,10 +99,11 @@ struct World {
 impl World {
     fn new() -> Self {
         let counter = Arc::new(Counter::default());
-        let agent = Agent::builder("test")
-            .skill(Worker(counter.clone()))
-            .build()
-            .unwrap();
+        let agent = Agent::builder("test").skill(Worker(counter.clone()));
+        Self::with(agent.build().unwrap(), counter)
+    }
+
+    fn with(agent: AgentDefinition, counter: Arc<Counter>) -> Self {
         let store = Arc::new(MemoryStore::new());
         let services = Services {
             tasks: store.clone(),
@@ -484,6 +485,56 @@ async fn a_worker_runs_the_turn_for_the_caller_who_asked_and_for_what_it_can_rea
     let said = Artifact::from(record.artifacts[0].clone()).text().unwrap();
     assert_eq!(said, "gold read write text/plain");
     assert_eq!(record.request, None, "it is kept as long as the turn runs");
+}
+
+/// Says how many bytes of its file it was given. There are two of it, so that the
+/// router has to ask.
+macro_rules! weighs {
+    ($name:ident, $id:literal) => {
+        /// Weighs a file.
+        #[skill(id = $id, tags = ["test"])]
+        struct $name;
+
+        impl SkillHandler for $name {
+            type Input = Content;
+            type Output = String;
+
+            async fn on_request(
+                &self,
+                _: &mut TaskContext<'_>,
+                input: Content,
+            ) -> AgentResult<OnRequestResult<String>> {
+                let file = input.first_file();
+                let bytes = file.as_ref().and_then(FilePart::bytes);
+                OnRequestResult::done(format!("{:?}", bytes.map(|bytes| bytes.len())))
+            }
+        }
+    };
+}
+
+weighs!(Weighs, "weigh");
+weighs!(Scales, "scale");
+
+#[tokio::test(start_paused = true)]
+async fn a_file_sent_before_the_router_asked_reaches_the_skill_wherever_it_runs() {
+    for mode in [SendMode::Blocking, SendMode::Immediate] {
+        let agent = Agent::builder("test").skill(Weighs).skill(Scales);
+        let world = World::with(agent.build().unwrap(), Arc::default());
+        let mut command = World::command("", SendMode::Blocking);
+        let file = PartContent::Raw(vec![7; 40_000].into());
+        command.message.parts = vec![Part::new(file)];
+        let asked = world.ask(&World::caller(), command).await;
+        assert_eq!(asked.status.state, TaskState::InputRequired);
+        let mut command = World::command("weigh", mode);
+        command.message.task_id = Some(asked.id.clone());
+        world.ask(&World::caller(), command).await;
+        if mode == SendMode::Immediate {
+            assert_eq!(world.work(&asked.id).await, Ack::Delete);
+        }
+        let record = world.record(&asked.id).await;
+        let said = Artifact::from(record.artifacts[0].clone()).text().unwrap();
+        assert_eq!(said, "Some(40000)", "{mode:?}");
+    }
 }
 
 #[test]

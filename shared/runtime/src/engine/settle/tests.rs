@@ -26,11 +26,37 @@ use std::time::Duration;
 struct Threads {
     memory: MemoryStore,
     away: AtomicBool,
+    /// Whether the table lets the thread go before its next write.
+    cleans: AtomicBool,
+    /// How often a whole thread was read.
+    reads: AtomicU64,
     /// So many times another write comes before the next one.
     others: AtomicU64,
+    /// So many times others are in the way of a write, or it is stored and its
+    /// answer lost.
+    spoilt: AtomicU64,
+    /// Whether what is spoilt is stored.
+    stores: AtomicBool,
 }
 
 impl Threads {
+    /// Makes a write, unless it is to be spoilt.
+    async fn written<T>(
+        &self,
+        write: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let left = self.spoilt.load(Ordering::SeqCst);
+        if left == 0 {
+            return write.await;
+        }
+        self.spoilt.store(left - 1, Ordering::SeqCst);
+        if self.stores.load(Ordering::SeqCst) {
+            write.await?;
+            return Err(StoreError::Unavailable("no answer".to_owned()));
+        }
+        Err(StoreError::Contended("TransactionConflict".to_owned()))
+    }
+
     fn reach(&self) -> Result<(), StoreError> {
         if self.away.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("away".to_owned()));
@@ -76,6 +102,7 @@ impl OverThreads for Threads {
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
         self.reach()?;
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.memory.load_thread(owner, id).await
     }
 
@@ -90,7 +117,11 @@ impl OverThreads for Threads {
 
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         self.another(&write.record.context_id).await;
-        self.memory.put_thread(write).await
+        if self.cleans.swap(false, Ordering::SeqCst) {
+            let id = &write.record.context_id;
+            self.memory.remove_thread(&owner(), id).await?;
+        }
+        self.written(self.memory.put_thread(write)).await
     }
 }
 
@@ -103,6 +134,7 @@ impl OverTasks for Threads {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         if let Some(thread) = &write.thread {
             self.another(&thread.record.context_id).await;
+            return self.written(self.memory.commit(write)).await;
         }
         self.memory.commit(write).await
     }
@@ -141,6 +173,17 @@ impl SkillHandler for Keeper {
         input: String,
     ) -> AgentResult<OnRequestResult<String>> {
         self.0.fetch_add(1, Ordering::SeqCst);
+        if input == "plain" {
+            return OnRequestResult::done("plain".to_owned());
+        }
+        if input == "session" {
+            let mut known = 0;
+            for key in ["colour", "size", "colour"] {
+                known += cx.load_session::<u32>(key).await?.unwrap_or_default();
+            }
+            cx.save_session("size", &(known + 1))?;
+            return OnRequestResult::done(known.to_string());
+        }
         cx.add_event(input.as_str())?;
         if input == "message" {
             let message = Content::from_text("kept");
@@ -378,4 +421,81 @@ async fn a_turn_that_others_outrun_to_the_end_of_its_time_fails_and_is_not_repea
         let sent = contest.send("message", left).await;
         assert!(matches!(sent, Err(Refusal::Unavailable { .. })), "{sent:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn transactions_that_meet_in_a_conversation_do_not_run_a_skill_again() {
+    for text in ["task", "message"] {
+        let contest = Contest::new(0);
+        // More than one write is tried again for.
+        contest.store.spoilt.store(17, Ordering::SeqCst);
+        let sent = contest.send(text, None).await;
+        match (text, sent) {
+            ("task", Ok(Sent::Task(task))) => assert_eq!(task.status.state, TaskState::Completed),
+            ("message", Ok(Sent::Message(_))) => {}
+            (_, sent) => panic!("{sent:?}"),
+        }
+        assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(contest.events().await, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_only_meets_other_transactions_fails_and_is_not_repeated() {
+    let contest = Contest::new(0);
+    assert!(contest.send("task", None).await.is_ok());
+    contest.store.spoilt.store(u64::MAX, Ordering::SeqCst);
+    let sent = contest.send("task", None).await;
+    let Ok(Sent::Task(task)) = sent else {
+        panic!("{sent:?}");
+    };
+    let said = task.status.message.as_ref().unwrap();
+    assert_eq!(said.metadata["a2a-lambda/errorCode"], "DEADLINE");
+    assert_eq!(contest.runs.load(Ordering::SeqCst), 2);
+    assert_eq!(contest.events().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_turn_whose_answer_is_lost_counts_however_late_it_is_found() {
+    for spoilt in [1, 4, 9] {
+        let contest = Contest::new(0);
+        let (store, left) = (&contest.store, Some(Duration::from_secs(20)));
+        store.stores.store(true, Ordering::SeqCst);
+        store.spoilt.store(spoilt, Ordering::SeqCst);
+        let sent = contest.send("task", left).await;
+        let Ok(Sent::Task(task)) = sent else {
+            panic!("{spoilt}: {sent:?}");
+        };
+        assert_eq!(task.status.state, TaskState::Completed, "{spoilt}");
+        assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(contest.events().await, 1, "{spoilt}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_reads_the_values_of_its_conversation_once_however_many_it_asks_for() {
+    let contest = Contest::new(0);
+    for reads in [2, 4] {
+        let sent = contest.send("session", None).await;
+        assert!(matches!(sent, Ok(Sent::Task(_))), "{sent:?}");
+        // One for what it asks, and one for what it changes.
+        assert_eq!(contest.store.reads.load(Ordering::SeqCst), reads);
+    }
+    let found = contest.store.memory.load_thread(&owner(), &context()).await;
+    let thread = found.unwrap().unwrap();
+    assert_eq!(thread.state.session["size"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_begins_anew_though_the_table_lets_its_old_thread_go_meanwhile() {
+    let contest = Contest::new(0);
+    assert!(contest.send("plain", None).await.is_ok());
+    // It has expired, and nobody remembers it any more.
+    tokio::time::advance(Duration::from_secs(9 * 24 * 3600)).await;
+    contest.store.cleans.store(true, Ordering::SeqCst);
+    assert!(contest.send("plain", None).await.is_ok());
+    let found = contest.store.memory.load_thread(&owner(), &context()).await;
+    let thread = found.unwrap().unwrap();
+    assert_eq!(thread.version, 1);
+    assert!(thread.lives(contest.engine.reader.clock.now()));
 }
