@@ -10,10 +10,14 @@ use a2a_lambda::store::{
     BlobReader, Blobs, Committed, ReadTasks as _, ReadThreads as _, StateRemoved, StoreError,
     SweepThreads as _, ThreadState, ThreadWrite, WriteTasks as _, WriteThreads as _, stored,
 };
-use a2a_lambda::task::{Change, ContextId, Message, Part, TaskId, TaskKey, ThreadKey, Timestamp};
+use a2a_lambda::task::{
+    Blob, Change, ContextId, Message, Metadata, Part, PartContent, TaskId, TaskKey, TaskRecord,
+    ThreadKey, Timestamp,
+};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::{BUCKET, TABLE};
 use async_trait::async_trait;
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
@@ -282,4 +286,84 @@ async fn parts_of_a_file_have_the_checksum_that_their_upload_announces() {
         begun.0.lock().unwrap().as_slice(),
         [Some("CRC32".to_owned())]
     );
+}
+
+/// Whether the table says of a task that nothing of it was ever an object. As of
+/// an `earlier` release it says nothing, from then on.
+async fn is_bare(emulator: &Emulator, task: &TaskRecord, earlier: bool) -> bool {
+    let key = task.key();
+    let partition = format!("T#{}#K#{}", key.tenant(), key.local());
+    let dynamodb = &emulator.clients.dynamodb;
+    if earlier {
+        let update = dynamodb.update_item().table_name(TABLE);
+        let update = update.update_expression("REMOVE bare");
+        let update = update.key("PK", AttributeValue::S(partition.clone()));
+        let update = update.key("SK", AttributeValue::S("META".to_owned()));
+        update.send().await.unwrap();
+    }
+    let get = dynamodb.get_item().table_name(TABLE).consistent_read(true);
+    let get = get.key("PK", AttributeValue::S(partition));
+    let get = get.key("SK", AttributeValue::S("META".to_owned()));
+    get.send().await.unwrap().item.unwrap().contains_key("bare")
+}
+
+#[tokio::test]
+async fn a_task_says_that_it_has_no_objects_until_the_first_one_and_never_again() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "bare").unwrap();
+    let commit = |record: TaskRecord, before: Option<TaskRecord>| {
+        let (world, records) = (&world, &emulator.records);
+        async move {
+            let write = match &before {
+                None => world.create(&record),
+                Some(before) => world.update(&record, before),
+            };
+            assert_eq!(records.commit(&write).await.unwrap(), Committed::Done);
+        }
+    };
+    let file = Part::new(PartContent::Stored(Blob {
+        key: "v1/a/b".to_owned(),
+        size: 1,
+        sha256: "ab".repeat(32),
+    }));
+    let says = |parts| Change::Update {
+        message: Some(Message::from_agent("m-2", parts)),
+        metadata: Metadata::new(),
+    };
+    let much = Part::text("x".repeat(LARGE));
+
+    // A file, and content which the store itself moves to an object.
+    for part in [file.clone(), much] {
+        let task = world.task().unwrap();
+        commit(task.clone(), None).await;
+        assert!(is_bare(&emulator, &task, false).await);
+        let started = world.next(&task, [world.start()]).unwrap();
+        commit(started.clone(), Some(task)).await;
+        assert!(is_bare(&emulator, &started, false).await);
+        let told = world.next(&started, [says(vec![part])]).unwrap();
+        commit(told.clone(), Some(started)).await;
+        assert!(!is_bare(&emulator, &told, false).await);
+        let done = Change::Complete { message: None };
+        let done = world.next(&told, [done]).unwrap();
+        commit(done.clone(), Some(told)).await;
+        assert!(!is_bare(&emulator, &done, false).await);
+    }
+
+    // One that comes with a file, one under an id that may have been used before,
+    // and one of an earlier release.
+    let message = Message::from_user("m-1", vec![file]);
+    let id = TaskId::made_of(world.number());
+    let with_file = world.task_saying(&world.owner, id, message).unwrap();
+    let id = TaskId::parse("mine").unwrap();
+    let reused = world.new_task(&world.owner, id).unwrap();
+    for task in [with_file, reused] {
+        commit(task.clone(), None).await;
+        assert!(!is_bare(&emulator, &task, false).await);
+    }
+    let old = world.task().unwrap();
+    commit(old.clone(), None).await;
+    assert!(!is_bare(&emulator, &old, true).await);
+    let done = world.finished(&old).unwrap();
+    commit(done.clone(), Some(old)).await;
+    assert!(!is_bare(&emulator, &done, false).await);
 }

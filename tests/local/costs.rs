@@ -2,7 +2,7 @@
 
 use crate::meter::{Bill, Counted, Index, Meter};
 use a2a_lambda::auth::Identity;
-use a2a_lambda::engine::{Clock as _, SweepPlaces, SystemClock};
+use a2a_lambda::engine::{Clock, SweepPlaces, SystemClock};
 use a2a_lambda::http::{Door, Edge};
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
@@ -11,16 +11,19 @@ use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{Blobs as _, ReadTasks as _};
-use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+use a2a_lambda::task::{Owner, Subject, TaskId, TenantId, Timestamp};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::pumps::Pumps;
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_s3::config::timeout::TimeoutConfig;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 const PAPER: &str = include_str!("../../docs/operations.md");
@@ -28,6 +31,35 @@ const HEADER: &str = "| Operation | Requests | Write units | Read units |\n|---|
 
 /// SHA-256 of ten thousand times `0123456789`.
 const DIGITS: &str = "aca9e593cc629cbaa94cd5a07dc029424aad93e5129e5d11f8dcd2f139c16cc0";
+/// And of five million times.
+const MANY_DIGITS: &str = "07d7c2d2ff2345a78a4cb8f17a80869b71ee4efaa7b5051ddf027d0a88ead060";
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// This machine's time, moved on by so many milliseconds.
+#[derive(Debug, Default)]
+struct Moved(AtomicI64);
+
+impl Moved {
+    fn on(&self, time: Duration) {
+        let millis = i64::try_from(time.as_millis()).unwrap();
+        self.0.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    fn by(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Clock for Moved {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(SystemClock.now().as_millis() + self.by())
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        SystemClock.sleep_until(Timestamp::from_millis(at.as_millis() - self.by()))
+    }
+}
 
 struct Local;
 
@@ -73,9 +105,12 @@ struct Counter {
     blobs: S3Blobs,
     /// A counted store.
     near: DynamoStore,
+    clock: Arc<Moved>,
+    /// Reaches into the table beside the count.
+    table: aws_sdk_dynamodb::Client,
     rows: String,
     _pumps: Pumps,
-    _services: Embedded,
+    services: Embedded,
 }
 
 /// What the indexes of the table hold.
@@ -120,24 +155,34 @@ impl Counter {
         let meter = Meter::new(indexes(&clients).await);
         let settings = Settings::read(&Local).unwrap();
         let near = counted(&clients, &meter);
+        let clock = Arc::new(Moved::default());
         let runtime = Runtime::builder(agent, settings.clone())
             .aws(&near)
+            .clock(clock.clone())
             .build()
             .unwrap();
-        let tasks = DynamoStore::new(clients.dynamodb, TABLE);
+        // A client of ours that puts a large file may take its time.
+        let patient = clients.s3.config().to_builder();
+        let patient = patient
+            .timeout_config(TimeoutConfig::disabled())
+            .force_path_style(true);
+        let tasks = DynamoStore::new(clients.dynamodb.clone(), TABLE);
+        let near = DynamoStore::new(near.dynamodb, TABLE);
         let dynamodb = services.endpoints().dynamodb.as_deref();
-        let pumps = Pumps::start(runtime.engine(), tasks.clone(), dynamodb, &settings);
+        let pumps = Pumps::start(runtime.engine(), near.clone(), dynamodb, &settings);
         let pumps = pumps.await.unwrap();
         meter.take();
         Self {
             runtime,
             meter,
             tasks,
-            blobs: S3Blobs::new(clients.s3, BUCKET),
-            near: DynamoStore::new(near.dynamodb, TABLE),
+            blobs: S3Blobs::new(aws_sdk_s3::Client::from_conf(patient.build()), BUCKET),
+            near,
+            clock,
+            table: clients.dynamodb,
             rows: String::new(),
             _pumps: pumps,
-            _services: services,
+            services,
         }
     }
 
@@ -198,6 +243,13 @@ impl Counter {
         self.post("/message:send", &message(text)).await["task"].clone()
     }
 
+    /// Lets the process learn how the caller's list is spread, which it then
+    /// believes for a minute.
+    async fn warm(&self) {
+        self.call("/tasks?pageSize=1", None, &[]).await;
+        self.meter.take();
+    }
+
     /// Waits until a task is at rest, beside the count.
     async fn rests(&self, task: &Value) {
         let owner = owner();
@@ -209,6 +261,29 @@ impl Counter {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Lets the table remove tasks, as its own expiry does some time later.
+    async fn let_go(&self, tasks: &[Value]) {
+        let over = SystemClock.now().as_millis() / 1000 - 3600;
+        for task in tasks {
+            let partition = format!("T#local#K#{}", task["id"].as_str().unwrap());
+            let update = self.table.update_item().table_name(TABLE);
+            let update = update
+                .key("PK", AttributeValue::S(partition))
+                .key("SK", AttributeValue::S("META".to_owned()))
+                .update_expression("SET #ttl = :over")
+                .expression_attribute_names("#ttl", "ttl")
+                .expression_attribute_values(":over", AttributeValue::N(over.to_string()));
+            update.send().await.unwrap();
+        }
+        let removed = self.services.expiry().clean().await.unwrap();
+        assert_eq!(removed, tasks.len());
+    }
+
+    /// The keys of all objects that belong to something, beside the count.
+    async fn objects(&self) -> usize {
+        self.blobs.keys("v1/", None, 1000).await.unwrap().len()
     }
 
     /// A row of the table, of what came since the last.
@@ -240,6 +315,7 @@ fn message(text: &str) -> Value {
 }
 
 async fn sends(counter: &mut Counter) {
+    counter.warm().await;
     counter.send("echo hello").await;
     let bill = counter.row("a short blocking send, its answer included");
     assert_eq!(
@@ -263,9 +339,20 @@ async fn sends(counter: &mut Counter) {
         .await;
     counter.row("the same once more, with the same key");
 
-    let asked = counter.send("what?").await;
+    let mut told = message("hello");
+    told["message"]["messageId"] = json!("tck-message-response");
+    counter.post("/message:send", &told).await;
+    counter.row("a send whose skill answers without a task");
+    let key = [("Idempotency-Key", "key-2")];
+    let said = counter.call("/message:send", Some(&told), &key).await;
+    counter.row("the same with an idempotency key");
+    let again = counter.call("/message:send", Some(&told), &key).await;
+    assert_eq!(said, again);
+    counter.row("the same once more, with the same key");
+
+    let asked = counter.send("?").await;
     counter.row("a send that ends with a question");
-    let mut answer = message("echo hello");
+    let mut answer = message("echo hi");
     answer["message"]["taskId"] = asked["id"].clone();
     counter.post("/message:send", &answer).await;
     counter.row("the answer to it");
@@ -296,6 +383,7 @@ async fn sends(counter: &mut Counter) {
 }
 
 async fn reads(counter: &mut Counter) {
+    counter.warm().await;
     let task = counter.send("echo hello").await;
     let path = format!("/tasks/{}", task["id"].as_str().unwrap());
     counter.meter.take();
@@ -303,6 +391,16 @@ async fn reads(counter: &mut Counter) {
     counter.row("reading a task");
     counter.call("/tasks?pageSize=5", None, &[]).await;
     counter.row("a page of 5 tasks");
+    let other = [("Authorization", "Bearer dev:acme:ann")];
+    for _ in 0..5 {
+        let echo = message("echo hello");
+        counter.call("/message:send", Some(&echo), &other).await;
+    }
+    counter.meter.take();
+    counter.call("/tasks?pageSize=5", None, &other).await;
+    counter.row("the whole list of another caller with 5, the first of this process in a minute");
+    counter.call("/tasks?pageSize=5", None, &other).await;
+    counter.row("the next one of that minute");
 
     let asked = counter.send("what?").await;
     let path = format!("/tasks/{}", asked["id"].as_str().unwrap());
@@ -328,6 +426,11 @@ async fn reads(counter: &mut Counter) {
         counter.meter.settles().await;
         counter.row("one look of a subscription");
     }
+    let (owner, now) = (owner(), counter.clock.now());
+    let id = TaskId::parse(asked["id"].as_str().unwrap()).unwrap();
+    let tail = counter.near.tail(&owner, &id, 0, now).await.unwrap();
+    assert!(!tail.unwrap().events.is_empty());
+    counter.row("one that finds events of a small task");
     let configs = format!("{path}/pushNotificationConfigs");
     let hook = json!({"id": "hook-1", "url": "https://example.com/hook"});
     counter.post(&configs, &hook).await;
@@ -343,6 +446,7 @@ async fn reads(counter: &mut Counter) {
 }
 
 async fn large(counter: &mut Counter) {
+    counter.warm().await;
     counter.meter.take();
     counter
         .call("/message:stream", Some(&message("chunks 100")), &[])
@@ -372,7 +476,20 @@ async fn large(counter: &mut Counter) {
     counter.row("reading it");
 }
 
+async fn larger(counter: &mut Counter) {
+    counter.warm().await;
+    let task = counter.send("file 50000000").await;
+    counter.row("a send that makes a file of 50 MB, its answer included");
+    let path = format!("/tasks/{}", task["id"].as_str().unwrap());
+    counter.call(&path, None, &[]).await;
+    counter.row("reading it (the client gets the object by the URL)");
+    let bytes = "0123456789".repeat(5_000_000);
+    send_upload(counter, bytes, MANY_DIGITS).await;
+    counter.row("a send that names an upload of 50 MB");
+}
+
 async fn conversations(counter: &mut Counter) {
+    counter.warm().await;
     let first = counter.send("echo hello").await;
     counter.meter.take();
     let mut more = message("echo hello again");
@@ -400,11 +517,20 @@ async fn conversations(counter: &mut Counter) {
 }
 
 async fn uploads(counter: &mut Counter) {
+    counter.warm().await;
     let bytes = "0123456789".repeat(10_000);
-    let order = json!({"size": bytes.len(), "sha256": DIGITS, "filename": "digits.txt",
+    send_upload(counter, bytes, DIGITS).await;
+    counter.row("the send that names it");
+}
+
+/// Orders an upload, puts it beside the count, and sends what names it.
+async fn send_upload(counter: &mut Counter, bytes: String, sha256: &str) {
+    let order = json!({"size": bytes.len(), "sha256": sha256, "filename": "digits.txt",
         "mediaType": "text/plain"});
     let grant = counter.post("/a2a-lambda/uploads", &order).await;
-    counter.row("the order of an upload of 100 KB (the client puts the object)");
+    if sha256 == DIGITS {
+        counter.row("the order of an upload of 100 KB (the client puts the object)");
+    }
     let urn = grant["part"]["url"].as_str().unwrap();
     let id = urn.split(':').nth(3).unwrap();
     let owner = owner();
@@ -414,7 +540,36 @@ async fn uploads(counter: &mut Counter) {
     let parts = named["message"]["parts"].as_array_mut().unwrap();
     parts.push(grant["part"].clone());
     counter.post("/message:send", &named).await;
-    counter.row("the send that names it");
+}
+
+/// What only time brings about.
+async fn later(counter: &mut Counter) {
+    let first = counter.send("echo hello").await;
+    let mut more = message("echo hello again");
+    more["message"]["contextId"] = first["contextId"].clone();
+    counter.post("/message:send", &more).await;
+    counter.clock.on(HOUR * 2);
+    counter.meter.take();
+    counter.post("/message:send", &more).await;
+    counter.row("a task of a conversation that was silent for two hours, and is kept alive by it");
+
+    let mut bare = Vec::new();
+    for _ in 0..3 {
+        bare.push(counter.send("echo hello").await);
+    }
+    let before = counter.objects().await;
+    let file = [counter.send("file 100000").await];
+    counter.clock.on(HOUR * 24 * 8);
+    counter.meter.settles().await;
+    counter.meter.take();
+    counter.let_go(&bare).await;
+    counter.let_go(&file).await;
+    // The stream tells of them in their order.
+    while counter.objects().await > before {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    counter.meter.settles().await;
+    counter.row("the table lets go four tasks, of which one made a file");
 }
 
 async fn sweeps(counter: &mut Counter) {
@@ -469,6 +624,8 @@ async fn an_operation_costs_what_the_paper_says() {
     conversations(&mut counter).await;
     uploads(&mut counter).await;
     sweeps(&mut counter).await;
+    larger(&mut counter).await;
+    later(&mut counter).await;
     let (_, shown) = PAPER.split_once(HEADER).expect("the table of costs");
     let (shown, _) = shown.split_once("\n\n").unwrap();
     let rows = counter.rows.trim_end();

@@ -390,7 +390,7 @@ def state(stack):
         "DeletionProtectionEnabled": {"Fn::If": ["IsProd", True, False]},
         "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
         "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
-        "StreamSpecification": {"StreamViewType": "NEW_IMAGE"},
+        "StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"},
     }
     wrong += [f"Table: {key} is {table.get(key)}" for key, value in expected.items() if table.get(key) != value]
     bucket = resources["Bucket"]["Properties"]

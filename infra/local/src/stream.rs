@@ -214,8 +214,10 @@ fn removal(record: &Record) -> Option<Removed> {
     // members as an event of Lambda has them, which the SDK does not read.
     let user = record.user_identity();
     let principal = user.map(|user| user.principal_id().unwrap_or(EXPIRY));
-    let text = |name: &str| keys.get(name)?.as_s().ok().cloned();
-    removed(&text, principal)
+    let was = record.dynamodb().and_then(|change| change.old_image());
+    let text = |name: &str| plain(keys.get(name)?);
+    let was = |name: &str| plain(was?.get(name)?);
+    removed(&text, &was, principal)
 }
 
 /// The task of a record; `None` if it is of something else.
@@ -223,10 +225,14 @@ fn image(record: &Record) -> Result<Option<TaskImage>, StoreError> {
     let Some(image) = record.dynamodb().and_then(|change| change.new_image()) else {
         return Ok(None);
     };
-    task_image(&|name| match image.get(name)? {
+    task_image(&|name| plain(image.get(name)?))
+}
+
+fn plain(value: &AttributeValue) -> Option<String> {
+    match value {
         AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
         _ => None,
-    })
+    }
 }
 
 fn failed<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {

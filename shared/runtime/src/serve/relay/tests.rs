@@ -107,7 +107,7 @@ async fn a_record_without_a_place_fails_its_batch() {
 }
 
 /// A task that the table has let go, one that somebody has deleted, a child of
-/// the first, and a thread that has expired.
+/// the first, a thread that has expired, and a task that never had an object.
 const REMOVALS: &str = include_str!("removals.json");
 
 /// Objects that cannot be listed.
@@ -160,6 +160,7 @@ async fn only_what_the_table_lets_go_by_itself_takes_its_objects_along() {
     assert!(key.starts_with(&engine::objects_below(&deleted)), "{key}");
 }
 
+/// Nor does the list fail that is not asked for.
 #[tokio::test]
 async fn a_removal_that_is_not_carried_out_comes_again() {
     let store = MemoryStore::new();

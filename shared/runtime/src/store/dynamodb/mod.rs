@@ -229,7 +229,10 @@ impl DynamoStore {
         dead: Option<&str>,
     ) -> Result<Vec<Statement>, StoreError> {
         let pieces = stored::pieces(&write.record)?;
-        let mut statements = vec![Statement::task(write, shards, pieces.head)];
+        let children = self.child_statements(write, pieces.children).await?;
+        let objects = write.record.object_keys().next().is_some()
+            || children.iter().any(Statement::names_object);
+        let mut statements = vec![Statement::task(write, shards, pieces.head, objects)];
         if let Some(key) = &write.key {
             statements.push(Statement::key(write, key, dead));
         }
@@ -239,7 +242,7 @@ impl DynamoStore {
         for push in &write.pushes {
             statements.push(Statement::push(push)?);
         }
-        statements.extend(self.child_statements(write, pieces.children).await?);
+        statements.extend(children);
         Ok(statements)
     }
 
