@@ -9,6 +9,8 @@ mod contract;
 mod conversations;
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod crossed_keys;
 #[cfg(feature = "docker-tests")]
 mod docker;
 #[cfg(test)]
@@ -24,6 +26,8 @@ mod hostile;
 #[cfg(test)]
 mod keyed;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod objects;
@@ -35,6 +39,8 @@ mod pieces;
 mod queue;
 #[cfg(test)]
 mod removals;
+#[cfg(test)]
+mod reused;
 #[cfg(test)]
 mod sweep;
 #[cfg(test)]
