@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod answers;
 #[cfg(test)]
+mod artifacts;
+#[cfg(test)]
 mod batch;
 #[cfg(test)]
 mod cancel;
