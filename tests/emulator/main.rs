@@ -30,6 +30,8 @@ mod limits;
 #[cfg(test)]
 mod lists;
 #[cfg(test)]
+mod long_lists;
+#[cfg(test)]
 mod objects;
 #[cfg(test)]
 mod pages;

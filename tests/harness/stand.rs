@@ -45,11 +45,12 @@ pub enum StandError {
 /// An agent at its edge.
 #[derive(Debug)]
 pub struct Stand {
+    /// What it keeps everything in, if that is not its memory.
+    pub emulator: Option<Emulator>,
     runtime: Runtime,
     clock: Arc<SetClock>,
     /// What the names of its tenants begin with: no other run has them.
     name: String,
-    _emulator: Option<Emulator>,
 }
 
 struct Local;
@@ -88,7 +89,7 @@ impl Stand {
             runtime: builder.build()?,
             clock,
             name: format!("s{:x}-", run()),
-            _emulator: emulator,
+            emulator,
         })
     }
 
@@ -96,6 +97,12 @@ impl Stand {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// What `tenant` is called here.
+    #[must_use]
+    pub fn tenant(&self, tenant: &str) -> String {
+        format!("{}{tenant}", self.name)
     }
 
     /// Sets the clock to `after` behind `since`.
@@ -113,7 +120,7 @@ impl Stand {
         let edge = self.runtime.edge(Door::of(request.method, request.path()));
         let identity = Identity {
             authorizer: None,
-            authorization: Some(format!("Bearer dev:{}{caller}", self.name)),
+            authorization: Some(format!("Bearer dev:{}", self.tenant(caller))),
         };
         world::send(&edge, request, identity).await
     }
