@@ -9,6 +9,8 @@ mod contract;
 mod conversations;
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod crossed_keys;
 #[cfg(feature = "docker-tests")]
 mod docker;
 #[cfg(test)]
@@ -24,7 +26,11 @@ mod hostile;
 #[cfg(test)]
 mod keyed;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod lists;
+#[cfg(test)]
+mod long_lists;
 #[cfg(test)]
 mod objects;
 #[cfg(test)]
@@ -35,6 +41,8 @@ mod pieces;
 mod queue;
 #[cfg(test)]
 mod removals;
+#[cfg(test)]
+mod reused;
 #[cfg(test)]
 mod sweep;
 #[cfg(test)]
