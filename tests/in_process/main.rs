@@ -52,4 +52,6 @@ mod subscribe;
 #[cfg(test)]
 mod tenants;
 #[cfg(test)]
+mod told;
+#[cfg(test)]
 mod uploads;
