@@ -334,3 +334,33 @@ async fn conversations_are_all_listed_when_a_list_lies_in_many_partitions() {
         assert_eq!(joined, expected, "pages of {size}");
     }
 }
+
+#[tokio::test]
+async fn conversations_that_are_over_fill_no_pages_of_the_list() {
+    let stage = Stage::new("over").await;
+    let owner = &stage.caller.owner;
+    for _ in 0..25 {
+        stage.say("show", None).await.unwrap();
+    }
+    let stage = &stage;
+    let list = |limit| {
+        let query = ThreadQuery {
+            after: None,
+            limit,
+            ttl: DAY,
+            now: stage.clock.now(),
+        };
+        async move { stage.store.list_threads(owner, &query).await.unwrap() }
+    };
+    stage.clock.move_on(DAY - MINUTE);
+    let page = list(10).await;
+    assert_eq!(page.threads.len(), 10);
+    assert!(page.next.is_some());
+    // Their tasks can be read for a month.
+    stage.clock.move_on(MINUTE);
+    let last = stage.say("show", None).await.unwrap().context_id;
+    let page = list(10).await;
+    let contexts: Vec<_> = page.threads.iter().map(|it| &it.context_id).collect();
+    assert_eq!(contexts, [&last]);
+    assert_eq!(page.next, None);
+}

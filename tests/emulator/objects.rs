@@ -2,17 +2,21 @@
 //! to; nobody who reads meanwhile misses it.
 
 use crate::estate::{Estate, Stored};
+use a2a_lambda::runtime::stores;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
-    Blobs, Committed, ReadTasks as _, ReadThreads as _, StateRemoved, StoreError,
+    BlobReader, Blobs, Committed, ReadTasks as _, ReadThreads as _, StateRemoved, StoreError,
     SweepThreads as _, ThreadState, ThreadWrite, WriteTasks as _, WriteThreads as _, stored,
 };
 use a2a_lambda::task::{Change, ContextId, Message, Part, TaskId, TaskKey, ThreadKey, Timestamp};
 use a2a_lambda_tests::emulator::{Emulator, run};
-use a2a_local::embedded::TABLE;
+use a2a_local::embedded::{BUCKET, TABLE};
 use async_trait::async_trait;
+use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
@@ -93,8 +97,10 @@ async fn state_takes_its_object_along_when_it_expires_and_when_it_is_deleted() {
     assert!(records.put_thread(&write).await.unwrap());
     assert_eq!(keys().await.len(), 1);
     // Another process cleans up: it has never seen the state.
-    let sweep = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
-    let sweep = sweep.with_blobs(Arc::new(emulator.blobs.clone()));
+    let mut settings = crate::estate::settings();
+    TABLE.clone_into(&mut settings.table);
+    BUCKET.clone_into(&mut settings.bucket);
+    let (sweep, _) = stores(&emulator.clients, &settings);
     let removed = |at: Timestamp| sweep.remove_state(&world.owner, &id, at);
     let nothing = StateRemoved::default();
     assert_eq!(removed(world.at(-1)).await.unwrap(), nothing);
@@ -233,4 +239,47 @@ async fn an_object_that_is_missing_is_an_error_and_no_endless_read() {
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
     let read = records.load_thread(&world.owner, &context).await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+}
+
+/// The headers in which requests begin uploads in parts.
+#[derive(Debug, Clone, Default)]
+struct Begun(Arc<Mutex<Vec<Option<String>>>>);
+
+impl Intercept for Begun {
+    fn name(&self) -> &'static str {
+        "begun"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let request = context.request();
+        if request.method() == "POST" && request.uri().contains("?uploads") {
+            let kind = request.headers().get("x-amz-checksum-algorithm");
+            self.0.lock().unwrap().push(kind.map(str::to_owned));
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn parts_of_a_file_have_the_checksum_that_their_upload_announces() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "announced").unwrap();
+    let begun = Begun::default();
+    let config = emulator.clients.s3.config().to_builder();
+    let client = aws_sdk_s3::Client::from_conf(config.interceptor(begun.clone()).build());
+    let blobs = S3Blobs::new(client, BUCKET);
+    let task = world.task().unwrap().key();
+    let key = format!("v1/{}/announced", task.folder());
+    let mut source: BlobReader = Box::pin(std::io::Cursor::new(vec![7; 9 * 1024 * 1024]));
+    let measured = blobs.put_from(&task, &key, &mut source).await.unwrap();
+    assert_eq!(measured.size, 9 * 1024 * 1024);
+    assert_eq!(
+        begun.0.lock().unwrap().as_slice(),
+        [Some("CRC32".to_owned())]
+    );
 }

@@ -14,6 +14,7 @@ use a2a_local::embedded::TABLE;
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{
     BeforeDeserializationInterceptorContextRef, BeforeTransmitInterceptorContextRef,
@@ -248,4 +249,54 @@ async fn what_does_not_fit_is_not_read_task_after_task() {
     let (page, traffic, _) = desk.page(0, true).await;
     assert_eq!(page.tasks.len(), 6);
     assert!(traffic.bytes < 4 * MB, "{}", traffic.bytes);
+}
+
+#[tokio::test]
+async fn a_damaged_task_holds_up_no_list() {
+    let desk = Desk::new("damaged", Policy::default()).await;
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        let commits = (0..8).map(|n| vec![says(2_000), chunk(n > 0, 9_000)]);
+        tasks.push(desk.task(commits.collect()).await);
+    }
+    let table = &desk.emulator.clients.dynamodb;
+    let partition =
+        |task: &TaskRecord| AttributeValue::S(format!("T#{}#K#{}", task.owner().tenant, task.id()));
+    // A child is missing, and an item is of no release that is known.
+    let children = table.query().table_name(TABLE);
+    let children = children
+        .key_condition_expression("PK = :pk AND begins_with(SK, :part)")
+        .expression_attribute_values(":pk", partition(&tasks[0]))
+        .expression_attribute_values(":part", AttributeValue::S("ART#".to_owned()));
+    let children = children.send().await.unwrap().items.unwrap();
+    let removed = table.delete_item().table_name(TABLE);
+    let removed = removed.key("PK", children[0]["PK"].clone());
+    let removed = removed.key("SK", children[0]["SK"].clone());
+    removed.send().await.unwrap();
+    let spoilt = table.update_item().table_name(TABLE);
+    let spoilt = spoilt.key("PK", partition(&tasks[1]));
+    let spoilt = spoilt.key("SK", AttributeValue::S("META".to_owned()));
+    let spoilt = spoilt
+        .update_expression("SET body = :text")
+        .expression_attribute_values(":text", AttributeValue::S("{\"schema\":99}".to_owned()));
+    spoilt.send().await.unwrap();
+
+    let (page, _, _) = desk.page(100, true).await;
+    let shown = |task: &TaskRecord| page.tasks.iter().find(|shown| shown.id == *task.id());
+    let damaged = shown(&tasks[0]).unwrap();
+    assert_eq!(
+        damaged.metadata.get("a2a-lambda/truncated"),
+        Some(&true.into())
+    );
+    assert!(damaged.artifacts.iter().flatten().next().is_none());
+    assert!(shown(&tasks[1]).is_none());
+    let whole = shown(&tasks[2]).unwrap();
+    assert!(
+        whole.metadata.is_empty() && whole.artifacts.is_some(),
+        "{whole:?}"
+    );
+    // Who asks for less misses nothing.
+    let (page, _, _) = desk.page(0, false).await;
+    assert!(page.tasks.iter().all(|task| task.metadata.is_empty()));
+    assert_eq!(page.tasks.len(), 2);
 }

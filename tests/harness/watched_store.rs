@@ -2,14 +2,16 @@
 
 use a2a_lambda::engine::Policy;
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
+use a2a_lambda::store::over::{OverBlobs, OverPushes, OverTasks, OverThreads};
+use a2a_lambda::store::push::{Pushes, WritePushes};
+use a2a_lambda::store::queue::OpenTask;
 use a2a_lambda::store::{
-    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl,
-    WriteTasks, WriteThreads,
+    BlobReader, Blobs, Committed, Measured, ReadTasks, ReadThreads, RecordPage, RecordQuery,
+    StoreError, Tail, TaskWrite, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl, WriteTasks,
+    WriteThreads,
 };
 use a2a_lambda::task::{
-    Blob, ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
+    Blob, ContextId, Owner, PushRecord, TaskId, TaskKey, TaskRecord, TaskState, ThreadKey,
     Timestamp,
 };
 use async_trait::async_trait;
@@ -140,6 +142,14 @@ impl WatchedStore {
         self.latency_ms.store(millis, Ordering::SeqCst);
     }
 
+    /// Whether what `away` says is out of reach can be reached.
+    fn reach(&self, away: &AtomicBool) -> Result<(), StoreError> {
+        if away.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
+        }
+        Ok(())
+    }
+
     async fn slowly(&self) {
         match self.latency_ms.load(Ordering::SeqCst) {
             0 => {}
@@ -186,7 +196,11 @@ impl WatchedStore {
 }
 
 #[async_trait]
-impl ReadTasks for WatchedStore {
+impl OverTasks for WatchedStore {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &self.inner
+    }
+
     async fn load(
         &self,
         owner: &Owner,
@@ -195,6 +209,36 @@ impl ReadTasks for WatchedStore {
     ) -> Result<Option<TaskRecord>, StoreError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
         self.inner.load(owner, id, now).await
+    }
+
+    async fn head(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.loads.fetch_add(1, Ordering::SeqCst);
+        ReadTasks::head(&self.inner, owner, id, now).await
+    }
+
+    async fn heads(
+        &self,
+        tasks: &[OpenTask],
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        self.loads.fetch_add(tasks.len(), Ordering::SeqCst);
+        self.inner.heads(tasks, now).await
+    }
+
+    async fn tail(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        after: u64,
+        now: Timestamp,
+    ) -> Result<Option<Tail>, StoreError> {
+        self.loads.fetch_add(1, Ordering::SeqCst);
+        self.inner.tail(owner, id, after, now).await
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
@@ -216,18 +260,6 @@ impl ReadTasks for WatchedStore {
         Ok(page)
     }
 
-    async fn load_key(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        self.inner.load_key(owner, key, now).await
-    }
-}
-
-#[async_trait]
-impl WriteTasks for WatchedStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         self.list().push(Commit {
             task: write.record.id().clone(),
@@ -237,51 +269,23 @@ impl WriteTasks for WatchedStore {
         let mut open = self.open.subscribe();
         // The sender lives as long as the store, so waiting cannot fail.
         open.wait_for(|open| *open).await.ok();
-        if self.away.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
-        }
+        self.reach(&self.away)?;
         self.slowly().await;
         self.inner.commit(write).await
     }
 
-    async fn ended_task(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.inner.ended_task(owner, id, now).await
-    }
-
-    async fn ended_tasks(
-        &self,
-        owner: &Owner,
-        context: &ContextId,
-        now: Timestamp,
-    ) -> Result<Vec<TaskRecord>, StoreError> {
-        self.inner.ended_tasks(owner, context, now).await
-    }
-
     async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        if self.away.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
-        }
+        self.reach(&self.away)?;
         self.inner.remove_task(record).await
-    }
-
-    async fn heartbeat(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        epoch: u64,
-        lease_until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.inner.heartbeat(owner, id, epoch, lease_until).await
     }
 }
 
 #[async_trait]
-impl ReadThreads for WatchedStore {
+impl OverThreads for WatchedStore {
+    fn threads(&self) -> &dyn WriteThreads {
+        &self.inner
+    }
+
     async fn load_thread(
         &self,
         owner: &Owner,
@@ -292,53 +296,58 @@ impl ReadThreads for WatchedStore {
         found
     }
 
-    async fn list_threads(
+    async fn load_thread_head(
         &self,
         owner: &Owner,
-        query: &ThreadQuery,
-    ) -> Result<ThreadPage, StoreError> {
-        self.inner.list_threads(owner, query).await
+        id: &ContextId,
+    ) -> Result<Option<ThreadRecord>, StoreError> {
+        let found = self.inner.load_thread_head(owner, id).await;
+        self.slowly().await;
+        found
     }
-}
 
-#[async_trait]
-impl WriteThreads for WatchedStore {
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         self.threads.fetch_add(1, Ordering::SeqCst);
-        let away = |flag: &AtomicBool| flag.load(Ordering::SeqCst);
-        if away(&self.away) || away(&self.threads_away) {
-            return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
-        }
+        self.reach(&self.away)?;
+        self.reach(&self.threads_away)?;
         self.inner.put_thread(write).await
-    }
-
-    async fn remove_thread(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
-        self.inner.remove_thread(owner, id).await
     }
 }
 
 #[async_trait]
-impl Blobs for WatchedStore {
+impl OverBlobs for WatchedStore {
+    fn blobs(&self) -> &dyn Blobs {
+        &self.inner
+    }
+
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
         self.inner.put(key, bytes).await
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        self.inner.get(key).await
+    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.blobs.fetch_add(1, Ordering::SeqCst);
+        self.inner.put_for(task, key, bytes).await
     }
 
-    async fn keys(
+    async fn put_for_thread(
         &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        self.inner.keys(prefix, after, limit).await
+        thread: &ThreadKey,
+        key: &str,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
+        self.blobs.fetch_add(1, Ordering::SeqCst);
+        self.inner.put_for_thread(thread, key, bytes).await
     }
 
-    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
-        self.inner.remove(keys).await
+    async fn put_from(
+        &self,
+        task: &TaskKey,
+        key: &str,
+        source: &mut BlobReader,
+    ) -> Result<Measured, StoreError> {
+        self.blobs.fetch_add(1, Ordering::SeqCst);
+        self.inner.put_from(task, key, source).await
     }
 
     /// Takes the place of what stands there, as a copy of S3 does that makes no
@@ -364,49 +373,13 @@ impl Blobs for WatchedStore {
 }
 
 #[async_trait]
-impl ReadPushes for WatchedStore {
-    async fn pushes(&self, owner: &Owner, task: &TaskId) -> Result<Vec<PushRecord>, StoreError> {
-        self.inner.pushes(owner, task).await
+impl OverPushes for WatchedStore {
+    fn webhooks(&self) -> &dyn Pushes {
+        &self.inner
     }
-}
 
-#[async_trait]
-impl WritePushes for WatchedStore {
     async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
         self.pushes.fetch_add(1, Ordering::SeqCst);
         self.inner.put_push(push).await
-    }
-
-    async fn delete_push(
-        &self,
-        owner: &Owner,
-        task: &TaskId,
-        id: &PushId,
-    ) -> Result<(), StoreError> {
-        self.inner.delete_push(owner, task, id).await
-    }
-}
-
-#[async_trait]
-impl DeliverPushes for WatchedStore {
-    async fn advance_push(
-        &self,
-        push: &PushRecord,
-        to: u64,
-        clean_at: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.inner.advance_push(push, to, clean_at).await
-    }
-
-    async fn attempt_push(
-        &self,
-        push: &PushRecord,
-        retry_at: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.inner.attempt_push(push, retry_at).await
-    }
-
-    async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        self.inner.confirm_pushes(record).await
     }
 }

@@ -8,7 +8,7 @@ use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::runtime::{Runtime, RuntimeError};
+use a2a_lambda::runtime::{Runtime, RuntimeError, stores};
 use a2a_lambda::settings::{Environment, Settings, Source as _};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda::store::StoreError;
@@ -115,8 +115,7 @@ async fn agent(options: Serve) -> Result<(), RunError> {
         .build()?;
     let mut pumps = Pumps::start(
         runtime.engine(),
-        DynamoStore::new(clients.dynamodb, &settings.table)
-            .with_tombstone(settings.policy.thread_tombstone),
+        stores(&clients, &settings).0,
         endpoints.dynamodb.as_deref(),
         &settings,
     )

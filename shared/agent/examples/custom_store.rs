@@ -1,6 +1,8 @@
 //! Services of one's own: a task store that counts its writes, in front of the
-//! one in memory. A real one would keep records as `store::stored` writes them
-//! and pass the contract suite (`store::contract`).
+//! one in memory. Every call it does not have goes to that one (`store::over`).
+//! A store with a place of its own for tasks has `ReadTasks` and `WriteTasks`
+//! instead, keeps records as `store::stored` writes them, and passes the contract
+//! suite (`store::contract`).
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Door;
@@ -8,10 +10,8 @@ use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::{
-    Committed, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite, WriteTasks,
-};
-use a2a_lambda::task::{KeyHash, Owner, TaskId, TaskRecord, Timestamp};
+use a2a_lambda::store::over::OverTasks;
+use a2a_lambda::store::{Committed, StoreError, TaskWrite, WriteTasks};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::Request;
@@ -29,45 +29,14 @@ struct Counting {
 }
 
 #[async_trait]
-impl ReadTasks for Counting {
-    async fn load(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.tasks.load(owner, id, now).await
+impl OverTasks for Counting {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &*self.tasks
     }
 
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        self.tasks.list(owner, query).await
-    }
-
-    async fn load_key(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        self.tasks.load_key(owner, key, now).await
-    }
-}
-
-#[async_trait]
-impl WriteTasks for Counting {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         self.writes.fetch_add(1, Ordering::Relaxed);
         self.tasks.commit(write).await
-    }
-
-    async fn heartbeat(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        epoch: u64,
-        lease_until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.tasks.heartbeat(owner, id, epoch, lease_until).await
     }
 }
 

@@ -7,6 +7,9 @@ extern crate self as a2a_lambda;
 pub mod auth;
 pub mod bench;
 pub mod engine;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod http;
 pub mod outbound;
 pub mod protocol;

@@ -81,22 +81,37 @@ impl Runtime {
     }
 }
 
+/// Table and bucket of a deployment, as everything that runs in it has to see
+/// them: large content of an item lies in the bucket.
+#[cfg(feature = "aws")]
+#[must_use]
+pub fn stores(
+    clients: &crate::store::aws::AwsClients,
+    settings: &Settings,
+) -> (
+    crate::store::dynamodb::DynamoStore,
+    crate::store::s3::S3Blobs,
+) {
+    use crate::store::dynamodb::DynamoStore;
+    use crate::store::s3::S3Blobs;
+    let blobs = S3Blobs::new(clients.s3.clone(), &settings.bucket);
+    let store = DynamoStore::new(clients.dynamodb.clone(), &settings.table)
+        .with_blobs(Arc::new(blobs.clone()))
+        .with_tombstone(settings.policy.thread_tombstone);
+    (store, blobs)
+}
+
 impl RuntimeBuilder {
     /// Keeps everything in the DynamoDB table and the S3 bucket of the settings.
     #[cfg(feature = "aws")]
     #[must_use]
     pub fn aws(mut self, clients: &crate::store::aws::AwsClients) -> Self {
-        use crate::store::dynamodb::DynamoStore;
-        use crate::store::s3::S3Blobs;
-        let blobs = Arc::new(S3Blobs::new(clients.s3.clone(), &self.settings.bucket));
-        let store = DynamoStore::new(clients.dynamodb.clone(), &self.settings.table)
-            .with_blobs(blobs.clone())
-            .with_tombstone(self.settings.policy.thread_tombstone);
+        let (store, blobs) = stores(clients, &self.settings);
         let store = Arc::new(store);
         self.tasks = Some(store.clone());
         self.pushes = Some(store.clone());
         self.threads = Some(store);
-        self.blobs = Some(blobs);
+        self.blobs = Some(Arc::new(blobs));
         self
     }
 

@@ -4,6 +4,8 @@
 //! - `relay`, `worker`, `push`, `sweep`: the functions behind them
 
 #[cfg(feature = "aws")]
+mod batch;
+#[cfg(feature = "aws")]
 mod push;
 #[cfg(feature = "aws")]
 mod relay;

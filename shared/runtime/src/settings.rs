@@ -18,8 +18,21 @@ const OLDEST_BUILD: Timestamp = Timestamp::from_millis(1_577_836_800_000);
 
 /// What is allowed as a URL.
 const URL: &str = "an http or https URL";
+/// The largest value of a size, and how that is said.
+type Most = (usize, &'static str);
 /// What S3 takes in one PUT, in bytes.
-const UPLOAD_MOST: usize = 5 * 1024 * 1024 * 1024;
+const UPLOAD_MOST: Most = (
+    5 * 1024 * 1024 * 1024,
+    "a whole number from 1 to 5368709120",
+);
+/// A part that is kept inline is read as a whole, for each file that is made.
+const INLINE_MOST: Most = (200 * 1024, "a whole number from 1 to 204800");
+/// A Lambda function answers with 6 MB at most, in which each quote of a body
+/// counts twice.
+const RESPONSE_MOST: Most = (5_900_000, "a whole number from 1 to 5900000");
+/// The longest duration, in milliseconds: a hundred years. Beyond there are
+/// times that have no date.
+const LONGEST: u64 = 36_500 * 86_400_000;
 
 /// The settings of a function or of the local agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,8 +178,6 @@ impl Settings {
         if reach == Reach::Anything && deployed(source) {
             return Err(SettingsError::PrivateDeployed);
         }
-        let defaults = Policy::default();
-        let (thread_ttl, state_ttl) = read.conversation(&defaults)?;
         Ok(Self {
             table: read.text("A2A_TABLE", "a2a-lambda-local"),
             bucket: read.text("A2A_BUCKET", "a2a-lambda-local"),
@@ -185,26 +196,7 @@ impl Settings {
             push: read.switch("A2A_PUSH", true)?,
             push_queue_url: read.optional_url("A2A_PUSH_QUEUE_URL")?,
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
-            policy: Policy {
-                task_ttl: read.duration("A2A_TASK_TTL", defaults.task_ttl)?,
-                thread_ttl,
-                state_ttl,
-                thread_tombstone: read
-                    .duration("A2A_THREAD_TOMBSTONE", defaults.thread_tombstone)?,
-                lease: read.duration("A2A_LEASE", defaults.lease)?,
-                blocking_budget: read.duration("A2A_BLOCKING_BUDGET", defaults.blocking_budget)?,
-                max_attempts: read.count("A2A_MAX_ATTEMPTS", defaults.max_attempts)?,
-                flush_interval: read.duration("A2A_FLUSH_INTERVAL", defaults.flush_interval)?,
-                stream_max_age: read.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
-                inline_max: read.size("A2A_INLINE_MAX", defaults.inline_max)?,
-                response_max: read.size("A2A_RESPONSE_MAX", defaults.response_max)?,
-                upload_max: read.upload("A2A_UPLOAD_MAX", defaults.upload_max)?,
-                state_max_bytes: read.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
-                list_count_max: read.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
-                reach,
-                idempotent_message_id: read.switch("A2A_IDEMPOTENT_MESSAGE_ID", false)?,
-                ..defaults
-            },
+            policy: read.policy(reach)?,
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
         })
     }
@@ -337,16 +329,21 @@ impl Read<'_> {
         self.above_zero(name, default)
     }
 
-    /// A file that is sent by itself comes in one request.
-    fn upload(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {
+    /// A size that cannot be above `most`, which `allowed` names.
+    fn limited(
+        &self,
+        name: &'static str,
+        default: usize,
+        (most, allowed): Most,
+    ) -> Result<usize, SettingsError> {
         let size = self.size(name, default)?;
-        if size <= UPLOAD_MOST {
+        if size <= most {
             return Ok(size);
         }
         Err(SettingsError::Bad {
             name,
             value: size.to_string(),
-            allowed: "a whole number from 1 to 5368709120",
+            allowed,
         })
     }
 
@@ -393,7 +390,33 @@ impl Read<'_> {
         parse_duration(&value).ok_or(SettingsError::Bad {
             name,
             value,
-            allowed: "a whole number with `ms`, `s`, `m`, `h` or `d`, at least 1ms",
+            allowed: "a whole number with `ms`, `s`, `m`, `h` or `d`, from 1ms to 36500d",
+        })
+    }
+
+    /// What the engine goes by, but for the secret.
+    fn policy(&self, reach: Reach) -> Result<Policy, SettingsError> {
+        let defaults = Policy::default();
+        let (thread_ttl, state_ttl) = self.conversation(&defaults)?;
+        let (of_answer, answer) = ("A2A_RESPONSE_MAX", defaults.response_max);
+        Ok(Policy {
+            task_ttl: self.duration("A2A_TASK_TTL", defaults.task_ttl)?,
+            thread_ttl,
+            state_ttl,
+            thread_tombstone: self.duration("A2A_THREAD_TOMBSTONE", defaults.thread_tombstone)?,
+            lease: self.duration("A2A_LEASE", defaults.lease)?,
+            blocking_budget: self.duration("A2A_BLOCKING_BUDGET", defaults.blocking_budget)?,
+            max_attempts: self.count("A2A_MAX_ATTEMPTS", defaults.max_attempts)?,
+            flush_interval: self.duration("A2A_FLUSH_INTERVAL", defaults.flush_interval)?,
+            stream_max_age: self.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
+            inline_max: self.limited("A2A_INLINE_MAX", defaults.inline_max, INLINE_MOST)?,
+            response_max: self.limited(of_answer, answer, RESPONSE_MOST)?,
+            upload_max: self.limited("A2A_UPLOAD_MAX", defaults.upload_max, UPLOAD_MOST)?,
+            state_max_bytes: self.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
+            list_count_max: self.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
+            reach,
+            idempotent_message_id: self.switch("A2A_IDEMPOTENT_MESSAGE_ID", false)?,
+            ..defaults
         })
     }
 
@@ -447,7 +470,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
     };
     let millis = number
         .checked_mul(millis)
-        .filter(|m| (1..=i64::MAX as u64 / 4).contains(m))?;
+        .filter(|millis| (1..=LONGEST).contains(millis))?;
     Some(Duration::from_millis(millis))
 }
 

@@ -8,12 +8,12 @@
 use crate::hub::Hub;
 use crate::mutant::Mutant;
 use crate::store::SimStore;
+use a2a_lambda::store::over::{OverTasks, OverThreads};
 use a2a_lambda::store::stored::{self, Form};
 use a2a_lambda::store::{
-    Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError, TaskWrite,
-    ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+    Committed, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
 };
-use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp, WriteId};
+use a2a_lambda::task::{TaskRecord, WriteId};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -107,32 +107,11 @@ impl Released {
 }
 
 #[async_trait]
-impl ReadTasks for Released {
-    async fn load(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.store.load(owner, id, now).await
+impl OverTasks for Released {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &*self.store
     }
 
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        self.store.list(owner, query).await
-    }
-
-    async fn load_key(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        self.store.load_key(owner, key, now).await
-    }
-}
-
-#[async_trait]
-impl WriteTasks for Released {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         let thread = write.thread.as_ref().map(|thread| self.thread(thread));
         let write = TaskWrite {
@@ -142,31 +121,14 @@ impl WriteTasks for Released {
         };
         self.store.commit(&write).await
     }
-
-    async fn heartbeat(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        epoch: u64,
-        lease_until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.store.heartbeat(owner, id, epoch, lease_until).await
-    }
 }
 
 #[async_trait]
-impl ReadThreads for Released {
-    async fn load_thread(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        self.store.load_thread(owner, id).await
+impl OverThreads for Released {
+    fn threads(&self) -> &dyn WriteThreads {
+        &*self.store
     }
-}
 
-#[async_trait]
-impl WriteThreads for Released {
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         self.store.put_thread(&self.thread(write)?).await
     }

@@ -1,14 +1,14 @@
-//! The memory store, with each record written and read in its stored form, and
+//! The memory store, with each record as its stored form reads, and
 //! a place at which a turn can be held.
 
 use crate::store::memory::MemoryStore;
+use crate::store::over::{OverBlobs, OverTasks, OverThreads};
 use crate::store::{
-    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
+    Blobs, Committed, ReadThreads, StoreError, TaskWrite, ThreadRecord, WriteTasks, WriteThreads,
+    stored,
 };
-use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
+use crate::task::{ContextId, Owner, TaskId, TaskRecord};
 use async_trait::async_trait;
-use bytes::Bytes;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot;
 
@@ -76,33 +76,11 @@ impl BenchStore {
 }
 
 #[async_trait]
-impl ReadTasks for BenchStore {
-    async fn load(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        let found = self.memory.load(owner, id, now).await?;
-        found.map(|record| read_back(&record)).transpose()
+impl OverTasks for BenchStore {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &self.memory
     }
 
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        self.memory.list(owner, query).await
-    }
-
-    async fn load_key(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        self.memory.load_key(owner, key, now).await
-    }
-}
-
-#[async_trait]
-impl WriteTasks for BenchStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         let write = TaskWrite {
             record: read_back(&write.record)?,
@@ -112,20 +90,14 @@ impl WriteTasks for BenchStore {
         self.brake(&write.record).await;
         Ok(committed)
     }
-
-    async fn heartbeat(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        epoch: u64,
-        lease_until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.memory.heartbeat(owner, id, epoch, lease_until).await
-    }
 }
 
 #[async_trait]
-impl ReadThreads for BenchStore {
+impl OverThreads for BenchStore {
+    fn threads(&self) -> &dyn WriteThreads {
+        &self.memory
+    }
+
     async fn load_thread(
         &self,
         owner: &Owner,
@@ -137,21 +109,9 @@ impl ReadThreads for BenchStore {
     }
 }
 
-#[async_trait]
-impl WriteThreads for BenchStore {
-    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        self.memory.put_thread(write).await
-    }
-}
-
-#[async_trait]
-impl Blobs for BenchStore {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.memory.put(key, bytes).await
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        self.memory.get(key).await
+impl OverBlobs for BenchStore {
+    fn blobs(&self) -> &dyn Blobs {
+        &self.memory
     }
 }
 

@@ -14,7 +14,9 @@ pub(crate) mod object;
 mod weigh;
 
 pub(super) use checked::Unread;
-pub(super) use give::mark;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use download::{content_type, disposition};
+pub(super) use give::{Room, mark};
 
 use self::checked::Checked;
 use self::object::Attempt;

@@ -40,6 +40,11 @@ impl EngineError {
 }
 
 impl EngineError {
+    /// Whether what is stored cannot be read, however often it is tried.
+    pub(crate) const fn is_corrupt(&self) -> bool {
+        matches!(self.cause, Some(Cause::Store(StoreError::Corrupt(_))))
+    }
+
     /// Writes the cause to the log, once, at the edge that answers. A refusal
     /// without a cause is the client's doing and no event.
     pub(crate) fn log(&self) {

@@ -1,10 +1,10 @@
 //! `ListTasks` (A2A 1.0 §3.1.4): the caller's own tasks, newest status first.
 
-use super::blob::mark;
+use super::blob::{Room, mark};
 use super::page::{List, TaskPlace};
 use super::{EngineError, Reader};
 use crate::auth::Caller;
-use crate::store::{RecordQuery, Wanted};
+use crate::store::{Excerpt, RecordQuery, Wanted};
 use crate::task::{ListQuery, Page, Task, TaskRecord, Timestamp};
 
 /// As many answers' worth of content is read for a page at most, so that what
@@ -72,24 +72,62 @@ impl Reader {
         let mut reads = self.policy.response_max.saturating_mul(READS);
         let mut tasks = Vec::with_capacity(heads.len());
         for head in heads {
-            let wanted = Wanted {
-                history_length: query.history_length,
-                artifacts: query.include_artifacts,
-                bytes: room.left().min(reads),
+            let bytes = room.left().min(reads);
+            let bare = head.clone();
+            let shown = match self.excerpt(head, query, bytes, now).await {
+                Ok(None) => continue,
+                Ok(Some(excerpt)) if !stands(&excerpt.record) => continue,
+                Ok(Some(excerpt)) => {
+                    reads = reads.saturating_sub(excerpt.read);
+                    self.fitted(excerpt, query, &mut room).await
+                }
+                Err(error) => Err(error),
             };
-            let excerpt = self.tasks.excerpt(head, wanted, now).await?;
-            let Some(excerpt) = excerpt.filter(|it| stands(&it.record)) else {
-                continue;
-            };
-            reads = reads.saturating_sub(excerpt.read);
-            let record = excerpt.record;
-            let mut task = record.view(query.history_length, query.include_artifacts);
-            self.fit(&mut task, &mut room).await?;
-            if !excerpt.complete {
-                mark(&mut task.metadata);
-            }
-            tasks.push(task);
+            tasks.push(match shown {
+                Ok(task) => task,
+                // It holds up nobody who looks for another: its state is shown.
+                Err(error) if error.is_corrupt() => {
+                    error.log();
+                    let mut task = bare.view(0, false);
+                    task.status.message = None;
+                    mark(&mut task.metadata);
+                    task
+                }
+                Err(error) => return Err(error),
+            });
         }
         Ok(tasks)
+    }
+
+    /// What is asked for of a task, within `bytes`.
+    async fn excerpt(
+        &self,
+        head: TaskRecord,
+        query: &ListQuery,
+        bytes: usize,
+        now: Timestamp,
+    ) -> Result<Option<Excerpt>, EngineError> {
+        let wanted = Wanted {
+            history_length: query.history_length,
+            artifacts: query.include_artifacts,
+            bytes,
+        };
+        Ok(self.tasks.excerpt(head, wanted, now).await?)
+    }
+
+    /// What the answer can hold of it.
+    async fn fitted(
+        &self,
+        excerpt: Excerpt,
+        query: &ListQuery,
+        room: &mut Room,
+    ) -> Result<Task, EngineError> {
+        let record = excerpt.record;
+        let mut task = record.view(query.history_length, query.include_artifacts);
+        self.fit(&mut task, room).await?;
+        if !excerpt.complete {
+            mark(&mut task.metadata);
+        }
+        Ok(task)
     }
 }

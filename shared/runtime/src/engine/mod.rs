@@ -52,6 +52,13 @@ mod tidy;
 mod turn;
 mod upload;
 
+/// What the fuzz targets look at.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz {
+    pub(crate) use super::blob::{content_type, disposition};
+    pub(crate) use super::page::{List, Place, TaskPlace};
+}
+
 pub use background::relay;
 pub use blob::object::{below as objects_below, below_thread as state_objects_below};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};

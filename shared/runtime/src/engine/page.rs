@@ -17,13 +17,13 @@ use std::time::Duration;
 const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// A list of one caller, as its tokens are bound to it.
-pub(super) struct List<'a> {
+pub(crate) struct List<'a> {
     secret: &'a [u8],
     bound: Vec<String>,
 }
 
 /// Where a list goes on, as a token holds it.
-pub(super) trait Place: Sized {
+pub(crate) trait Place: Sized {
     /// The place as text.
     fn write(&self) -> String;
     /// The place that [`Place::write`] made `text` of.
@@ -32,7 +32,7 @@ pub(super) trait Place: Sized {
 
 impl<'a> List<'a> {
     /// The caller's tasks that pass the filter of `query`.
-    pub(super) fn tasks(secret: &'a [u8], caller: &Caller, query: &ListQuery) -> Self {
+    pub(crate) fn tasks(secret: &'a [u8], caller: &Caller, query: &ListQuery) -> Self {
         let context = query.context_id.as_ref().map(ToString::to_string);
         let status = query.status.map(|state| state.as_str().to_owned());
         let after = query.status_after.map(|at| at.as_millis().to_string());
@@ -41,7 +41,7 @@ impl<'a> List<'a> {
     }
 
     /// The caller's conversations.
-    pub(super) fn contexts(secret: &'a [u8], caller: &Caller) -> Self {
+    pub(crate) fn contexts(secret: &'a [u8], caller: &Caller) -> Self {
         Self::of(secret, "contexts", caller, [])
     }
 
@@ -61,7 +61,7 @@ impl<'a> List<'a> {
     }
 
     /// The token of a place, as the client gets it at `now`.
-    pub(super) fn token(&self, place: &impl Place, now: Timestamp) -> String {
+    pub(crate) fn token(&self, place: &impl Place, now: Timestamp) -> String {
         let until = now.plus(LIFETIME).as_millis();
         let plain = format!("{until} {}", place.write());
         let tag = self.mac(&plain).finalize().into_bytes();
@@ -74,7 +74,7 @@ impl<'a> List<'a> {
     /// # Errors
     /// [`Refusal::InvalidParams`] unless we made it for this caller, list and
     /// filter, and not too long ago.
-    pub(super) fn place<P: Place>(&self, token: &str, now: Timestamp) -> Result<P, Refusal> {
+    pub(crate) fn place<P: Place>(&self, token: &str, now: Timestamp) -> Result<P, Refusal> {
         self.open(token, now)
             .ok_or_else(|| Refusal::invalid("pageToken", "not a token of this list"))
     }
@@ -107,13 +107,13 @@ impl<'a> List<'a> {
 
 /// A place in a list of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TaskPlace {
+pub(crate) struct TaskPlace {
     /// After this task.
-    pub(super) after: ListPosition,
+    pub(crate) after: ListPosition,
     /// Matches counted on the first page.
-    pub(super) total: usize,
+    pub(crate) total: usize,
     /// Tasks delivered so far.
-    pub(super) delivered: usize,
+    pub(crate) delivered: usize,
 }
 
 impl Place for TaskPlace {

@@ -233,8 +233,9 @@ fn decode(segment: &str) -> Option<String> {
     String::from_utf8(percent_decode(segment.as_bytes(), false)?).ok()
 }
 
-/// The pairs of a query string, in order. What cannot be decoded stays as it
-/// is, for the decoder of the parameter to refuse.
+/// The pairs of a query string, in order, but for those without a name: they
+/// ask nothing. What cannot be decoded stays as it is, for the decoder of the
+/// parameter to refuse.
 pub(super) fn query_pairs(query: Option<&str>) -> Vec<(String, String)> {
     let text = |raw: &str| {
         percent_decode(raw.as_bytes(), true)
@@ -249,6 +250,7 @@ pub(super) fn query_pairs(query: Option<&str>) -> Vec<(String, String)> {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (text(name), text(value))
         })
+        .filter(|(name, _)| !name.is_empty())
         .collect()
 }
 

@@ -1,17 +1,17 @@
 //! The function that delivers to webhooks.
 
+use super::batch::Answer;
 use super::{ServeError, clients, endpoint, ends_at, logging};
 use crate::engine::{Courier, SystemClock};
+use crate::runtime::stores;
 use crate::settings::{Environment, Settings};
 use crate::store::aws::sqs_client;
-use crate::store::dynamodb::DynamoStore;
 use crate::store::queue::Ack;
-use crate::store::s3::S3Blobs;
 use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
 use crate::webhook::HttpWebhooks;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
-use aws_lambda_events::event::streams::{SqsBatchItemFailure, SqsEventResponse};
+use aws_lambda_events::event::streams::SqsEventResponse;
 use lambda_runtime::{LambdaEvent, service_fn};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,11 +26,7 @@ pub async fn push() -> Result<(), ServeError> {
     let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
     let queue = SqsQueue::new(client, settings.push_queue()?);
     let clients = clients().await;
-    // A webhook of an old generation is told the whole task, and large content
-    // of a task lies in the bucket.
-    let blobs = Arc::new(S3Blobs::new(clients.s3, &settings.bucket));
-    let store = DynamoStore::new(clients.dynamodb, &settings.table).with_blobs(blobs);
-    let store = Arc::new(store);
+    let store = Arc::new(stores(&clients, &settings).0);
     let webhooks = Arc::new(HttpWebhooks::new(settings.policy.reach));
     let clock = Arc::new(SystemClock);
     let deliveries = &Deliveries {
@@ -53,16 +49,12 @@ impl Deliveries {
     /// Delivers a batch; names the messages that have to come again. What
     /// follows a kept message in its group comes again behind it.
     async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
-        let mut response = SqsEventResponse::default();
+        let mut answer = Answer::default();
         for message in event.records {
-            if self.message(&message, deadline).await == Ack::Keep {
-                let mut failure = SqsBatchItemFailure::default();
-                // An empty id fails the whole batch, which is this message.
-                failure.item_identifier = Some(message.message_id.unwrap_or_default());
-                response.batch_item_failures.push(failure);
-            }
+            let ack = self.message(&message, deadline).await;
+            answer.note(message.message_id, ack);
         }
-        response
+        answer.build()
     }
 
     async fn message(&self, message: &SqsMessage, deadline: Option<Timestamp>) -> Ack {

@@ -2,9 +2,8 @@
 
 use super::{Built, ServeError, clients, ends_at, logging, push_queue};
 use crate::engine::{EngineError, SweepPlaces};
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, stores};
 use crate::settings::{Environment, Settings};
-use crate::store::dynamodb::DynamoStore;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::de::IgnoredAny;
 use std::sync::Arc;
@@ -18,10 +17,7 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     logging();
     let settings = Settings::read_public(&Environment)?;
     let clients = clients().await;
-    let store = Arc::new(
-        DynamoStore::new(clients.dynamodb.clone(), &settings.table)
-            .with_tombstone(settings.policy.thread_tombstone),
-    );
+    let store = Arc::new(stores(&clients, &settings).0);
     let pushes = push_queue(&settings).await;
     let tasks = store.clone();
     let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;

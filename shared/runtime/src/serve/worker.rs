@@ -1,5 +1,6 @@
 //! The function that runs the turns which wait in the queue.
 
+use super::batch::Answer;
 use super::{Built, ServeError, clients, ends_at, logging, queue};
 use crate::engine::Engine;
 use crate::runtime::Runtime;
@@ -9,7 +10,7 @@ use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
 use async_trait::async_trait;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
-use aws_lambda_events::event::streams::{SqsBatchItemFailure, SqsEventResponse};
+use aws_lambda_events::event::streams::SqsEventResponse;
 use lambda_runtime::{LambdaEvent, service_fn};
 use std::convert::Infallible;
 
@@ -61,16 +62,12 @@ struct Worker<T> {
 impl<T: Turns> Worker<T> {
     /// Runs the turns of a batch; names the messages that have to come again.
     async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
-        let mut response = SqsEventResponse::default();
+        let mut answer = Answer::default();
         for message in event.records {
-            if self.message(&message, deadline).await == Ack::Keep {
-                let mut failure = SqsBatchItemFailure::default();
-                // An empty id fails the whole batch, which is this message.
-                failure.item_identifier = Some(message.message_id.unwrap_or_default());
-                response.batch_item_failures.push(failure);
-            }
+            let ack = self.message(&message, deadline).await;
+            answer.note(message.message_id, ack);
         }
-        response
+        answer.build()
     }
 
     async fn message(&self, message: &SqsMessage, deadline: Option<Timestamp>) -> Ack {

@@ -117,8 +117,39 @@ fn a_function_of_the_queue_says_that_it_has_none() {
 fn durations_carry_their_unit() {
     assert_eq!(parse_duration("250ms"), Some(Duration::from_millis(250)));
     assert_eq!(parse_duration("24h"), Some(Duration::from_secs(86_400)));
-    for bad in ["", "5", "s", "1w", "0s", "1.5s", "99999999999999999999d"] {
+    assert!(parse_duration("36500d").is_some());
+    for bad in [
+        "",
+        "5",
+        "s",
+        "1w",
+        "0s",
+        "1.5s",
+        "36501d",
+        "99999999999999999999d",
+    ] {
         assert_eq!(parse_duration(bad), None, "{bad}");
+    }
+}
+
+#[test]
+fn no_size_is_taken_that_a_function_or_s3_cannot_hold() {
+    for (name, most) in [
+        ("A2A_INLINE_MAX", 204_800_u64),
+        ("A2A_RESPONSE_MAX", 5_900_000),
+        ("A2A_UPLOAD_MAX", 5_368_709_120),
+    ] {
+        let read = |size: u64| {
+            let given = BTreeMap::from([(name, size.to_string())]);
+            let given: BTreeMap<_, _> = given.iter().map(|(k, v)| (*k, v.as_str())).collect();
+            Settings::read_public(&given).map(drop)
+        };
+        assert_eq!(read(most), Ok(()), "{name}");
+        let text = read(most + 1).unwrap_err().to_string();
+        assert!(
+            text.contains(name) && text.contains(&most.to_string()),
+            "{text}"
+        );
     }
 }
 

@@ -15,6 +15,7 @@ pub mod dynamodb;
 mod excerpt;
 mod key;
 pub mod memory;
+pub mod over;
 pub mod push;
 pub mod queue;
 #[cfg(feature = "aws")]

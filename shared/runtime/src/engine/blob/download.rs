@@ -42,7 +42,7 @@ const ENDING: usize = 12;
 
 /// The `Content-Type` of a file whose media type is said to be `media_type`.
 /// Parameters are dropped.
-pub(super) fn content_type(media_type: &str) -> &'static str {
+pub(crate) fn content_type(media_type: &str) -> &'static str {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let known = SAFE.iter().find(|safe| safe.eq_ignore_ascii_case(essence));
     known.copied().unwrap_or(BYTES)
@@ -50,7 +50,7 @@ pub(super) fn content_type(media_type: &str) -> &'static str {
 
 /// The `Content-Disposition` of a file that is said to be called `name`: to be
 /// saved, under a plain name, and as RFC 5987 has it under its whole one.
-pub(super) fn disposition(name: Option<&str>) -> String {
+pub(crate) fn disposition(name: Option<&str>) -> String {
     let name = tame(name.unwrap_or_default());
     let plain: String = name
         .chars()

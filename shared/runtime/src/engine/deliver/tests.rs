@@ -7,10 +7,11 @@ use crate::skill::{
     Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
     SkillMetadata, SkillSlot, TaskContext,
 };
-use crate::store::StoreError;
 use crate::store::memory::MemoryStore;
+use crate::store::over::OverTasks;
 use crate::store::push::ReadPushes as _;
 use crate::store::queue::{OpenTask, SweepTasks as _};
+use crate::store::{StoreError, WriteTasks};
 use crate::task::{
     CancelCommand, CreatePush, Message, Owner, PushConfig, PushId, PushListQuery, PushOffer,
     PushQuery, Refusal, SendCommand, SendMode, Sent, Subject, Task, TaskId, TaskState, TenantId,
@@ -447,7 +448,11 @@ async fn large_bytes_are_left_out_of_a_delivery() {
 struct Shut(Arc<MemoryStore>);
 
 #[async_trait]
-impl ReadTasks for Shut {
+impl OverTasks for Shut {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &*self.0
+    }
+
     async fn load(
         &self,
         _: &Owner,
@@ -455,33 +460,6 @@ impl ReadTasks for Shut {
         _: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
         Err(StoreError::Refused("an item names an object".to_owned()))
-    }
-
-    async fn tail(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        after: u64,
-        now: Timestamp,
-    ) -> Result<Option<Tail>, StoreError> {
-        self.0.tail(owner, id, after, now).await
-    }
-
-    async fn list(
-        &self,
-        owner: &Owner,
-        query: &crate::store::RecordQuery,
-    ) -> Result<crate::store::RecordPage, StoreError> {
-        self.0.list(owner, query).await
-    }
-
-    async fn load_key(
-        &self,
-        owner: &Owner,
-        key: &crate::task::KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<crate::store::Keyed>, StoreError> {
-        self.0.load_key(owner, key, now).await
     }
 }
 

@@ -7,9 +7,10 @@ use crate::engine::doubles::Paused;
 use crate::engine::{Engine, Leases, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
+use crate::store::over::OverTasks;
 use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
 use crate::store::{
-    Committed, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, TaskWrite, WriteTasks,
+    Committed, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, Tail, TaskWrite, WriteTasks,
 };
 use crate::task::{
     Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message, Metadata,
@@ -44,7 +45,11 @@ impl Halting {
 }
 
 #[async_trait]
-impl ReadTasks for Halting {
+impl OverTasks for Halting {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &self.memory
+    }
+
     async fn load(
         &self,
         owner: &Owner,
@@ -52,6 +57,25 @@ impl ReadTasks for Halting {
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
         self.call(self.memory.load(owner, id, now)).await
+    }
+
+    async fn head(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.call(self.memory.head(owner, id, now)).await
+    }
+
+    async fn tail(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        after: u64,
+        now: Timestamp,
+    ) -> Result<Option<Tail>, StoreError> {
+        self.call(self.memory.tail(owner, id, after, now)).await
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
@@ -71,10 +95,7 @@ impl ReadTasks for Halting {
         }
         found
     }
-}
 
-#[async_trait]
-impl WriteTasks for Halting {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         let done = self.call(self.memory.commit(write)).await?;
         let lost = |left: u32| left.checked_sub(1);
@@ -86,16 +107,6 @@ impl WriteTasks for Halting {
             return Err(StoreError::Unavailable("unheard".to_owned()));
         }
         Ok(done)
-    }
-
-    async fn heartbeat(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        epoch: u64,
-        lease_until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.memory.heartbeat(owner, id, epoch, lease_until).await
     }
 }
 
@@ -505,7 +516,7 @@ async fn the_same_reply_comes_again_and_its_task_is_nowhere() {
     for key in ["k", "other"] {
         let key = IdempotencyKey::parse(key).unwrap().hash(&owner("ann"));
         let now = Timestamp::default();
-        let keyed = world.store.load_key(&owner("ann"), &key, now).await;
+        let keyed = world.store.memory.load_key(&owner("ann"), &key, now).await;
         let id = keyed.unwrap().unwrap().record.id;
         let query = GetQuery {
             id: id.clone(),

@@ -5,14 +5,15 @@ use crate::engine::doubles::Paused;
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
+use crate::store::over::{OverBlobs, OverTasks, OverThreads};
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::{
-    Blobs, Committed, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+    Blobs, Committed, ReadTasks, ReadThreads, StoreError, TaskWrite, ThreadRecord, ThreadWrite,
+    WriteTasks, WriteThreads,
 };
 use crate::task::{
-    ContextId, Generation, KeyHash, Message, Metadata, Owner, Part, Refusal, SendCommand, SendMode,
-    Sent, Subject, TaskId, TaskRecord, TaskState, TenantId, Timestamp, WriteId,
+    ContextId, Generation, Message, Metadata, Owner, Part, Refusal, SendCommand, SendMode, Sent,
+    Subject, TaskId, TaskKey, TaskRecord, TaskState, TenantId, Timestamp, WriteId,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -30,6 +31,13 @@ struct Threads {
 }
 
 impl Threads {
+    fn reach(&self) -> Result<(), StoreError> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        Ok(())
+    }
+
     /// The write of another task of the conversation.
     async fn another(&self, context: &ContextId) {
         let left = self.others.load(Ordering::SeqCst);
@@ -57,21 +65,29 @@ impl Threads {
 }
 
 #[async_trait]
-impl ReadThreads for Threads {
+impl OverThreads for Threads {
+    fn threads(&self) -> &dyn WriteThreads {
+        &self.memory
+    }
+
     async fn load_thread(
         &self,
         owner: &Owner,
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
-        if self.away.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable("away".to_owned()));
-        }
+        self.reach()?;
         self.memory.load_thread(owner, id).await
     }
-}
 
-#[async_trait]
-impl WriteThreads for Threads {
+    async fn load_thread_head(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+    ) -> Result<Option<ThreadRecord>, StoreError> {
+        self.reach()?;
+        self.memory.load_thread_head(owner, id).await
+    }
+
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         self.another(&write.record.context_id).await;
         self.memory.put_thread(write).await
@@ -79,47 +95,16 @@ impl WriteThreads for Threads {
 }
 
 #[async_trait]
-impl ReadTasks for Threads {
-    async fn load(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.memory.load(owner, id, now).await
+impl OverTasks for Threads {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &self.memory
     }
 
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        self.memory.list(owner, query).await
-    }
-
-    async fn load_key(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        self.memory.load_key(owner, key, now).await
-    }
-}
-
-#[async_trait]
-impl WriteTasks for Threads {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         if let Some(thread) = &write.thread {
             self.another(&thread.record.context_id).await;
         }
         self.memory.commit(write).await
-    }
-
-    async fn heartbeat(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        epoch: u64,
-        lease_until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.memory.heartbeat(owner, id, epoch, lease_until).await
     }
 }
 
@@ -131,14 +116,14 @@ struct Counted {
 }
 
 #[async_trait]
-impl Blobs for Counted {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.puts.fetch_add(1, Ordering::SeqCst);
-        self.memory.put(key, bytes).await
+impl OverBlobs for Counted {
+    fn blobs(&self) -> &dyn Blobs {
+        &self.memory
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        self.memory.get(key).await
+    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.puts.fetch_add(1, Ordering::SeqCst);
+        self.memory.put_for(task, key, bytes).await
     }
 }
 

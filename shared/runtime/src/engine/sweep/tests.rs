@@ -5,14 +5,13 @@ use crate::engine::doubles::Paused;
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TasksByKey};
+use crate::store::over::{OverObjects, OverSweepThreads, OverThreads};
+use crate::store::queue::{OpenTask, SweepObjects, SweepTasks};
 use crate::store::{
-    Blobs as _, ExpiringThread, ReadThreads, StateRemoved, StoreError, SweepThreads, ThreadRecord,
-    ThreadStatus, ThreadWrite, WriteThreads,
+    Blobs as _, ReadThreads, StoreError, SweepThreads, ThreadRecord, ThreadStatus, ThreadWrite,
+    WriteThreads,
 };
-use crate::task::{
-    ContextId, Owner, Subject, TaskId, TaskKey, TaskRecord, TenantId, ThreadKey, Timestamp, WriteId,
-};
+use crate::task::{ContextId, Owner, Subject, TaskId, TenantId, Timestamp, WriteId};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -59,81 +58,21 @@ impl SweepTasks for Endless {
     }
 }
 
-#[async_trait]
-impl TasksByKey for Endless {
-    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.memory.stored_at(key).await
-    }
-
-    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.memory.standing_at(key).await
-    }
-
-    async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
-        self.memory.state_object(thread).await
+impl OverObjects for Endless {
+    fn objects(&self) -> &dyn SweepObjects {
+        &*self.memory
     }
 }
 
-#[async_trait]
-impl SweepObjects for Endless {
-    async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
-        self.memory.content_objects(key).await
-    }
-
-    async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
-        self.memory.objects_place().await
-    }
-
-    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
-        self.memory.note_objects_place(place).await
+impl OverThreads for Endless {
+    fn threads(&self) -> &dyn WriteThreads {
+        &*self.memory
     }
 }
 
-#[async_trait]
-impl ReadThreads for Endless {
-    async fn load_thread(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        self.memory.load_thread(owner, id).await
-    }
-}
-
-#[async_trait]
-impl WriteThreads for Endless {
-    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        self.memory.put_thread(write).await
-    }
-}
-
-#[async_trait]
-impl SweepThreads for Endless {
-    async fn expiring_threads(
-        &self,
-        shard: u32,
-        now: Timestamp,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<(Vec<ExpiringThread>, Option<String>), StoreError> {
-        self.memory.expiring_threads(shard, now, after, limit).await
-    }
-
-    async fn note_expiry(
-        &self,
-        hint: &ExpiringThread,
-        thread: &ThreadRecord,
-    ) -> Result<(), StoreError> {
-        self.memory.note_expiry(hint, thread).await
-    }
-
-    async fn remove_state(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-        now: Timestamp,
-    ) -> Result<StateRemoved, StoreError> {
-        self.memory.remove_state(owner, id, now).await
+impl OverSweepThreads for Endless {
+    fn expiry_index(&self) -> &dyn SweepThreads {
+        &*self.memory
     }
 }
 
@@ -223,7 +162,7 @@ async fn a_backlog_of_tasks_leaves_conversations_and_objects_their_time() {
     assert!(world.now().plus(SECOND * 10) <= deadline);
     assert!(!places.are_done());
     let (owner, id) = (ann(), ContextId::parse("mine").unwrap());
-    let head = world.index.load_thread(&owner, &id);
+    let head = world.index.memory.load_thread(&owner, &id);
     assert_eq!(head.await.unwrap().unwrap().status, ThreadStatus::Expired);
 }
 

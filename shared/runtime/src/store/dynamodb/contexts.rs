@@ -8,7 +8,7 @@
 use super::item::{self, Item};
 use super::{DynamoStore, calls, key, list};
 use crate::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
-use crate::task::{ContextId, Owner, TaskId, TaskKey};
+use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskState};
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,9 @@ const CHUNK_MIN: u32 = 25;
 
 /// A place, and whether it is the one of a first task.
 type Place = (ThreadPosition, bool);
+
+/// The place that an index item shows, if there can be a conversation there.
+type ReadPlace = fn(&Item, &ThreadQuery) -> Option<Place>;
 
 /// What an index shows of conversations: places, newest first, and how far it
 /// was read, if that is not to its end.
@@ -42,8 +45,8 @@ impl DynamoStore {
     ) -> Result<ThreadPage, StoreError> {
         let shards = self.shards_to_read(owner, query.now).await?.get();
         let walks = (0..shards).flat_map(|shard| {
-            let threads = (key::contexts(owner, shard), thread_place as fn(&Item) -> _);
-            let firsts = (key::list_shard(owner, shard), first_place as fn(&Item) -> _);
+            let threads = (key::contexts(owner, shard), thread_place as ReadPlace);
+            let firsts = (key::list_shard(owner, shard), first_place as ReadPlace);
             [threads, firsts]
         });
         let walks = walks.map(|(partition, place)| self.walk(partition, shards, query, place));
@@ -72,7 +75,7 @@ impl DynamoStore {
         partition: String,
         shards: u32,
         query: &ThreadQuery,
-        place: fn(&Item) -> Option<Place>,
+        place: ReadPlace,
     ) -> Result<Walk, StoreError> {
         let chunk = (CHUNK / shards).max(CHUNK_MIN);
         let share = (READ_MAX / shards as usize).max(1);
@@ -82,7 +85,8 @@ impl DynamoStore {
             let found = self.index_page(&partition, query, start, chunk).await?;
             read += usize::try_from(found.scanned_count).unwrap_or(READ_MAX);
             let after = |(place, _): &Place| query.after.as_ref().is_none_or(|it| place < it);
-            places.extend(found.items().iter().filter_map(place).filter(after));
+            let found_here = found.items().iter().filter_map(|item| place(item, query));
+            places.extend(found_here.filter(after));
             start = found.last_evaluated_key;
             let Some(last) = &start else {
                 return Ok(Walk {
@@ -137,8 +141,8 @@ impl DynamoStore {
         let mut threads = BTreeMap::new();
         let contexts: BTreeSet<_> = places.iter().map(|(place, _)| &place.context).collect();
         let keys = contexts.into_iter().map(|id| key::thread(owner, id));
-        for meta in self.metas(keys.collect()).await? {
-            let thread = item::thread_head(&meta)?;
+        let metas = self.metas(keys.collect()).await?;
+        for thread in list::readable(&metas, item::thread_head) {
             threads.insert(thread.context_id.clone(), thread);
         }
         // A thread is listed by its own place alone.
@@ -149,9 +153,8 @@ impl DynamoStore {
             .filter_map(|(place, _)| place.context.first_task())
             .collect();
         let keys = firsts.iter().map(|id| key::task(&TaskKey::new(owner, id)));
-        let keys = keys.collect();
-        for meta in self.metas(keys).await? {
-            let task = item::to_task(&meta)?;
+        let metas = self.metas(keys.collect()).await?;
+        for task in list::readable(&metas, item::to_task) {
             if task.owner() == owner && !task.expired(query.now) {
                 let thread = ThreadRecord::stood_for(&task, query.ttl, query.now);
                 threads.insert(task.context_id().clone(), thread);
@@ -181,14 +184,19 @@ impl DynamoStore {
 }
 
 /// The place of a thread in its index.
-fn thread_place(item: &Item) -> Option<Place> {
+fn thread_place(item: &Item, _: &ThreadQuery) -> Option<Place> {
     let place = key::context_position(text_of(item, key::LISTS_SK)?)?;
     Some((place, false))
 }
 
-/// The place of a task that its context is named after.
-fn first_place(item: &Item) -> Option<Place> {
+/// The place of a task that its context is named after, unless it rests for so
+/// long that it stands for no conversation any more: tasks stay much longer.
+fn first_place(item: &Item, query: &ThreadQuery) -> Option<Place> {
     let place = key::position(text_of(item, key::LISTS_SK)?)?;
+    let state = text_of(item, item::STATE).and_then(TaskState::parse);
+    if place.at.plus(query.ttl) <= query.now && state.is_some_and(TaskState::is_at_rest) {
+        return None;
+    }
     let context = ContextId::parse(text_of(item, item::CONTEXT)?).ok()?;
     let first = context.first_task()? == place.task;
     let at = place.at;

@@ -3,7 +3,7 @@
 
 use super::calls::{self, TRIES};
 use super::item::{self, Item};
-use super::{DynamoStore, children, key, list, object};
+use super::{DynamoStore, children, key, list, object, torn};
 use crate::store::queue::OpenTask;
 use crate::store::stored::{self, Found, Needs, Place};
 use crate::store::{Excerpt, StoreError, Wanted};
@@ -45,12 +45,8 @@ impl DynamoStore {
         let keys: Vec<Item> = keys.collect();
         let mut heads = Vec::new();
         for chunk in keys.chunks(list::BATCH) {
-            for item in list::batch(&self.client, &self.table, chunk.to_vec()).await? {
-                match item::to_task(&item) {
-                    Ok(head) => heads.push(head),
-                    Err(error) => tracing::error!("failed to read a task: {error}"),
-                }
-            }
+            let items = list::batch(&self.client, &self.table, chunk.to_vec()).await?;
+            heads.extend(list::readable(&items, item::to_task));
         }
         let asked = |head: &TaskRecord| {
             let same = |open: &OpenTask| open.owner == *head.owner() && open.task == *head.id();
@@ -68,7 +64,7 @@ impl DynamoStore {
         now: Timestamp,
     ) -> Result<Option<Excerpt>, StoreError> {
         let (owner, task) = (head.owner().clone(), head.key());
-        let mut read = 0;
+        let (mut read, mut versions) = (0, BTreeSet::new());
         for tries in 0..TRIES {
             if !head.is_partial() {
                 return Ok(Some(Excerpt::of_whole(head)));
@@ -84,7 +80,8 @@ impl DynamoStore {
                     read,
                 }));
             }
-            // Another commit has come between.
+            // Another commit has come between, or it is damaged.
+            versions.insert(head.version());
             calls::pause(tries).await;
             let found = self.own_item(&task).await?;
             match found.filter(|it| *it.owner() == owner && !it.expired(now)) {
@@ -92,9 +89,7 @@ impl DynamoStore {
                 None => return Ok(None),
             }
         }
-        Err(StoreError::Unavailable(
-            "a task changes faster than it can be read".to_owned(),
-        ))
+        Err(torn(&versions))
     }
 
     async fn read_some(
@@ -209,7 +204,10 @@ impl DynamoStore {
         }
         reading.left -= size;
         if !item.contains_key(item::BODY) {
-            self.inflate(&mut item).await?;
+            // One whose object is gone has been replaced since, and is missed.
+            if !self.inflate(&mut item).await? {
+                return Ok(true);
+            }
             reading.read += size;
         }
         reading.found.insert(place, children::found_in(&item)?);

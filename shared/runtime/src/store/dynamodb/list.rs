@@ -290,12 +290,24 @@ impl List<'_> {
                 let task = TaskKey::new(self.owner, task);
                 item::key_of(&key::task(&task), key::META)
             });
-            for item in batch(self.client, self.table, keys.collect()).await? {
-                records.push(item::to_task(&item)?);
-            }
+            let items = batch(self.client, self.table, keys.collect()).await?;
+            records.extend(readable(&items, item::to_task));
         }
         Ok(records)
     }
+}
+
+/// What `read` makes of `items`. One that it cannot read is logged and left out:
+/// it must not hold up what stands beside it.
+pub(super) fn readable<T>(
+    items: &[Item],
+    read: fn(&Item) -> Result<T, StoreError>,
+) -> impl Iterator<Item = T> {
+    items.iter().filter_map(move |item| {
+        read(item)
+            .inspect_err(|error| tracing::error!("failed to read an item of a list: {error}"))
+            .ok()
+    })
 }
 
 /// The items of `keys`, at most [`BATCH`], read consistently.

@@ -10,7 +10,7 @@ use crate::store::StoreError;
 use crate::store::blobs::{BlobReader, Measured, read_up_to};
 use crate::task::TaskKey;
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
+use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
@@ -58,6 +58,9 @@ impl S3Blobs {
             .bucket(&self.bucket)
             .key(key)
             .metadata(TASK_NOTE, note(task))
+            // The SDK sends one of this kind with each part. S3 refuses parts
+            // with a checksum which their upload has not announced.
+            .checksum_algorithm(ChecksumAlgorithm::Crc32)
             .send()
             .await
             .map_err(|error| failed(status(&error), &error))?;

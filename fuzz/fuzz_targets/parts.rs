@@ -1,0 +1,9 @@
+//! Any bytes keep what `a2a_lambda::fuzz::parts` promises.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    if let Err(broken) = a2a_lambda::fuzz::parts(bytes) {
+        panic!("{broken}");
+    }
+});

@@ -1,0 +1,161 @@
+use super::*;
+
+/// A small generator of changes; the seed is the replay.
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, many: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % 1_000_003).unwrap() % many
+    }
+
+    /// A few bytes of `example` changed, taken out, doubled or put in.
+    fn changed(&mut self, example: &[u8]) -> Vec<u8> {
+        const WORDS: [&[u8]; 10] = [
+            b"null", b"-1", b"\"\"", b"[]", b"{}", b"1e999", b"\xff", b"\\u0000", b"..%2f", b"\r\n",
+        ];
+        let mut bytes = example.to_vec();
+        for _ in 0..=self.below(4) {
+            let at = self.below(bytes.len() + 1);
+            let end = (at + self.below(9)).min(bytes.len());
+            match self.below(4) {
+                0 => drop(bytes.drain(at..end)),
+                1 => bytes
+                    .splice(at..end, WORDS[self.below(WORDS.len())].iter().copied())
+                    .for_each(drop),
+                2 => bytes.extend_from_within(at..end),
+                _ if at < bytes.len() => bytes[at] ^= 1 << self.below(8),
+                _ => bytes.push(b'x'),
+            }
+        }
+        bytes
+    }
+}
+
+/// Runs `target` over `examples`, and over 4 000 changed ones.
+fn run(target: fn(&[u8]) -> Result<(), Broken>, examples: &[Vec<u8>]) {
+    let mut noise = Noise(0x5eed_f022);
+    for example in examples {
+        target(example).unwrap();
+    }
+    for round in 0..4_000 {
+        let example = &examples[noise.below(examples.len())];
+        let bytes = noise.changed(example);
+        if let Err(broken) = target(&bytes) {
+            panic!("{round}: {:?}: {broken}", String::from_utf8_lossy(&bytes));
+        }
+    }
+}
+
+/// `texts` behind each choice of a path and a version.
+fn behind_choices(texts: &[String]) -> Vec<Vec<u8>> {
+    let paths = 0..u8::try_from(PATHS.len()).unwrap();
+    let choices = paths.flat_map(|path| (0..4_u8).map(move |version| [path, version]));
+    choices
+        .flat_map(|choice| {
+            texts
+                .iter()
+                .map(move |text| [&choice, text.as_bytes()].concat())
+        })
+        .collect()
+}
+
+#[test]
+fn no_changed_request_is_more_than_refused() {
+    let message =
+        json!({"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}]});
+    let current = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"raw": "AAAA"}],
+        "referenceTaskIds": ["t"], "metadata": {"a": [1, {"b": null}]}});
+    let rpc = |method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+    };
+    run(
+        rpc_decode,
+        &behind_choices(&[
+            rpc(
+                "SendMessage",
+                json!({"message": current, "configuration": {"historyLength": 3}}),
+            ),
+            rpc("message/send", json!({"message": message})),
+            rpc(
+                "tasks/send",
+                json!({"id": "t", "message": {"role": "user", "parts": []}}),
+            ),
+            format!(
+                "[{},{}]",
+                rpc("GetTask", json!({"id": "t"})),
+                rpc("ListTasks", json!({}))
+            ),
+            json!({"message": current}).to_string(),
+            json!({"id": "t", "sessionId": "s", "historyLength": 2}).to_string(),
+        ]),
+    );
+}
+
+#[test]
+fn no_changed_part_breaks_out_of_the_headers_of_its_file() {
+    let texts = [
+        "AAAA",
+        "r\u{e9}port.pdf",
+        "text/html; a=b",
+        "https://example.org/a",
+        "..\\a;\"b",
+    ];
+    let ways = 0..8_u8;
+    let examples: Vec<_> = ways
+        .flat_map(|way| texts.map(|text| [&[way], text.as_bytes()].concat()))
+        .collect();
+    run(parts, &examples);
+}
+
+#[test]
+fn no_changed_place_or_token_is_taken() {
+    let caller = caller().unwrap();
+    let place = ThreadPosition {
+        at: Timestamp::from_millis(5),
+        context: crate::task::ContextId::parse("c").unwrap(),
+    };
+    let token = List::contexts(b"another secret", &caller).token(&place, place.at);
+    let texts = [
+        token.as_str(),
+        "3.1",
+        "5 10 2 task-1",
+        "5 c",
+        "pageSize=5&pageToken=x&status=working",
+    ];
+    run(cursors, &texts.map(|text| text.as_bytes().to_vec()));
+}
+
+#[test]
+fn no_changed_item_is_more_than_corrupt() {
+    let items = include_str!("../../../../tests/corpus/0.1-pre/items.jsonl");
+    let texts: Vec<_> = items
+        .lines()
+        .flat_map(bodies)
+        .map(String::into_bytes)
+        .collect();
+    assert!(texts.len() > 5, "{}", texts.len());
+    let read = |text: &&Vec<u8>| stored::task_of_text(std::str::from_utf8(text).unwrap()).is_ok();
+    assert!(
+        texts.iter().any(|text| read(&text)),
+        "no task among the examples"
+    );
+    run(item_decode, &texts);
+}
+
+/// The texts in a line of the corpus that are JSON themselves.
+fn bodies(line: &str) -> Vec<String> {
+    fn walk(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) if text.starts_with('{') => found.push(text.clone()),
+            Value::Object(members) => members.values().for_each(|value| walk(value, found)),
+            Value::Array(values) => values.iter().for_each(|value| walk(value, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    walk(&serde_json::from_str(line).unwrap(), &mut found);
+    found
+}

@@ -1,0 +1,67 @@
+//! A store which has nothing of its own passes what the one behind passes.
+
+use super::{OverBlobs, OverObjects, OverPushes, OverSweepTasks, OverSweepThreads};
+use super::{OverTasks, OverThreads};
+use crate::store::contract::{self, Stores};
+use crate::store::memory::MemoryStore;
+use crate::store::push::Pushes;
+use crate::store::queue::{SweepObjects, SweepTasks};
+use crate::store::{Blobs, SweepThreads, WriteTasks, WriteThreads};
+
+#[derive(Default)]
+struct Plain(MemoryStore);
+
+impl OverTasks for Plain {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &self.0
+    }
+}
+
+impl OverThreads for Plain {
+    fn threads(&self) -> &dyn WriteThreads {
+        &self.0
+    }
+}
+
+impl OverPushes for Plain {
+    fn webhooks(&self) -> &dyn Pushes {
+        &self.0
+    }
+}
+
+impl OverBlobs for Plain {
+    fn blobs(&self) -> &dyn Blobs {
+        &self.0
+    }
+}
+
+impl OverSweepTasks for Plain {
+    fn open_index(&self) -> &dyn SweepTasks {
+        &self.0
+    }
+}
+
+impl OverSweepThreads for Plain {
+    fn expiry_index(&self) -> &dyn SweepThreads {
+        &self.0
+    }
+}
+
+impl OverObjects for Plain {
+    fn objects(&self) -> &dyn SweepObjects {
+        &self.0
+    }
+}
+
+#[tokio::test]
+async fn a_store_with_nothing_of_its_own_is_the_store_behind_it() {
+    let store = Plain::default();
+    let stores = Stores {
+        tasks: &store,
+        sweep: &store,
+        threads: &store,
+        blobs: &store,
+        pushes: Some(&store),
+    };
+    contract::all(&stores, 1).await.unwrap();
+}
