@@ -58,4 +58,6 @@ mod subscribe;
 #[cfg(test)]
 mod tenants;
 #[cfg(test)]
+mod told;
+#[cfg(test)]
 mod uploads;

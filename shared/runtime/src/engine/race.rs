@@ -54,3 +54,6 @@ impl Engine {
 pub(super) fn outrun() -> StoreError {
     StoreError::Unavailable("lost too many races for the thread".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -198,4 +198,45 @@ mod tests {
         assert_ne!(one.seal(b"x"), one.seal(b"y"));
         assert_ne!(one.seal(b"x"), other.seal(b"x"));
     }
+
+    fn address(number: u64) -> KeyHash {
+        KeyHash::stored(format!("{number:064x}"))
+    }
+
+    fn at(hour: i64) -> Timestamp {
+        Timestamp::from_millis(hour * 3_600_000)
+    }
+
+    #[test]
+    fn a_task_sees_to_the_newest_eight_of_its_keys() {
+        let mut held = HeldKeys::default();
+        for number in 1..=10 {
+            held.hold(Some(&address(number)), number, at(1), at(2));
+        }
+        let newest: Vec<KeyHash> = (3..=10).map(address).collect();
+        assert_eq!(held.addresses, newest);
+        assert_eq!(
+            (held.until, held.version),
+            (at(2), 0),
+            "all last long enough"
+        );
+    }
+
+    #[test]
+    fn keys_are_prolonged_when_their_task_would_outlive_them_and_not_before() {
+        let mut held = HeldKeys::default();
+        held.hold(None, 1, at(1), at(2));
+        assert_eq!(held, HeldKeys::default(), "there is none to see to");
+        held.hold(Some(&address(1)), 2, at(1), at(2));
+        for (version, needed, expected) in [
+            (3, at(2), (at(2), 0)),
+            (4, Timestamp::from_millis(at(2).as_millis() + 1), (at(4), 4)),
+            (5, at(4), (at(4), 4)),
+            (6, at(5), (at(6), 6)),
+        ] {
+            let until = at(i64::try_from(version).unwrap());
+            held.hold(None, version, needed, until);
+            assert_eq!((held.until, held.version), expected, "{version}");
+        }
+    }
 }

@@ -579,3 +579,74 @@ fn a_turn_does_not_get_the_steps_of_the_one_before() {
         assert_eq!(next.saved.data.len(), 1, "values are the task's");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_just_over_is_left_to_its_holder_for_half_a_minute() {
+    let world = World::new();
+    let task = world.send("long", SendMode::Immediate).await;
+    world.crash_after(&task.id, Duration::from_secs(30)).await;
+    let ends = world.record(&task.id).await.lease_until.unwrap();
+    let left = ends.since(world.engine.reader.clock.now());
+    tokio::time::sleep(left + Duration::from_millis(29_999)).await;
+    let swept = world.sweep(&task.id, Leases::Respect).await;
+    assert_eq!(swept.redispatched, 0);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let swept = world.sweep(&task.id, Leases::Respect).await;
+    assert_eq!(swept.redispatched, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sweep_fails_a_task_whose_attempts_are_spent() {
+    let world = World::new();
+    let task = world.send("long", SendMode::Immediate).await;
+    for attempt in 1..=5 {
+        world.crash_after(&task.id, Duration::from_secs(30)).await;
+        tokio::time::sleep(3 * MINUTE).await;
+        let swept = world.sweep(&task.id, Leases::Respect).await;
+        let last = usize::from(attempt == 5);
+        assert_eq!((swept.failed, swept.redispatched), (last, 1 - last));
+    }
+    let record = world.record(&task.id).await;
+    assert_eq!(record.state(), TaskState::Failed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_asks_again_for_a_thousand_turns_and_leaves_the_rest_to_the_next() {
+    /// Pages of the tasks, a hundred at most.
+    struct Pages(Vec<OpenTask>);
+
+    #[async_trait]
+    impl SweepTasks for Pages {
+        async fn open_tasks(
+            &self,
+            _: u32,
+            after: Option<String>,
+            limit: usize,
+        ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+            let from: usize = after.map_or(0, |place| place.parse().unwrap());
+            let page: Vec<_> = self.0.iter().skip(from).take(limit.min(100)).collect();
+            let next = from + page.len();
+            let more = next < self.0.len();
+            Ok((
+                page.into_iter().cloned().collect(),
+                more.then(|| next.to_string()),
+            ))
+        }
+    }
+
+    let world = World::new();
+    let mut open = Vec::new();
+    for _ in 0..1_100 {
+        let task = world.send("quick", SendMode::Immediate).await;
+        open.push(OpenTask {
+            owner: World::caller().owner,
+            task: task.id,
+        });
+    }
+    tokio::time::sleep(6 * MINUTE).await;
+    let index = Pages(open);
+    for asked in [1_000, 100] {
+        let swept = world.engine.sweep(&index, Leases::Respect).await.unwrap();
+        assert_eq!(swept.redispatched, asked);
+    }
+}

@@ -2,14 +2,14 @@
 
 use crate::auth::Caller;
 use crate::engine::doubles::Paused;
-use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::over::{OverBlobs, OverTasks, OverThreads};
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::{
-    Blobs, Committed, ReadTasks, ReadThreads, StoreError, TaskWrite, ThreadRecord, ThreadWrite,
-    WriteTasks, WriteThreads,
+    Blobs, Committed, Excerpt, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, ThreadWrite, Wanted, WriteTasks, WriteThreads,
 };
 use crate::task::{
     ContextId, Generation, Message, Metadata, Owner, Part, Refusal, SendCommand, SendMode, Sent,
@@ -17,8 +17,9 @@ use crate::task::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use std::sync::Arc;
+use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Conversations that can be out of reach, or that others are faster in.
@@ -37,6 +38,14 @@ struct Threads {
     spoilt: AtomicU64,
     /// Whether what is spoilt is stored.
     stores: AtomicBool,
+    /// The next write of a thread is stored, and said to have lost.
+    unheard: AtomicBool,
+    /// Tasks cannot be read.
+    tasks_away: AtomicBool,
+    /// A list shows each task at two places.
+    lags: AtomicBool,
+    /// How many messages of each task were asked for, and how many bytes.
+    wanted: Mutex<Vec<(usize, usize)>>,
 }
 
 impl Threads {
@@ -118,10 +127,13 @@ impl OverThreads for Threads {
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         self.another(&write.record.context_id).await;
         if self.cleans.swap(false, Ordering::SeqCst) {
-            let id = &write.record.context_id;
-            self.memory.remove_thread(&owner(), id).await?;
+            let (owner, id) = (&write.record.owner, &write.record.context_id);
+            if let Some(left) = self.memory.load_thread(owner, id).await? {
+                self.memory.remove_thread(&left).await?;
+            }
         }
-        self.written(self.memory.put_thread(write)).await
+        let stored = self.written(self.memory.put_thread(write)).await?;
+        Ok(stored && !self.unheard.swap(false, Ordering::SeqCst))
     }
 }
 
@@ -129,6 +141,40 @@ impl OverThreads for Threads {
 impl OverTasks for Threads {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.memory
+    }
+
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        if self.tasks_away.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        self.memory.load(owner, id, now).await
+    }
+
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        let mut page = self.memory.list(owner, query).await?;
+        if self.lags.load(Ordering::SeqCst) {
+            let again = page.records.clone();
+            page.records.extend(again);
+        }
+        Ok(page)
+    }
+
+    async fn excerpt(
+        &self,
+        head: TaskRecord,
+        wanted: Wanted,
+        _: Timestamp,
+    ) -> Result<Option<Excerpt>, StoreError> {
+        let asked = (wanted.history_length, wanted.bytes);
+        self.wanted.lock().unwrap().push(asked);
+        let read = wanted.bytes.min(3 * 1024 * 1024);
+        let whole = Excerpt::of_whole(head);
+        Ok(Some(Excerpt { read, ..whole }))
     }
 
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
@@ -189,6 +235,13 @@ impl SkillHandler for Keeper {
             let message = Content::from_text("kept");
             return Ok(OnRequestResult::Message { message });
         }
+        if input == "refers" {
+            cx.references().await?;
+        }
+        if input == "count" {
+            let said = cx.thread().await?.iter().count();
+            return OnRequestResult::done(said.to_string());
+        }
         let file = Content::from_file("seven", "application/octet-stream", vec![7; 40_000]);
         Ok(OnRequestResult::Completed {
             message: Some(file),
@@ -210,13 +263,18 @@ impl Contest {
     fn new(others: u64) -> Self {
         let store = Arc::new(Threads::default());
         store.others.store(others, Ordering::SeqCst);
+        Self::over(store, Arc::new(Paused::new()))
+    }
+
+    /// One more machine over the same store.
+    fn over(store: Arc<Threads>, clock: Arc<dyn Clock>) -> Self {
         let blobs = Arc::new(Counted::default());
         let runs = Arc::new(AtomicU64::default());
         let services = Services {
             tasks: store.clone(),
             threads: store.clone(),
             blobs: blobs.clone(),
-            clock: Arc::new(Paused::new()),
+            clock,
             ids: Arc::new(RandomIds),
             model: None,
         };
@@ -234,10 +292,23 @@ impl Contest {
         let caller = Caller::behind(&owner(), None);
         let mut command = command(text, SendMode::Blocking);
         command.message.context_id = Some(context());
+        if text == "refers" {
+            let named = TaskId::made_of(1).to_string();
+            command.message.reference_task_ids = vec![named];
+        }
         let now = self.engine.reader.clock.now();
         let deadline = left.map(|left| now.plus(left));
         let sent = self.engine.send(&caller, command, deadline).await;
         sent.map_err(|error| error.refusal)
+    }
+
+    /// How many messages the skill is told of its conversation.
+    async fn told(&self) -> String {
+        let Ok(Sent::Task(task)) = self.send("count", None).await else {
+            panic!("no task");
+        };
+        let artifacts = task.artifacts.unwrap_or_default();
+        Artifact::from(artifacts[0].clone()).text().unwrap()
     }
 
     async fn events(&self) -> usize {
@@ -498,4 +569,84 @@ async fn a_conversation_begins_anew_though_the_table_lets_its_old_thread_go_mean
     let thread = found.unwrap().unwrap();
     assert_eq!(thread.version, 1);
     assert!(thread.lives(contest.engine.reader.clock.now()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_whose_write_was_stored_unheard_is_in_the_conversation_once() {
+    let contest = Contest::new(0);
+    contest.store.unheard.store(true, Ordering::SeqCst);
+    let sent = contest.send("message", None).await;
+    assert!(matches!(sent, Ok(Sent::Message(_))), "{sent:?}");
+    assert!(!contest.store.unheard.load(Ordering::SeqCst));
+    assert_eq!(contest.events().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_was_away_while_the_skill_looked_at_references_fails_no_task() {
+    let contest = Contest::new(0);
+    contest.store.tasks_away.store(true, Ordering::SeqCst);
+    let refused = contest.send("refers", None).await;
+    assert!(
+        matches!(refused, Err(Refusal::Unavailable { .. })),
+        "{refused:?}"
+    );
+    contest.store.tasks_away.store(false, Ordering::SeqCst);
+    let sent = contest.send("refers", None).await;
+    assert!(
+        matches!(&sent, Ok(Sent::Task(task)) if task.status.state == TaskState::Completed),
+        "{sent:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_a_lagging_index_shows_twice_is_told_once() {
+    let contest = Contest::new(0);
+    contest.send("first", None).await.unwrap();
+    contest.store.lags.store(true, Ordering::SeqCst);
+    // The first task's message, its last word and its event, and this message
+    // with its event.
+    assert_eq!(contest.told().await, "5");
+}
+
+const MEGABYTE: usize = 1024 * 1024;
+
+/// A clock that is late.
+struct Late(Paused);
+
+const LATE: Duration = Duration::from_secs(30);
+
+impl Clock for Late {
+    fn now(&self) -> Timestamp {
+        self.0.now().minus(LATE)
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        self.0.sleep_until(at.plus(LATE))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_to_a_machine_whose_clock_is_late_is_told() {
+    let contest = Contest::new(0);
+    let late = Arc::new(Late(Paused::new()));
+    let late = Contest::over(contest.store.clone(), late);
+    contest.send("first", None).await.unwrap();
+    late.send("second", None).await.unwrap();
+    // Three words of each, and this message with its event.
+    assert_eq!(contest.told().await, "8");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_conversation_no_more_is_read_than_is_told() {
+    let contest = Contest::new(0);
+    for text in ["one", "two", "three", "four"] {
+        contest.send(text, None).await.unwrap();
+    }
+    contest.told().await;
+    let wanted = contest.store.wanted.lock().unwrap();
+    let expected = [(100, 8), (98, 5), (96, 2), (94, 0)];
+    assert_eq!(
+        *wanted,
+        expected.map(|(said, left)| (said, left * MEGABYTE))
+    );
 }
