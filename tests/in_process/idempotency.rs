@@ -227,7 +227,7 @@ async fn a_key_that_its_task_sees_to_no_more_lives_for_two_of_its_lives() {
     let dialect = Dialect::Rest10;
     let (world, opens, id) = opened().await;
     // More than a task sees to.
-    for number in 2..12 {
+    for number in 2..36 {
         let again = Say::in_task(&id, "again");
         let key = json!(format!("key {number}"));
         let answers = named(dialect, Op::Send, &again, Way::Header, &key);

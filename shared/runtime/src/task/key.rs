@@ -208,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn a_task_sees_to_the_newest_eight_of_its_keys() {
+    fn a_task_sees_to_the_newest_32_of_its_keys() {
         let mut held = HeldKeys::default();
-        for number in 1..=10 {
+        for number in 1..=34 {
             held.hold(Some(&address(number)), number, at(1), at(2));
         }
-        let newest: Vec<KeyHash> = (3..=10).map(address).collect();
+        let newest: Vec<KeyHash> = (3..=34).map(address).collect();
         assert_eq!(held.addresses, newest);
         assert_eq!(
             (held.until, held.version),

@@ -143,7 +143,7 @@ impl OverTasks for Threads {
         &self.memory
     }
 
-    async fn load(
+    async fn head(
         &self,
         owner: &Owner,
         id: &TaskId,
@@ -152,7 +152,7 @@ impl OverTasks for Threads {
         if self.tasks_away.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("away".to_owned()));
         }
-        self.memory.load(owner, id, now).await
+        self.memory.head(owner, id, now).await
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
