@@ -57,6 +57,10 @@ struct Stage {
 
 impl Stage {
     async fn new(name: &str) -> Self {
+        Self::with(name, Policy::default()).await
+    }
+
+    async fn with(name: &str, policy: Policy) -> Self {
         // A sweep is of the whole table.
         let emulator = Emulator::alone().await.unwrap();
         let store = Arc::new(emulator.records.clone());
@@ -76,7 +80,7 @@ impl Stage {
             scopes: BTreeSet::new(),
         };
         Self {
-            engine: Engine::new(agent, services, Policy::default()),
+            engine: Engine::new(agent, services, policy),
             emulator,
             store,
             clock,
@@ -230,6 +234,25 @@ async fn a_state_that_is_used_for_days_is_never_due_for_removal() {
             assert!(items["STATE"] * 1000 > now + 3_600_000, "{items:?}");
             assert!(items["META"] * 1000 > now + 23 * 3_600_000, "{items:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn native_ttl_takes_no_state_of_a_conversation_that_goes_on() {
+    let policy = Policy {
+        state_ttl: DAY,
+        ..Policy::default()
+    };
+    let stage = Stage::with("outlived", policy).await;
+    let context = own(1).remove(0);
+    stage.say("set k v", Some(&context)).await.unwrap();
+    // Nothing sweeps: what the state says of itself stays as it was written.
+    for _ in 0..25 {
+        stage.clock.move_on(HOUR);
+        assert_eq!(stage.value("k", &context).await, "v");
+        let now = stage.clock.now().as_millis();
+        let items = stage.items(&context).await;
+        assert!(items["STATE"] * 1000 > now, "{items:?}");
     }
 }
 

@@ -139,6 +139,15 @@ impl ThreadRecord {
         self.expires_at.plus(rest)
     }
 
+    /// Until when its state is stored, if nobody removes it before: one life of
+    /// the thread longer. A refresh writes the thread and leaves the state as it
+    /// is, so what is noted with the state can be that much behind.
+    #[must_use]
+    pub fn state_kept_until(&self) -> Timestamp {
+        let life = self.expires_at.since(self.updated_at);
+        self.expires_at.plus(life)
+    }
+
     /// Whether a write of it replaces the stored state. If not, there is no
     /// state any more (version 0), or the stored one stays.
     #[must_use]

@@ -230,8 +230,8 @@ pub(super) fn noted(partition: &str, at: Timestamp) -> [(&'static str, Attribute
 }
 
 /// The whole state item of a thread; `None` if the write leaves the state as it
-/// is. Native TTL removes it with its thread: earlier expiry is for readers to
-/// judge and for the sweep to clean up.
+/// is. Its expiry is for readers to judge and for the sweep to clean up; native
+/// TTL comes later.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
@@ -249,7 +249,7 @@ pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreE
         (OWNER_SUBJECT, text(record.owner.subject.as_str())),
         (VERSION, number(record.version)),
         (EXPIRES_AT, number(expiry.as_millis())),
-        (TTL, number(record.expires_at.ttl_seconds())),
+        (TTL, number(record.state_kept_until().ttl_seconds())),
         (BODY, text(stored::state_text(&record.state)?)),
     ] {
         item.insert(name.to_owned(), value);

@@ -205,7 +205,7 @@ impl Statement {
         };
         let mut attributes = Attributes::from(item::noted(&partition, at));
         if hint.what == Expiring::State {
-            let last = thread.expires_at.ttl_seconds();
+            let last = thread.state_kept_until().ttl_seconds();
             attributes.insert(item::EXPIRES_AT, item::number(at.as_millis()));
             attributes.insert(item::TTL, item::number(last));
         }
