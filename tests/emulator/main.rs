@@ -46,4 +46,6 @@ mod reused;
 #[cfg(test)]
 mod sweep;
 #[cfg(test)]
+mod together;
+#[cfg(test)]
 mod ttl;
