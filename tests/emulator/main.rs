@@ -22,6 +22,8 @@ mod estate;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod granted;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod keyed;
