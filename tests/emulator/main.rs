@@ -22,6 +22,8 @@ mod estate;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod granted;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod keyed;
@@ -45,5 +47,7 @@ mod removals;
 mod reused;
 #[cfg(test)]
 mod sweep;
+#[cfg(test)]
+mod together;
 #[cfg(test)]
 mod ttl;
