@@ -9,6 +9,8 @@ mod contract;
 mod conversations;
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod crossed_keys;
 #[cfg(feature = "docker-tests")]
 mod docker;
 #[cfg(test)]
@@ -20,11 +22,17 @@ mod estate;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod granted;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod keyed;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod lists;
+#[cfg(test)]
+mod long_lists;
 #[cfg(test)]
 mod objects;
 #[cfg(test)]
@@ -36,6 +44,10 @@ mod queue;
 #[cfg(test)]
 mod removals;
 #[cfg(test)]
+mod reused;
+#[cfg(test)]
 mod sweep;
+#[cfg(test)]
+mod together;
 #[cfg(test)]
 mod ttl;

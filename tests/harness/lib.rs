@@ -7,6 +7,7 @@ pub mod faulty;
 pub mod frames;
 pub mod recorder;
 pub mod remote;
+pub mod stand;
 pub mod tester;
 pub mod virtual_clock;
 pub mod watched_store;

@@ -1,9 +1,11 @@
 //! JSON-RPC batches.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::error_rows::{Fault, PARAMS};
 use a2a_lambda_tests::world::{Reply, Request, World};
 use base64::Engine as _;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 async fn batch(world: &World, entries: &[Value]) -> Reply {
     let request = Request::post("/", &json!(entries)).header("a2a-version", "1.0");
@@ -143,6 +145,83 @@ async fn a_name_that_stands_twice_spoils_its_own_slot_only() {
     assert!(slots[0].get("result").is_some() && slots[2].get("result").is_some());
     let field = at(&slots[1], "/error/data/0/fieldViolations/0/field");
     assert_eq!(field, "message.parts[0].text");
+}
+
+/// Parts that are none, with the place of the fault in each.
+fn no_parts(dialect: Dialect) -> Vec<(Value, &'static str)> {
+    if dialect == Dialect::Rpc10 {
+        return vec![
+            (json!({"raw": "***"}), ".raw"),
+            (json!({"raw": "aGk=aGk="}), ".raw"),
+            (json!({"text": "a", "data": {}}), ""),
+            (json!({"raw": "aGk=", "url": "https://a.example"}), ""),
+            (json!({}), ""),
+            (json!({"text": 5}), ".text"),
+            (json!({"text": "a", "filename": 5}), ".filename"),
+        ];
+    }
+    let tag = if dialect == Dialect::Rpc03 {
+        "kind"
+    } else {
+        "type"
+    };
+    let file = |file: Value| json!({tag: "file", "file": file});
+    let both = json!({"bytes": "aGk=", "uri": "https://a.example"});
+    vec![
+        (file(json!({"bytes": "***"})), ".file.bytes"),
+        (file(both), ".file"),
+        (file(json!({})), ".file"),
+        (json!({tag: "text", "text": "a", "data": {}}), ""),
+        (json!({tag: "text"}), ".text"),
+        (json!({tag: "data", "data": 5}), ".data"),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_is_none_is_named_in_the_slot_of_its_own_entry() {
+    let dialects = [Dialect::Rpc10, Dialect::Rpc03, Dialect::Rpc01];
+    let world = World::new().unwrap();
+    // A good entry before, between and behind the bad ones of each generation.
+    let mut wanted = Vec::new();
+    let mut entries = Vec::new();
+    for d in dialects {
+        for (part, inside) in no_parts(d) {
+            let mut params = d.say(&Say::to("echo", "hi").under("bad:1"));
+            let parts = params["message"]["parts"].as_array_mut().unwrap();
+            parts.push(part);
+            entries.push((d, params));
+            wanted.push(Some(format!("message.parts[1]{inside}")));
+        }
+        entries.push((d, d.say(&Say::to("echo", "hi").under("good:1"))));
+        wanted.push(None);
+    }
+    let (mut slots, mut n) = (Vec::new(), 0);
+    for some in entries.chunks(5) {
+        let calls = some.iter().map(|(d, params)| {
+            n += 1;
+            call(*d, n, Op::Send, params)
+        });
+        let reply = batch(&world, &calls.collect::<Vec<_>>()).await;
+        assert_eq!(reply.status, 200);
+        let answered = reply.json();
+        let answered = answered.as_array().unwrap().iter();
+        slots.extend(answered.map(|slot| Reply {
+            body: slot.to_string().into(),
+            ..reply.clone()
+        }));
+    }
+    assert_eq!(slots.len(), wanted.len());
+    for (id, ((slot, field), (d, _))) in (1..).zip(slots.iter().zip(wanted).zip(&entries)) {
+        let Some(field) = field else {
+            assert_eq!(d.state(&d.task(slot)), "completed", "{}", slot.text());
+            continue;
+        };
+        let fault = Fault::new(*d, PARAMS).id(id).at(&field);
+        assert_eq!(fault.check(slot), Ok(()), "{field} {}", slot.text());
+    }
+    let commits = world.store.commits();
+    let tasks: BTreeSet<String> = commits.iter().map(|it| it.task.to_string()).collect();
+    assert_eq!(tasks.len(), dialects.len(), "the good ones alone");
 }
 
 #[tokio::test(start_paused = true)]

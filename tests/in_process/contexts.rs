@@ -123,9 +123,14 @@ async fn an_expired_conversation_is_refused_in_the_same_words_before_and_after_c
             let writes = world.store.writes();
             let before = say(&world, dialect, "echo", "more", &context).await;
             expired(dialect, &before);
+            let stream = dialect.stream(&Say::to("echo", "more").in_context(&context));
+            let opened = world.call(&stream).await;
+            expired(dialect, &opened);
             world.clean_up();
             let after = say(&world, dialect, "echo", "more", &context).await;
             assert_eq!(before.body, after.body, "{dialect:?} {kind:?}");
+            let after = world.call(&stream).await;
+            assert_eq!(opened.body, after.body, "{dialect:?} {kind:?}");
             assert_eq!(
                 world.store.writes(),
                 writes,
@@ -272,7 +277,12 @@ async fn an_answer_waits_for_the_thread_of_its_conversation() {
 async fn after_an_hour_of_silence_the_state_is_gone_and_the_reply_says_so() {
     for dialect in Dialect::ALL {
         for kind in KINDS {
-            for (silence, gone) in [(HOUR - Duration::from_millis(1), false), (HOUR, true)] {
+            let silences = [
+                (HOUR - Duration::from_millis(1), false),
+                (HOUR, true),
+                (HOUR + Duration::from_millis(1), true),
+            ];
+            for (silence, gone) in silences {
                 let world = World::new().unwrap();
                 let (context, asked) = conversation(&world, dialect, kind).await;
                 advance(Duration::from_millis(1)).await;

@@ -363,3 +363,45 @@ async fn however_many_tasks_a_conversation_has_at_once_each_is_heard_once() {
     expected.sort();
     assert_eq!(events, expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn two_tasks_that_fit_a_conversation_alone_do_not_pass_its_size_together() {
+    let small = |settings: &mut a2a_lambda::settings::Settings| {
+        settings.policy.state_max_bytes = 2_000;
+    };
+    let world = World::with(small).unwrap();
+    let dialect = Dialect::Rest10;
+    done(&world, dialect, "echo", "hi", "mine:c").await;
+    // Both have read the conversation as it was before either is stored.
+    let (one, other) = (
+        say(&world, dialect, "notes", "wait fill a 1200", "mine:c"),
+        say(&world, dialect, "notes", "wait fill b 1200", "mine:c"),
+    );
+    let race = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.store.hold();
+        world.gate.open();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.store.release();
+    };
+    let (one, other, ()) = tokio::join!(one, other, race);
+    let mut ended = [&one, &other].map(|reply| {
+        let task = dialect.task(reply);
+        let error = at(&task, "/status/message/metadata/a2a-lambda~1errorCode");
+        (
+            dialect.state(&task),
+            error.as_str().unwrap_or_default().to_owned(),
+        )
+    });
+    ended.sort();
+    let completed = ("completed".to_owned(), String::new());
+    let failed = ("failed".to_owned(), "STATE_TOO_LARGE".to_owned());
+    assert_eq!(ended, [completed, failed]);
+    let mut kept = Vec::new();
+    for order in ["get a", "get b"] {
+        let task = done(&world, dialect, "notes", order, "mine:c").await;
+        kept.push(answer(dialect, &task).len());
+    }
+    kept.sort_unstable();
+    assert_eq!(kept, ["nothing".len(), 1200], "one of them is there");
+}

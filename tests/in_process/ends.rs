@@ -67,7 +67,12 @@ async fn a_conversation_whose_first_task_still_works_is_not_over() {
 #[tokio::test(start_paused = true)]
 async fn a_conversation_of_one_task_says_too_that_it_was_silent_for_long() {
     for dialect in Dialect::ALL {
-        for (silence, gone) in [(HOUR - MILLISECOND, false), (HOUR, true)] {
+        let silences = [
+            (HOUR - MILLISECOND, false),
+            (HOUR, true),
+            (HOUR + MILLISECOND, true),
+        ];
+        for (silence, gone) in silences {
             let world = World::new().unwrap();
             let (context, asked) = conversation(&world, dialect, Kind::Derived).await;
             advance(silence).await;

@@ -64,6 +64,19 @@ async fn a_list_is_newest_first_and_without_artifacts_unless_they_are_asked_for(
         assert_eq!(dialect.words(&all["tasks"][0]["artifacts"][0]), "echo: hi");
         let short = page(&world, dialect, json!({"historyLength": 0})).await;
         assert!(short["tasks"][0].get("history").is_none(), "{short}");
+        // Of the middle one three things were said.
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let asked = Say::in_task(&made[1].0, "again");
+        world.call(&dialect.send(&asked)).await;
+        for (length, said) in [
+            (1, ["again"].as_slice()),
+            (100, &["hi", "which one?", "again"]),
+        ] {
+            let some = page(&world, dialect, json!({"historyLength": length})).await;
+            let messages = some["tasks"][0]["history"].as_array().unwrap().iter();
+            let found: Vec<String> = messages.map(|it| dialect.words(it)).collect();
+            assert_eq!(found, said, "{dialect:?} {length}");
+        }
     }
 }
 

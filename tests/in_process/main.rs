@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod answers;
 #[cfg(test)]
+mod artifacts;
+#[cfg(test)]
 mod batch;
 #[cfg(test)]
 mod cancel;
@@ -15,6 +17,8 @@ mod card;
 mod contexts;
 #[cfg(test)]
 mod conversations;
+#[cfg(test)]
+mod crossings;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]

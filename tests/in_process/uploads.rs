@@ -157,8 +157,15 @@ async fn an_order_is_as_large_as_the_setting_allows() {
 
 #[tokio::test(start_paused = true)]
 async fn a_file_above_the_setting_is_an_object_and_one_of_its_size_is_none() {
-    for (size, objects) in [(99, 0), (100, 0), (101, 1)] {
-        let world = with(|settings| settings.policy.inline_max = 100);
+    // As it is set, and what it is where nobody sets it.
+    let few = [(100, 99, 0), (100, 100, 0), (100, 101, 1)];
+    let many = [(0, 32_767, 0), (0, 32_768, 0), (0, 32_769, 1)];
+    for (most, size, objects) in few.into_iter().chain(many) {
+        let world = with(|settings| {
+            if most > 0 {
+                settings.policy.inline_max = most;
+            }
+        });
         let grant = json!({"part": {"raw": STANDARD.encode(vec![7; size])}});
         let reply = named(&world, &grant, "acme:ann").await;
         assert_eq!(reply.status, 200, "{}", reply.text());

@@ -102,11 +102,11 @@ impl Engine {
                 work.keyed(key);
                 Ok(Admission::Work(work))
             }
-            Ok(other) => Ok(other),
-            // It may be refused for what the first of the sends has done since.
-            Err(refused) => match self.taken(caller, &key).await? {
+            // It may have found what the first of the sends has made since, or be
+            // refused for what that has done.
+            found_or_refused => match self.taken(caller, &key).await? {
                 Some(record) => Ok(Admission::Repeat(Box::new(record))),
-                None => Err(refused),
+                None => found_or_refused,
             },
         }
     }

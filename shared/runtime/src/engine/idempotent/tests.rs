@@ -481,6 +481,21 @@ async fn a_repeat_is_not_refused_for_what_the_first_has_done_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_repeat_that_meets_the_task_before_its_key_waits_as_any_other() {
+    let world = World::new();
+    world.store.late.store(1, Ordering::SeqCst);
+    let command = || SendCommand {
+        client_task_id: TaskId::parse("mine").ok(),
+        generation: Generation::V01,
+        ..say("work", "slowly", "k")
+    };
+    let (late, first) = tokio::join!(world.task(command()), world.task(command()));
+    assert_eq!(late, first);
+    assert_eq!(late.status.state, TaskState::Completed);
+    assert_eq!(world.starts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_whose_task_has_expired_is_new() {
     let ttl = Duration::from_secs(3600);
     let world = World::with(Policy {

@@ -1,0 +1,147 @@
+//! What a task and a conversation may keep, to the byte, for an agent over a
+//! memory and over a table: a megabyte each, and nothing of more.
+
+use a2a_lambda::skill::{
+    Agent, AgentDefinition, AgentResult, Content, OnInputResult, OnRequestResult, Skill,
+    SkillHandler, SkillMetadata, SkillSlot, TaskContext,
+};
+use a2a_lambda_tests::dialect::{Dialect, Say, at};
+use a2a_lambda_tests::stand::{Place, Stand};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+const D: Dialect = Dialect::Rest10;
+const ANN: &str = "acme:ann";
+const LIMIT: usize = 1024 * 1024;
+/// Around the size of what stays in an item, of an item, and of the limit.
+const TAKEN: [usize; 6] = [
+    199 * 1024,
+    201 * 1024,
+    399 * 1024,
+    401 * 1024,
+    LIMIT - 1,
+    LIMIT,
+];
+
+/// What is said of a byte too many: the size, and what is allowed.
+const TOLD: (u64, u64) = (1_048_577, 1_048_576);
+
+/// Keeps a text of the length it is told, for its task or its conversation, and
+/// asks; answered, it says how long what it has kept is.
+struct Keeps;
+
+#[derive(Serialize, Deserialize)]
+struct Asked;
+
+impl SkillSlot for Asked {}
+
+impl Skill for Keeps {
+    const METADATA: SkillMetadata = SkillMetadata::new("keeps", "Keeps things.", &["test"]);
+}
+
+impl SkillHandler<Asked> for Keeps {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        said: String,
+    ) -> AgentResult<OnRequestResult<String, Asked>> {
+        let (whose, length) = said.split_once(' ').unwrap_or_default();
+        let text = "x".repeat(length.parse().unwrap_or_default());
+        match whose {
+            "task" => cx.save_data("k", &text).await?,
+            "conversation" => cx.save_session("k", &text)?,
+            _ => {}
+        }
+        OnRequestResult::ask("and?", Asked)
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: Asked,
+        _: Content,
+    ) -> AgentResult<OnInputResult<String, Asked>> {
+        let of_task: Option<String> = cx.load_data("k")?;
+        let of_conversation: Option<String> = cx.load_session("k").await?;
+        let kept = of_task.or(of_conversation);
+        OnInputResult::done(kept.map_or(0, |text| text.len()).to_string())
+    }
+}
+
+fn agent() -> AgentDefinition {
+    let agent = Agent::builder("keeps").version("1").description("Keeps.");
+    agent.skill(Keeps).build().unwrap()
+}
+
+async fn says(stand: &Stand, say: &Say<'_>) -> Value {
+    let reply = stand.call(&D.send(say), ANN).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    D.task(&reply)
+}
+
+/// Keeps so much in a conversation of this name; its task.
+async fn keep(stand: &Stand, whose: &str, length: usize, context: &str) -> Value {
+    let text = format!("{whose} {length}");
+    says(stand, &Say::to("keeps", &text).in_context(context)).await
+}
+
+/// How long what it finds is, by an answer in a task.
+async fn kept(stand: &Stand, task: &Value) -> String {
+    let id = task["id"].as_str().unwrap();
+    let task = says(stand, &Say::in_task(id, "how much?")).await;
+    assert_eq!(D.state(&task), "completed", "{task}");
+    D.words(&task["artifacts"][0])
+}
+
+/// What a task is told that has kept too much: the size, and what is allowed.
+fn refused(task: &Value) -> (u64, u64) {
+    assert_eq!(D.state(task), "failed", "{task}");
+    let told = at(task, "/status/message/metadata");
+    assert_eq!(told["a2a-lambda/errorCode"], "STATE_TOO_LARGE", "{task}");
+    let details = &told["a2a-lambda/errorDetails"];
+    let number = |name: &str| details[name].as_u64().unwrap();
+    (number("current"), number("allowed"))
+}
+
+/// What is kept beside the text, as the agent counts it.
+async fn besides(stand: &Stand, whose: &str) -> usize {
+    let over = |task: &Value, allowed: usize| usize::try_from(refused(task).0).unwrap() - allowed;
+    let large = keep(stand, whose, 2 * LIMIT, "mine:large").await;
+    let besides = over(&large, 2 * LIMIT);
+    // The slot of a question is kept with its task, and comes after its value.
+    let whole = keep(stand, whose, LIMIT - besides, "mine:whole").await;
+    match D.state(&whole).as_str() {
+        "failed" => besides + over(&whole, LIMIT),
+        _ => besides,
+    }
+}
+
+#[tokio::test]
+async fn a_megabyte_is_kept_by_a_task_and_by_a_conversation_and_not_a_byte_more() {
+    for place in Place::ALL {
+        let stand = Stand::at(place, agent(), |_| ()).await.unwrap();
+        for whose in ["task", "conversation"] {
+            let besides = besides(&stand, whose).await;
+            for size in TAKEN {
+                let context = format!("mine:{whose}-{size}");
+                let length = size - besides;
+                let task = keep(&stand, whose, length, &context).await;
+                assert_eq!(D.state(&task), "input-required", "{place:?} {size} {task}");
+                assert_eq!(kept(&stand, &task).await, length.to_string());
+                if whose == "task" {
+                    continue;
+                }
+                // More replaces nothing, and the conversation goes on.
+                let more = keep(&stand, whose, LIMIT + 1 - besides, &context).await;
+                assert_eq!(refused(&more), TOLD, "{place:?} {size}");
+                let next = keep(&stand, "nothing", 0, &context).await;
+                assert_eq!(kept(&stand, &next).await, length.to_string(), "{place:?}");
+            }
+            let more = keep(&stand, whose, LIMIT + 1 - besides, "mine:more").await;
+            assert_eq!(refused(&more), TOLD, "{place:?} {whose}");
+        }
+    }
+}

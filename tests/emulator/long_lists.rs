@@ -1,0 +1,119 @@
+//! A list that is longer than one page may read: 2,000 places of the index.
+
+use a2a_lambda::store::contract::World;
+use a2a_lambda::store::{ReadTasks as _, RecordQuery};
+use a2a_lambda::task::{TaskId, TaskState};
+use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_local::embedded::TABLE;
+use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
+use std::collections::{BTreeSet, HashMap};
+
+/// More than one page may read, and more than a count.
+const TASKS: usize = 2_020;
+
+type Item = HashMap<String, AttributeValue>;
+
+/// The item of a task as it is stored.
+async fn item(emulator: &Emulator, partition: &str) -> Item {
+    let get = emulator.clients.dynamodb.get_item().table_name(TABLE);
+    let get = get
+        .key("PK", AttributeValue::S(partition.to_owned()))
+        .key("SK", AttributeValue::S("META".to_owned()));
+    get.consistent_read(true)
+        .send()
+        .await
+        .unwrap()
+        .item
+        .unwrap()
+}
+
+/// Copies of an item, each under an id and at a place of its own: written many
+/// at once, since a commit of each would take as long as the rest of the suite.
+async fn copied(emulator: &Emulator, item: &Item, id: &TaskId, ids: &[TaskId]) {
+    let copies: Vec<Item> = ids
+        .iter()
+        .map(|copy| {
+            let renamed = |value: &AttributeValue| match value {
+                AttributeValue::S(text) => {
+                    AttributeValue::S(text.replace(id.as_str(), copy.as_str()))
+                }
+                other => other.clone(),
+            };
+            let members = item.iter();
+            members
+                .map(|(name, value)| (name.clone(), renamed(value)))
+                .collect()
+        })
+        .collect();
+    for some in copies.chunks(25) {
+        let puts = some.iter().map(|item| {
+            let put = PutRequest::builder().set_item(Some(item.clone()));
+            WriteRequest::builder()
+                .put_request(put.build().unwrap())
+                .build()
+        });
+        let written = emulator.clients.dynamodb.batch_write_item();
+        let written = written.request_items(TABLE, puts.collect()).send().await;
+        let left = written.unwrap().unprocessed_items.unwrap_or_default();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+/// The pages of a list: how long each is, and what is on all of them.
+async fn pages(
+    emulator: &Emulator,
+    world: &World,
+    mut query: RecordQuery,
+) -> (Vec<usize>, BTreeSet<TaskId>) {
+    let (mut lengths, mut found) = (Vec::new(), BTreeSet::new());
+    loop {
+        let page = emulator.records.list(&world.owner, &query).await.unwrap();
+        lengths.push(page.records.len());
+        found.extend(page.records.iter().map(|record| record.id().clone()));
+        query.after = page.next;
+        query.count_limit = 0;
+        if query.after.is_none() {
+            return (lengths, found);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_ends_after_2000_places_and_a_count_at_its_limit() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "long").unwrap();
+    let stores = emulator.stores();
+    // The two that are looked for are older than all others.
+    let mut wanted = BTreeSet::new();
+    for _ in 0..2 {
+        let task = world.task().unwrap();
+        world.stored(&stores, &task).await.unwrap();
+        let asks = world.committed(&stores, &task, [world.start()]).await;
+        wanted.insert(asks.unwrap().id().clone());
+    }
+    let done = world.finished(&world.task().unwrap()).unwrap();
+    world.stored(&stores, &done).await.unwrap();
+    let partition = format!("T#{}#K#{}", world.owner.tenant, done.id());
+    let mut stored = item(&emulator, &partition).await;
+    let later = stored["GSI1SK"].as_s().unwrap().replacen('4', "5", 1);
+    stored.insert("GSI1SK".to_owned(), AttributeValue::S(later));
+    let ids: Vec<TaskId> = (0..TASKS).map(|n| TaskId::made_of(n as u128)).collect();
+    copied(&emulator, &stored, done.id(), &ids).await;
+
+    let mut query = world.everything();
+    query.state = Some(TaskState::Working);
+    query.limit = 50;
+    let first = emulator.records.list(&world.owner, &query).await.unwrap();
+    assert_eq!((first.records.len(), first.matching), (0, 0), "a floor");
+    assert!(first.next.is_some(), "it goes on");
+    let (lengths, found) = pages(&emulator, &world, query.clone()).await;
+    assert_eq!((lengths, found), (vec![0, 2], wanted));
+
+    // Counting stops where it may, exactly there.
+    query.state = None;
+    for (limit, expected) in [(1_001, 1_001), (5_000, 2_000)] {
+        query.count_limit = limit;
+        let page = emulator.records.list(&world.owner, &query).await.unwrap();
+        assert_eq!(page.matching, expected, "up to {limit}");
+    }
+}

@@ -1,0 +1,234 @@
+//! An id that a client of 0.1 uses again after its task has expired: to every
+//! call it is a task like any other, though the table still holds all of the
+//! first one.
+
+use a2a_lambda::skill::{
+    Agent, AgentDefinition, AgentResult, Artifact, OnRequestResult, Skill, SkillHandler,
+    SkillMetadata, TaskContext,
+};
+use a2a_lambda::task::Timestamp;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::error_rows::{FINISHED, Fault, NOT_FOUND};
+use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::stand::{Place, Stand};
+use a2a_lambda_tests::world::{Reply, Request};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const ANN: &str = "acme:ann";
+const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// Leaves as much as a task can: words and chunks that outgrow its item, a file
+/// that is an object, a value. Told `little`, nothing but its answer.
+struct Leaves;
+
+impl Skill for Leaves {
+    const METADATA: SkillMetadata = SkillMetadata::new("leaves", "Leaves things.", &["test"]);
+}
+
+impl SkillHandler for Leaves {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        said: String,
+    ) -> AgentResult<OnRequestResult<String>> {
+        if let Some(letter) = said.strip_prefix("much ") {
+            cx.save_data("kept", &letter.repeat(20_000)).await?;
+            for _ in 0..2 {
+                cx.send_intermediate_update(letter.repeat(8_000)).await?;
+            }
+            let mut chunks = cx.artifact_chunks("text");
+            for _ in 0..12 {
+                chunks.push(letter.repeat(8_000)).await?;
+            }
+            chunks.finish().await?;
+            let bytes = letter.repeat(40_000).into_bytes();
+            let file = Artifact::from_file("file.bin", "application/pdf", bytes);
+            cx.send_partial_artifact(file).await?;
+        }
+        OnRequestResult::done("done".to_owned())
+    }
+}
+
+fn agent() -> AgentDefinition {
+    let agent = Agent::builder("leaves").version("1").description("Leaves.");
+    agent.skill(Leaves).build().unwrap()
+}
+
+/// One task of 0.1, by whose id everything is asked.
+#[derive(Clone, Copy)]
+struct Order<'s> {
+    stand: &'s Stand,
+    dialect: Dialect,
+    id: &'s str,
+}
+
+impl Order<'_> {
+    /// A message under its id, for a stream or a whole answer.
+    fn says(&self, op: Op, text: &str, key: &str) -> Request {
+        let say = Say::to("leaves", text).under(self.id);
+        let mut params = self.dialect.say(&say);
+        params["historyLength"] = json!(100);
+        if !key.is_empty() {
+            params["metadata"] = json!({"a2a-lambda/idempotencyKey": key});
+        }
+        self.dialect.request(op, "", &params)
+    }
+
+    async fn call(&self, request: &Request) -> Reply {
+        self.stand.call(request, ANN).await
+    }
+
+    /// The first task of its id, with all that a task can leave; the marks of
+    /// its events.
+    async fn leaves_much(&self) -> Vec<String> {
+        let mut stream = self.says(Op::Stream, "much a", "old");
+        let mut body: Value = serde_json::from_slice(&stream.body).unwrap();
+        let params = match self.dialect {
+            Dialect::Rpc01 => &mut body["params"],
+            _ => &mut body,
+        };
+        params["pushNotification"] = json!({"url": "https://hook.example/old"});
+        stream.body = body.to_string().into();
+        let shown = frames(&self.call(&stream).await).unwrap();
+        let last = shown.last().map(|frame| self.dialect.told(frame));
+        assert_eq!(last.as_deref(), Some("status completed"));
+        shown.into_iter().filter_map(|frame| frame.id).collect()
+    }
+
+    /// Everything that can be read of it.
+    fn reads(&self, marks: &[String]) -> Vec<Request> {
+        let id = self.id;
+        let hook = json!({"id": id});
+        let mut all = vec![
+            self.dialect.get(id, 100),
+            match self.dialect {
+                Dialect::Rpc01 => Request::post(
+                    "/",
+                    &json!({"jsonrpc": "2.0", "id": 7, "method": "tasks/pushNotification/get",
+                        "params": hook}),
+                ),
+                _ => Request::post("/tasks/pushNotification/get", &hook),
+            },
+            Dialect::Rest10.of_task(Op::Get, id),
+            Dialect::Rest10.versioned(Request::new(
+                "GET",
+                format!("/tasks/{id}/pushNotificationConfigs"),
+            )),
+            self.dialect.of_task(Op::Subscribe, id),
+        ];
+        for mark in marks {
+            let resume = self.dialect.of_task(Op::Subscribe, id);
+            all.push(resume.header("last-event-id", mark));
+        }
+        all
+    }
+
+    /// What all of it is answered with, without the names of this task.
+    async fn shown(&self, requests: Vec<Request>) -> Vec<String> {
+        let mut shown = Vec::new();
+        for request in requests {
+            let reply = self.call(&request).await;
+            let text = reply.text().replace(self.id, "the order");
+            shown.push(format!("{} {}", reply.status, unnamed(&text)));
+        }
+        shown
+    }
+}
+
+/// The text with every id that the server has made cut down to its kind.
+fn unnamed(text: &str) -> String {
+    let mut rest = text;
+    let mut unnamed = String::new();
+    while let Some(at) = ["artifact-", "msg-", "ctx-"]
+        .iter()
+        .filter_map(|kind| rest.find(kind).map(|at| at + kind.len()))
+        .min()
+    {
+        let (head, tail) = rest.split_at(at);
+        unnamed.push_str(head);
+        rest = tail.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    }
+    unnamed + rest
+}
+
+async fn is_gone(order: &Order<'_>, marks: &[String]) {
+    for request in order.reads(marks) {
+        let reply = order.call(&request).await;
+        let dialect = match request
+            .headers
+            .iter()
+            .any(|(name, _)| name == "a2a-version")
+        {
+            true => Dialect::Rest10,
+            false => order.dialect,
+        };
+        let fault = Fault::new(dialect, NOT_FOUND);
+        assert_eq!(fault.check(&reply), Ok(()), "{}", reply.text());
+    }
+}
+
+/// Asserts that nothing of the first task is in what a second one shows.
+fn has_nothing_of_the_first(shown: &[String]) {
+    for answer in shown {
+        // Its letter, as text and as a file; its key; its webhook.
+        for of_the_first in ["aaaa", "YWFh", "much a", "hook.example/old"] {
+            assert!(!answer.contains(of_the_first), "{of_the_first}: {answer}");
+        }
+    }
+}
+
+async fn is_used_again(stand: &Stand, dialect: Dialect, text: &str) {
+    let order = |id| Order { stand, dialect, id };
+    let (used, fresh) = (order("order:1"), order("order:2"));
+    let begun: Timestamp = stand.now();
+    let marks = used.leaves_much().await;
+    assert!(marks.len() > 10, "{marks:?}");
+    stand.set(begun, MONTH - MILLISECOND);
+    let there = used.shown(used.reads(&[])).await;
+    assert!(there[0].contains("aaaa") && there[0].contains("YWFh"));
+    assert!(there[1].contains("hook.example/old") && there[3].contains("hook.example/old"));
+    for late in [MONTH, MONTH + MILLISECOND] {
+        stand.set(begun, late);
+        is_gone(&used, &marks).await;
+    }
+
+    // The same said under a used and under a fresh id is the same to everybody.
+    let mut both = Vec::new();
+    for order in [used, fresh] {
+        let sent = order.call(&order.says(Op::Send, text, "")).await;
+        let task = dialect.task(&sent);
+        assert_eq!(dialect.state(&task), "completed", "{}", sent.text());
+        let mut shown = order.shown(order.reads(&marks)).await;
+        has_nothing_of_the_first(&shown);
+        // The key of the first task is nobody's now.
+        let again = order.call(&order.says(Op::Send, "much a", "old")).await;
+        let fault = Fault::new(dialect, FINISHED);
+        assert_eq!(fault.check(&again), Ok(()), "{}", again.text());
+        shown.extend(order.shown(order.reads(&[])).await);
+        both.push(shown);
+    }
+    for (used, fresh) in both[0].iter().zip(&both[1]) {
+        assert_eq!(used, fresh, "{dialect:?} {text}");
+    }
+    let other = order("order:3");
+    let other = other.call(&other.says(Op::Send, "little", "old")).await;
+    assert_eq!(dialect.state(&dialect.task(&other)), "completed");
+}
+
+#[tokio::test]
+async fn a_task_under_the_id_of_an_expired_one_has_nothing_of_it() {
+    for place in Place::ALL {
+        for dialect in [Dialect::Rpc01, Dialect::Path01] {
+            for text in ["little", "much b"] {
+                let stand = Stand::at(place, agent(), |_| ()).await.unwrap();
+                println!("{place:?} {dialect:?} {text}");
+                is_used_again(&stand, dialect, text).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Conversations and questions across generations and functions: what one has
+//! begun, each other goes on with.
+
+use crate::contexts::{answer, done};
+use a2a_lambda_tests::dialect::{Dialect, Say};
+use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::world::World;
+use std::time::Duration;
+use tokio::time::advance;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_goes_on_in_any_generation() {
+    for begins in Dialect::ALL {
+        for goes_on in Dialect::ALL {
+            for own in ["", "mine:c"] {
+                let world = World::new().unwrap();
+                let what = format!("{begins:?} {goes_on:?} {own}");
+                let first = done(&world, begins, "notes", "set k v add noted", own).await;
+                let context = begins.context(&first);
+                assert!(own.is_empty() || context == own, "{what}");
+                // Two tasks of one moment stand in no order.
+                advance(SECOND).await;
+                let task = done(&world, goes_on, "notes", "get k", &context).await;
+                assert_eq!(answer(goes_on, &task), "v", "{what}");
+                assert_eq!(goes_on.context(&task), context, "{what}");
+                advance(SECOND).await;
+                let task = done(&world, begins, "notes", "show", &context).await;
+                let said = "set k v add noted|noted|get k|show";
+                assert_eq!(answer(begins, &task), said, "{what}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_in_any_generation_and_by_any_function() {
+    for asks in Dialect::ALL {
+        for answers in Dialect::ALL {
+            let world = World::new().unwrap();
+            let what = format!("{asks:?} {answers:?}");
+            let asked = asks.task(&world.call(&asks.send(&Say::to("ask", "hi"))).await);
+            let id = asked["id"].as_str().unwrap();
+            // A stream has a function of its own.
+            let stream = answers.stream(&Say::in_task(id, "again"));
+            let shown = frames(&world.call(&stream).await).unwrap();
+            let last = shown.last().map(|frame| answers.told(frame));
+            let expected = "status input-required which one now?";
+            assert_eq!(last.as_deref(), Some(expected), "{what}");
+            let reply = world.call(&answers.send(&Say::in_task(id, "blue"))).await;
+            let task = answers.task(&reply);
+            assert_eq!(answers.state(&task), "completed", "{what} {}", reply.text());
+            assert_eq!(answer(answers, &task), "blue after 2", "{what}");
+            assert_eq!(task["id"], id, "{what}");
+            assert_eq!(answers.context(&task), asks.context(&asked), "{what}");
+        }
+    }
+}
