@@ -332,6 +332,9 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         copy = self.broken("    DeletionPolicy: RetainExceptOnCreate\n", "")
         self.assertTrue(checks.state(copy))
 
+    def test_a_stream_that_does_not_show_what_was(self):
+        self.assertTrue(checks.state(self.broken("NEW_AND_OLD_IMAGES", "NEW_IMAGE")))
+
     def test_objects_of_tasks_that_expire_by_age(self):
         self.assertTrue(checks.state(self.broken("Prefix: up/", "Prefix: v1/")))
 
