@@ -152,7 +152,7 @@ impl OverTasks for Threads {
         if self.tasks_away.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("away".to_owned()));
         }
-        self.memory.head(owner, id, now).await
+        ReadTasks::head(&self.memory, owner, id, now).await
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
