@@ -7,11 +7,14 @@ use crate::removals::engine;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::World;
-use a2a_lambda::store::dynamodb::{DynamoStore, Erasure};
+use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
+use a2a_lambda::store::over::OverBlobs;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{ReadTasks as _, WriteTasks as _};
-use a2a_lambda::task::{ContextId, IdempotencyKey, Owner, TaskId, TaskKey, ThreadKey};
-use a2a_lambda_tests::emulator::{outside, run};
+use a2a_lambda::store::{Blobs, ReadTasks as _, StoreError, WriteTasks as _};
+use a2a_lambda::task::{
+    ContextId, IdempotencyKey, Message, Owner, Part, TaskId, TaskKey, ThreadKey,
+};
+use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use a2a_lambda_tests::faulty::Fault;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::erase::{self, EraseTenant, EraseTenantError};
@@ -277,4 +280,78 @@ async fn stores(embedded: &Embedded) -> (DynamoStore, S3Blobs) {
     let clients = AwsClients::connect(embedded.endpoints()).await;
     let blobs = S3Blobs::new(clients.s3, BUCKET);
     (DynamoStore::new(clients.dynamodb, TABLE), blobs)
+}
+
+/// A tenant with more than one page of the table holds, and another one.
+async fn filled(emulator: &Emulator, world: &World) {
+    let text = Part::text("x".repeat(150 * 1024));
+    for owner in [&world.owner, &world.stranger] {
+        for _ in 0..12 {
+            let said = Message::from_user("m-1", vec![text.clone()]);
+            let id = TaskId::made_of(world.number());
+            let task = world.task_saying(owner, id, said).unwrap();
+            world.stored(&emulator.stores(), &task).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_is_counted_and_erased_on_every_page_of_the_table() {
+    let emulator = Emulator::alone().await.unwrap();
+    let world = World::new(run(), "pages").unwrap();
+    filled(&emulator, &world).await;
+    let (records, blobs) = (&emulator.records, &emulator.blobs);
+    let [mine, other] = [&world.owner.tenant, &world.stranger.tenant];
+    let count = async |tenant| {
+        let counted = records.count_tenant(tenant, blobs, &|_| ()).await;
+        counted.unwrap().items
+    };
+    let (items, others) = (count(mine).await, count(other).await);
+    assert!(items >= 12 && items == others, "{items} {others}");
+    let erased = records.erase_tenant(mine, blobs, &|_| ()).await.unwrap();
+    assert_eq!((erased.items, erased.rounds), (items, 2));
+    assert_eq!((count(mine).await, count(other).await), (0, others));
+}
+
+/// A bucket whose tenant writes something whenever somebody looks into it.
+struct Busy<'a> {
+    emulator: &'a Emulator,
+    world: &'a World,
+}
+
+#[async_trait::async_trait]
+impl OverBlobs for Busy<'_> {
+    fn blobs(&self) -> &dyn Blobs {
+        &self.emulator.blobs
+    }
+
+    async fn keys(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let task = self.world.task().unwrap();
+        let write = self.world.create(&task);
+        self.emulator.records.commit(&write).await?;
+        self.emulator.blobs.keys(prefix, after, limit).await
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_that_goes_on_writing_is_not_said_to_be_erased() {
+    let emulator = Emulator::alone().await.unwrap();
+    let world = World::new(run(), "busy").unwrap();
+    let busy = Busy {
+        emulator: &emulator,
+        world: &world,
+    };
+    let task = world.task().unwrap();
+    world.stored(&emulator.stores(), &task).await.unwrap();
+    let tenant = &world.owner.tenant;
+    let erased = emulator.records.erase_tenant(tenant, &busy, &|_| ()).await;
+    assert!(
+        matches!(erased, Err(EraseError::StillWritten)),
+        "{erased:?}"
+    );
 }

@@ -6,10 +6,10 @@ use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::push::{ReadPushes as _, WritePushes as _};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
-    Blobs as _, Committed, ReadTasks as _, ReadThreads as _, StoreError, TaskWrite,
-    WriteTasks as _, WriteThreads as _,
+    Blobs as _, Committed, ReadTasks as _, ReadThreads as _, StoreError, SweepThreads as _,
+    TaskWrite, WriteTasks as _, WriteThreads as _,
 };
-use a2a_lambda::task::{Blob, Change, Message, Part, TaskId, TaskKey};
+use a2a_lambda::task::{Blob, Change, ContextId, Message, Part, TaskId, TaskKey};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::faulty::{Fault, FaultyLine};
 use a2a_local::embedded::{BUCKET, TABLE};
@@ -187,6 +187,79 @@ async fn a_silent_store_is_unavailable_and_neither_done_nor_a_conflict() {
         let records = &bench.emulator.records;
         let found = records.load(&world.owner, task.id(), world.now).await;
         assert_eq!(found.unwrap(), Some(task));
+    }
+}
+
+#[tokio::test]
+async fn a_sign_of_life_that_nobody_answers_is_none() {
+    let bench = Bench::new("pulse").await;
+    let world = &bench.world;
+    let stores = bench.emulator.stores();
+    let task = world.task().unwrap();
+    world.stored(&stores, &task).await.unwrap();
+    let task = world.committed(&stores, &task, [world.start()]).await;
+    let task = task.unwrap();
+    let beat = async || {
+        let until = world.at(120_000);
+        let (owner, id) = (task.owner(), task.id());
+        bench.far.heartbeat(owner, id, task.epoch(), until).await
+    };
+    bench.line.spoil_all(Fault::Refuse);
+    let unheard = beat().await;
+    assert!(
+        matches!(unheard, Err(StoreError::Unavailable(_))),
+        "{unheard:?}"
+    );
+    bench.line.spoil(&[]);
+    assert!(beat().await.unwrap());
+}
+
+/// The table takes no more now.
+const THROTTLED: Fault = Fault::Answer(concat!(
+    "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n",
+    "content-type: application/x-amz-json-1.0\r\n\r\n",
+    r#"{"__type":"com.amazonaws.dynamodb.v20120810#"#,
+    r#"ProvisionedThroughputExceededException","message":"m"}"#,
+));
+
+#[tokio::test]
+async fn a_throttled_write_is_made_again_and_done_once() {
+    let bench = Bench::new("throttled").await;
+    let world = &bench.world;
+    // Three are what the SDK tries by itself.
+    for times in [1, 3, 9] {
+        let task = world.task().unwrap();
+        bench
+            .commits(&world.create(&task), &vec![THROTTLED; times])
+            .await;
+        let id = ContextId::parse(format!("throttled:{times}")).unwrap();
+        let mut write = world.thread(&world.owner, &id, 0);
+        write.record.state_expires_at = world.now;
+        let session = &mut write.record.state.session;
+        session.insert("k".to_owned(), "v".into());
+        assert!(bench.emulator.records.put_thread(&write).await.unwrap());
+        bench.line.spoil(&vec![THROTTLED; times]);
+        let removed = bench.far.remove_state(&world.owner, &id, world.now).await;
+        assert!(removed.unwrap().state, "{times}");
+        assert!(bench.line.spent(), "{times}");
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_is_erased_also_while_the_table_throttles() {
+    let bench = Bench::new("erase-throttled").await;
+    let (world, blobs) = (&bench.world, &bench.emulator.blobs);
+    // Each of the two kinds of request in turn.
+    for passing in [0, 1] {
+        let task = world.task().unwrap();
+        world.stored(&bench.emulator.stores(), &task).await.unwrap();
+        let mut faults = vec![Fault::Pass; passing];
+        faults.extend([THROTTLED; 3]);
+        bench.line.spoil(&faults);
+        let tenant = &world.owner.tenant;
+        let erased = bench.far.erase_tenant(tenant, blobs, &|_| ()).await;
+        assert_eq!(erased.unwrap().items, 1, "{passing}");
+        assert!(bench.line.spent(), "{passing}");
     }
 }
 

@@ -257,3 +257,22 @@ async fn what_a_late_index_still_shows_is_not_listed() {
     assert_eq!(page.matching, 3);
     assert_eq!(page.records, open);
 }
+
+#[tokio::test]
+async fn what_lies_behind_thousands_of_others_is_counted_and_found() {
+    let emulator = Emulator::alone().await.unwrap();
+    let world = World::new(run(), "behind").unwrap();
+    let tasks = made(&emulator, &world, 2_100).await;
+    let mut query = world.everything();
+    query.limit = 10;
+    query.count_limit = 1_000;
+    let page = emulator.records.list(&world.owner, &query).await.unwrap();
+    assert_eq!((page.records.len(), page.matching), (10, 1_000));
+    // A page ends after so much of the index, whatever it has found there.
+    let oldest = tasks.last().unwrap();
+    query.context_id = Some(oldest.context_id().clone());
+    let pages = joined(&emulator.records, &world, query).await;
+    let found: Vec<_> = pages.iter().flat_map(|page| &page.records).collect();
+    assert_eq!(found, [oldest]);
+    assert!(pages.len() > 1);
+}

@@ -5,6 +5,7 @@ use crate::estate::{Estate, Stored};
 use a2a_lambda::runtime::stores;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::queue::SweepObjects as _;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
     BlobReader, Blobs, Committed, ReadTasks as _, ReadThreads as _, StateRemoved, StoreError,
@@ -68,6 +69,38 @@ async fn content_that_was_replaced_leaves_no_object() {
     assert_eq!(objects(&stored, "-STATE."), [""; 0]);
     assert_eq!(objects(&stored, "-state"), [""; 0]);
     assert_eq!(stored.objects.len(), 1, "the file: {:?}", stored.names());
+}
+
+#[tokio::test]
+async fn a_sweep_is_told_of_every_object_that_a_task_names() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "named").unwrap();
+    let stores = emulator.stores();
+    let task = world.task().unwrap();
+    world.stored(&stores, &task).await.unwrap();
+    let started = world.committed(&stores, &task, [world.start()]).await;
+    let mut task = started.unwrap();
+    // Most of what it says stays in the table, in several pages of it; the last
+    // words are objects.
+    for size in [150 * 1024; 7].into_iter().chain([LARGE; 3]) {
+        let says = Change::Update {
+            message: Some(Message::from_agent("m", vec![Part::text("y".repeat(size))])),
+            metadata: Default::default(),
+        };
+        task = world.committed(&stores, &task, [says]).await.unwrap();
+    }
+    let below = format!("v1/{}/", task.key().folder());
+    let mut kept = emulator.blobs.keys(&below, None, 100).await.unwrap();
+    let mut named = emulator.records.content_objects(&task.key()).await.unwrap();
+    kept.sort();
+    named.sort();
+    assert_eq!(named, kept);
+    for kind in ["EVT", "MSG", "DOC"] {
+        assert!(
+            named.iter().any(|name| name.contains(kind)),
+            "{kind} {named:?}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -314,3 +314,48 @@ fn half(id: &WriteId) -> &str {
 fn millis(at: Timestamp) -> i64 {
     at.as_millis().max(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::contract::World;
+    use crate::task::{ContextId, WriteId};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_write_of_each_version_has_objects_of_its_own_which_tell_their_time() {
+        let world = World::new(1, "object").unwrap();
+        let task = world.task().unwrap();
+        let mut names = BTreeSet::new();
+        // A write that lost is made again on the next version.
+        for write in [1, 2] {
+            let mut record = task.clone();
+            for later in 1..3 {
+                let at = world.at(later);
+                let write = WriteId::made_of(write);
+                record = record.next([], write, world.now, at).unwrap();
+                for child in ["MSG#000000000001", "DOC#status"] {
+                    let name = of_task(&record, child);
+                    assert_eq!(written_at(&name), Some(world.now), "{name}");
+                    let whose = format!("/{}-", half(&task.incarnation));
+                    assert!(name.contains(&whose), "{name}");
+                    assert!(names.insert(name));
+                }
+            }
+        }
+        assert_eq!(names.len(), 8);
+        let id = ContextId::parse("mine:c").unwrap();
+        let mut names = BTreeSet::new();
+        for write in [1, 2] {
+            for expect in [0, 1] {
+                let mut thread = world.thread(&world.owner, &id, expect);
+                thread.write = WriteId::made_of(write);
+                let name = of_thread(&thread);
+                let at = Some(thread.record.updated_at);
+                assert_eq!(written_at(&name), at, "{name}");
+                assert!(names.insert(name));
+            }
+        }
+        assert_eq!(names.len(), 4);
+    }
+}
