@@ -39,6 +39,7 @@ pub(crate) const fn name(refusal: &Refusal) -> &'static str {
         R::StateTooLarge { .. } => "StateTooLarge",
         R::IdempotencyKeyReused => "IdempotencyKeyReused",
         R::Unavailable { .. } => "Unavailable",
+        R::Unfinished { .. } => "Unfinished",
     }
 }
 
@@ -86,6 +87,7 @@ pub(crate) fn all() -> Vec<Refusal> {
         },
         R::IdempotencyKeyReused,
         R::Unavailable { retry_after: 7 },
+        R::Unfinished { retry_after: 7 },
     ]
 }
 

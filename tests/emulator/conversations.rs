@@ -271,6 +271,8 @@ async fn a_sweep_that_comes_too_early_or_too_late_does_no_harm() {
     let thread = thread.unwrap().unwrap();
     let deleted = stage.engine.delete_context(&stage.caller, &context).await;
     deleted.unwrap();
+    let left = stage.items(&context).await;
+    assert_eq!(left.keys().collect::<Vec<_>>(), ["META"], "the note of it");
     for what in [Expiring::Thread, Expiring::State] {
         let hint = ExpiringThread {
             owner: owner.clone(),
@@ -278,8 +280,51 @@ async fn a_sweep_that_comes_too_early_or_too_late_does_no_harm() {
             what,
         };
         stage.store.note_expiry(&hint, &thread).await.unwrap();
-        assert_eq!(stage.items(&context).await, HashMap::new());
+        assert_eq!(stage.items(&context).await, left);
     }
+    stage.clock.move_on(MINUTE * 20);
+    stage.sweep().await;
+    assert_eq!(stage.items(&context).await, HashMap::new());
+}
+
+#[tokio::test]
+async fn a_conversation_that_follows_a_deleted_one_outlives_the_last_look_at_that() {
+    let stage = Stage::new("anew").await;
+    let context = own(1).remove(0);
+    let large = "x".repeat(300 * 1024);
+    for round in 0..3 {
+        // State in an object, and state in an item.
+        let value = if round == 1 { "v" } else { large.as_str() };
+        let order = format!("set k {value}");
+        let task = stage.say(&order, Some(&context)).await.unwrap();
+        let thread = stage.store.load_thread_head(&stage.caller.owner, &context);
+        let thread = thread.await.unwrap().unwrap();
+        assert_eq!(thread.cleared_at.is_some(), round == 1, "{round}");
+        assert!(task.status.timestamp >= thread.created_at);
+        if round < 2 {
+            // With a clock that stands.
+            let deleted = stage.engine.delete_context(&stage.caller, &context).await;
+            deleted.unwrap();
+        }
+        if round == 1 {
+            stage.clock.move_on(MINUTE * 21);
+            stage.sweep().await;
+            assert_eq!(stage.items(&context).await, HashMap::new());
+        }
+    }
+    let deleted = stage.engine.delete_context(&stage.caller, &context).await;
+    deleted.unwrap();
+    assert_eq!(stage.value("k", &context).await, "nothing");
+    stage.say("set k w", Some(&context)).await.unwrap();
+    stage.clock.move_on(MINUTE * 21);
+    stage.sweep().await;
+    stage.sweep().await;
+    assert_eq!(stage.value("k", &context).await, "w");
+    let thread = stage.store.load_thread_head(&stage.caller.owner, &context);
+    assert_eq!(thread.await.unwrap().unwrap().cleared_at, None);
+    stage.clock.move_on(DAY);
+    let (_, _, expired) = stage.sweep().await;
+    assert_eq!(expired, 1, "its own end was noted");
 }
 
 #[tokio::test]

@@ -3,16 +3,19 @@
 //! each byte is as it was.
 
 use crate::estate::{Estate, Stored};
+use crate::removals::engine;
+use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::{DynamoStore, Erasure};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{ReadTasks as _, WriteTasks as _};
-use a2a_lambda::task::{ContextId, Owner, TaskId, TaskKey, ThreadKey};
+use a2a_lambda::task::{ContextId, IdempotencyKey, Owner, TaskId, TaskKey, ThreadKey};
 use a2a_lambda_tests::emulator::{outside, run};
 use a2a_lambda_tests::faulty::Fault;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::erase::{self, EraseTenant, EraseTenantError};
+use std::time::Duration;
 
 /// The conversation of each owner.
 fn context() -> ContextId {
@@ -31,6 +34,17 @@ async fn deletes(estate: &Estate, owner: &Owner, path: &str) -> Option<u16> {
     Some(reply.status)
 }
 
+/// What a sweep removes when nothing of a deletion can be hidden any more.
+async fn is_swept(estate: &Estate) {
+    let later = SystemClock.now().plus(Duration::from_secs(21 * 60));
+    let engine = engine(&estate.near, later);
+    let swept = engine.sweep_threads(&estate.near.records).await.unwrap();
+    assert_eq!(
+        swept.tasks_removed, 0,
+        "the call has removed all it could see"
+    );
+}
+
 /// Kills the deletion at each of its calls, and asserts each time that a second
 /// one leaves nothing below `partitions` and `folders`, and everything else.
 async fn is_deleted_wherever_it_is_cut(
@@ -43,6 +57,18 @@ async fn is_deleted_wherever_it_is_cut(
     let before = estate.stored(&owner.tenant).await;
     let rest = before.without(partitions, folders);
     assert_ne!(before, rest, "there is something to delete");
+    let is_gone = async |what: &str| {
+        let after = estate.stored(&owner.tenant).await;
+        // Nothing but the note that a conversation was deleted.
+        let left = |name: &String| !rest.names().contains(name);
+        let left: Vec<String> = after.names().into_iter().filter(left).collect();
+        let note = |name: &String| name.contains("#C#") && name.ends_with(" META");
+        assert!(left.iter().all(note) && left.len() <= 1, "{what}: {left:?}");
+        is_swept(estate).await;
+        let after = estate.stored(&owner.tenant).await;
+        assert_eq!(after.names(), rest.names(), "{what}");
+        assert!(after == rest, "{what}: others have changed");
+    };
     // To die before a call is to die after the one before it.
     for calls in 0.. {
         estate.restore(&before).await;
@@ -51,17 +77,20 @@ async fn is_deleted_wherever_it_is_cut(
         estate.line.spoil(&[]);
         if let Some(status) = done {
             assert_eq!(status, 200, "not cut at call {calls}");
-            let after = estate.stored(&owner.tenant).await;
-            assert_eq!(after.names(), rest.names(), "not cut");
+            is_gone("not cut").await;
             assert!(calls > 4, "{calls}");
             break;
         }
         let again = deletes(estate, owner, path).await.unwrap();
         assert!([200, 400, 404].contains(&again), "{calls}: {again}");
-        let after = estate.stored(&owner.tenant).await;
-        assert_eq!(after.names(), rest.names(), "at call {calls}");
-        assert!(after == rest, "at call {calls}: others have changed");
+        is_gone(&format!("at call {calls}")).await;
     }
+}
+
+/// Where the key of [`Estate::conversation`] stands.
+fn place_of_key(owner: &Owner) -> String {
+    let key = IdempotencyKey::parse("k-1").unwrap().hash(owner);
+    format!("T#{}#I#{key}", owner.tenant)
 }
 
 fn places_of_task(key: &TaskKey) -> (String, String) {
@@ -84,7 +113,12 @@ async fn a_task_is_deleted_whole_wherever_the_deletion_is_cut() {
         let key = TaskKey::new(owner, &TaskId::parse(&*id).unwrap());
         let (partition, folder) = places_of_task(&key);
         let path = path("tasks", &id);
-        is_deleted_wherever_it_is_cut(&estate, owner, &path, &[partition], &[folder]).await;
+        let (mut places, key) = (vec![partition], place_of_key(owner));
+        let idem = tasks.items.get(&(key.clone(), "IDEM".to_owned())).unwrap();
+        if idem["task"].as_s() == Ok(&id) {
+            places.push(key);
+        }
+        is_deleted_wherever_it_is_cut(&estate, owner, &path, &places, &[folder]).await;
     }
     assert!(estate.stored(&estate.world.stranger.tenant).await == others);
 }
@@ -123,6 +157,7 @@ async fn a_conversation_is_deleted_whole_wherever_the_deletion_is_cut() {
     let (tenant, subject) = (thread.tenant(), thread.subject());
     partitions.push(format!("T#{tenant}#C#{subject}#{}", context()));
     folders.push(format!("v1/{}/", thread.folder()));
+    partitions.push(place_of_key(owner));
     let path = path("contexts", "mine:c");
     is_deleted_wherever_it_is_cut(&estate, owner, &path, &partitions, &folders).await;
     assert!(estate.stored(&estate.world.stranger.tenant).await == others);

@@ -316,3 +316,41 @@ async fn a_short_page_is_not_the_end_of_a_list() {
     assert_eq!(far.keys("v1/", None, 9).await.unwrap(), ["v1/1", "v1/2"]);
     assert!(line.spent());
 }
+
+/// Another transaction is at the same items.
+const MET: Fault = Fault::Answer(concat!(
+    "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n",
+    "content-type: application/x-amz-json-1.0\r\n\r\n",
+    r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","#,
+    r#""message":"m","CancellationReasons":[{"Code":"None"},"#,
+    r#"{"Code":"TransactionConflict","Message":"m"},{"Code":"None"}]}"#,
+));
+
+#[tokio::test]
+async fn a_commit_that_only_meets_other_transactions_says_so_and_is_not_stored() {
+    let bench = Bench::new("met").await;
+    let world = &bench.world;
+    let task = world.task().unwrap();
+    let mut write = world.create(&task);
+    write.thread = Some(world.thread(&world.owner, task.context_id(), 0));
+    bench.commits(&write, &[MET, MET]).await;
+
+    let task = world.task().unwrap();
+    let mut write = world.create(&task);
+    write.thread = Some(world.thread(&world.owner, task.context_id(), 0));
+    bench.line.spoil_all(MET);
+    let answer = bench.far.commit(&write).await;
+    assert!(
+        matches!(answer, Err(StoreError::Contended(_))),
+        "{answer:?}"
+    );
+    let thread = write.thread.as_ref().unwrap();
+    let answer = bench.far.put_thread(thread).await;
+    assert!(
+        matches!(answer, Err(StoreError::Contended(_))),
+        "{answer:?}"
+    );
+    bench.line.spoil(&[]);
+    let found = bench.far.load(&world.owner, task.id(), write.now).await;
+    assert_eq!(found.unwrap(), None);
+}

@@ -287,7 +287,7 @@ fn is_table_key(name: &str, key: &str, tenant: &str) -> bool {
                     Some((subject, task)) => hex(subject, 32) && id(task),
                     None => task.strip_prefix("task-").is_some_and(|hash| hex(hash, 32)),
                 },
-                ("C", [subject, context]) => hex(subject, 32) && id(context),
+                ("C" | "H", [subject, context]) => hex(subject, 32) && id(context),
                 ("I", [key]) => hex(key, 64),
                 ("L" | "X", [subject]) => hex(subject, 32),
                 ("L" | "X", [subject, shard]) => hex(subject, 32) && number(shard),

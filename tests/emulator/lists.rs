@@ -3,13 +3,16 @@
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::{ListPosition, ReadTasks as _, RecordPage, RecordQuery};
-use a2a_lambda::task::{TaskId, TaskRecord, Timestamp};
+use a2a_lambda::task::{TaskId, TaskRecord, TaskState, Timestamp};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_smithy_runtime_api::box_error::BoxError;
-use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
+use aws_smithy_runtime_api::client::interceptors::context::{
+    BeforeTransmitInterceptorContextMut, BeforeTransmitInterceptorContextRef,
+};
+use aws_smithy_types::body::SdkBody;
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -168,7 +171,7 @@ async fn a_page_reads_no_more_than_it_may_and_never_scans() {
     let mut query = world.everything();
     query.limit = 5;
     joined(&store, &world, query.clone()).await;
-    query.state = Some(a2a_lambda::task::TaskState::Working);
+    query.state = Some(TaskState::Working);
     joined(&store, &world, query).await;
     let calls = calls.taken();
     assert!(calls.len() > 4);
@@ -187,4 +190,70 @@ async fn a_page_reads_no_more_than_it_may_and_never_scans() {
     // What is counted is counted in the index, and once a list.
     let counts = calls.iter().filter(|(_, body)| body["Select"] == "COUNT");
     assert_eq!(counts.count(), 1);
+}
+
+/// An index that lags: what it is asked for now is what it was asked for then.
+#[derive(Debug)]
+struct Late {
+    now: String,
+    then: String,
+}
+
+impl Intercept for Late {
+    fn name(&self) -> &'static str {
+        "late"
+    }
+
+    fn modify_before_signing(
+        &self,
+        context: &mut BeforeTransmitInterceptorContextMut<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let request = context.request_mut();
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        if target.ends_with(".Query") {
+            let body = request.body().bytes().unwrap_or_default().to_vec();
+            // Both are of one length, and so are the bodies.
+            let body = String::from_utf8(body)?.replace(&self.now, &self.then);
+            *request.body_mut() = SdkBody::from(body);
+        }
+        Ok(())
+    }
+}
+
+fn late(emulator: &Emulator, now: &str, then: &str) -> DynamoStore {
+    assert_eq!(now.len(), then.len());
+    let late = Late {
+        now: now.to_owned(),
+        then: then.to_owned(),
+    };
+    let config = emulator.clients.dynamodb.config().to_builder();
+    let client = Client::from_conf(config.interceptor(late).build());
+    DynamoStore::new(client, TABLE)
+}
+
+#[tokio::test]
+async fn what_a_late_index_still_shows_is_not_listed() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "late").unwrap();
+    let open = made(&emulator, &world, 2).await;
+    let over = world.finished(&world.task().unwrap()).unwrap();
+    world.stored(&emulator.stores(), &over).await.unwrap();
+
+    // It shows a task in a state which that has left.
+    let mut query = world.everything();
+    query.state = Some(TaskState::Submitted);
+    let store = late(&emulator, "submitted", "completed");
+    let page = store.list(&world.owner, &query).await.unwrap();
+    assert_eq!((page.records.len(), page.matching), (0, 1));
+
+    // It shows a task whose time was not up.
+    let mut query = world.everything();
+    query.now = world.expiry();
+    let now = query.now.as_millis().to_string();
+    let store = late(&emulator, &now, &"0".repeat(now.len()));
+    let page = store.list(&world.owner, &query).await.unwrap();
+    assert_eq!(page.matching, 3);
+    assert_eq!(page.records, open);
 }

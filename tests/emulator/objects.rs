@@ -128,7 +128,7 @@ async fn state_takes_its_object_along_when_it_expires_and_when_it_is_deleted() {
     next.record.updated_at = world.at(1);
     assert!(!records.put_thread(&next).await.unwrap());
     assert_eq!(keys().await.len(), 3);
-    sweep.remove_thread(&world.owner, &id).await.unwrap();
+    assert!(sweep.remove_thread(&later.record).await.unwrap());
     let left = keys().await;
     let [left] = left.as_slice() else {
         panic!("{left:?}");

@@ -41,7 +41,7 @@ impl Clock for At {
 }
 
 /// An engine over these stores, at this time.
-fn engine(side: &Side, now: Timestamp) -> Engine {
+pub(crate) fn engine(side: &Side, now: Timestamp) -> Engine {
     runtime(&side.records, &side.blobs, Arc::new(At(now)), |_| ())
         .engine()
         .clone()

@@ -274,6 +274,19 @@ impl OverTasks for WatchedStore {
         self.inner.commit(write).await
     }
 
+    async fn tasks_in(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+        if self.lists_lost.load(Ordering::SeqCst) {
+            return Ok((Vec::new(), None));
+        }
+        self.inner.tasks_in(owner, context, after, limit).await
+    }
+
     async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
         self.reach(&self.away)?;
         self.inner.remove_task(record).await

@@ -3,7 +3,8 @@
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::{
     Agent, AgentDefinition, AgentResult, Artifact, BuildError, Content, FileContent, FileReader,
-    FileSource, OnRequestResult, Skill, SkillHandler, SkillMetadata, TaskContext,
+    FileSource, OnInputResult, OnRequestResult, Skill, SkillHandler, SkillMetadata, SkillSlot,
+    TaskContext,
 };
 use a2a_lambda::store::Blobs as _;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
@@ -164,4 +165,123 @@ async fn a_skill_is_given_a_small_file_and_asks_for_a_large_one() {
         let said = format!("{size} bytes, came along: {came}");
         assert!(reply.text().contains(&said), "{}", reply.text());
     }
+}
+
+/// Says a large file, in the way that it is told.
+struct Says;
+
+impl Skill for Says {
+    const METADATA: SkillMetadata = SkillMetadata::new("says", "Says files.", &["test"]);
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Asked;
+
+impl SkillSlot for Asked {}
+
+impl SkillHandler<Asked> for Says {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: Content,
+    ) -> AgentResult<OnRequestResult<String, Asked>> {
+        let file = Content::from_file("five", "application/x-fives", vec![5; 3_000]);
+        match input.first_text() {
+            Some("update") => cx.send_intermediate_update(file).await?,
+            Some("ask") => {
+                return Ok(OnRequestResult::InputRequired {
+                    message: file,
+                    slot: Asked,
+                });
+            }
+            Some("question") => return OnRequestResult::ask("which?", Asked),
+            Some("end") => {
+                return Ok(OnRequestResult::Completed {
+                    message: Some(file),
+                    output: "done".to_owned(),
+                    artifacts: Vec::new(),
+                });
+            }
+            _ => {}
+        }
+        OnRequestResult::done("done".to_owned())
+    }
+
+    async fn on_input_received(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Asked,
+        _: Content,
+    ) -> AgentResult<OnInputResult<String, Asked>> {
+        OnInputResult::done("answered".to_owned())
+    }
+}
+
+fn says() -> World {
+    let agent = |_: Gate| Agent::builder("says").skill(Says).build();
+    let small = |settings: &mut Settings| settings.policy.inline_max = 1_000;
+    World::serving(agent, small).unwrap()
+}
+
+/// A message with files of these bytes, 2,000 each.
+fn with_files(say: &Say<'_>, bytes: &[u8]) -> serde_json::Value {
+    use base64::Engine as _;
+    let encode = |byte: &u8| {
+        let file = base64::engine::general_purpose::STANDARD.encode(vec![*byte; 2_000]);
+        json!({"raw": file, "filename": "f"})
+    };
+    let files: Vec<_> = bytes.iter().map(encode).collect();
+    let mut params = Dialect::Rest10.say(say);
+    let parts = params["message"]["parts"].as_array_mut().unwrap();
+    parts.extend(files);
+    params
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_bytes_are_an_object_whoever_says_them_and_whenever() {
+    let dialect = Dialect::Rest10;
+    for order in ["nothing", "update", "ask", "question", "end", "first"] {
+        let world = says();
+        let first = Say::to("says", order);
+        let files: &[u8] = if order == "first" { &[1] } else { &[] };
+        let request = dialect.request(Op::Send, "", &with_files(&first, files));
+        let task = dialect.task(&world.call(&request).await);
+        let id = task["id"].as_str().unwrap();
+        if order == "question" {
+            let answer = with_files(&Say::in_task(id, "this"), &[1]);
+            let answer = dialect.request(Op::Send, "", &answer);
+            let task = dialect.task(&world.call(&answer).await);
+            assert_eq!(dialect.state(&task), "completed");
+        }
+        let kept = world.store.memory().keys("v1/", None, 10).await.unwrap();
+        assert_eq!(kept.len(), usize::from(order != "nothing"), "{order}");
+        let got = world.call(&dialect.get(id, 10)).await.text();
+        let bytes = if files.is_empty() && order != "question" {
+            "BQUFBQUF"
+        } else {
+            "AQEBAQEB"
+        };
+        assert_eq!(got.contains(bytes), order != "nothing", "{order} {got}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_file_of_a_message_is_kept_for_itself() {
+    let dialect = Dialect::Rest10;
+    let world = says();
+    let three = with_files(&Say::to("says", "nothing"), &[1, 2, 3]);
+    let reply = world.call(&dialect.request(Op::Send, "", &three)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let task = dialect.task(&reply);
+    let got = world
+        .call(&dialect.get(task["id"].as_str().unwrap(), 10))
+        .await;
+    for bytes in ["AQEBAQEB", "AgICAgIC", "AwMDAwMD"] {
+        assert!(got.text().contains(bytes), "{bytes}");
+    }
+    let kept = world.store.memory().keys("v1/", None, 10).await.unwrap();
+    assert_eq!(kept.len(), 3);
 }

@@ -5,7 +5,7 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, CONTEXT_EXPIRED, Fault, NOT_FOUND, PARAMS};
 use a2a_lambda_tests::world::{Reply, Request, World};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::advance;
 
@@ -310,6 +310,28 @@ async fn after_an_hour_of_silence_the_state_is_gone_and_the_reply_says_so() {
                 assert_eq!(answer(dialect, &task), "red after 1", "{}", reply.text());
             }
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_refused_takes_nothing_of_what_the_next_one_is_told() {
+    let dialect = Dialect::Rest10;
+    for kind in KINDS {
+        let world = World::new().unwrap();
+        let (context, asked) = conversation(&world, dialect, kind).await;
+        done(&world, dialect, "notes", "set colour blue", &context).await;
+        advance(HOUR).await;
+        let writes = world.store.thread_writes();
+        let reply = say(&world, dialect, "no-such-skill", "hi", &context).await;
+        assert_eq!(reply.status, 400, "{}", reply.text());
+        let mut answer = dialect.say(&Say::in_task(asked["id"].as_str().unwrap(), "red"));
+        let parts = answer["message"]["parts"].as_array_mut().unwrap();
+        parts.push(json!({"url": "urn:a2a-lambda:upload:none"}));
+        let reply = world.call(&dialect.request(Op::Send, "", &answer)).await;
+        assert_eq!(reply.status, 400, "{}", reply.text());
+        assert_eq!(world.store.thread_writes(), writes, "{kind:?}");
+        let task = done(&world, dialect, "notes", "get colour", &context).await;
+        assert_eq!(at(&task, RESET), &Value::Bool(true), "{kind:?}");
     }
 }
 

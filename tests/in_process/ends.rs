@@ -107,24 +107,6 @@ async fn what_is_over_is_not_deleted_either() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_of_many_tasks_is_deleted_whole() {
-    let world = World::new().unwrap();
-    let dialect = Dialect::Rest10;
-    let first = done(&world, dialect, "echo", "hi", "mine:c").await;
-    for _ in 0..110 {
-        advance(MILLISECOND).await;
-        done(&world, dialect, "echo", "hi", "mine:c").await;
-    }
-    let reply = world.call(&ours("DELETE", "contexts/mine:c")).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    let get = dialect.of_task(Op::Get, first["id"].as_str().unwrap());
-    assert_eq!(world.call(&get).await.status, 404);
-    let list = dialect.request(Op::List, "", &serde_json::json!({}));
-    let list = dialect.result(&world.call(&list).await);
-    assert_eq!(list["tasks"], serde_json::json!([]), "{list}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_conversation_with_work_in_it_keeps_also_what_came_after_the_work() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;

@@ -191,6 +191,57 @@ async fn a_key_lives_as_long_as_its_task_however_often_that_is_continued() {
     assert!(!repeated().await, "its task is gone");
 }
 
+/// A question that was opened under a key, as the client sends it, in a world
+/// of long conversations.
+async fn opened() -> (World, Request, String) {
+    const YEAR: Duration = Duration::from_secs(400 * 24 * 3600);
+    let patient = |settings: &mut Settings| settings.policy.thread_ttl = YEAR;
+    let world = World::with(patient).unwrap();
+    let opens = send(Dialect::Rest10, &Say::to("ask", "hi"), Way::Header);
+    let task = Dialect::Rest10.task(&world.call(&opens).await);
+    let id = task["id"].as_str().unwrap().to_owned();
+    (world, opens, id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_commit_that_ends_a_task_lets_its_key_live_as_long_as_what_is_left_of_it() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let dialect = Dialect::Rest10;
+    let (world, opens, id) = opened().await;
+    for (silence, answer) in [(29, "again"), (16, "blue")] {
+        advance(DAY * silence).await;
+        let answers = dialect.send(&Say::in_task(&id, answer));
+        assert_eq!(world.call(&answers).await.status, 200);
+    }
+    // Two of the lives which the task had at first are over.
+    advance(DAY * 30 - Duration::from_millis(1)).await;
+    world.clean_up();
+    let task = dialect.task(&world.call(&opens).await);
+    assert_eq!(task["id"], id.as_str());
+    assert_eq!(dialect.state(&task), "completed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_its_task_sees_to_no_more_lives_for_two_of_its_lives() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let dialect = Dialect::Rest10;
+    let (world, opens, id) = opened().await;
+    // More than a task sees to.
+    for number in 2..36 {
+        let again = Say::in_task(&id, "again");
+        let key = json!(format!("key {number}"));
+        let answers = named(dialect, Op::Send, &again, Way::Header, &key);
+        assert_eq!(world.call(&answers).await.status, 200);
+    }
+    for (silence, there) in [(29, true), (29, true), (3, false)] {
+        advance(DAY * silence).await;
+        world.clean_up();
+        let same = dialect.task(&world.call(&opens).await)["id"] == id.as_str();
+        assert_eq!(same, there, "after {silence} days more");
+        world.call(&dialect.send(&Say::in_task(&id, "again"))).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_skill_without_task_gives_the_same_reply_again() {
     for dialect in Dialect::ALL {

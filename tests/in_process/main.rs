@@ -20,6 +20,8 @@ mod conversations;
 #[cfg(test)]
 mod crossings;
 #[cfg(test)]
+mod deleted;
+#[cfg(test)]
 mod doors;
 #[cfg(test)]
 mod ends;
@@ -55,5 +57,7 @@ mod stream;
 mod subscribe;
 #[cfg(test)]
 mod tenants;
+#[cfg(test)]
+mod told;
 #[cfg(test)]
 mod uploads;

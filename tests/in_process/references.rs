@@ -1,6 +1,11 @@
 //! The tasks that a message refers to, as its skill sees them.
 
+use a2a_lambda::skill::{
+    Agent, AgentDefinition, AgentResult, BuildError, Content, OnRequestResult, Skill, SkillHandler,
+    SkillMetadata, TaskContext,
+};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::tester::Gate;
 use a2a_lambda_tests::world::World;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -71,4 +76,56 @@ async fn more_references_than_are_loaded_are_named_as_unresolved() {
     let said = refers(&world, "refers", &named).await;
     let expected = format!("shown: {}; not: {}", shown.join(" "), others.join(" "));
     assert_eq!(said, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_only_its_key_keeps_is_no_task_to_refer_to() {
+    let world = World::new().unwrap();
+    let greet = DIALECT.send(&Say::to("greet", "hi"));
+    let reply = world.call(&greet.header("idempotency-key", "k 1")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let commits = world.store.commits();
+    let hidden = commits[0].task.as_str();
+    let said = refers(&world, "refers", &[hidden]).await;
+    assert_eq!(said, format!("shown: ; not: {hidden}"));
+}
+
+/// Says what the tasks have made which it is referred to; else what it is told.
+struct Quotes;
+
+impl Skill for Quotes {
+    const METADATA: SkillMetadata = SkillMetadata::new("quotes", "Quotes.", &["test"]);
+}
+
+impl SkillHandler for Quotes {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: Content,
+    ) -> AgentResult<OnRequestResult<String>> {
+        let shown = cx.references().await?.iter();
+        let made = shown.flat_map(|task| &task.artifacts);
+        let made: Vec<String> = made.filter_map(|artifact| artifact.text()).collect();
+        if made.is_empty() {
+            return OnRequestResult::done(input.text()?.repeat(1_000));
+        }
+        OnRequestResult::done(format!("{} long", made.concat().len()))
+    }
+}
+
+fn quotes(_: Gate) -> Result<AgentDefinition, BuildError> {
+    Agent::builder("quotes").skill(Quotes).build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_reads_what_the_tasks_have_made_that_it_is_referred_to() {
+    let world = World::serving(quotes, |_| ()).unwrap();
+    let one = sent(&world, &DIALECT.send(&Say::to("quotes", "one"))).await;
+    let more = sent(&world, &DIALECT.send(&Say::to("quotes", "more"))).await;
+    assert_eq!(refers(&world, "quotes", &[&one]).await, "3000 long");
+    let said = refers(&world, "quotes", &[&more, &one]).await;
+    assert_eq!(said, "7000 long");
 }

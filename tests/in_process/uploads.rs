@@ -49,10 +49,15 @@ async fn sent(world: &World, bytes: &'static [u8]) -> (Value, String) {
 
 /// A message that names the file of an order.
 async fn named(world: &World, grant: &Value, caller: &'static str) -> Reply {
+    naming(world, &[grant], caller).await
+}
+
+/// A message that names the files of these orders.
+async fn naming(world: &World, grants: &[&Value], caller: &'static str) -> Reply {
     let dialect = Dialect::Rest10;
     let mut params = dialect.say(&Say::to("echo", "look at this"));
     let parts = params["message"]["parts"].as_array_mut().unwrap();
-    parts.push(grant["part"].clone());
+    parts.extend(grants.iter().map(|grant| grant["part"].clone()));
     let send = dialect.send(&Say::to("echo", "look at this"));
     let request = Request {
         body: params.to_string().into(),
@@ -91,6 +96,32 @@ async fn a_file_that_a_message_names_belongs_to_its_task_from_then_on() {
         (&file["filename"], &file["mediaType"]),
         (&json!("digits.txt"), &json!("text/plain"))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_many_parts_name_is_kept_once_and_each_of_them_shows_it() {
+    let world = world();
+    let (grant, _) = sent(&world, BYTES).await;
+    let reply = naming(&world, &[&grant, &grant, &grant], "acme:ann").await;
+    let task = Dialect::Rest10.task(&reply);
+    let kept = world.store.memory().keys("v1/", None, 9).await.unwrap();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    let parts = task["history"][0]["parts"].as_array().unwrap();
+    let raw: Vec<&Value> = parts.iter().skip(1).map(|part| &part["raw"]).collect();
+    assert_eq!(raw, vec![&json!(STANDARD.encode(BYTES)); 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_files_of_a_message_are_together_as_large_as_one_may_be() {
+    let world = with(|settings| settings.policy.upload_max = 25);
+    let (first, _) = sent(&world, BYTES).await;
+    let (second, _) = sent(&world, BYTES).await;
+    let (third, _) = sent(&world, BYTES).await;
+    let reply = naming(&world, &[&first, &second, &first], "acme:ann").await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let reply = naming(&world, &[&first, &second, &third], "acme:ann").await;
+    let fault = Fault::new(Dialect::Rest10, PARAMS).at("message.parts[3]");
+    assert_eq!(fault.check(&reply), Ok(()), "{}", reply.text());
 }
 
 #[tokio::test(start_paused = true)]

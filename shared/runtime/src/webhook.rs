@@ -110,7 +110,8 @@ fn signature(token: &Secret, id: &str, body: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::outbound::OutboundUrl;
-    use crate::task::{EventId, Frame, Generation};
+    use crate::task::{EventId, Frame, Generation, Message, Part};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     fn notice() -> Notice {
         Notice {
@@ -160,5 +161,33 @@ mod tests {
     async fn a_frame_that_says_nothing_is_not_sent() {
         let sent = HttpWebhooks::new(Reach::Public).post(&notice()).await;
         assert!(matches!(sent, Err(NoticeError::Silent(_))), "{sent:?}");
+    }
+
+    #[tokio::test]
+    async fn only_an_answer_of_2xx_is_a_delivery_and_a_redirect_is_not_followed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let here = format!("http://{}/", listener.local_addr().unwrap());
+        let told = Notice {
+            url: OutboundUrl::parse(&here, Reach::Loopback).unwrap(),
+            frame: Frame::Message(Message::from_agent("m-1", vec![Part::text("done")])),
+            ..notice()
+        };
+        let webhooks = HttpWebhooks::new(Reach::Loopback);
+        for status in [200, 204, 301, 302, 307, 308, 400, 404, 500, 503] {
+            let answers = async {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let mut asked = [0; 4096];
+                assert_ne!(socket.read(&mut asked).await.unwrap(), 0);
+                let end = "content-length: 0\r\nconnection: close\r\n\r\n";
+                let answer = format!("HTTP/1.1 {status} X\r\nlocation: {here}again\r\n{end}");
+                socket.write_all(answer.as_bytes()).await.unwrap();
+            };
+            let (sent, ()) = tokio::join!(webhooks.post(&told), answers);
+            match sent {
+                Ok(()) => assert!((200..300).contains(&status), "{status}"),
+                Err(NoticeError::Status(told)) => assert_eq!(told, status),
+                Err(other) => panic!("{status}: {other}"),
+            }
+        }
     }
 }

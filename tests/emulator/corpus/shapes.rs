@@ -341,6 +341,15 @@ impl Maker {
             thread.expires_at = at(-DAY);
         })
         .await;
+        self.conversation("about-what-was-deleted", |thread| {
+            thread.version = 0;
+            *thread = thread.clone().cleared(at(0));
+        })
+        .await;
+        self.conversation("about-what-came-after", |thread| {
+            thread.cleared_at = Some(at(-1));
+        })
+        .await;
     }
 
     async fn keyed(&mut self) {

@@ -118,7 +118,8 @@ impl Engine {
             generation: command.generation,
             incarnation: WriteId::made_of(self.ids.next()),
             metadata: command.metadata.clone(),
-            created_at: now,
+            // What was made before its beginning is of another conversation.
+            created_at: now.max(standing.began),
         });
         Ok((record, standing))
     }
@@ -131,7 +132,7 @@ impl Engine {
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
         let now = self.reader.clock.now();
-        let (record, standing) = self.new_record(caller, &command, now).await?;
+        let (record, mut standing) = self.new_record(caller, &command, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.heard(&command.message).await?;
         let routed = route::route(&self.agent, &asked(None, &said, &command))?;
@@ -154,6 +155,7 @@ impl Engine {
             }
         });
         let force = queued || command.client_task_id.is_some();
+        self.refresh(&mut standing, now).await?;
         let stop_at = self.stop_at(deadline);
         Ok(Work {
             record,
@@ -177,7 +179,8 @@ impl Engine {
         mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Work, EngineError> {
-        let standing = self.standing_of(&record, self.reader.clock.now()).await?;
+        let now = self.reader.clock.now();
+        let mut standing = self.standing_of(&record, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.heard(&command.message).await?;
         let mut facts = self.facts(caller, &record, &command);
@@ -211,6 +214,7 @@ impl Engine {
         opening.extend(self.listens(&record, &command).await?);
         let request = caller.request(&command.accepted_output_modes);
         opening.extend(request.map(Change::Request));
+        self.refresh(&mut standing, now).await?;
         let stop_at = self.stop_at(deadline);
         Ok(Work {
             record,

@@ -46,7 +46,7 @@ pub(super) async fn attend(
     let ended = loop {
         if writing.is_none() && journal.due() {
             let (base, changes) = journal.take();
-            let opens = journal.opens.take();
+            let opens = journal.take_opens(&base, &changes);
             let commit = engine.commit_opening(base, changes, (opens, None), Race::Reapply);
             writing = Some(Box::pin(commit));
         }

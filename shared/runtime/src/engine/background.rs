@@ -111,11 +111,11 @@ impl Engine {
         if self.looks_again(looked, claimed.updated_at) {
             self.look_after_thread(&claimed).await;
         }
-        let said = match said_last(&claimed) {
-            Some(said) => Some(self.reader.heard(said).await?),
-            None => None,
+        let heard = Heard {
+            first: self.heard(asked_first(&claimed)).await?,
+            said: self.heard(said_last(&claimed)).await?,
         };
-        let work = self.take_up(claimed, said.as_ref(), deadline);
+        let work = self.take_up(claimed, &heard, deadline);
         match Box::pin(self.run_received(work, receipt)).await? {
             Ended::Rested(_) | Ended::HandedOver(_) | Ended::Message(_) => Ok(Ack::Delete),
             Ended::Lost(_) | Ended::Repeated(_) => self.fenced(item).await,
@@ -170,12 +170,7 @@ impl Engine {
 
     /// The claimed turn, ready to run: its skill, and its input from the
     /// stored messages.
-    fn take_up(
-        &self,
-        record: TaskRecord,
-        said: Option<&Message>,
-        deadline: Option<Timestamp>,
-    ) -> Work {
+    fn take_up(&self, record: TaskRecord, heard: &Heard, deadline: Option<Timestamp>) -> Work {
         let caller = Caller::behind(&record.owner, record.request.as_ref());
         let mut facts = TurnFacts::of(&record, &caller);
         if let Some(request) = &record.request {
@@ -183,10 +178,10 @@ impl Engine {
             facts.accepted_output_modes.clone_from(modes);
         }
         facts.model.clone_from(&self.model);
-        if let Some(said) = said {
+        if let Some(said) = &heard.said {
             facts.heard(said);
         }
-        let job = self.job(&record, said).unwrap_or_else(Job::Fail);
+        let job = self.job(&record, heard).unwrap_or_else(Job::Fail);
         let stop_at = self.stop_at(deadline);
         Work {
             record,
@@ -203,7 +198,7 @@ impl Engine {
     }
 
     /// What the skill of a stored turn is called with.
-    fn job(&self, record: &TaskRecord, said: Option<&Message>) -> Result<Job, AgentError> {
+    fn job(&self, record: &TaskRecord, heard: &Heard) -> Result<Job, AgentError> {
         let id = record
             .skill
             .as_ref()
@@ -212,6 +207,7 @@ impl Engine {
             .agent
             .skill(id)
             .ok_or_else(|| AgentError::skill_not_found(id))?;
+        let said = heard.said.as_ref();
         let said = said.ok_or_else(|| AgentError::missing_input("the task holds no message"))?;
         let nothing = Metadata::new();
         let metadata = if record.turn == 1 {
@@ -224,20 +220,15 @@ impl Engine {
             message: said,
             request_metadata: metadata,
         };
-        let routed = match (&record.saved.slot, record.turn) {
-            (None, 2..) => {
-                // The answer to the router's question: the request came first.
-                let first = record
-                    .history
-                    .iter()
-                    .find(|message| message.role == Role::User);
+        let routed = match &heard.first {
+            Some(first) => {
                 let free = RouteRequest {
                     pinned: None,
                     ..asked
                 };
-                route::route_answer(&self.agent, first.unwrap_or(said), &free)
+                route::route_answer(&self.agent, first, &free)
             }
-            _ => route::route(&self.agent, &asked),
+            None => route::route(&self.agent, &asked),
         };
         let content: Content = match routed {
             Ok(Routed::Skill { content, .. }) => content,
@@ -251,9 +242,34 @@ impl Engine {
         Ok(Job::Skill(Arc::clone(skill), call))
     }
 
+    /// A stored message with the bytes of its files.
+    async fn heard(&self, message: Option<&Message>) -> Result<Option<Message>, EngineError> {
+        match message {
+            Some(message) => Ok(Some(self.reader.heard(message).await?)),
+            None => Ok(None),
+        }
+    }
+
     async fn run_received(&self, work: Work, receipt: &dyn Receipt) -> Result<Ended, EngineError> {
         Box::pin(self.run(work, Some(receipt), &mut Sink::none())).await
     }
+}
+
+/// What a stored turn was asked, with the bytes of the files in it.
+struct Heard {
+    /// The request, if the message only answers the router's question about it.
+    first: Option<Message>,
+    /// The message that opened the turn.
+    said: Option<Message>,
+}
+
+/// The request that came before the current turn answered the router's question.
+fn asked_first(record: &TaskRecord) -> Option<&Message> {
+    if record.turn < 2 || record.saved.slot.is_some() {
+        return None;
+    }
+    let mut history = record.history.iter();
+    history.find(|message| message.role == Role::User)
 }
 
 /// The message that opened the current turn.

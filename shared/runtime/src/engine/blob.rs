@@ -24,13 +24,15 @@ use super::{Engine, EngineError, Reader};
 use crate::store::{BlobReader, StoreError, blobs_measured};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 
 impl Engine {
     /// Moves parts above the inline limit to the blob store, before a commit
     /// names them. A key is new for each commit, which `write` names, so that
     /// nobody can overwrite the bytes of another: two answers to one question
     /// may be on their way at the same time. Bytes that lie elsewhere, as an
-    /// upload or in another task, are copied to this one.
+    /// upload or in another task, are copied to this one: once, however many
+    /// parts name them.
     pub(super) async fn store_blobs(
         &self,
         base: &TaskRecord,
@@ -38,7 +40,7 @@ impl Engine {
         changes: &mut [Change],
     ) -> Result<(), EngineError> {
         let attempt = Attempt::of(base, self.reader.clock.now());
-        let mut place = 0;
+        let (mut place, mut copies) = (0, BTreeMap::new());
         for part in changes.iter_mut().flat_map(parts_of) {
             let blob = match &part.content {
                 PartContent::Raw(bytes) if bytes.len() > self.reader.policy.inline_max => {
@@ -47,9 +49,16 @@ impl Engine {
                         .await?
                 }
                 PartContent::Stored(blob) if !attempt.is_ours(&blob.key) => {
-                    place += 1;
-                    self.copy_blob(base, attempt.key(write, place), blob)
-                        .await?
+                    match copies.get(&blob.key) {
+                        Some(copy) => Blob::clone(copy),
+                        None => {
+                            place += 1;
+                            let key = attempt.key(write, place);
+                            let copy = self.copy_blob(base, key, blob).await?;
+                            copies.insert(blob.key.clone(), copy.clone());
+                            copy
+                        }
+                    }
                 }
                 _ => continue,
             };
@@ -128,31 +137,36 @@ impl Reader {
     /// A message as a skill is given it: with the bytes of its files, as far
     /// as an answer could hold them; the skill asks for what is larger.
     pub(super) async fn heard(&self, message: &Message) -> Result<Message, EngineError> {
-        let mut message = message.clone();
-        self.load_parts(message.parts.iter_mut()).await?;
+        let (mut message, mut left) = (message.clone(), self.policy.response_max as u64);
+        self.load_parts(message.parts.iter_mut(), &mut left).await?;
         Ok(message)
     }
 
-    /// What an earlier task has delivered, as a skill is given it.
-    pub(super) async fn delivered(&self, record: &TaskRecord) -> Result<Task, StoreError> {
+    /// What an earlier task has delivered, as a skill is given it: with the
+    /// bytes of its files, as far as they fit into what is `left`.
+    pub(super) async fn delivered(
+        &self,
+        record: &TaskRecord,
+        left: &mut u64,
+    ) -> Result<Task, StoreError> {
         let mut task = record.view(0, true);
         let artifacts = task.artifacts.iter_mut().flatten();
-        self.load_parts(artifacts.flat_map(|a| a.parts.iter_mut()))
-            .await?;
+        let parts = artifacts.flat_map(|artifact| artifact.parts.iter_mut());
+        self.load_parts(parts, left).await?;
         Ok(task)
     }
 
     async fn load_parts(
         &self,
         parts: impl Iterator<Item = &mut Part> + Send,
+        left: &mut u64,
     ) -> Result<(), StoreError> {
-        let mut left = self.policy.response_max as u64;
         for part in parts {
             let PartContent::Stored(blob) = &part.content else {
                 continue;
             };
-            if blob.size <= left {
-                left -= blob.size;
+            if blob.size <= *left {
+                *left -= blob.size;
                 part.content = PartContent::Raw(self.bytes_of(blob).await?);
             }
         }

@@ -78,6 +78,23 @@ impl Engine {
     /// As [`Engine::commit`].
     pub(super) async fn commit_beside(
         &self,
+        base: TaskRecord,
+        changes: Vec<Change>,
+        beside: Beside,
+        race: Race,
+    ) -> Result<Outcome, EngineError> {
+        let write = self.write_id(&base);
+        self.commit_as(write, base, changes, beside, race).await
+    }
+
+    /// The same under the name `write`. A commit that is made again under its
+    /// name, with another thread beside it, is known if it was stored before.
+    ///
+    /// # Errors
+    /// As [`Engine::commit`].
+    pub(super) async fn commit_as(
+        &self,
+        write: WriteId,
         mut base: TaskRecord,
         mut changes: Vec<Change>,
         beside: Beside,
@@ -85,14 +102,15 @@ impl Engine {
     ) -> Result<Outcome, EngineError> {
         let epoch = base.epoch;
         let registers = changes.iter().all(|it| matches!(it, Change::Listen(_)));
-        let write = self.write_id(&base);
         self.store_blobs(&base, &write, &mut changes).await?;
         for _ in 0..ROUNDS {
             let now = self.reader.clock.now();
             let expires_at = now.plus(self.reader.policy.task_ttl);
             let kept_until = expires_at.plus(self.reader.policy.task_ttl);
+            // Nothing happens to a task before it is made, whatever the clock says.
+            let at = now.max(base.created_at);
             let mut next = base
-                .next(changes.clone(), write.clone(), now, expires_at)
+                .next(changes.clone(), write.clone(), at, expires_at)
                 .map_err(|e| EngineError::broken(e.to_string()))?;
             // What webhooks are to get has to be there.
             if base.version == 0 && next.state().is_terminal() && next.listeners.is_empty() {
@@ -160,26 +178,39 @@ impl Engine {
         self.retried(|| self.tasks.commit(write)).await
     }
 
-    /// Asks a store again while it is away. The write has an id, so that it is
-    /// done once.
+    /// Asks a store again while it is away, or while others are in the way: each
+    /// caller after a wait of its own, so that they do not meet again. The write
+    /// has an id, so that it is done once.
     pub(super) async fn retried<T, F>(&self, mut ask: impl FnMut() -> F) -> Result<T, EngineError>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
+        let mut away = None;
         for wait in BACK_OFF {
             match ask().await {
-                Err(StoreError::Unavailable(_)) => {
-                    let clock = &self.reader.clock;
-                    clock.sleep_until(clock.now().plus(wait)).await;
-                }
+                Err(StoreError::Contended(_)) => {}
+                Err(error @ StoreError::Unavailable(_)) => away = Some(error),
                 decided => return Ok(decided?),
             }
+            let clock = &self.reader.clock;
+            let wait = wait / 2 + self.up_to(wait / 2);
+            clock.sleep_until(clock.now().plus(wait)).await;
         }
-        Ok(ask().await?)
+        match (ask().await, away) {
+            // One of the earlier tries may be stored.
+            (Err(StoreError::Contended(_)), Some(away)) => Err(away.into()),
+            (decided, _) => Ok(decided?),
+        }
+    }
+
+    /// A time below `longest`, another one each time.
+    pub(super) fn up_to(&self, longest: Duration) -> Duration {
+        let number = self.ids.next() % longest.as_millis().max(1);
+        Duration::from_millis(u64::try_from(number).unwrap_or_default())
     }
 
     /// The create's write id is the task's incarnation.
-    fn write_id(&self, base: &TaskRecord) -> WriteId {
+    pub(super) fn write_id(&self, base: &TaskRecord) -> WriteId {
         if base.version == 0 {
             base.incarnation.clone()
         } else {

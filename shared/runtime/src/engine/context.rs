@@ -39,6 +39,10 @@ pub(super) struct Standing {
     pub(super) reset: bool,
     /// The thread that has to be stored with the first write of the task.
     pub(super) opens: Option<ThreadWrite>,
+    /// The stored thread, if it has to be refreshed before that write.
+    pub(super) stale: Option<ThreadRecord>,
+    /// When the task was made that the message goes on in, if it has a thread.
+    of: Option<Timestamp>,
 }
 
 impl Engine {
@@ -52,10 +56,12 @@ impl Engine {
         now: Timestamp,
     ) -> Standing {
         Standing {
-            opens: (!derived).then(|| self.opened(owner, &id, now, now, 0)),
+            opens: (!derived).then(|| self.opened(owner, &id, now, now, None)),
             id,
             began: now,
             reset: false,
+            stale: None,
+            of: None,
         }
     }
 
@@ -73,7 +79,7 @@ impl Engine {
         if let Some(head) = self.threads.load_thread_head(owner, id).await? {
             let tombstone = self.reader.policy.thread_tombstone;
             if head.lives(now) || head.is_remembered(now, tombstone) {
-                return self.going_on(head, now).await;
+                return self.going_on(head, None, now);
             }
             // The id counts as new; its thread replaces what is left.
             return Ok(self.anew(id, Some(&head), owner, now));
@@ -83,7 +89,7 @@ impl Engine {
         };
         let record = self.tasks.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id == *id) {
-            Some(record) if !record.hidden => self.stood_for(&record, now, true),
+            Some(record) if !record.hidden => self.stood_for(&record, now, true, None),
             _ => Err(Refusal::ContextExpired.into()),
         }
     }
@@ -99,13 +105,20 @@ impl Engine {
     ) -> Result<Standing, EngineError> {
         let (owner, id) = (&record.owner, &record.context_id);
         match self.threads.load_thread_head(owner, id).await? {
-            // Its conversation is over, and the id has begun another one.
-            Some(head) if self.is_earlier(id, record.created_at, head.created_at) => {
+            Some(head) if self.is_past(&head, record.created_at) => {
                 Err(Refusal::ContextExpired.into())
             }
-            Some(head) => self.going_on(head, now).await,
-            None => self.stood_for(record, now, !stands_for_thread(record)),
+            // Its first write came to nothing.
+            Some(head) if is_free(&head) => self.stood_for(record, now, true, Some(&head)),
+            Some(head) => self.going_on(head, Some(record.created_at), now),
+            None => self.stood_for(record, now, !stands_for_thread(record), None),
         }
+    }
+
+    /// Whether what began at `at` is over, as its thread says: it was of an earlier
+    /// conversation than the one which has its id now, or of one that is deleted.
+    pub(super) fn is_past(&self, head: &ThreadRecord, at: Timestamp) -> bool {
+        head.has_cleared(at) || self.is_earlier(&head.context_id, at, head.created_at)
     }
 
     /// Whether what began at `at` was of an earlier conversation than the one
@@ -117,12 +130,13 @@ impl Engine {
     }
 
     /// A conversation without a thread of its own, whose last activity is
-    /// that of `record`.
+    /// that of `record`; `left` is what an earlier one has left of its own.
     fn stood_for(
         &self,
         record: &TaskRecord,
         now: Timestamp,
         opens: bool,
+        left: Option<&ThreadRecord>,
     ) -> Result<Standing, EngineError> {
         let policy = &self.reader.policy;
         let silent = |ttl: Duration| record.active_at().plus(ttl) <= now;
@@ -135,7 +149,9 @@ impl Engine {
             id: id.clone(),
             began: record.created_at,
             reset: !open && silent(policy.state_ttl),
-            opens: opens.then(|| self.opened(owner, id, record.created_at, now, 0)),
+            opens: opens.then(|| self.opened(owner, id, record.created_at, now, left)),
+            stale: None,
+            of: None,
         })
     }
 
@@ -147,39 +163,65 @@ impl Engine {
         owner: &Owner,
         now: Timestamp,
     ) -> Standing {
-        let expect = left.map_or(0, |left| left.version);
+        let began = left.map_or(now, |left| left.begins_after(now));
         Standing {
             id: id.clone(),
-            began: now,
+            began,
             reset: false,
-            opens: Some(self.opened(owner, id, now, now, expect)),
+            opens: Some(self.opened(owner, id, began, now, left)),
+            stale: None,
+            of: None,
         }
     }
 
-    /// A stored thread that the message goes on in. It is refreshed before
-    /// anything else is written, so that no message is let in to what has
-    /// expired by then.
-    async fn going_on(
+    /// A stored thread that the message goes on in, to the task made at `of` if
+    /// there is one already.
+    fn going_on(
         &self,
-        mut head: ThreadRecord,
+        head: ThreadRecord,
+        of: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Standing, EngineError> {
-        let mut reset = false;
+        let past = of.is_some_and(|at| self.is_past(&head, at));
+        if past || !head.lives(now) {
+            return Err(Refusal::ContextExpired.into());
+        }
+        Ok(Standing {
+            id: head.context_id.clone(),
+            began: head.created_at,
+            reset: head.state_expires_at <= now,
+            opens: None,
+            stale: Some(head).filter(|head| self.is_stale(head, now)),
+            of,
+        })
+    }
+
+    /// Refreshes the stored thread of a message that is taken: before anything
+    /// else is written, so that no message is let in to what has expired by
+    /// then; and not before it is taken, so that one which is refused is no
+    /// activity, and the next one is told of a state that is gone.
+    ///
+    /// # Errors
+    /// [`Refusal::ContextExpired`].
+    pub(super) async fn refresh(
+        &self,
+        standing: &mut Standing,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
         for _ in 0..ROUNDS {
-            if !head.lives(now) {
-                return Err(Refusal::ContextExpired.into());
-            }
-            reset |= head.state_expires_at <= now;
-            if !self.is_stale(&head, now) || self.keep_thread(&self.refreshed(&head, now)).await? {
-                return Ok(Standing {
-                    id: head.context_id,
-                    began: head.created_at,
-                    reset,
-                    opens: None,
-                });
+            let Some(head) = standing.stale.take() else {
+                return Ok(());
+            };
+            if self.keep_thread(&self.refreshed(&head, now)).await? {
+                return Ok(());
             }
             let found = self.threads.load_thread_head(&head.owner, &head.context_id);
-            head = found.await?.ok_or(Refusal::ContextExpired)?;
+            let head = found.await?.ok_or(Refusal::ContextExpired)?;
+            let fresh = self.going_on(head, standing.of, now)?;
+            *standing = Standing {
+                reset: standing.reset || fresh.reset,
+                ..fresh
+            };
         }
         Err(StoreError::Unavailable("lost too many races for a thread".to_owned()).into())
     }
@@ -194,17 +236,21 @@ impl Engine {
         head.updated_at.plus(self.life() / REFRESH) <= now
     }
 
-    /// The first write of a thread.
+    /// The first write of a thread, over what an earlier one has left under its id.
     fn opened(
         &self,
         owner: &Owner,
         id: &ContextId,
         began: Timestamp,
         now: Timestamp,
-        expect: u64,
+        left: Option<&ThreadRecord>,
     ) -> ThreadWrite {
-        let mut record = ThreadRecord::begun(owner.clone(), id.clone(), began, now);
-        record.version = expect;
+        let record = ThreadRecord::begun(owner.clone(), id.clone(), began, now);
+        let record = ThreadRecord {
+            version: left.map_or(0, |left| left.version),
+            cleared_at: left.and_then(|left| left.cleared_at),
+            ..record
+        };
         self.renewed(record, now)
     }
 
@@ -224,7 +270,8 @@ impl Engine {
         let expect = record.version;
         record.version = expect + 1;
         record.status = ThreadStatus::Active;
-        record.updated_at = now;
+        // What a deleted conversation has left is told by its time.
+        record.updated_at = now.max(record.created_at);
         record.expires_at = now.plus(policy.thread_ttl);
         record.state_expires_at = now.plus(policy.state_ttl);
         ThreadWrite {
@@ -247,10 +294,26 @@ impl Engine {
         let Some(opens) = opens else {
             return commit.await;
         };
-        let (written, kept) = futures::join!(commit, self.keep_thread(&opens));
-        // Another task of the same moment has opened it: that will do.
+        let (written, kept) = futures::join!(commit, self.open_thread(opens));
         kept?;
         written
+    }
+
+    /// Stores the thread of a conversation that begins, unless another task of
+    /// the same moment has. What it was to replace may be gone since it was read:
+    /// the table removes by itself what nobody remembers, and the sweep what a
+    /// deletion has left.
+    async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
+        if self.keep_thread(&opens).await? || opens.expect == 0 {
+            return Ok(());
+        }
+        let (owner, id) = (&opens.record.owner, &opens.record.context_id);
+        if self.threads.load_thread_head(owner, id).await?.is_none() {
+            opens.expect = 0;
+            opens.record.version = 1;
+            self.keep_thread(&opens).await?;
+        }
+        Ok(())
     }
 
     /// Whether a turn that looked after its thread at `since` has to again.
@@ -278,7 +341,13 @@ impl Engine {
             let now = self.reader.clock.now();
             let write = match self.threads.load_thread_head(owner, id).await? {
                 None if stands_for_thread(record) => return Ok(()),
-                None => self.opened(owner, id, self.began(record, now).await?, now, 0),
+                None => self.opened(owner, id, self.began(record, now).await?, now, None),
+                // To work on what is over keeps nothing alive.
+                Some(head) if self.is_past(&head, record.created_at) => return Ok(()),
+                Some(head) if is_free(&head) => {
+                    self.opened(owner, id, record.created_at, now, Some(&head))
+                }
+                Some(head) if head.status == ThreadStatus::Cleared => return Ok(()),
                 Some(head) if head.lives(now) && !self.is_stale(&head, now) => return Ok(()),
                 Some(head) => self.refreshed(&head, now),
             };
@@ -309,4 +378,10 @@ impl Engine {
 /// that has none: it is the task which the context is named after.
 pub(super) fn stands_for_thread(record: &TaskRecord) -> bool {
     record.context_id.first_task().as_ref() == Some(&record.id)
+}
+
+/// Whether a thread is all that is left of a deleted conversation, and its id can
+/// begin another one.
+pub(super) fn is_free(head: &ThreadRecord) -> bool {
+    head.status == ThreadStatus::Cleared && !head.context_id.is_server_made()
 }

@@ -37,6 +37,16 @@ impl EngineError {
             cause: Some(Cause::Broken(text.into())),
         }
     }
+
+    /// Whether the store was away: what was asked of it may be done or not.
+    pub(crate) const fn is_away(&self) -> bool {
+        matches!(self.cause, Some(Cause::Store(StoreError::Unavailable(_))))
+    }
+
+    /// Whether other writes were in the way of one, of which nothing is stored.
+    pub(crate) const fn is_contended(&self) -> bool {
+        matches!(self.cause, Some(Cause::Store(StoreError::Contended(_))))
+    }
 }
 
 impl EngineError {
@@ -66,7 +76,7 @@ impl From<Refusal> for EngineError {
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         let refusal = match &error {
-            StoreError::Unavailable(_) => Refusal::Unavailable {
+            StoreError::Unavailable(_) | StoreError::Contended(_) => Refusal::Unavailable {
                 retry_after: RETRY_AFTER,
             },
             StoreError::TooLarge(_)

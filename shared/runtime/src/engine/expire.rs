@@ -28,6 +28,10 @@ pub struct ThreadSweep {
     pub objects_removed: usize,
     /// Threads of client-made ids of which a tombstone is left.
     pub threads_expired: usize,
+    /// Deletions finished: nothing is left of their conversations.
+    pub threads_removed: usize,
+    /// Tasks that a deletion had left.
+    pub tasks_removed: usize,
 }
 
 impl ThreadSweep {
@@ -36,6 +40,8 @@ impl ThreadSweep {
         self.states_cleaned += other.states_cleaned;
         self.objects_removed += other.objects_removed;
         self.threads_expired += other.threads_expired;
+        self.threads_removed += other.threads_removed;
+        self.tasks_removed += other.tasks_removed;
     }
 
     fn removed(&mut self, removed: StateRemoved) {
@@ -56,8 +62,8 @@ fn by_conversation(found: Vec<ExpiringThread>) -> Vec<Vec<ExpiringThread>> {
 }
 
 impl Engine {
-    /// Removes the state of all conversations whose time is up, and leaves the
-    /// tombstones of client-made ids.
+    /// Removes the state of all conversations whose time is up, leaves the
+    /// tombstones of client-made ids, and finishes deletions.
     ///
     /// # Errors
     /// When the index cannot be read. A conversation that cannot be decided on
@@ -97,7 +103,8 @@ impl Engine {
             let swept = stream::iter(by_conversation(found)).map(|hints| async move {
                 let mut report = ThreadSweep::default();
                 for hint in hints {
-                    let done = self.sweep_thread(threads, &hint, now, &mut report).await;
+                    let one = self.sweep_thread(threads, &hint, until, &mut report);
+                    let done = Box::pin(one).await;
                     if let Err(error) = done {
                         error.log();
                     }
@@ -119,13 +126,21 @@ impl Engine {
         &self,
         threads: &dyn SweepThreads,
         hint: &ExpiringThread,
-        now: Timestamp,
+        until: Option<Timestamp>,
         report: &mut ThreadSweep,
     ) -> Result<(), EngineError> {
         report.looked_at += 1;
+        let now = self.reader.clock.now();
         let (owner, id) = (&hint.owner, &hint.context_id);
         let head = threads.load_thread_head(owner, id).await?;
+        let over = |head: &ThreadRecord| head.status == ThreadStatus::Expired;
         match (head, hint.what) {
+            (Some(head), Expiring::Thread) if head.cleared_at.is_some() && !over(&head) => {
+                if head.settles_at().is_some_and(|at| at <= now) {
+                    self.finish_deletion(threads, hint, (head, until), report)
+                        .await?;
+                }
+            }
             (Some(head), Expiring::Thread) if head.lives(now) => {
                 threads.note_expiry(hint, &head).await?;
             }
@@ -150,25 +165,75 @@ impl Engine {
         Ok(())
     }
 
-    /// The thread without its state. To clean up is no activity, so its times
-    /// stay.
-    fn left_of(&self, thread: ThreadRecord, over: bool) -> ThreadWrite {
+    /// Removes what a deletion has left: what no index showed then, and what some
+    /// function was still at. Then nothing is left of the conversation but the one
+    /// that has its id by now, if there is one.
+    async fn finish_deletion(
+        &self,
+        threads: &dyn SweepThreads,
+        hint: &ExpiringThread,
+        (head, until): (ThreadRecord, Option<Timestamp>),
+        report: &mut ThreadSweep,
+    ) -> Result<(), EngineError> {
+        let removal = self.remove_cleared(&head, until).await?;
+        report.tasks_removed += removal.tasks;
+        let (whole, cut) = (removal.is_whole(), removal.cut);
+        if let Some(error) = removal.error {
+            return Err(error);
+        }
+        match (head.status, whole) {
+            (ThreadStatus::Cleared, true) => {
+                let gone = self.threads.remove_thread(&head).await?;
+                report.threads_removed += usize::from(gone);
+            }
+            // Somebody still works: it has to be known until he has ended.
+            (ThreadStatus::Cleared, false) if !cut => {
+                let expires_at = self.reader.clock.now();
+                let later = ThreadRecord { expires_at, ..head };
+                threads.put_thread(&self.next_of(later)).await?;
+            }
+            (_, false) => {}
+            (_, true) => {
+                let next = self.next_of(ThreadRecord {
+                    cleared_at: None,
+                    ..head
+                });
+                if threads.put_thread(&next).await? {
+                    report.threads_removed += 1;
+                    threads.note_expiry(hint, &next.record).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The write after `thread`, of what it is now. To clean up is no activity, so
+    /// its times stay.
+    fn next_of(&self, thread: ThreadRecord) -> ThreadWrite {
         let expect = thread.version;
-        let status = if over {
-            ThreadStatus::Expired
-        } else {
-            thread.status
-        };
         ThreadWrite {
             record: ThreadRecord {
                 version: expect + 1,
-                status,
-                state_version: 0,
-                state: ThreadState::default(),
                 ..thread
             },
             expect,
             write: WriteId::made_of(self.ids.next()),
         }
+    }
+
+    /// The thread without its state. To clean up is no activity, so its times
+    /// stay.
+    fn left_of(&self, thread: ThreadRecord, over: bool) -> ThreadWrite {
+        let status = if over {
+            ThreadStatus::Expired
+        } else {
+            thread.status
+        };
+        self.next_of(ThreadRecord {
+            status,
+            state_version: 0,
+            state: ThreadState::default(),
+            ..thread
+        })
     }
 }

@@ -62,10 +62,6 @@ impl Work {
             Job::Ask { .. } | Job::Fail(_) => true,
         };
         self.record.hidden = self.record.version == 0 && !makes_task && !self.force;
-        // Nothing is kept of a conversation in which nobody sees a task.
-        if let Some(standing) = self.standing.as_mut().filter(|_| self.record.hidden) {
-            standing.opens = None;
-        }
         self.key = Some(key);
         self.force = true;
     }

@@ -46,7 +46,8 @@ pub(super) struct Journal<'e> {
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
-    /// The thread that the first write opens beside the task.
+    /// The thread that is opened beside the task, by the first write which shows
+    /// one: nothing is kept of a conversation in which nobody sees a task.
     pub(super) opens: Option<ThreadWrite>,
     /// The names this attempt can append to.
     artifact_names: BTreeSet<String>,
@@ -95,7 +96,7 @@ impl<'e> Journal<'e> {
     /// writer was faster.
     pub(super) async fn open(&mut self, sink: &mut Sink) -> Result<bool, EngineError> {
         let (base, changes) = self.take();
-        let opens = self.opens.take();
+        let opens = self.take_opens(&base, &changes);
         let written = self
             .engine
             .commit_opening(base, changes, (opens, None), Race::Decide)
@@ -116,7 +117,7 @@ impl<'e> Journal<'e> {
         sink: &mut Sink,
     ) -> Result<Option<TaskRecord>, EngineError> {
         let (base, changes) = self.take();
-        let beside = (self.opens.take(), key.clone());
+        let beside = (self.take_opens(&base, &changes), key.clone());
         let written = self
             .engine
             .commit_opening(base, changes, beside, Race::Decide)
@@ -178,11 +179,11 @@ impl<'e> Journal<'e> {
     pub(super) async fn hand_over(mut self, sink: &mut Sink) -> Result<Ended, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         self.push(Change::HandOver { progress });
-        let opens = self.opens.take();
-        if opens.is_none() {
+        if self.opens.is_none() {
             self.engine.look_after_thread(&self.record).await;
         }
         let (base, changes) = self.take();
+        let opens = self.take_opens(&base, &changes);
         let written = self
             .engine
             .commit_opening(base, changes, (opens, None), Race::Reapply)
@@ -218,6 +219,16 @@ impl<'e> Journal<'e> {
         self.taken = std::mem::take(&mut self.bytes);
         self.in_flight = std::mem::take(&mut self.waiters);
         (self.record.clone(), std::mem::take(&mut self.pending))
+    }
+
+    /// The thread that a write of `changes` on `base` opens.
+    pub(super) fn take_opens(
+        &mut self,
+        base: &TaskRecord,
+        changes: &[Change],
+    ) -> Option<ThreadWrite> {
+        let shows = !base.hidden || changes.iter().any(Change::makes_a_task);
+        shows.then(|| self.opens.take()).flatten()
     }
 
     /// Takes note of what a write became: shows its events and tells who waits

@@ -131,3 +131,6 @@ impl Reader {
         Ok(task)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //!   `push` for those about webhooks, `upload` for files sent by themselves
 //! - `idempotent`: sends that come twice, under one key
 //! - `background`: relay and work, the steps behind the calls; `sweep` finds what
-//!   they lost, `expire` conversations whose time is up; `deliver` brings events to webhooks, `tidy` removes objects nobody needs
+//!   they lost, `expire` conversations whose time is up and what deletions (`clear`) have left; `deliver` brings events to webhooks, `tidy` removes objects nobody needs
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
 //!   differ only in where committed events go
@@ -18,6 +18,7 @@ mod attend;
 mod background;
 mod blob;
 mod cancel;
+mod clear;
 mod clock;
 mod commit;
 mod context;

@@ -39,9 +39,9 @@ impl Engine {
     pub(super) async fn stand_back(&self, races: &mut Races) -> bool {
         let longest = 10_u64 << races.lost.min(6);
         races.lost += 1;
-        let wait = u64::try_from(self.ids.next() % u128::from(longest)).unwrap_or(longest);
+        let wait = self.up_to(Duration::from_millis(longest));
         let clock = &self.reader.clock;
-        let again = clock.now().plus(Duration::from_millis(1 + wait));
+        let again = clock.now().plus(Duration::from_millis(1) + wait);
         if again >= races.end {
             return false;
         }
@@ -54,3 +54,6 @@ impl Engine {
 pub(super) fn outrun() -> StoreError {
     StoreError::Unavailable("lost too many races for the thread".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

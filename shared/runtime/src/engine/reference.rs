@@ -5,9 +5,8 @@ use super::Engine;
 use super::run::Work;
 use crate::skill::ReferencedTask;
 use crate::skill::host::References;
-use crate::store::StoreError;
+use crate::store::{StoreError, Wanted, stored};
 use crate::task::{Owner, TaskId};
-use futures::future::try_join_all;
 use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
 
@@ -21,6 +20,14 @@ pub(super) struct Named<'e> {
     /// Each id once, in the order of the message.
     ids: Vec<String>,
     loaded: OnceCell<References>,
+}
+
+/// What all of the tasks together may still bring into memory.
+struct Left {
+    /// Bytes beside the tasks' own items.
+    stored: usize,
+    /// Bytes of files.
+    files: u64,
 }
 
 impl<'e> Named<'e> {
@@ -41,12 +48,19 @@ impl<'e> Named<'e> {
         self.loaded.get_or_try_init(|| self.look()).await
     }
 
+    /// One task after the other, so that what is read for one is dropped before
+    /// the next.
     async fn look(&self) -> Result<References, StoreError> {
         let mut found = References::default();
-        let looks = self.ids.iter().take(LOADED).map(|id| self.task(id));
-        let tasks = try_join_all(looks).await?;
-        let unread = self.ids.iter().skip(LOADED).map(|_| None);
-        for (id, task) in self.ids.iter().zip(tasks.into_iter().chain(unread)) {
+        let mut left = Left {
+            stored: stored::MAX_BYTES,
+            files: self.engine.reader.policy.response_max as u64,
+        };
+        for (place, id) in self.ids.iter().enumerate() {
+            let task = match place {
+                ..LOADED => self.task(id, &mut left).await?,
+                _ => None,
+            };
             match task {
                 Some(task) => found.found.push(task),
                 None => found.unresolved.push(id.clone()),
@@ -55,19 +69,36 @@ impl<'e> Named<'e> {
         Ok(found)
     }
 
-    /// A task, if the caller may read it. Another's, an expired one and one
-    /// that never was look alike.
-    async fn task(&self, id: &str) -> Result<Option<ReferencedTask>, StoreError> {
+    /// A task, if the caller may read it, and if all that it has delivered still
+    /// fits. Another's, an expired one and one that never was look alike.
+    async fn task(&self, id: &str, left: &mut Left) -> Result<Option<ReferencedTask>, StoreError> {
         let Ok(id) = TaskId::parse(id) else {
             return Ok(None);
         };
         let now = self.engine.reader.clock.now();
-        let found = self.engine.tasks.load(&self.owner, &id, now).await?;
-        let Some(record) = found.filter(|record| !record.hidden) else {
+        let tasks = &self.engine.tasks;
+        let head = tasks.head(&self.owner, &id, now).await?;
+        let Some(head) = head.filter(|head| !head.hidden) else {
             return Ok(None);
         };
         // A skill is shown what was delivered, not what was said.
-        let task = self.engine.reader.delivered(&record).await?;
+        let wanted = Wanted {
+            history_length: 0,
+            artifacts: true,
+            bytes: left.stored,
+        };
+        let Some(read) = tasks.excerpt(head, wanted, now).await? else {
+            return Ok(None);
+        };
+        left.stored = left.stored.saturating_sub(read.read);
+        if !read.complete {
+            return Ok(None);
+        }
+        let reader = &self.engine.reader;
+        let task = reader.delivered(&read.record, &mut left.files).await?;
         Ok(Some(ReferencedTask::from(&task)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -159,7 +159,9 @@ impl Engine {
                 turn.end();
                 return Ok(Ended::Lost(journal.lost));
             }
-            Ok(Attended::TimeUp) if journal.can_go_on() => return journal.hand_over(sink).await,
+            Ok(Attended::TimeUp) if journal.can_go_on() => {
+                return Box::pin(journal.hand_over(sink)).await;
+            }
             Ok(Attended::TimeUp) => Outcome::Failed(AgentError::deadline()),
             Err(error) if too_large(&error) => Outcome::Failed(journal.overflow()),
             Err(error) => return Err(error),

@@ -1,6 +1,6 @@
 //! The end of a turn: the skill's return value becomes the task's rest.
 
-use super::commit::{Outcome as Write, Race};
+use super::commit::{Beside, Outcome as Write, Race};
 use super::context::stands_for_thread;
 use super::error::Cause;
 use super::idempotent::alone;
@@ -53,12 +53,13 @@ impl Journal<'_> {
             outcome => self.conclude(outcome),
         }
         let (base, changes) = self.take();
-        let opens = self.opens.take();
-        // Nothing is kept of a conversation in which nobody sees a task.
-        let opened = opens.clone().filter(|_| !base.hidden);
-        let finished = self.finish(&base, &changes, conversation, opened);
+        let opens = self.take_opens(&base, &changes);
+        let finished = self.finish(&base, &changes, conversation, opens.clone());
         let written = match Box::pin(finished).await {
-            Err(error) if too_large(&error) => self.give_up(base, &changes, &error, opens).await?,
+            Err(error) if too_large(&error) => {
+                let opens = opens.or_else(|| self.opens.take());
+                self.give_up(base, &changes, &error, opens).await?
+            }
             written => written?,
         };
         if self.stored(written, sink).await? {
@@ -90,23 +91,46 @@ impl Journal<'_> {
             return commit.await;
         }
         let mut changes = changes.to_vec();
-        // Bytes are stored once, however often the commit that names them.
-        let stored = WriteId::made_of(self.engine.ids.next());
-        self.engine.store_blobs(base, &stored, &mut changes).await?;
+        // One name for all tries, so that one is known which was stored without
+        // an answer; and bytes are stored once, however often the commit that
+        // names them.
+        let write = self.engine.write_id(base);
+        self.engine.store_blobs(base, &write, &mut changes).await?;
         let mut races = self.engine.races(conversation.stop_at());
+        let mut away = None;
         loop {
-            let thread = conversation.write().await?;
-            let commit =
-                self.engine
-                    .commit(base.clone(), changes.clone(), Some(thread), Race::Reapply);
-            let written = commit.await?;
-            if !matches!(written, Write::ThreadMoved) {
-                return Ok(written);
+            match self.attempt(&write, base, &changes, conversation).await {
+                // The task stands as it stood: no earlier try is stored.
+                Ok(Write::ThreadMoved) => away = None,
+                Err(error) if error.is_contended() => {}
+                Err(error) if error.is_away() => away = Some(error),
+                decided => return decided,
             }
             if !self.engine.stand_back(&mut races).await {
-                return self.outrun(base, changes, opens).await;
+                return match away {
+                    Some(error) => Err(error),
+                    None => self.outrun(base, changes, opens).await,
+                };
             }
         }
+    }
+
+    /// One try of the final commit, on the thread as it stands.
+    async fn attempt(
+        &self,
+        write: &WriteId,
+        base: &TaskRecord,
+        changes: &[Change],
+        conversation: &Conversation<'_>,
+    ) -> Result<Write, EngineError> {
+        let beside = Beside {
+            thread: conversation.write().await?,
+            key: None,
+        };
+        let (write, base, changes) = (write.clone(), base.clone(), changes.to_vec());
+        self.engine
+            .commit_as(write, base, changes, beside, Race::Reapply)
+            .await
     }
 
     /// Others of the conversation were faster as long as there was time. The
@@ -159,8 +183,11 @@ impl Journal<'_> {
         }
         let mut races = self.engine.races(conversation.stop_at());
         loop {
+            let mut lost = outrun().into();
             let written = match conversation.write().await {
-                Ok(thread) => self.engine.keep_thread(&thread).await,
+                // The conversation was deleted meanwhile: nothing is kept of it.
+                Ok(None) => return Ok(true),
+                Ok(Some(thread)) => self.engine.keep_thread(&thread).await,
                 Err(error) => Err(error),
             };
             match written {
@@ -168,10 +195,11 @@ impl Journal<'_> {
                 Ok(false) => {}
                 // A task has to tell: it fails of this when it is stored.
                 Err(error) if too_large(&error) => return Ok(false),
+                Err(error) if error.is_away() || error.is_contended() => lost = error,
                 Err(error) => return Err(error),
             }
             if !self.engine.stand_back(&mut races).await {
-                return Err(outrun().into());
+                return Err(lost);
             }
         }
     }

@@ -8,7 +8,8 @@ use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
 use crate::store::{
-    Excerpt, RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadWrite, Wanted, stored,
+    Excerpt, RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, Wanted,
+    stored,
 };
 use crate::task::{
     Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId, moved,
@@ -16,8 +17,10 @@ use crate::task::{
 use crate::thread::Thread;
 use serde_json::Value;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// At most this many messages of a context are put back into a thread.
 const REBUILT: usize = 100;
@@ -84,6 +87,8 @@ pub(super) struct Conversation<'e> {
     /// The messages of the turn's own task.
     own: Vec<Message>,
     operations: Mutex<Vec<Operation>>,
+    /// The session values as they stood at the first look.
+    session: OnceCell<BTreeMap<String, Value>>,
     /// Why the conversation could not be read, while the store was away.
     unread: Unread,
 }
@@ -107,6 +112,7 @@ impl<'e> Conversation<'e> {
             looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),
+            session: OnceCell::new(),
             unread: Unread::default(),
         }
     }
@@ -129,7 +135,7 @@ impl<'e> Conversation<'e> {
 
     /// The error a skill is told of a read that failed.
     pub(super) fn failed(&self, error: StoreError) -> AgentError {
-        if let StoreError::Unavailable(why) = &error {
+        if let StoreError::Unavailable(why) | StoreError::Contended(why) = &error {
             *lock(&self.unread) = Some(StoreError::Unavailable(why.clone()));
         }
         AgentError::from(EngineError::from(error))
@@ -138,7 +144,10 @@ impl<'e> Conversation<'e> {
     /// What was said in the context so far: the messages of its tasks, each
     /// task's followed by the events which skills added to it, oldest first.
     pub(super) async fn thread(&self) -> AgentResult<Thread> {
-        let found = self.stored().await.map_err(|error| self.failed(error))?;
+        let left = self.left().await.map_err(|error| self.failed(error))?;
+        let over = left.as_ref().is_some_and(|thread| self.is_over(thread));
+        let fence = left.as_ref().and_then(|thread| thread.cleared_at);
+        let found = left.filter(|thread| self.is_own(thread));
         let began = found.as_ref().map(|thread| thread.created_at);
         let began = self.began.or(began).unwrap_or(self.created);
         let mut events = self.alive(found).unwrap_or_default().events;
@@ -147,7 +156,12 @@ impl<'e> Conversation<'e> {
                 events.push(event.clone());
             }
         }
-        let others = self.others(began).await.map_err(|e| self.failed(e))?;
+        let others = if over {
+            Vec::new()
+        } else {
+            let others = self.others(began, fence).await;
+            others.map_err(|error| self.failed(error))?
+        };
         let own = Told {
             task: self.task.clone(),
             messages: self.own.clone(),
@@ -159,9 +173,13 @@ impl<'e> Conversation<'e> {
     /// What was said in the other tasks of the conversation that began at `began`,
     /// oldest first. What was said in one is read, and the rest of it dropped,
     /// before the next.
-    async fn others(&self, began: Timestamp) -> Result<Vec<Told>, StoreError> {
+    async fn others(
+        &self,
+        began: Timestamp,
+        fence: Option<Timestamp>,
+    ) -> Result<Vec<Told>, StoreError> {
         let now = self.engine.reader.clock.now();
-        let mut heads = self.other_tasks(began, now).await?;
+        let mut heads = self.other_tasks(began, fence, now).await?;
         // Newest first; those of one moment keep their order.
         heads.sort_by_key(|task| Reverse(task.created_at));
         let (mut messages, mut bytes) = (REBUILT, SPOKEN);
@@ -194,6 +212,7 @@ impl<'e> Conversation<'e> {
     async fn other_tasks(
         &self,
         began: Timestamp,
+        fence: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Vec<TaskRecord>, StoreError> {
         let mut query = RecordQuery {
@@ -211,7 +230,8 @@ impl<'e> Conversation<'e> {
             for task in page.records {
                 // A lagging index can show a task twice.
                 let known = tasks.iter().any(|known| known.id == task.id);
-                if !known && self.is_of(&task, began) {
+                let deleted = fence.is_some_and(|fence| task.created_at <= fence);
+                if !known && !deleted && self.is_of(&task, began) {
                     tasks.push(task);
                 }
             }
@@ -235,20 +255,33 @@ impl<'e> Conversation<'e> {
         task.id != self.task && !engine.is_earlier(&self.context, task.created_at, began)
     }
 
-    /// The thread as stored, unless an earlier conversation left it.
-    async fn stored(&self) -> Result<Option<ThreadRecord>, StoreError> {
+    /// What stands under the id of the conversation, whosever it is.
+    async fn left(&self) -> Result<Option<ThreadRecord>, StoreError> {
         let threads = &self.engine.threads;
-        let found = threads.load_thread(&self.owner, &self.context).await?;
-        Ok(found.filter(|thread| !self.is_left(thread)))
+        threads.load_thread(&self.owner, &self.context).await
     }
 
-    /// Whether `thread` is that of an earlier conversation under the same id.
-    fn is_left(&self, thread: &ThreadRecord) -> bool {
+    /// The thread as stored, if it is that of this conversation.
+    async fn stored(&self) -> Result<Option<ThreadRecord>, StoreError> {
+        Ok(self.left().await?.filter(|thread| self.is_own(thread)))
+    }
+
+    /// Whether `thread` is that of this conversation, and not what an earlier one
+    /// under the same id has left, or a later one has begun.
+    fn is_own(&self, thread: &ThreadRecord) -> bool {
         let earlier = |began| {
             let engine = self.engine;
             engine.is_earlier(&self.context, thread.created_at, began)
         };
-        self.began.is_some_and(earlier)
+        let left = self.began.is_some_and(earlier);
+        !left && !self.is_over(thread) && thread.status != ThreadStatus::Cleared
+    }
+
+    /// Whether the conversation was deleted while the turn was on its way.
+    fn is_over(&self, thread: &ThreadRecord) -> bool {
+        let at = self.began.unwrap_or(self.created);
+        let cleared = thread.status == ThreadStatus::Cleared;
+        thread.has_cleared(at) || cleared && self.context.is_server_made()
     }
 
     /// The state of a thread, unless its time is up.
@@ -258,7 +291,8 @@ impl<'e> Conversation<'e> {
         alive.map(|thread| thread.state)
     }
 
-    /// A session value, this turn's own changes first.
+    /// A session value, this turn's own changes first. The state, which may be
+    /// large, is read once a turn.
     pub(super) async fn load(&self, key: String) -> AgentResult<Option<Value>> {
         let own = lock(&self.operations)
             .iter()
@@ -270,8 +304,13 @@ impl<'e> Conversation<'e> {
         if own.is_some() {
             return Ok(own);
         }
-        let found = self.stored().await.map_err(|error| self.failed(error))?;
-        Ok(self.alive(found).unwrap_or_default().session.remove(&key))
+        let look = || async {
+            let found = self.stored().await?;
+            Ok(self.alive(found).unwrap_or_default().session)
+        };
+        let session = self.session.get_or_try_init(look).await;
+        let session = session.map_err(|error: StoreError| self.failed(error))?;
+        Ok(session.get(&key).cloned())
     }
 
     /// Sets a session value in the turn's final commit.
@@ -306,22 +345,27 @@ impl<'e> Conversation<'e> {
     /// The write that applies this turn's changes to the thread as it stands.
     /// The task keeps its conversation alive, so what has expired meanwhile
     /// goes on, without its old state. What an earlier conversation left under
-    /// the same id is replaced.
-    pub(super) async fn write(&self) -> Result<ThreadWrite, EngineError> {
+    /// the same id is replaced. Nothing is written if this one was deleted, whether
+    /// its id has begun another one or not.
+    pub(super) async fn write(&self) -> Result<Option<ThreadWrite>, EngineError> {
         let now = self.engine.reader.clock.now();
-        let found = self
-            .engine
-            .threads
-            .load_thread(&self.owner, &self.context)
-            .await?;
-        let version = found.as_ref().map_or(0, |left| left.version);
-        let mut record = match found.filter(|thread| !self.is_left(thread)) {
+        let left = self.left().await?;
+        if left.as_ref().is_some_and(|thread| self.is_over(thread)) {
+            return Ok(None);
+        }
+        let version = left.as_ref().map_or(0, |left| left.version);
+        let cleared_at = left.as_ref().and_then(|left| left.cleared_at);
+        let mut record = match left.filter(|thread| self.is_own(thread)) {
             Some(record) => record,
             None => {
                 let began = self.began.unwrap_or(self.created);
                 let (owner, context) = (self.owner.clone(), self.context.clone());
                 let record = ThreadRecord::begun(owner, context, began, now);
-                ThreadRecord { version, ..record }
+                ThreadRecord {
+                    version,
+                    cleared_at,
+                    ..record
+                }
             }
         };
         if record.state_expires_at <= now {
@@ -334,7 +378,7 @@ impl<'e> Conversation<'e> {
         check_state_size(stored::state_size(&record.state), allowed)?;
         let mut write = self.engine.renewed(record, now);
         write.record.state_version = write.record.version;
-        Ok(write)
+        Ok(Some(write))
     }
 }
 

@@ -10,6 +10,7 @@ use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::store::{BlobReader, StoreError, UploadTerms, measured_to_end};
 use crate::task::{Blob, Message, PartContent, Refusal, Timestamp, UploadGrant, UploadOrder};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long the URL of an order takes its file.
@@ -117,21 +118,38 @@ impl Engine {
     /// are copied into the task by the commit that stores the message.
     ///
     /// # Errors
-    /// [`Refusal::InvalidParams`] naming each part whose upload is not there.
+    /// [`Refusal::InvalidParams`] naming each part whose upload is not there, or
+    /// is one too many: all of a message together are as large as one may be.
     pub(super) async fn take_uploads(
         &self,
         caller: &Caller,
         message: &mut Message,
     ) -> Result<(), EngineError> {
-        let mut violations = Vec::new();
+        let (mut violations, mut seen) = (Vec::new(), BTreeMap::new());
+        let mut left = self.reader.policy.upload_max as u64;
         for (index, part) in message.parts.iter_mut().enumerate() {
             let PartContent::Url(url) = &part.content else {
                 continue;
             };
             let found = match Reference::of(url) {
                 None => continue,
-                Some(Ok(reference)) => self.uploaded(caller, reference).await?,
                 Some(Err(why)) => Err(why),
+                Some(Ok(reference)) => match seen.get(url) {
+                    Some(found) => Result::clone(found),
+                    None => {
+                        let found = match left.checked_sub(reference.size) {
+                            Some(rest) => {
+                                left = rest;
+                                self.uploaded(caller, reference).await?
+                            }
+                            None => {
+                                Err("brings the uploads of the message above what one may hold")
+                            }
+                        };
+                        seen.insert(url.clone(), found.clone());
+                        found
+                    }
+                },
             };
             match found {
                 Ok(blob) => part.content = PartContent::Stored(blob),

@@ -31,6 +31,7 @@
 //! | `StateTooLarge` | -32602 | 413 | `FAILED_PRECONDITION` | `STATE_TOO_LARGE` |
 //! | `IdempotencyKeyReused` | -32602 | 409 | `ABORTED` | `IDEMPOTENCY_KEY_REUSED` |
 //! | `Unavailable` | -32603 (-32011) | 503 | `UNAVAILABLE` | `UNAVAILABLE` |
+//! | `Unfinished` | -32603 (-32011) | 503 | `UNAVAILABLE` | `UNAVAILABLE` |
 //!
 //! The reasons that A2A defines, from `TASK_NOT_FOUND` to
 //! `VERSION_NOT_SUPPORTED` without `TASK_BUSY`, are in the domain
@@ -131,7 +132,9 @@ const fn row(refusal: &Refusal) -> ErrorRow {
         R::ContextExpired => (-32602, 400, FAILED, "CONTEXT_EXPIRED", OURS),
         R::StateTooLarge { .. } => (-32602, 413, FAILED, "STATE_TOO_LARGE", OURS),
         R::IdempotencyKeyReused => (-32602, 409, "ABORTED", "IDEMPOTENCY_KEY_REUSED", OURS),
-        R::Unavailable { .. } => (-32603, 503, "UNAVAILABLE", "UNAVAILABLE", OURS),
+        R::Unavailable { .. } | R::Unfinished { .. } => {
+            (-32603, 503, "UNAVAILABLE", "UNAVAILABLE", OURS)
+        }
     };
     ErrorRow {
         code,
@@ -152,7 +155,7 @@ const fn code_in_v01(refusal: &Refusal, code: i32) -> i32 {
         R::Unauthenticated => -32007,
         R::Forbidden => -32008,
         R::RateLimited { .. } => -32010,
-        R::Unavailable { .. } => -32011,
+        R::Unavailable { .. } | R::Unfinished { .. } => -32011,
         R::TaskNotFound
         | R::TaskNotCancelable { .. }
         | R::PushNotSupported
@@ -202,9 +205,9 @@ fn short(text: &str) -> String {
 /// The header which belongs to the refusal itself.
 pub(super) fn header(refusal: &Refusal) -> Option<(&'static str, String)> {
     match refusal {
-        Refusal::RateLimited { retry_after } | Refusal::Unavailable { retry_after } => {
-            Some(("retry-after", retry_after.to_string()))
-        }
+        Refusal::RateLimited { retry_after }
+        | Refusal::Unavailable { retry_after }
+        | Refusal::Unfinished { retry_after } => Some(("retry-after", retry_after.to_string())),
         Refusal::Unauthenticated => Some(("www-authenticate", "Bearer".to_owned())),
         _ => None,
     }
@@ -248,7 +251,9 @@ fn metadata(refusal: &Refusal) -> Map<String, Value> {
             ("allowed", allowed.to_string()),
         ],
         Refusal::PayloadTooLarge { allowed } => vec![("allowed", allowed.to_string())],
-        Refusal::RateLimited { retry_after } | Refusal::Unavailable { retry_after } => {
+        Refusal::RateLimited { retry_after }
+        | Refusal::Unavailable { retry_after }
+        | Refusal::Unfinished { retry_after } => {
             vec![("retryAfter", retry_after.to_string())]
         }
         Refusal::VersionNotSupported { version, .. } => vec![("version", version.clone())],

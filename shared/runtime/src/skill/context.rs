@@ -187,7 +187,8 @@ impl<'a> TaskContext<'a> {
         self.host.save_session(key.to_owned(), to_value(value)?)
     }
 
-    /// A value kept for the conversation.
+    /// A value kept for the conversation: what this turn has set, else what
+    /// stood there when the turn first asked for one.
     ///
     /// # Errors
     /// `STATE_INCOMPATIBLE` when it has another form than `T`, or when it
@@ -249,7 +250,8 @@ impl<'a> TaskContext<'a> {
     /// The earlier tasks which the message refers to and the caller may read,
     /// each once and in the order of the message, with what they had delivered
     /// when they were loaded: at the first look of the turn, which remembers
-    /// them. A turn that does not look loads nothing.
+    /// them. A turn that does not look loads nothing. The bytes of files are
+    /// there as far as one answer could hold them; the others can be read.
     ///
     /// # Errors
     /// When they cannot be loaded. A task that is not there is no error.
@@ -258,7 +260,7 @@ impl<'a> TaskContext<'a> {
     }
 
     /// The other ids it refers to: unknown, expired, another's, or more than
-    /// are loaded (16).
+    /// are loaded (16, and about 8 MiB of what they have delivered beside files).
     ///
     /// # Errors
     /// When it cannot be told, as for [`TaskContext::references`].

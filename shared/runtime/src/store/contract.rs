@@ -7,6 +7,7 @@
 //! stands in the year 2100, where no background deletion interferes.
 
 mod blobs;
+mod clears;
 mod commits;
 mod contexts;
 mod expiry;
@@ -22,6 +23,7 @@ mod threads;
 mod world;
 
 pub use blobs::*;
+pub use clears::*;
 pub use commits::*;
 pub use contexts::*;
 pub use expiry::*;
@@ -98,6 +100,11 @@ macro_rules! store_contract_cases {
             a_sweep_finds_state_that_has_expired_and_removes_it
             a_removed_task_is_gone_with_everything_beside_it
             a_removed_thread_is_as_if_it_had_never_been
+            everything_in_a_conversation_is_found_page_by_page
+            a_conversation_after_a_deleted_one_keeps_what_is_its_own
+            a_sweep_finds_a_deletion_when_nothing_can_be_hidden_any_more
+            a_sweep_comes_once_to_a_conversation_for_the_one_before_it
+            a_removed_task_takes_its_own_keys_along_and_no_others
             a_task_and_its_thread_are_stored_together_or_not_at_all
             a_repeated_write_of_task_and_thread_is_done
             a_webhook_is_stored_with_its_commit_or_not_at_all

@@ -21,6 +21,7 @@ use crate::task::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -379,6 +380,14 @@ impl SweepTasks for MemoryStore {
     }
 }
 
+/// A place among the tasks of a conversation: whether they are hidden ones by now,
+/// and the last of them.
+fn inner_place(text: &str) -> Result<(bool, Reverse<ListPosition>), StoreError> {
+    let hidden = text.starts_with('1');
+    let place = ListPosition::parse(text.get(1..).unwrap_or_default())?;
+    Ok((hidden, Reverse(place)))
+}
+
 /// A place among the open tasks: creation time, tenant, name in it.
 fn open_place(text: &str) -> Result<(i64, &str, &str), StoreError> {
     text.split_once('#')
@@ -425,18 +434,32 @@ impl WriteTasks for MemoryStore {
         Ok(found.filter(|record| record.owner() == owner && record.expired(now)))
     }
 
-    async fn ended_tasks(
+    async fn tasks_in(
         &self,
         owner: &Owner,
         context: &ContextId,
-        now: Timestamp,
-    ) -> Result<Vec<TaskRecord>, StoreError> {
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+        let after = after.as_deref().map(inner_place).transpose()?;
         let shelf = self.shelf();
-        let mut found: Vec<TaskRecord> = shelf.tasks.values().cloned().collect();
-        found.retain(|record| {
-            record.owner() == owner && record.context_id() == context && record.expired(now)
+        let index = shelf.lagging.as_ref().unwrap_or(&shelf.tasks);
+        let of = |it: &&TaskRecord| it.owner() == owner && it.context_id() == context;
+        let found = index.values().filter(of);
+        // Newest first, and the hidden ones behind the others.
+        let place = |it: &TaskRecord| (it.is_hidden(), Reverse(ListPosition::of(it)));
+        let mut found: Vec<_> = found.map(place).collect();
+        found.sort();
+        found.retain(|place| after.as_ref().is_none_or(|after| place > after));
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more);
+        let next = next.map(|(hidden, place)| format!("{}{}", u8::from(*hidden), place.0));
+        let heads = found.iter().filter_map(|(_, Reverse(place))| {
+            let stored = shelf.tasks.get(&TaskKey::new(owner, &place.task));
+            stored.filter(of).cloned()
         });
-        Ok(found)
+        Ok((heads.collect(), next))
     }
 
     async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
@@ -515,9 +538,20 @@ impl WriteThreads for MemoryStore {
         })
     }
 
-    async fn remove_thread(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
-        self.shelf().threads.remove(&(owner.clone(), id.clone()));
+    async fn forget_state(&self, _: &ThreadRecord) -> Result<(), StoreError> {
+        // The write that gave the state up has removed it.
         Ok(())
+    }
+
+    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
+        let mut shelf = self.shelf();
+        let key = thread_key(record);
+        let stored = shelf.threads.get(&key);
+        let other = stored.is_some_and(|stored| stored.record.version != record.version);
+        if !other {
+            shelf.threads.remove(&key);
+        }
+        Ok(!other)
     }
 }
 

@@ -51,6 +51,10 @@ pub enum StoreError {
     /// same write may be tried again under the same write id.
     #[error("store unavailable: {0}")]
     Unavailable(String),
+    /// Other writes were at the same items, each time it was tried: nothing is
+    /// decided, and nothing of this call is stored.
+    #[error("other writes were in the way: {0}")]
+    Contended(String),
     /// The item can never be stored like this.
     #[error("item too large: {0}")]
     TooLarge(String),
@@ -157,6 +161,29 @@ impl ListPosition {
     }
 }
 
+impl std::fmt::Display for ListPosition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}#{}", self.at.as_millis(), self.task)
+    }
+}
+
+impl ListPosition {
+    /// The place whose text this is.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] if it is none.
+    pub(crate) fn parse(text: &str) -> Result<Self, StoreError> {
+        let place = || {
+            let (at, task) = text.split_once('#')?;
+            Some(Self {
+                at: Timestamp::from_millis(at.parse().ok()?),
+                task: TaskId::parse(task).ok()?,
+            })
+        };
+        place().ok_or_else(|| StoreError::Refused("no place in a list".to_owned()))
+    }
+}
+
 /// Which records to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordQuery {
@@ -177,6 +204,24 @@ pub struct RecordQuery {
 }
 
 impl RecordQuery {
+    /// Every task of a conversation, those whose life has ended too.
+    pub(crate) fn of_context(
+        context: &ContextId,
+        after: Option<ListPosition>,
+        limit: usize,
+    ) -> Self {
+        Self {
+            context_id: Some(context.clone()),
+            state: None,
+            status_after: None,
+            after,
+            limit,
+            count_limit: 0,
+            // By this time nothing had expired.
+            now: Timestamp::from_millis(0),
+        }
+    }
+
     /// Whether the list of `owner`'s tasks contains `record`, on whatever page.
     #[must_use]
     pub fn matches(&self, owner: &Owner, record: &TaskRecord) -> bool {
@@ -361,23 +406,31 @@ pub trait WriteTasks: ReadTasks {
         Ok(None)
     }
 
-    /// The same of all tasks in a conversation of `owner`, as far as the index
-    /// shows them.
+    /// A page of all that stands in a conversation of `owner`, as far as the index
+    /// shows it: about `limit` heads of tasks after the place `after`, newest status
+    /// first, those whose life has ended among them, and behind them the hidden
+    /// ones; the place to go on from, `None` at the end.
+    ///
+    /// A store that hides no task from its lists can leave it at this.
     ///
     /// # Errors
-    /// As [`WriteTasks::ended_task`].
-    async fn ended_tasks(
+    /// As [`ReadTasks::list`]; [`StoreError::Refused`] for a place that is none.
+    async fn tasks_in(
         &self,
         owner: &Owner,
         context: &ContextId,
-        now: Timestamp,
-    ) -> Result<Vec<TaskRecord>, StoreError> {
-        let _ = (owner, context, now);
-        Ok(Vec::new())
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+        let after = after.as_deref().map(ListPosition::parse).transpose()?;
+        let query = RecordQuery::of_context(context, after, limit);
+        let page = self.list(owner, &query).await?;
+        Ok((page.records, page.next.map(|next| next.to_string())))
     }
 
     /// Removes everything stored for a task, if it is stored as in `record`: what
-    /// lies beside its item first, and the item that decides last, so that a
+    /// lies beside its item first, then the idempotency keys that stand for it and
+    /// that it knows, and the item that decides last, so that a
     /// removal which does not come to its end can be made again. Whoever asks
     /// for it has ended the task's life before: nobody reads it any more.
     /// `true` if nothing of it is left; `false` if another write stands there,

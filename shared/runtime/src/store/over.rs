@@ -128,7 +128,9 @@ over! {
     WriteTasks {
         commit(write: &TaskWrite) -> Committed;
         ended_task(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
-        ended_tasks(owner: &Owner, context: &ContextId, now: Timestamp) -> Vec<TaskRecord>;
+        tasks_in(
+            owner: &Owner, context: &ContextId, after: Option<String>, limit: usize,
+        ) -> (Vec<TaskRecord>, Option<String>);
         remove_task(record: &TaskRecord) -> bool;
         heartbeat(owner: &Owner, id: &TaskId, epoch: u64, lease_until: Timestamp) -> bool;
     }
@@ -145,7 +147,8 @@ over! {
     }
     WriteThreads {
         put_thread(write: &ThreadWrite) -> bool;
-        remove_thread(owner: &Owner, id: &ContextId) -> ();
+        forget_state(record: &ThreadRecord) -> ();
+        remove_thread(record: &ThreadRecord) -> bool;
     }
 }
 

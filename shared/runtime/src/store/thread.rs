@@ -10,6 +10,13 @@ use std::time::Duration;
 /// than activity can pass before it is written again.
 const KEPT: u32 = 10;
 
+/// How long after a deletion something of it can still come to light: no function
+/// runs longer than a quarter of an hour, and no index lags behind for minutes.
+const SETTLED: Duration = Duration::from_secs(20 * 60);
+/// How long the record of a deletion stays if no sweep comes by: hundreds of them
+/// should.
+const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// The conversation state of a context.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ThreadState {
@@ -32,6 +39,9 @@ pub enum ThreadStatus {
     /// Its expiry has been noted: what is left is the tombstone of a
     /// client-made id.
     Expired,
+    /// It has been deleted. What is left says up to when it went; a client-made id
+    /// is free.
+    Cleared,
 }
 
 impl ThreadStatus {
@@ -41,6 +51,7 @@ impl ThreadStatus {
         match self {
             Self::Active => "active",
             Self::Expired => "expired",
+            Self::Cleared => "cleared",
         }
     }
 }
@@ -68,6 +79,10 @@ pub struct ThreadRecord {
     pub state_version: u64,
     /// The state.
     pub state: ThreadState,
+    /// The fence: when the conversation was deleted that had this id before, or
+    /// this one itself. What was made up to then is of the deleted one. It stays
+    /// until a sweep has found that nothing of that is left.
+    pub cleared_at: Option<Timestamp>,
     /// Members of the stored form which a later version of this program has
     /// added. They stay with the thread.
     pub unknown: Metadata,
@@ -89,8 +104,53 @@ impl ThreadRecord {
             state_expires_at: now,
             state_version: 0,
             state: ThreadState::default(),
+            cleared_at: None,
             unknown: Metadata::new(),
         }
+    }
+
+    /// What is stored of the thread once its conversation is deleted, with all that
+    /// was made up to `fence`: nothing of what it kept, and a version more.
+    #[must_use]
+    pub fn cleared(self, fence: Timestamp) -> Self {
+        Self {
+            version: self.version + 1,
+            status: ThreadStatus::Cleared,
+            created_at: self.created_at.min(fence),
+            updated_at: fence,
+            expires_at: fence,
+            state_expires_at: fence,
+            state_version: 0,
+            state: ThreadState::default(),
+            cleared_at: Some(fence),
+            ..self
+        }
+    }
+
+    /// Whether what was made at `at` is of a deleted conversation under this id.
+    #[must_use]
+    pub fn has_cleared(&self, at: Timestamp) -> bool {
+        self.cleared_at.is_some_and(|fence| at <= fence)
+    }
+
+    /// The earliest that a conversation can begin under this id after the deletion
+    /// of the one before: of what is made in one millisecond, all is of the latter.
+    #[must_use]
+    pub fn begins_after(&self, now: Timestamp) -> Timestamp {
+        let next = |fence: Timestamp| fence.plus(Duration::from_millis(1));
+        self.cleared_at.map_or(now, |fence| now.max(next(fence)))
+    }
+
+    /// When a sweep can remove what is left of a deletion: by then no function that
+    /// began before it runs any more, and no index hides a task of it.
+    #[must_use]
+    pub fn settles_at(&self) -> Option<Timestamp> {
+        let noted = if self.status == ThreadStatus::Cleared {
+            self.expires_at
+        } else {
+            Timestamp::default()
+        };
+        self.cleared_at.map(|fence| fence.max(noted).plus(SETTLED))
     }
 
     /// The thread of a conversation without one of its own, as the record of
@@ -118,18 +178,24 @@ impl ThreadRecord {
     }
 
     /// Whether its id is still known to have expired: one of ours is as long
-    /// as it is stored, a client's for `tombstone`; then it is free again.
+    /// as it is stored, a client's for `tombstone`; then it is free again. One that
+    /// was deleted is free at once.
     #[must_use]
     pub fn is_remembered(&self, now: Timestamp, tombstone: Duration) -> bool {
-        self.context_id.is_server_made() || now < self.expires_at.plus(tombstone)
+        let kept = self.status != ThreadStatus::Cleared && now < self.expires_at.plus(tombstone);
+        kept || self.context_id.is_server_made()
     }
 
     /// Until when it is stored: one of a client's id for `tombstone` after its
     /// expiry. One of ours stays a little too, since its tasks can have been
     /// worked on after its last write: its first task must not stand for it when
-    /// it is over.
+    /// it is over. What a deletion has left stays until a sweep removes it, and a
+    /// week at most.
     #[must_use]
     pub fn kept_until(&self, tombstone: Duration) -> Timestamp {
+        if self.status == ThreadStatus::Cleared {
+            return self.expires_at.plus(REMEMBERED);
+        }
         let life = self.expires_at.since(self.updated_at);
         let rest = if self.context_id.is_server_made() {
             life / KEPT
@@ -252,7 +318,8 @@ pub struct ThreadPage {
 /// What of a conversation has a time that is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Expiring {
-    /// The thread of a client-made id, which leaves a tombstone.
+    /// The thread of a client-made id, which leaves a tombstone; or what is left of
+    /// a deletion.
     Thread,
     /// Its state.
     State,
@@ -337,13 +404,25 @@ pub trait WriteThreads: ReadThreads {
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError>;
 
-    /// Removes a thread with its state, and with what the store keeps of it as
-    /// objects. It can be done again, and then removes what is left.
+    /// Removes what lies beside a thread that has been cleared, as in `record`: its
+    /// state, and what the store keeps of it as objects, but nothing of a later
+    /// write. It can be done again, and then removes what is left.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` some of it may be there.
+    async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError> {
+        let _ = record;
+        let why = "this store removes nothing";
+        Err(StoreError::Refused(why.to_owned()))
+    }
+
+    /// Removes a thread that is stored as in `record`, after what lies beside it.
+    /// `true` if nothing of it is left; `false` if another write stands there.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the thread may or may not be there.
-    async fn remove_thread(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
-        let _ = (owner, id);
+    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
+        let _ = record;
         let why = "this store removes nothing";
         Err(StoreError::Refused(why.to_owned()))
     }

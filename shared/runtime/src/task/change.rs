@@ -124,7 +124,7 @@ pub enum Change {
 impl Change {
     /// Whether it gives the client more than one reply to see: then there is a
     /// task, though its skill makes none.
-    const fn makes_a_task(&self) -> bool {
+    pub(crate) const fn makes_a_task(&self) -> bool {
         match self {
             Self::Update { .. }
             | Self::Artifact(_)

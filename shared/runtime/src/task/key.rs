@@ -111,11 +111,12 @@ impl fmt::Display for KeyHash {
 }
 
 /// How many of its keys a task sees to.
-const HELD: usize = 8;
+const HELD: usize = 32;
 
-/// The keys of the sends that made and continued a task, while it can go on: it
-/// sees to it that they live as long as itself. Of more than eight the oldest are
-/// left to the time they were given at first, which is two of the task's lives.
+/// The keys of the sends that made and continued a task: it sees to it that they
+/// live as long as itself, and go with it when it is deleted. Of more than 32 the
+/// oldest are left to the time they were given at first, which is two of the task's
+/// lives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeldKeys {
     /// Their addresses, oldest first.
@@ -196,5 +197,46 @@ mod tests {
         assert_eq!(one.seal(b"x"), again.seal(b"x"));
         assert_ne!(one.seal(b"x"), one.seal(b"y"));
         assert_ne!(one.seal(b"x"), other.seal(b"x"));
+    }
+
+    fn address(number: u64) -> KeyHash {
+        KeyHash::stored(format!("{number:064x}"))
+    }
+
+    fn at(hour: i64) -> Timestamp {
+        Timestamp::from_millis(hour * 3_600_000)
+    }
+
+    #[test]
+    fn a_task_sees_to_the_newest_32_of_its_keys() {
+        let mut held = HeldKeys::default();
+        for number in 1..=34 {
+            held.hold(Some(&address(number)), number, at(1), at(2));
+        }
+        let newest: Vec<KeyHash> = (3..=34).map(address).collect();
+        assert_eq!(held.addresses, newest);
+        assert_eq!(
+            (held.until, held.version),
+            (at(2), 0),
+            "all last long enough"
+        );
+    }
+
+    #[test]
+    fn keys_are_prolonged_when_their_task_would_outlive_them_and_not_before() {
+        let mut held = HeldKeys::default();
+        held.hold(None, 1, at(1), at(2));
+        assert_eq!(held, HeldKeys::default(), "there is none to see to");
+        held.hold(Some(&address(1)), 2, at(1), at(2));
+        for (version, needed, expected) in [
+            (3, at(2), (at(2), 0)),
+            (4, Timestamp::from_millis(at(2).as_millis() + 1), (at(4), 4)),
+            (5, at(4), (at(4), 4)),
+            (6, at(5), (at(6), 6)),
+        ] {
+            let until = at(i64::try_from(version).unwrap());
+            held.hold(None, version, needed, until);
+            assert_eq!((held.until, held.version), expected, "{version}");
+        }
     }
 }

@@ -151,7 +151,7 @@ pub struct TaskRecord {
     pub(crate) updated_at: Timestamp,
     /// When the task is gone, once it is at rest.
     pub(crate) expires_at: Timestamp,
-    /// The keys of its sends, while it can go on.
+    /// The keys of its sends.
     pub(crate) keys: HeldKeys,
     /// Where its parts lie.
     pub(crate) layout: Layout,
@@ -312,14 +312,16 @@ impl TaskRecord {
 
     /// Takes note of the key that a commit is made under, and sees to it that
     /// all of them live as long as the task. `until` is how long a key stays
-    /// that is written now. A task that has ended is prolonged no more, and so
-    /// needs its keys only for the commit that prolongs them a last time.
+    /// that is written now. A task that has ended keeps them in mind, since they
+    /// go with it when it is deleted.
     pub(crate) fn hold_keys(&mut self, key: Option<&KeyHash>, until: Timestamp) {
         let (version, needed) = (self.version, self.expires_at);
         self.keys.hold(key, version, needed, until);
-        if self.state().is_terminal() && self.keys.version != version {
-            self.keys = HeldKeys::default();
-        }
+    }
+
+    /// The keys of its sends, as far as it knows them.
+    pub(crate) fn held_keys(&self) -> &[KeyHash] {
+        &self.keys.addresses
     }
 
     /// The keys which the last commit prolongs.

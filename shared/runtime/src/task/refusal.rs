@@ -145,6 +145,13 @@ pub enum Refusal {
         /// Whole seconds after which to try again.
         retry_after: u64,
     },
+    /// A conversation is deleted, but the time of the call was up before all that is
+    /// stored of it was removed.
+    #[error("the conversation is deleted; call again to remove the rest of what is stored of it")]
+    Unfinished {
+        /// Whole seconds after which to call again.
+        retry_after: u64,
+    },
 }
 
 impl Refusal {

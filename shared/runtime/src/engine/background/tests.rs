@@ -10,8 +10,8 @@ use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
 use crate::store::{ReadTasks as _, RecordQuery, StoreError};
 use crate::task::{
-    CancelCommand, Event, Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject,
-    Task, TaskId, TaskRecord, TaskState, TenantId,
+    CancelCommand, Event, Generation, Message, Owner, Part, PartContent, SendCommand, SendMode,
+    Sent, Subject, Task, TaskId, TaskRecord, TaskState, TenantId,
 };
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -99,10 +99,11 @@ struct World {
 impl World {
     fn new() -> Self {
         let counter = Arc::new(Counter::default());
-        let agent = Agent::builder("test")
-            .skill(Worker(counter.clone()))
-            .build()
-            .unwrap();
+        let agent = Agent::builder("test").skill(Worker(counter.clone()));
+        Self::with(agent.build().unwrap(), counter)
+    }
+
+    fn with(agent: AgentDefinition, counter: Arc<Counter>) -> Self {
         let store = Arc::new(MemoryStore::new());
         let services = Services {
             tasks: store.clone(),
@@ -486,6 +487,56 @@ async fn a_worker_runs_the_turn_for_the_caller_who_asked_and_for_what_it_can_rea
     assert_eq!(record.request, None, "it is kept as long as the turn runs");
 }
 
+/// Says how many bytes of its file it was given. There are two of it, so that the
+/// router has to ask.
+macro_rules! weighs {
+    ($name:ident, $id:literal) => {
+        /// Weighs a file.
+        #[skill(id = $id, tags = ["test"])]
+        struct $name;
+
+        impl SkillHandler for $name {
+            type Input = Content;
+            type Output = String;
+
+            async fn on_request(
+                &self,
+                _: &mut TaskContext<'_>,
+                input: Content,
+            ) -> AgentResult<OnRequestResult<String>> {
+                let file = input.first_file();
+                let bytes = file.as_ref().and_then(FilePart::bytes);
+                OnRequestResult::done(format!("{:?}", bytes.map(|bytes| bytes.len())))
+            }
+        }
+    };
+}
+
+weighs!(Weighs, "weigh");
+weighs!(Scales, "scale");
+
+#[tokio::test(start_paused = true)]
+async fn a_file_sent_before_the_router_asked_reaches_the_skill_wherever_it_runs() {
+    for mode in [SendMode::Blocking, SendMode::Immediate] {
+        let agent = Agent::builder("test").skill(Weighs).skill(Scales);
+        let world = World::with(agent.build().unwrap(), Arc::default());
+        let mut command = World::command("", SendMode::Blocking);
+        let file = PartContent::Raw(vec![7; 40_000].into());
+        command.message.parts = vec![Part::new(file)];
+        let asked = world.ask(&World::caller(), command).await;
+        assert_eq!(asked.status.state, TaskState::InputRequired);
+        let mut command = World::command("weigh", mode);
+        command.message.task_id = Some(asked.id.clone());
+        world.ask(&World::caller(), command).await;
+        if mode == SendMode::Immediate {
+            assert_eq!(world.work(&asked.id).await, Ack::Delete);
+        }
+        let record = world.record(&asked.id).await;
+        let said = Artifact::from(record.artifacts[0].clone()).text().unwrap();
+        assert_eq!(said, "Some(40000)", "{mode:?}");
+    }
+}
+
 #[test]
 fn a_turn_does_not_get_the_steps_of_the_one_before() {
     use crate::store::contract::World;
@@ -526,5 +577,76 @@ fn a_turn_does_not_get_the_steps_of_the_one_before() {
         let next = world.next(&asked, [answer]).unwrap();
         assert!(next.saved.steps.is_empty());
         assert_eq!(next.saved.data.len(), 1, "values are the task's");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_just_over_is_left_to_its_holder_for_half_a_minute() {
+    let world = World::new();
+    let task = world.send("long", SendMode::Immediate).await;
+    world.crash_after(&task.id, Duration::from_secs(30)).await;
+    let ends = world.record(&task.id).await.lease_until.unwrap();
+    let left = ends.since(world.engine.reader.clock.now());
+    tokio::time::sleep(left + Duration::from_millis(29_999)).await;
+    let swept = world.sweep(&task.id, Leases::Respect).await;
+    assert_eq!(swept.redispatched, 0);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let swept = world.sweep(&task.id, Leases::Respect).await;
+    assert_eq!(swept.redispatched, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sweep_fails_a_task_whose_attempts_are_spent() {
+    let world = World::new();
+    let task = world.send("long", SendMode::Immediate).await;
+    for attempt in 1..=5 {
+        world.crash_after(&task.id, Duration::from_secs(30)).await;
+        tokio::time::sleep(3 * MINUTE).await;
+        let swept = world.sweep(&task.id, Leases::Respect).await;
+        let last = usize::from(attempt == 5);
+        assert_eq!((swept.failed, swept.redispatched), (last, 1 - last));
+    }
+    let record = world.record(&task.id).await;
+    assert_eq!(record.state(), TaskState::Failed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_asks_again_for_a_thousand_turns_and_leaves_the_rest_to_the_next() {
+    /// Pages of the tasks, a hundred at most.
+    struct Pages(Vec<OpenTask>);
+
+    #[async_trait]
+    impl SweepTasks for Pages {
+        async fn open_tasks(
+            &self,
+            _: u32,
+            after: Option<String>,
+            limit: usize,
+        ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+            let from: usize = after.map_or(0, |place| place.parse().unwrap());
+            let page: Vec<_> = self.0.iter().skip(from).take(limit.min(100)).collect();
+            let next = from + page.len();
+            let more = next < self.0.len();
+            Ok((
+                page.into_iter().cloned().collect(),
+                more.then(|| next.to_string()),
+            ))
+        }
+    }
+
+    let world = World::new();
+    let mut open = Vec::new();
+    for _ in 0..1_100 {
+        let task = world.send("quick", SendMode::Immediate).await;
+        open.push(OpenTask {
+            owner: World::caller().owner,
+            task: task.id,
+        });
+    }
+    tokio::time::sleep(6 * MINUTE).await;
+    let index = Pages(open);
+    for asked in [1_000, 100] {
+        let swept = world.engine.sweep(&index, Leases::Respect).await.unwrap();
+        assert_eq!(swept.redispatched, asked);
     }
 }

@@ -93,4 +93,48 @@ mod tests {
                     .len()
         );
     }
+
+    #[test]
+    fn nothing_of_a_message_or_an_artifact_is_without_weight() {
+        let long = "x".repeat(10_000);
+        let with = |change: &dyn Fn(&mut Part)| {
+            let mut part = Part::text("");
+            change(&mut part);
+            part
+        };
+        let along = |metadata: &mut Metadata| {
+            metadata.insert(long.clone(), Value::Null);
+        };
+        for part in [
+            with(&|it| it.filename = Some(long.clone())),
+            with(&|it| it.media_type = Some(long.clone())),
+            with(&|it| along(&mut it.metadata)),
+        ] {
+            assert!(super::part(&part) > 10_000, "{part:?}");
+        }
+        let says = |change: &dyn Fn(&mut Message)| {
+            let mut message = Message::from_agent("m", Vec::new());
+            change(&mut message);
+            super::message(&message)
+        };
+        assert!(says(&|it| it.id.clone_from(&long)) > 10_000);
+        assert!(says(&|it| it.reference_task_ids.push(long.clone())) > 10_000);
+        assert!(says(&|it| it.extensions.push(long.clone())) > 10_000);
+        assert!(says(&|it| along(&mut it.metadata)) > 10_000);
+        let made = |change: &dyn Fn(&mut Artifact)| {
+            let mut artifact = Artifact {
+                id: "a".to_owned(),
+                name: None,
+                description: None,
+                parts: Vec::new(),
+                extensions: Vec::new(),
+                metadata: Metadata::new(),
+            };
+            change(&mut artifact);
+            super::artifact(&artifact)
+        };
+        assert!(made(&|it| it.name = Some(long.clone())) > 10_000);
+        assert!(made(&|it| it.description = Some(long.clone())) > 10_000);
+        assert!(made(&|it| along(&mut it.metadata)) > 10_000);
+    }
 }

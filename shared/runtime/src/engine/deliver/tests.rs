@@ -133,11 +133,22 @@ impl World {
     }
 
     async fn say(&self, task: Option<&TaskId>, text: &str, push: Option<PushOffer>) -> Task {
+        self.say_under(None, task, text, push).await
+    }
+
+    /// The same, for a new task under an id of the client's.
+    async fn say_under(
+        &self,
+        new: Option<&TaskId>,
+        task: Option<&TaskId>,
+        text: &str,
+        push: Option<PushOffer>,
+    ) -> Task {
         let mut message = Message::from_user("m-1", vec![Part::text(text)]);
         message.task_id = task.cloned();
         let command = SendCommand {
             message,
-            client_task_id: None,
+            client_task_id: new.cloned(),
             mode: SendMode::Blocking,
             history_length: 10,
             accepted_output_modes: Vec::new(),
@@ -618,4 +629,54 @@ async fn anothers_task_has_no_webhooks_to_see() {
     ] {
         assert_eq!(refused.unwrap_err().refusal, Refusal::TaskNotFound);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_has_none_of_the_webhooks_of_an_earlier_one_of_its_id() {
+    for cleaned in [false, true] {
+        let world = World::new();
+        let id = TaskId::parse("order:1").unwrap();
+        let none: Option<PushOffer> = None;
+        let first = world.say_under(Some(&id), None, "talk", Some(hook("a")));
+        assert_eq!(first.await.id, id);
+        // Nothing of it was delivered, and now it is over.
+        let life = world.courier.policy.task_ttl;
+        tokio::time::advance(life).await;
+        if cleaned {
+            let now = world.courier.clock.now();
+            world.store.clean_up(now, life);
+        }
+        world.say_under(Some(&id), None, "talk", none).await;
+        let list = PushListQuery {
+            task: id.clone(),
+            page_size: None,
+            page_token: None,
+        };
+        let caller = World::caller();
+        let shown = world.engine.reader.list_pushes(&caller, &list).await;
+        assert_eq!(shown.unwrap().configs, []);
+        // A message about the first task comes late.
+        assert_eq!(world.deliver(&id, "a").await, Ack::Delete);
+        assert_eq!(world.got(), [""; 0], "cleaned {cleaned}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_task_does_not_grow_without_end_by_webhooks_that_come_and_go() {
+    let world = World::new();
+    let task = world.say(None, "ask", None).await;
+    let removed = |id: &str| PushQuery {
+        task: task.id.clone(),
+        id: Some(PushId::parse(id).unwrap()),
+    };
+    for number in 0..100 {
+        let name = format!("c{number}");
+        world.create(&task.id, hook(&name)).await.unwrap();
+        let gone = removed(&name);
+        let gone = world.engine.delete_push(&World::caller(), &gone).await;
+        gone.unwrap();
+    }
+    let refused = world.create(&task.id, hook("one-more")).await;
+    assert!(matches!(refused, Err(Refusal::InvalidParams { .. })));
+    world.create(&task.id, hook("c99")).await.unwrap();
 }

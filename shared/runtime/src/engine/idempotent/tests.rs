@@ -10,7 +10,8 @@ use crate::store::memory::MemoryStore;
 use crate::store::over::OverTasks;
 use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
 use crate::store::{
-    Committed, Keyed, ReadTasks, RecordPage, RecordQuery, StoreError, Tail, TaskWrite, WriteTasks,
+    Committed, Keyed, ReadTasks, ReadThreads as _, RecordPage, RecordQuery, StoreError, Tail,
+    TaskWrite, WriteTasks,
 };
 use crate::task::{
     Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message, Metadata,
@@ -195,6 +196,7 @@ impl SkillHandler for Greets {
 struct World {
     engine: Engine,
     store: Arc<Halting>,
+    threads: Arc<MemoryStore>,
     starts: Starts,
 }
 
@@ -226,7 +228,7 @@ impl World {
         let services = Services {
             tasks: store.clone(),
             threads: memory.clone(),
-            blobs: memory,
+            blobs: memory.clone(),
             clock: Arc::new(Paused::new()),
             ids: Arc::new(RandomIds),
             model: None,
@@ -234,6 +236,7 @@ impl World {
         Self {
             engine: Engine::new(Arc::new(agent), services, policy),
             store,
+            threads: memory,
             starts,
         }
     }
@@ -599,6 +602,19 @@ async fn a_skill_without_task_that_fails_or_speaks_up_has_one_after_all() {
         let frames = world.frames(say("greet", text, "stream")).await;
         assert!(matches!(frames.first(), Some(Frame::Task(_))), "{frames:?}");
         assert_eq!(world.starts(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_of_ones_own_has_a_thread_once_a_task_of_it_is_seen() {
+    for (text, kept) in [("quietly", false), ("badly", true), ("aloud", true)] {
+        let world = World::new();
+        let id = ContextId::parse("mine").unwrap();
+        let mut command = say("greet", text, "k");
+        command.message.context_id = Some(id.clone());
+        world.sent(command).await.unwrap();
+        let thread = world.threads.load_thread(&owner("ann"), &id).await.unwrap();
+        assert_eq!(thread.is_some(), kept, "{text}");
     }
 }
 

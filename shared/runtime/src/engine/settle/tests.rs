@@ -2,14 +2,14 @@
 
 use crate::auth::Caller;
 use crate::engine::doubles::Paused;
-use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::over::{OverBlobs, OverTasks, OverThreads};
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::{
-    Blobs, Committed, ReadTasks, ReadThreads, StoreError, TaskWrite, ThreadRecord, ThreadWrite,
-    WriteTasks, WriteThreads,
+    Blobs, Committed, Excerpt, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
+    TaskWrite, ThreadRecord, ThreadWrite, Wanted, WriteTasks, WriteThreads,
 };
 use crate::task::{
     ContextId, Generation, Message, Metadata, Owner, Part, Refusal, SendCommand, SendMode, Sent,
@@ -17,8 +17,9 @@ use crate::task::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use std::sync::Arc;
+use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Conversations that can be out of reach, or that others are faster in.
@@ -26,11 +27,45 @@ use std::time::Duration;
 struct Threads {
     memory: MemoryStore,
     away: AtomicBool,
+    /// Whether the table lets the thread go before its next write.
+    cleans: AtomicBool,
+    /// How often a whole thread was read.
+    reads: AtomicU64,
     /// So many times another write comes before the next one.
     others: AtomicU64,
+    /// So many times others are in the way of a write, or it is stored and its
+    /// answer lost.
+    spoilt: AtomicU64,
+    /// Whether what is spoilt is stored.
+    stores: AtomicBool,
+    /// The next write of a thread is stored, and said to have lost.
+    unheard: AtomicBool,
+    /// Tasks cannot be read.
+    tasks_away: AtomicBool,
+    /// A list shows each task at two places.
+    lags: AtomicBool,
+    /// How many messages of each task were asked for, and how many bytes.
+    wanted: Mutex<Vec<(usize, usize)>>,
 }
 
 impl Threads {
+    /// Makes a write, unless it is to be spoilt.
+    async fn written<T>(
+        &self,
+        write: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let left = self.spoilt.load(Ordering::SeqCst);
+        if left == 0 {
+            return write.await;
+        }
+        self.spoilt.store(left - 1, Ordering::SeqCst);
+        if self.stores.load(Ordering::SeqCst) {
+            write.await?;
+            return Err(StoreError::Unavailable("no answer".to_owned()));
+        }
+        Err(StoreError::Contended("TransactionConflict".to_owned()))
+    }
+
     fn reach(&self) -> Result<(), StoreError> {
         if self.away.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("away".to_owned()));
@@ -76,6 +111,7 @@ impl OverThreads for Threads {
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
         self.reach()?;
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.memory.load_thread(owner, id).await
     }
 
@@ -90,7 +126,14 @@ impl OverThreads for Threads {
 
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         self.another(&write.record.context_id).await;
-        self.memory.put_thread(write).await
+        if self.cleans.swap(false, Ordering::SeqCst) {
+            let (owner, id) = (&write.record.owner, &write.record.context_id);
+            if let Some(left) = self.memory.load_thread(owner, id).await? {
+                self.memory.remove_thread(&left).await?;
+            }
+        }
+        let stored = self.written(self.memory.put_thread(write)).await?;
+        Ok(stored && !self.unheard.swap(false, Ordering::SeqCst))
     }
 }
 
@@ -100,9 +143,44 @@ impl OverTasks for Threads {
         &self.memory
     }
 
+    async fn head(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        if self.tasks_away.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        ReadTasks::head(&self.memory, owner, id, now).await
+    }
+
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        let mut page = self.memory.list(owner, query).await?;
+        if self.lags.load(Ordering::SeqCst) {
+            let again = page.records.clone();
+            page.records.extend(again);
+        }
+        Ok(page)
+    }
+
+    async fn excerpt(
+        &self,
+        head: TaskRecord,
+        wanted: Wanted,
+        _: Timestamp,
+    ) -> Result<Option<Excerpt>, StoreError> {
+        let asked = (wanted.history_length, wanted.bytes);
+        self.wanted.lock().unwrap().push(asked);
+        let read = wanted.bytes.min(3 * 1024 * 1024);
+        let whole = Excerpt::of_whole(head);
+        Ok(Some(Excerpt { read, ..whole }))
+    }
+
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         if let Some(thread) = &write.thread {
             self.another(&thread.record.context_id).await;
+            return self.written(self.memory.commit(write)).await;
         }
         self.memory.commit(write).await
     }
@@ -141,10 +219,28 @@ impl SkillHandler for Keeper {
         input: String,
     ) -> AgentResult<OnRequestResult<String>> {
         self.0.fetch_add(1, Ordering::SeqCst);
+        if input == "plain" {
+            return OnRequestResult::done("plain".to_owned());
+        }
+        if input == "session" {
+            let mut known = 0;
+            for key in ["colour", "size", "colour"] {
+                known += cx.load_session::<u32>(key).await?.unwrap_or_default();
+            }
+            cx.save_session("size", &(known + 1))?;
+            return OnRequestResult::done(known.to_string());
+        }
         cx.add_event(input.as_str())?;
         if input == "message" {
             let message = Content::from_text("kept");
             return Ok(OnRequestResult::Message { message });
+        }
+        if input == "refers" {
+            cx.references().await?;
+        }
+        if input == "count" {
+            let said = cx.thread().await?.iter().count();
+            return OnRequestResult::done(said.to_string());
         }
         let file = Content::from_file("seven", "application/octet-stream", vec![7; 40_000]);
         Ok(OnRequestResult::Completed {
@@ -167,13 +263,18 @@ impl Contest {
     fn new(others: u64) -> Self {
         let store = Arc::new(Threads::default());
         store.others.store(others, Ordering::SeqCst);
+        Self::over(store, Arc::new(Paused::new()))
+    }
+
+    /// One more machine over the same store.
+    fn over(store: Arc<Threads>, clock: Arc<dyn Clock>) -> Self {
         let blobs = Arc::new(Counted::default());
         let runs = Arc::new(AtomicU64::default());
         let services = Services {
             tasks: store.clone(),
             threads: store.clone(),
             blobs: blobs.clone(),
-            clock: Arc::new(Paused::new()),
+            clock,
             ids: Arc::new(RandomIds),
             model: None,
         };
@@ -191,10 +292,23 @@ impl Contest {
         let caller = Caller::behind(&owner(), None);
         let mut command = command(text, SendMode::Blocking);
         command.message.context_id = Some(context());
+        if text == "refers" {
+            let named = TaskId::made_of(1).to_string();
+            command.message.reference_task_ids = vec![named];
+        }
         let now = self.engine.reader.clock.now();
         let deadline = left.map(|left| now.plus(left));
         let sent = self.engine.send(&caller, command, deadline).await;
         sent.map_err(|error| error.refusal)
+    }
+
+    /// How many messages the skill is told of its conversation.
+    async fn told(&self) -> String {
+        let Ok(Sent::Task(task)) = self.send("count", None).await else {
+            panic!("no task");
+        };
+        let artifacts = task.artifacts.unwrap_or_default();
+        Artifact::from(artifacts[0].clone()).text().unwrap()
     }
 
     async fn events(&self) -> usize {
@@ -378,4 +492,161 @@ async fn a_turn_that_others_outrun_to_the_end_of_its_time_fails_and_is_not_repea
         let sent = contest.send("message", left).await;
         assert!(matches!(sent, Err(Refusal::Unavailable { .. })), "{sent:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn transactions_that_meet_in_a_conversation_do_not_run_a_skill_again() {
+    for text in ["task", "message"] {
+        let contest = Contest::new(0);
+        // More than one write is tried again for.
+        contest.store.spoilt.store(17, Ordering::SeqCst);
+        let sent = contest.send(text, None).await;
+        match (text, sent) {
+            ("task", Ok(Sent::Task(task))) => assert_eq!(task.status.state, TaskState::Completed),
+            ("message", Ok(Sent::Message(_))) => {}
+            (_, sent) => panic!("{sent:?}"),
+        }
+        assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(contest.events().await, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_only_meets_other_transactions_fails_and_is_not_repeated() {
+    let contest = Contest::new(0);
+    assert!(contest.send("task", None).await.is_ok());
+    contest.store.spoilt.store(u64::MAX, Ordering::SeqCst);
+    let sent = contest.send("task", None).await;
+    let Ok(Sent::Task(task)) = sent else {
+        panic!("{sent:?}");
+    };
+    let said = task.status.message.as_ref().unwrap();
+    assert_eq!(said.metadata["a2a-lambda/errorCode"], "DEADLINE");
+    assert_eq!(contest.runs.load(Ordering::SeqCst), 2);
+    assert_eq!(contest.events().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_turn_whose_answer_is_lost_counts_however_late_it_is_found() {
+    for spoilt in [1, 4, 9] {
+        let contest = Contest::new(0);
+        let (store, left) = (&contest.store, Some(Duration::from_secs(20)));
+        store.stores.store(true, Ordering::SeqCst);
+        store.spoilt.store(spoilt, Ordering::SeqCst);
+        let sent = contest.send("task", left).await;
+        let Ok(Sent::Task(task)) = sent else {
+            panic!("{spoilt}: {sent:?}");
+        };
+        assert_eq!(task.status.state, TaskState::Completed, "{spoilt}");
+        assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(contest.events().await, 1, "{spoilt}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_reads_the_values_of_its_conversation_once_however_many_it_asks_for() {
+    let contest = Contest::new(0);
+    for reads in [2, 4] {
+        let sent = contest.send("session", None).await;
+        assert!(matches!(sent, Ok(Sent::Task(_))), "{sent:?}");
+        // One for what it asks, and one for what it changes.
+        assert_eq!(contest.store.reads.load(Ordering::SeqCst), reads);
+    }
+    let found = contest.store.memory.load_thread(&owner(), &context()).await;
+    let thread = found.unwrap().unwrap();
+    assert_eq!(thread.state.session["size"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_begins_anew_though_the_table_lets_its_old_thread_go_meanwhile() {
+    let contest = Contest::new(0);
+    assert!(contest.send("plain", None).await.is_ok());
+    // It has expired, and nobody remembers it any more.
+    tokio::time::advance(Duration::from_secs(9 * 24 * 3600)).await;
+    contest.store.cleans.store(true, Ordering::SeqCst);
+    assert!(contest.send("plain", None).await.is_ok());
+    let found = contest.store.memory.load_thread(&owner(), &context()).await;
+    let thread = found.unwrap().unwrap();
+    assert_eq!(thread.version, 1);
+    assert!(thread.lives(contest.engine.reader.clock.now()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_whose_write_was_stored_unheard_is_in_the_conversation_once() {
+    let contest = Contest::new(0);
+    contest.store.unheard.store(true, Ordering::SeqCst);
+    let sent = contest.send("message", None).await;
+    assert!(matches!(sent, Ok(Sent::Message(_))), "{sent:?}");
+    assert!(!contest.store.unheard.load(Ordering::SeqCst));
+    assert_eq!(contest.events().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_was_away_while_the_skill_looked_at_references_fails_no_task() {
+    let contest = Contest::new(0);
+    contest.store.tasks_away.store(true, Ordering::SeqCst);
+    let refused = contest.send("refers", None).await;
+    assert!(
+        matches!(refused, Err(Refusal::Unavailable { .. })),
+        "{refused:?}"
+    );
+    contest.store.tasks_away.store(false, Ordering::SeqCst);
+    let sent = contest.send("refers", None).await;
+    assert!(
+        matches!(&sent, Ok(Sent::Task(task)) if task.status.state == TaskState::Completed),
+        "{sent:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_a_lagging_index_shows_twice_is_told_once() {
+    let contest = Contest::new(0);
+    contest.send("first", None).await.unwrap();
+    contest.store.lags.store(true, Ordering::SeqCst);
+    // The first task's message, its last word and its event, and this message
+    // with its event.
+    assert_eq!(contest.told().await, "5");
+}
+
+const MEGABYTE: usize = 1024 * 1024;
+
+/// A clock that is late.
+struct Late(Paused);
+
+const LATE: Duration = Duration::from_secs(30);
+
+impl Clock for Late {
+    fn now(&self) -> Timestamp {
+        self.0.now().minus(LATE)
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        self.0.sleep_until(at.plus(LATE))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_to_a_machine_whose_clock_is_late_is_told() {
+    let contest = Contest::new(0);
+    let late = Arc::new(Late(Paused::new()));
+    let late = Contest::over(contest.store.clone(), late);
+    contest.send("first", None).await.unwrap();
+    late.send("second", None).await.unwrap();
+    // Three words of each, and this message with its event.
+    assert_eq!(contest.told().await, "8");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_conversation_no_more_is_read_than_is_told() {
+    let contest = Contest::new(0);
+    for text in ["one", "two", "three", "four"] {
+        contest.send(text, None).await.unwrap();
+    }
+    contest.told().await;
+    let wanted = contest.store.wanted.lock().unwrap();
+    let expected = [(100, 8), (98, 5), (96, 2), (94, 0)];
+    assert_eq!(
+        *wanted,
+        expected.map(|(said, left)| (said, left * MEGABYTE))
+    );
 }

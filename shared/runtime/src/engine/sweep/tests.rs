@@ -213,8 +213,9 @@ fn a_walk_begins_at_any_shard_and_comes_to_all() {
 
 #[tokio::test(start_paused = true)]
 async fn a_page_that_was_cut_short_is_looked_at_again() {
-    /// One page with a task, whose look takes all the time there is.
-    struct Slow(OpenTask);
+    /// One page with a task, whose look takes all the time there is; how often
+    /// it was asked for.
+    struct Slow(OpenTask, Mutex<u32>);
 
     #[async_trait]
     impl SweepTasks for Slow {
@@ -226,6 +227,7 @@ async fn a_page_that_was_cut_short_is_looked_at_again() {
         ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
             tokio::time::sleep(SECOND * 60).await;
             assert_eq!(after, None, "the page was not looked at");
+            *self.1.lock().unwrap() += 1;
             Ok((vec![self.0.clone()], Some("next".to_owned())))
         }
     }
@@ -253,10 +255,11 @@ async fn a_page_that_was_cut_short_is_looked_at_again() {
     crate::store::WriteTasks::commit(&*world.index.memory, &write)
         .await
         .unwrap();
-    let index = Slow(OpenTask {
+    let open = OpenTask {
         owner: task.owner().clone(),
         task: task.id().clone(),
-    });
+    };
+    let index = Slow(open, Mutex::new(0));
     let mut walk = Walk::of(1, 0);
     for _ in 0..2 {
         let (until, mut report) = (world.now().plus(SECOND * 30), SweepReport::default());
@@ -266,5 +269,83 @@ async fn a_page_that_was_cut_short_is_looked_at_again() {
                 .sweep_tasks(&index, Leases::Respect, &mut walk, Some(until), &mut report);
         swept.await.unwrap();
         assert_eq!(report.looked_at, 0);
+    }
+    assert_eq!(*index.1.lock().unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_that_has_no_time_left_begins_nothing() {
+    for (left, begins) in [(0, false), (10, false), (13, true)] {
+        let world = World::new();
+        world.over().await;
+        let bytes = bytes::Bytes::from_static(b"x");
+        world.index.memory.put("v1/x", bytes).await.unwrap();
+        let deadline = world.now().plus(SECOND * left);
+        let mut places = SweepPlaces::default();
+        let round = world
+            .engine
+            .sweep_round(&world.index, &mut places, Some(deadline));
+        let swept = round.await;
+        let pages: usize = world.asked().values().map(Vec::len).sum();
+        let done = (
+            pages,
+            swept.threads.threads_expired,
+            swept.objects.looked_at,
+        );
+        let expected = if begins { (1, 1, 1) } else { (0, 0, 0) };
+        assert_eq!(done, expected, "{left} seconds left");
+        assert!(!places.are_done());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_shard_is_the_last_in_every_process() {
+    let world = World::new();
+    let mut first = std::collections::BTreeSet::new();
+    for _ in 0..40 {
+        let deadline = world.now().plus(SECOND * 13);
+        let mut places = SweepPlaces::default();
+        let round = world
+            .engine
+            .sweep_round(&world.index, &mut places, Some(deadline));
+        round.await;
+        first.extend(world.asked().into_keys());
+    }
+    assert!(first.len() > 1, "{first:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_says_what_went_wrong_and_sweeps_the_rest() {
+    let mut world = World::new();
+    world.index.away = Some(0);
+    world.over().await;
+    let deadline = world.now().plus(SECOND * 300);
+    let mut places = SweepPlaces::default();
+    let round = world
+        .engine
+        .sweep_round(&world.index, &mut places, Some(deadline));
+    let swept = round.await;
+    assert!(swept.error.is_some());
+    assert_eq!(swept.threads.threads_expired, 1);
+    assert_eq!(world.asked().len(), 3);
+}
+
+#[test]
+fn a_round_is_done_when_tasks_and_conversations_are() {
+    let places = |tasks: u32, threads: u32| SweepPlaces {
+        tasks: if tasks > 0 {
+            Walk::of(tasks, 0)
+        } else {
+            Walk::default()
+        },
+        threads: if threads > 0 {
+            Walk::of(threads, 0)
+        } else {
+            Walk::default()
+        },
+    };
+    assert!(places(0, 0).are_done());
+    for (tasks, threads) in [(1, 0), (0, 1), (2, 2)] {
+        assert!(!places(tasks, threads).are_done(), "{tasks} {threads}");
     }
 }

@@ -115,15 +115,20 @@ fn rows_of_ours() -> Vec<Row> {
             R::IdempotencyKeyReused,
             "-32602 -32602 409 200 ABORTED IDEMPOTENCY_KEY_REUSED ours",
         ),
-        (
-            R::Unavailable { retry_after },
-            "-32603 -32011 503 503 UNAVAILABLE UNAVAILABLE ours",
-        ),
+    ]
+}
+
+fn rows_of_another_try() -> Vec<Row> {
+    let retry_after = 7;
+    let row = "-32603 -32011 503 503 UNAVAILABLE UNAVAILABLE ours";
+    vec![
+        (Refusal::Unavailable { retry_after }, row),
+        (Refusal::Unfinished { retry_after }, row),
     ]
 }
 
 fn rows() -> Vec<Row> {
-    [rows_of_a2a(), rows_of_ours()].concat()
+    [rows_of_a2a(), rows_of_ours(), rows_of_another_try()].concat()
 }
 
 #[test]

@@ -248,11 +248,15 @@ pub async fn a_removed_thread_is_as_if_it_had_never_been(
     let id = ContextId::parse("c:1")?;
     let first = world.thread(&world.owner, &id, 0);
     assert!(stores.threads.put_thread(&first).await?);
-    stores.threads.remove_thread(&world.colleague, &id).await?;
-    let found = stores.threads.load_thread(&world.owner, &id).await?;
-    assert_eq!(found, Some(first.record));
+    let theirs = world.thread(&world.colleague, &id, 0).record;
+    assert!(stores.threads.remove_thread(&theirs).await?);
+    let mut later = first.record.clone();
+    later.version += 1;
+    assert!(!stores.threads.remove_thread(&later).await?);
+    let found = stores.threads.load_thread_head(&world.owner, &id).await?;
+    assert_eq!(found.map(|it| it.version), Some(1));
     for _ in 0..2 {
-        stores.threads.remove_thread(&world.owner, &id).await?;
+        assert!(stores.threads.remove_thread(&first.record).await?);
         assert_eq!(stores.threads.load_thread(&world.owner, &id).await?, None);
     }
     let page = listed(stores, world, None, 10, world.now).await?;

@@ -308,6 +308,24 @@ pub async fn an_excerpt_shows_what_is_wanted_as_the_whole_task_does(
             }
         }
     }
+    // Of too many messages the newest are read, and no more than allowed.
+    let head = page.records.iter().find(|head| head.id() == large.id());
+    let head = there(head)?;
+    let mut most = None;
+    for bytes in (1..8).map(|thousands| thousands * 1_000) {
+        let wanted = Wanted {
+            history_length: usize::MAX,
+            artifacts: false,
+            bytes,
+        };
+        let found = stores.tasks.excerpt(head.clone(), wanted, world.now);
+        let found = there(found.await?)?;
+        assert_eq!(found.complete, !head.is_partial(), "{bytes}");
+        if !found.complete {
+            most = most.max(Some(found.record.history.len()));
+        }
+    }
+    assert!(most.is_none_or(|shown| shown > head.history.len()));
     Ok(())
 }
 
@@ -400,6 +418,7 @@ pub async fn heads_are_those_of_the_tasks_that_can_be_loaded(
 ) -> Result<(), Broken> {
     let large = grown(stores, world).await?;
     let small = working(stores, world).await?;
+    let mine = working(stores, world).await?;
     let over = world.finished(&world.task()?)?;
     world.stored(stores, &over).await?;
     let open = |owner: &Owner, task: &TaskRecord| OpenTask {
@@ -409,6 +428,7 @@ pub async fn heads_are_those_of_the_tasks_that_can_be_loaded(
     let asked = [
         open(&world.owner, &large),
         open(&world.colleague, &large),
+        open(&world.colleague, &mine),
         open(&world.stranger, &small),
         open(&world.owner, &over),
         open(&world.owner, &small),

@@ -30,8 +30,8 @@ pub(super) enum Outcome {
     /// Conditions did not hold: for each statement whether its own did, and
     /// the item that stands there, if the service showed it.
     Refused(Vec<Check>),
-    /// Nothing is decided: throttled, or met another transaction.
-    Undecided(String),
+    /// Nothing is decided, and nothing stored: throttled, or met another write.
+    Undecided(StoreError),
     /// It may or may not be stored.
     Unknown(String),
     /// It never will be.
@@ -51,6 +51,7 @@ pub(super) enum Check {
 #[derive(Debug, PartialEq, Eq)]
 enum Meaning {
     Undecided,
+    Contended,
     Unknown,
     TooLarge,
     Refused,
@@ -61,13 +62,16 @@ fn meaning(code: Option<&str>, message: &str) -> Meaning {
         Some(
             "TransactionConflict"
             | "TransactionConflictException"
-            | "TransactionInProgressException"
+            | "ReplicatedWriteConflictException",
+        ) => Meaning::Contended,
+        // The same transaction is on its way already.
+        Some(
+            "TransactionInProgressException"
             | "ThrottlingError"
             | "ThrottlingException"
             | "ProvisionedThroughputExceeded"
             | "ProvisionedThroughputExceededException"
-            | "RequestLimitExceeded"
-            | "ReplicatedWriteConflictException",
+            | "RequestLimitExceeded",
         ) => Meaning::Undecided,
         Some("ItemCollectionSizeLimitExceeded" | "ItemCollectionSizeLimitExceededException") => {
             Meaning::TooLarge
@@ -101,7 +105,8 @@ fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> Outcome {
     }
     let message = error.message().unwrap_or_default();
     match meaning(error.code(), message) {
-        Meaning::Undecided => Outcome::Undecided(text),
+        Meaning::Undecided => Outcome::Undecided(StoreError::Unavailable(text)),
+        Meaning::Contended => Outcome::Undecided(StoreError::Contended(text)),
         Meaning::Unknown => Outcome::Unknown(text),
         Meaning::TooLarge => Outcome::Failed(StoreError::TooLarge(text)),
         Meaning::Refused => Outcome::Failed(StoreError::Refused(text)),
@@ -294,7 +299,8 @@ fn canceled(reasons: &[CancellationReason]) -> Outcome {
         Some((Meaning::Refused, text)) => Outcome::Failed(StoreError::Refused(text)),
         // A condition was not looked at, and it may be the one by which we
         // would know our own write.
-        Some((_, text)) => Outcome::Undecided(text),
+        Some((Meaning::Contended, text)) => Outcome::Undecided(StoreError::Contended(text)),
+        Some((_, text)) => Outcome::Undecided(StoreError::Unavailable(text)),
         None if refused => Outcome::Refused(checks),
         None => Outcome::Unknown("a transaction was canceled without a reason".to_owned()),
     }
@@ -334,9 +340,10 @@ mod tests {
 
     #[test]
     fn what_decides_nothing_is_never_taken_for_a_decision() {
+        for code in ["TransactionConflictException", "TransactionConflict"] {
+            assert_eq!(meaning(Some(code), ""), Meaning::Contended, "{code}");
+        }
         for code in [
-            "TransactionConflictException",
-            "TransactionConflict",
             "ThrottlingException",
             "ProvisionedThroughputExceededException",
             "TransactionInProgressException",

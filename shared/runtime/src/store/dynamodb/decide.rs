@@ -29,9 +29,7 @@ impl DynamoStore {
                 Outcome::Refused(checks) => return Ok(Decided::Refused(checks)),
                 Outcome::Unknown(why) => return Ok(Decided::Unknown(why)),
                 Outcome::Failed(error) => return Err(error),
-                Outcome::Undecided(why) if tries + 1 == TRIES => {
-                    return Err(StoreError::Unavailable(why));
-                }
+                Outcome::Undecided(error) if tries + 1 == TRIES => return Err(error),
                 Outcome::Undecided(_) => calls::pause(tries).await,
             }
             tries += 1;
@@ -75,7 +73,8 @@ impl DynamoStore {
                 Ok(old) => return Ok(old),
                 Err(Outcome::Done | Outcome::Refused(_)) => return Ok(None),
                 Err(Outcome::Failed(error)) => return Err(error),
-                Err(Outcome::Undecided(why) | Outcome::Unknown(why)) if tries + 1 == TRIES => {
+                Err(Outcome::Undecided(error)) if tries + 1 == TRIES => return Err(error),
+                Err(Outcome::Unknown(why)) if tries + 1 == TRIES => {
                     return Err(StoreError::Unavailable(why));
                 }
                 Err(Outcome::Undecided(_) | Outcome::Unknown(_)) => calls::pause(tries).await,

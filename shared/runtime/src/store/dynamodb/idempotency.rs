@@ -50,6 +50,17 @@ impl Statement {
             Some(dead) => put.when_written_by(WRITE, dead),
         }
     }
+
+    /// Removes a key that still stands for `record`.
+    pub(super) fn no_key(record: &TaskRecord, key: &KeyHash) -> Self {
+        let partition = key::idempotency(&record.owner().tenant, key);
+        let mut gone = Self::gone(item::key_of(&partition, key::IDEM));
+        gone.name(TASK);
+        gone.value(":task", item::text(record.id().as_str()));
+        gone.name(item::INCARNATION);
+        gone.value(":same", item::text(record.incarnation.as_str()));
+        gone.when("#task = :task AND #incarnation = :same")
+    }
 }
 
 impl DynamoStore {

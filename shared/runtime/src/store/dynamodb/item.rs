@@ -97,11 +97,9 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         (INCARNATION, text(record.incarnation.as_str())),
         (BODY, text(head)),
     ]);
-    // A task that only keeps a reply is in no list.
-    if !record.is_hidden() {
+    if let Some(partition) = list_of(record, shards) {
         let place = key::place(record.status().timestamp, record.id());
-        let shard = key::shard_of(record.id().as_str(), shards);
-        item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
+        item.insert(key::LISTS_PK, text(partition));
         item.insert(key::LISTS_SK, text(place));
     }
     if let Some(until) = record.lease_until {
@@ -127,6 +125,17 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         item.insert(key::SWEEP_SK, number(record.created_at.as_millis()));
     }
     item
+}
+
+/// Where the index of lists has a task. One that only keeps a reply is in no list,
+/// but found with its conversation; by its own name, if that is named after it.
+fn list_of(record: &TaskRecord, shards: NonZeroU32) -> Option<String> {
+    let (owner, id, context) = (record.owner(), record.id(), record.context_id());
+    if !record.is_hidden() {
+        return Some(key::list_shard(owner, key::shard_of(id.as_str(), shards)));
+    }
+    let named = context.first_task().as_ref() == Some(id);
+    (!named).then(|| key::hidden(owner, context))
 }
 
 /// The attributes of a child that `record`'s commit writes, without its key.
@@ -391,6 +400,10 @@ mod tests {
         let mut item = super::task(&task, NonZeroU32::MAX, String::new());
         let partition = key::task(&task.key());
         item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
+        let mut hidden = task.clone();
+        hidden.hidden = true;
+        let hidden = super::task(&hidden, NonZeroU32::MAX, String::new());
+        assert_ne!(hidden[key::LISTS_PK], item[key::LISTS_PK]);
         // What table.rs lets each of them hold.
         let lists = [key::LISTS_PK, key::LISTS_SK, STATE, CONTEXT, EXPIRES_AT];
         let sweep = [key::SWEEP_PK, key::SWEEP_SK, OWNER_SUBJECT];
@@ -399,6 +412,9 @@ mod tests {
             entry.retain(|name, _| held.contains(name) || [key::PK, key::SK].contains(name));
             assert_eq!(entry.len(), held.len() + 2);
             assert!(size(&entry) <= 1024, "{}", size(&entry));
+            entry.extend(hidden.clone());
+            entry.retain(|name, _| held.contains(name) || [key::PK, key::SK].contains(name));
+            assert!(size(&entry) <= 1024, "hidden: {}", size(&entry));
         }
     }
 

@@ -227,6 +227,12 @@ fn hashed(name: &str) -> u32 {
     first.fold(0_u32, |number, byte| (number << 8) | u32::from(*byte))
 }
 
+/// The partition, in the index of lists, of the hidden tasks of a conversation: in
+/// no list, but found when it is deleted.
+pub(super) fn hidden(owner: &Owner, context: &ContextId) -> String {
+    format!("T#{}#H#{}#{context}", owner.tenant, owner.subject.hash())
+}
+
 /// The place of a task in its list; text order is list order.
 pub(super) fn place(at: Timestamp, task: &TaskId) -> String {
     format!("{}#{task}", millis(at))
@@ -278,8 +284,10 @@ mod tests {
                     assert!(seen.insert(task(&TaskKey::new(&owner, &id))));
                     let id = ContextId::parse(name).unwrap();
                     assert!(seen.insert(thread(&owner, &id)));
+                    assert!(seen.insert(hidden(&owner, &id)));
                 }
                 assert!(seen.insert(list(&owner)));
+                assert!(seen.insert(list_shard(&owner, 0)));
                 assert!(seen.insert(contexts(&owner, 0)));
                 let hash = IdempotencyKey::parse("x").unwrap().hash(&owner);
                 assert!(seen.insert(idempotency(&owner.tenant, &hash)));

@@ -467,13 +467,14 @@ impl WriteTasks for DynamoStore {
         Ok(head.filter(|record| record.owner() == owner && record.expired(now)))
     }
 
-    async fn ended_tasks(
+    async fn tasks_in(
         &self,
         owner: &Owner,
         context: &ContextId,
-        now: Timestamp,
-    ) -> Result<Vec<TaskRecord>, StoreError> {
-        self.ended_heads(owner, context, now).await
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+        self.heads_in(owner, context, after, limit).await
     }
 
     async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
@@ -539,8 +540,12 @@ impl ReadThreads for DynamoStore {
 
 #[async_trait]
 impl WriteThreads for DynamoStore {
-    async fn remove_thread(&self, owner: &Owner, id: &ContextId) -> Result<(), StoreError> {
-        self.remove_thread_items(owner, id).await
+    async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError> {
+        self.remove_thread_state(record).await
+    }
+
+    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
+        self.remove_thread_items(record).await
     }
 
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {

@@ -43,7 +43,7 @@ const SINCE: &str = "since";
 
 /// The stored number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ShardCount {
+pub(super) struct ShardCount {
     /// What readers read.
     shards: NonZeroU32,
     /// What writers go by until the number has settled.
@@ -64,7 +64,7 @@ impl Default for ShardCount {
 
 impl ShardCount {
     /// How many shards a reader has to read.
-    const fn to_read(self) -> NonZeroU32 {
+    pub(super) const fn to_read(self) -> NonZeroU32 {
         self.shards
     }
 
@@ -273,7 +273,7 @@ impl DynamoStore {
         Ok(grown.settles_at())
     }
 
-    async fn shard_count(&self, owner: &Owner) -> Result<ShardCount, StoreError> {
+    pub(super) async fn shard_count(&self, owner: &Owner) -> Result<ShardCount, StoreError> {
         let found = self.item(&key::list(owner), key::SHARDS).await?;
         let count = found.as_ref().map(ShardCount::of_item).transpose()?;
         Ok(count.unwrap_or_default())

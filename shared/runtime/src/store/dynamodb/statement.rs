@@ -169,6 +169,12 @@ impl Statement {
         let [newest, older @ ..] = item::WRITES;
         attributes.insert(newest, item::text(write.write.as_str()));
         let active = record.status == ThreadStatus::Active;
+        let cleared = record.settles_at();
+        let cleared = cleared.filter(|_| record.status == ThreadStatus::Cleared);
+        if let Some(at) = cleared {
+            // Whatever was noted before: the sweep finishes the deletion.
+            attributes.extend(item::noted(&partition, at));
+        }
         // Only a client-made id leaves something to be swept, its tombstone.
         let swept = active && !record.context_id.is_server_made();
         let noted = item::noted(&partition, record.expires_at);
@@ -176,12 +182,10 @@ impl Statement {
             attributes.extend(noted.into_iter().filter(|_| swept));
             return Ok(Self::put(&partition, attributes).when("attribute_not_exists(PK)"));
         }
-        let gone: &[&str] = if active {
-            &[]
-        } else {
-            &[key::LISTS_PK, key::LISTS_SK, key::SWEEP_PK, key::SWEEP_SK]
-        };
-        let mut update = Self::update(&partition, attributes, gone);
+        let optional = [key::LISTS_PK, key::LISTS_SK, key::SWEEP_PK, key::SWEEP_SK];
+        let mut gone = optional.to_vec();
+        gone.retain(|name| !active && !attributes.contains_key(name));
+        let mut update = Self::update(&partition, attributes, &gone);
         // What is noted stays: a sweep that comes by then notes the new expiry.
         for (name, value) in noted.into_iter().filter(|_| swept) {
             update.name(name);
@@ -225,6 +229,12 @@ impl Statement {
         if let Kind::Update { key, .. } = &mut update.kind {
             *key = item::key_of(&partition, sort);
         }
+        if hint.what == Expiring::Thread {
+            // Whoever has written it since, a deletion say, has noted more.
+            update.name(item::VERSION);
+            update.value(":was", item::number(thread.version));
+            return update.when("#version = :was");
+        }
         update.when("attribute_exists(PK)")
     }
 
@@ -240,6 +250,24 @@ impl Statement {
         statement.when(&format!(
             "#version = :was AND #incarnation = :same AND {OWNED}"
         ))
+    }
+
+    /// Removes a thread's deciding item that is stored as in `record`.
+    pub(super) fn no_thread(record: &ThreadRecord) -> Self {
+        let partition = key::thread(&record.owner, &record.context_id);
+        let mut statement = Self::gone(item::key_of(&partition, key::META));
+        statement.name(item::VERSION);
+        statement.value(":was", item::number(record.version));
+        statement.when("#version = :was")
+    }
+
+    /// Removes a thread's state, unless a write after `version` has put it there.
+    pub(super) fn no_state_up_to(record: &ThreadRecord) -> Self {
+        let partition = key::thread(&record.owner, &record.context_id);
+        let mut statement = Self::gone(item::key_of(&partition, key::STATE));
+        statement.name(item::VERSION);
+        statement.value(":last", item::number(record.version));
+        statement.when("#version <= :last")
     }
 
     /// Removes an item in which the attribute `name` is still as it was `seen`.

@@ -55,7 +55,8 @@ fn position(at: Timestamp, thread: &ThreadRecord) -> ThreadPosition {
 /// What of a thread a sweep has to look at.
 fn over(thread: &ThreadRecord, now: Timestamp) -> Option<Expiring> {
     let ends = !thread.context_id.is_server_made() && thread.status == ThreadStatus::Active;
-    if ends && thread.expires_at <= now {
+    let settled = thread.settles_at().is_some_and(|at| at <= now);
+    if settled && thread.status != ThreadStatus::Expired || ends && thread.expires_at <= now {
         return Some(Expiring::Thread);
     }
     let state = thread.state_version > 0 && thread.state_expires_at <= now;

@@ -120,3 +120,6 @@ fn join_complete(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

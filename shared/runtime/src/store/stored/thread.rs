@@ -26,6 +26,10 @@ pub(super) struct Stored {
     sv: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     gone: bool,
+    /// The fence of a deletion. One that is not before the beginning is that of
+    /// this conversation; a version that does not know it finds it expired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clr: Option<i64>,
     st: State,
     /// What a later version of this program has added.
     #[serde(flatten)]
@@ -79,7 +83,8 @@ impl From<&ThreadRecord> for Stored {
             exp: record.expires_at.as_millis(),
             sexp: record.state_expires_at.as_millis(),
             sv: Some(record.state_version),
-            gone: record.status == ThreadStatus::Expired,
+            gone: record.status != ThreadStatus::Active,
+            clr: record.cleared_at.map(Timestamp::as_millis),
             st: State::from(&record.state),
             more: record.unknown.clone(),
         }
@@ -99,10 +104,10 @@ impl Stored {
             owner: owner(self.tenant, self.subject)?,
             context_id: ContextId::parse(self.ctx).map_err(corrupt)?,
             version: self.v,
-            status: if self.gone {
-                ThreadStatus::Expired
-            } else {
-                ThreadStatus::Active
+            status: match (self.gone, self.clr) {
+                (false, _) => ThreadStatus::Active,
+                (true, Some(fence)) if fence >= self.at => ThreadStatus::Cleared,
+                (true, _) => ThreadStatus::Expired,
             },
             created_at: Timestamp::from_millis(self.at),
             updated_at: Timestamp::from_millis(self.up),
@@ -110,6 +115,7 @@ impl Stored {
             state_expires_at: Timestamp::from_millis(self.sexp),
             state_version: self.sv.unwrap_or(written),
             state,
+            cleared_at: self.clr.map(Timestamp::from_millis),
             unknown: self.more,
         })
     }

@@ -57,3 +57,19 @@ async fn a_store_that_goes_away_while_a_file_is_read_is_no_fault_of_the_task() {
     let why = unread.lock().unwrap().take();
     assert!(matches!(why, Some(StoreError::Unavailable(_))), "{why:?}");
 }
+
+#[tokio::test]
+async fn of_a_file_that_is_too_long_no_more_is_given_than_its_pointer_names() {
+    use tokio::io::AsyncReadExt as _;
+    let long = tokio::io::repeat(7).take(1_000_000);
+    let (mut reader, _) = checked(b"bytes", Box::pin(long));
+    let (mut given, mut space) = (0, [0; 4]);
+    let error = loop {
+        match reader.read(&mut space).await {
+            Ok(bytes) => given += bytes,
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("other bytes"), "{error}");
+    assert!(given <= 5, "{given} bytes");
+}

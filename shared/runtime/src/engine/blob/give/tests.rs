@@ -204,3 +204,60 @@ async fn other_bytes_than_the_pointer_names_are_not_given() {
     let mut room = desk.reader.room(1);
     assert!(desk.reader.fit(&mut task, &mut room).await.is_err());
 }
+
+#[tokio::test]
+async fn a_page_has_room_for_the_state_of_each_of_its_tasks() {
+    let desk = Desk::new(true, 1_000_000);
+    let (one, many) = (desk.reader.room(1).left(), desk.reader.room(100).left());
+    assert_eq!(one - many, 99 * BARE);
+}
+
+#[tokio::test]
+async fn links_take_room_as_well_and_what_has_none_is_named_by_its_digest() {
+    let desk = Desk::new(true, 30_000);
+    let mut files = Vec::new();
+    for n in 0..10 {
+        files.push(desk.file(&format!("k{n}"), 90_000).await);
+    }
+    let mut task = task(vec![files]);
+    desk.fit(&mut task, &mut desk.reader.room(1)).await;
+    let starts = |with: &str| {
+        let shown = parts(&task).into_iter();
+        let urls = shown.filter(|it| matches!(it, PartContent::Url(url) if url.starts_with(with)));
+        urls.count()
+    };
+    let (links, names) = (starts("https://"), starts("urn:sha256:"));
+    assert_eq!(links + names, 10);
+    assert!((1..=7).contains(&links), "{links} links");
+    assert!(is_marked(&task));
+}
+
+#[tokio::test]
+async fn a_last_word_too_long_for_an_answer_is_left_out_and_the_task_says_so() {
+    let desk = Desk::new(true, 50_000);
+    let mut task = task(Vec::new());
+    let long = vec![Part::text("x".repeat(60_000))];
+    task.status.message = Some(Message::from_agent("m-1", long));
+    desk.fit(&mut task, &mut desk.reader.room(1)).await;
+    assert_eq!(task.status.message, None);
+    assert!(is_marked(&task));
+}
+
+#[tokio::test]
+async fn of_a_part_that_a_message_cannot_hold_its_digest_stays_and_a_mark() {
+    let desk = Desk::new(true, 50_000);
+    let mut long = Part::text("x".repeat(60_000));
+    long.metadata
+        .insert("own".to_owned(), Value::from("y".repeat(60_000)));
+    let mut message = Message::from_agent("m-1", vec![Part::text("short"), long]);
+    desk.reader.fit_message(&mut message).await.unwrap();
+    let marked = Metadata::from_iter([(TRUNCATED.to_owned(), Value::Bool(true))]);
+    assert_eq!(message.metadata, marked);
+    let [short, named] = &message.parts[..] else {
+        panic!("{message:?}");
+    };
+    assert_eq!(*short, Part::text("short"));
+    let digest = hex::encode(Sha256::digest("x".repeat(60_000)));
+    let name = PartContent::Url(format!("urn:sha256:{digest}"));
+    assert_eq!((&named.content, &named.metadata), (&name, &marked));
+}

@@ -1,0 +1,68 @@
+//! How long a turn may race.
+
+use super::super::doubles::Paused;
+use super::*;
+use crate::engine::{Policy, RandomIds, Services};
+use crate::prelude::*;
+use crate::store::memory::MemoryStore;
+use std::sync::Arc;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Is here for its agent alone.
+#[skill(id = "idle", tags = ["test"], input_modes = ["text/plain"])]
+async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestResult<String>> {
+    OnRequestResult::done(said)
+}
+
+fn engine(lease: Duration) -> Engine {
+    let store = Arc::new(MemoryStore::new());
+    let services = Services {
+        tasks: store.clone(),
+        threads: store.clone(),
+        blobs: store,
+        clock: Arc::new(Paused::new()),
+        ids: Arc::new(RandomIds),
+        model: None,
+    };
+    let agent = Agent::builder("race").skill(idle).build().unwrap();
+    let policy = Policy {
+        lease,
+        ..Policy::default()
+    };
+    Engine::new(Arc::new(agent), services, policy)
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_races_longer_than_his_lease_lives_or_his_caller_waits() {
+    let long = 60 * SECOND;
+    for (lease, stops_in, races_for) in [
+        // Without a limit of the call.
+        (long, None, 20 * SECOND),
+        (15 * SECOND, None, 5 * SECOND),
+        // The call is answered a second later than that.
+        (long, Some(3 * SECOND), 5 * SECOND),
+        (15 * SECOND, Some(10 * SECOND), 5 * SECOND),
+    ] {
+        let engine = engine(lease);
+        let now = engine.reader.clock.now();
+        let races = engine.races(stops_in.map(|left| now.plus(left)));
+        assert_eq!(races.end.since(now), races_for, "{lease:?} {stops_in:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_took_all_of_its_time_still_has_half_a_second_to_be_stored() {
+    let engine = engine(60 * SECOND);
+    let stop_at = engine.reader.clock.now();
+    tokio::time::advance(10 * SECOND).await;
+    let now = engine.reader.clock.now();
+    let mut races = engine.races(Some(stop_at));
+    assert_eq!(races.end.since(now), SECOND / 2);
+    let mut tries = 0;
+    while engine.stand_back(&mut races).await {
+        tries += 1;
+    }
+    assert!(tries > 0);
+    assert!(engine.reader.clock.now() < now.plus(SECOND / 2));
+}

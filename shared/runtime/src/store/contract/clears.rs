@@ -1,0 +1,315 @@
+//! Deletions of conversations: what is found, what goes, and what a later one of the
+//! same id keeps.
+
+use super::{Broken, Stores, World};
+use crate::store::{
+    Committed, Expiring, ExpiringThread, KeyWrite, SweepThreads, TaskWrite, ThreadQuery,
+    ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
+};
+use crate::task::{Change, ContextId, IdempotencyKey, Owner, TaskId, TaskRecord, Timestamp};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A conversation of the client's.
+fn context() -> Result<ContextId, Broken> {
+    Ok(ContextId::parse("c:1")?)
+}
+
+/// The write that deletes a conversation after `thread`, at `fence`.
+fn clearing(world: &World, thread: &ThreadRecord, fence: Timestamp) -> ThreadWrite {
+    ThreadWrite {
+        record: thread.clone().cleared(fence),
+        expect: thread.version,
+        write: world.write_id(),
+    }
+}
+
+/// A finished task in `context`, hidden or not.
+async fn finished(
+    stores: &Stores<'_>,
+    world: &World,
+    (owner, context, hidden): (&Owner, &ContextId, bool),
+    at: Timestamp,
+) -> Result<TaskRecord, Broken> {
+    let mut task = world.new_task(owner, TaskId::made_of(world.number()))?;
+    task.context_id = context.clone();
+    task.hidden = hidden;
+    let changes = [world.start(), Change::Complete { message: None }];
+    let mut task = task.next(changes, world.write_id(), at, world.expiry())?;
+    task.version = 1;
+    world.stored(stores, &task).await?;
+    Ok(task)
+}
+
+/// All of a conversation, in pages of `size`.
+async fn found(
+    stores: &Stores<'_>,
+    owner: &Owner,
+    context: &ContextId,
+    size: usize,
+) -> Result<Vec<TaskId>, Broken> {
+    let (mut found, mut after) = (Vec::new(), None);
+    for _ in 0..50 {
+        let (heads, next) = stores.tasks.tasks_in(owner, context, after, size).await?;
+        found.extend(heads.into_iter().map(|head| head.id));
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(after, None, "pages of {size} come to an end");
+    Ok(found)
+}
+
+/// Those that are over and those that nobody sees are there as well; another's, and
+/// those of another conversation, are not.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn everything_in_a_conversation_is_found_page_by_page(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let (mine, other) = (context()?, ContextId::parse("c:1x")?);
+    let mut expected = BTreeSet::new();
+    for n in 0..7 {
+        for hidden in [false, true] {
+            let of = (&world.owner, &mine, hidden);
+            let task = finished(stores, world, of, world.at(-n)).await?;
+            expected.insert(task.id);
+        }
+    }
+    let mut asked = world.new_task(&world.owner, TaskId::parse("mine")?)?;
+    asked.context_id = mine.clone();
+    world.stored(stores, &asked).await?;
+    expected.insert(asked.id);
+    let over = finished(stores, world, (&world.owner, &mine, false), world.now).await?;
+    let ended = over.ended(world.write_id(), world.at(-1));
+    let write = world.update(&ended, &over);
+    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    expected.insert(over.id);
+    for hidden in [false, true] {
+        finished(stores, world, (&world.owner, &other, hidden), world.now).await?;
+        for theirs in [&world.colleague, &world.stranger] {
+            finished(stores, world, (theirs, &mine, hidden), world.now).await?;
+        }
+    }
+    for size in [1, 2, 3, 50] {
+        let all = found(stores, &world.owner, &mine, size).await?;
+        let distinct: BTreeSet<TaskId> = all.iter().cloned().collect();
+        assert_eq!(distinct, expected, "pages of {size}");
+        assert_eq!(all.len(), expected.len(), "pages of {size}: each once");
+    }
+    let place = Some("no place".to_owned());
+    let refused = stores.tasks.tasks_in(&world.owner, &mine, place, 10).await;
+    assert!(refused.is_err());
+    Ok(())
+}
+
+/// What is left of a conversation keeps nothing, is in no list, and makes room for
+/// another one, whose state the removal of the first's leaves alone.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_conversation_after_a_deleted_one_keeps_what_is_its_own(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = context()?;
+    let first = world.thread(&world.owner, &id, 0);
+    assert!(stores.threads.put_thread(&first).await?);
+    let cleared = clearing(world, &first.record, world.at(5));
+    let stale = clearing(
+        world,
+        &ThreadRecord {
+            version: 7,
+            ..first.record.clone()
+        },
+        world.at(5),
+    );
+    assert!(
+        !stores.threads.put_thread(&stale).await?,
+        "of another version"
+    );
+    for _ in 0..2 {
+        assert!(stores.threads.put_thread(&cleared).await?);
+        stores.threads.forget_state(&cleared.record).await?;
+        let found = stores.threads.load_thread(&world.owner, &id).await?;
+        assert_eq!(found, Some(cleared.record.clone()));
+    }
+    assert_eq!(cleared.record.status, ThreadStatus::Cleared);
+    assert_eq!(cleared.record.state, ThreadState::default());
+    let query = ThreadQuery {
+        after: None,
+        limit: 10,
+        ttl: Duration::from_secs(3600),
+        now: world.at(-1),
+    };
+    let page = stores.threads.list_threads(&world.owner, &query).await?;
+    assert_eq!(page.threads, []);
+
+    let mut next = world.thread(&world.owner, &id, 2);
+    next.record.cleared_at = cleared.record.cleared_at;
+    next.record.created_at = cleared.record.begins_after(world.now);
+    next.record.updated_at = next.record.created_at;
+    assert!(stores.threads.put_thread(&next).await?);
+    // A removal that is late, or is made again.
+    stores.threads.forget_state(&cleared.record).await?;
+    assert!(!stores.threads.remove_thread(&cleared.record).await?);
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found, Some(next.record.clone()));
+    assert!(stores.threads.remove_thread(&next.record).await?);
+    assert_eq!(stores.threads.load_thread(&world.owner, &id).await?, None);
+    Ok(())
+}
+
+async fn expiring(
+    stores: &Stores<'_>,
+    world: &World,
+    now: Timestamp,
+) -> Result<Vec<ExpiringThread>, Broken> {
+    let threads: &dyn SweepThreads = stores.threads;
+    let mut all = Vec::new();
+    for shard in 0..threads.expiry_shards() {
+        let (found, _) = threads.expiring_threads(shard, now, None, 100).await?;
+        all.extend(found);
+    }
+    all.retain(|hint| hint.owner.tenant == world.owner.tenant && hint.what == Expiring::Thread);
+    Ok(all)
+}
+
+/// Not before its tasks must have come to light, whatever was noted before.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_sweep_finds_a_deletion_when_nothing_can_be_hidden_any_more(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let ours = ContextId::made_of(world.number());
+    for (id, stored) in [(&context()?, true), (&ours, true), (&ours, false)] {
+        let mut thread = world.thread(&world.owner, id, 0);
+        if stored {
+            assert!(stores.threads.put_thread(&thread).await?);
+        } else {
+            thread.record.version = 0;
+        }
+        let cleared = clearing(world, &thread.record, world.now);
+        assert!(stores.threads.put_thread(&cleared).await?);
+        let record = &cleared.record;
+        let (at, hint) = due(world, record);
+        assert!(at >= world.now.plus(Duration::from_secs(15 * 60)), "{at:?}");
+        let early = Timestamp::from_millis(at.as_millis() - 1);
+        assert_eq!(expiring(stores, world, early).await?, [], "{id}");
+        let found = std::slice::from_ref(&hint);
+        assert_eq!(expiring(stores, world, at).await?, found, "{id}");
+        // A sweep that has read the thread as it was before notes nothing.
+        stores.threads.note_expiry(&hint, &thread.record).await?;
+        assert_eq!(expiring(stores, world, at).await?, found, "{id}");
+        for _ in 0..2 {
+            assert!(stores.threads.remove_thread(record).await?);
+            assert_eq!(expiring(stores, world, at).await?, []);
+            assert_eq!(stores.threads.load_thread(&world.owner, id).await?, None);
+        }
+    }
+    Ok(())
+}
+
+/// When a sweep has to come for a thread because of a deletion, and what it finds.
+fn due(world: &World, thread: &ThreadRecord) -> (Timestamp, ExpiringThread) {
+    let hint = ExpiringThread {
+        owner: world.owner.clone(),
+        context_id: thread.context_id.clone(),
+        what: Expiring::Thread,
+    };
+    (thread.settles_at().unwrap_or_default(), hint)
+}
+
+/// A conversation that follows a deleted one is found when that has settled; and
+/// once its fence is off, at its own end.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_sweep_comes_once_to_a_conversation_for_the_one_before_it(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = context()?;
+    let first = world.thread(&world.owner, &id, 0);
+    assert!(stores.threads.put_thread(&first).await?);
+    let cleared = clearing(world, &first.record, world.now);
+    assert!(stores.threads.put_thread(&cleared).await?);
+    let mut next = world.thread(&world.owner, &id, 2);
+    next.record.cleared_at = cleared.record.cleared_at;
+    next.record.created_at = cleared.record.begins_after(world.now);
+    assert!(stores.threads.put_thread(&next).await?);
+    let (at, hint) = due(world, &next.record);
+    let early = Timestamp::from_millis(at.as_millis() - 1);
+    assert_eq!(expiring(stores, world, early).await?, []);
+    let found = std::slice::from_ref(&hint);
+    assert_eq!(expiring(stores, world, at).await?, found);
+
+    let expect = next.record.version;
+    let done = ThreadWrite {
+        record: ThreadRecord {
+            version: expect + 1,
+            cleared_at: None,
+            ..next.record.clone()
+        },
+        expect,
+        write: world.write_id(),
+    };
+    assert!(stores.threads.put_thread(&done).await?);
+    stores.threads.note_expiry(&hint, &done.record).await?;
+    assert_eq!(expiring(stores, world, at).await?, []);
+    let ends = done.record.expires_at;
+    assert_eq!(expiring(stores, world, ends).await?, found);
+    let stored = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(stored, Some(done.record));
+    Ok(())
+}
+
+/// A key that stands for another task by now is left to that one.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_removed_task_takes_its_own_keys_along_and_no_others(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let key = IdempotencyKey::parse("k")?.hash(&world.owner);
+    let keyed = |task: &TaskRecord| TaskWrite {
+        key: Some(KeyWrite {
+            key: key.clone(),
+            content: "c".to_owned(),
+            kept_until: world.expiry(),
+        }),
+        ..world.create(task)
+    };
+    let held = |id: TaskId| -> Result<TaskRecord, Broken> {
+        let mut task = world.new_task(&world.owner, id)?;
+        task.hold_keys(Some(&key), world.expiry());
+        let mut task = world.finished(&task)?;
+        task.version = 1;
+        Ok(task)
+    };
+    let first = held(TaskId::parse("t:1")?)?;
+    assert_eq!(
+        first.held_keys(),
+        std::slice::from_ref(&key),
+        "a task that has ended knows them"
+    );
+    assert_eq!(stores.tasks.commit(&keyed(&first)).await?, Committed::Done);
+    let ended = first.ended(world.write_id(), world.now);
+    let end = world.update(&ended, &first);
+    assert_eq!(stores.tasks.commit(&end).await?, Committed::Done);
+    let second = held(TaskId::parse("t:2")?)?;
+    assert_eq!(stores.tasks.commit(&keyed(&second)).await?, Committed::Done);
+    assert!(stores.tasks.remove_task(&ended).await?);
+    let left = stores.tasks.load_key(&world.owner, &key, world.now).await?;
+    assert_eq!(left.map(|keyed| keyed.record), Some(second.clone()));
+    assert!(stores.tasks.remove_task(&second).await?);
+    let left = stores.tasks.load_key(&world.owner, &key, world.now).await?;
+    assert_eq!(left, None);
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! What is read of a long task, and no more of it.
+
+use super::*;
+use crate::store::stored::{arrange, pieces};
+use crate::task::{
+    Artifact, ArtifactUpdate, Change, ContextId, Generation, NewTask, Owner, Part, Subject, TaskId,
+    TenantId, Timestamp, WriteId,
+};
+use serde_json::json;
+
+/// As long as a message has to be for it to be moved at once.
+const LONG: usize = 40_000;
+
+fn said(name: &str) -> crate::task::Message {
+    let text = format!("{name}{}", ".".repeat(LONG));
+    crate::task::Message::from_agent(name, vec![Part::text(text)])
+}
+
+fn makes(id: &str, append: bool) -> Change {
+    Change::Artifact(ArtifactUpdate {
+        artifact: Artifact {
+            id: id.to_owned(),
+            name: None,
+            description: None,
+            parts: vec![Part::text("x".repeat(LONG))],
+            extensions: Vec::new(),
+            metadata: Metadata::new(),
+        },
+        append,
+        last_chunk: false,
+        metadata: Metadata::new(),
+    })
+}
+
+/// A task that was written often, and what stands beside its last state.
+struct Written {
+    task: TaskRecord,
+    children: BTreeMap<Place, Found>,
+}
+
+impl Written {
+    /// Begun with metadata which are long themselves.
+    fn new() -> Self {
+        let at = Timestamp::from_millis(0);
+        let mut metadata = Metadata::new();
+        metadata.insert("asked".to_owned(), json!("m".repeat(LONG)));
+        let task = TaskRecord::create(NewTask {
+            id: TaskId::made_of(1),
+            owner: Owner {
+                tenant: TenantId::parse("acme").unwrap(),
+                subject: Subject::parse("ann").unwrap(),
+            },
+            context_id: ContextId::made_of(1),
+            generation: Generation::V10,
+            incarnation: WriteId::made_of(1),
+            metadata,
+            created_at: at,
+        });
+        let children = BTreeMap::new();
+        let mut written = Self { task, children };
+        written.write(vec![
+            Change::Accept {
+                message: said("go"),
+            },
+            Change::Start { lease_until: at },
+        ]);
+        written
+    }
+
+    fn write(&mut self, changes: Vec<Change>) {
+        let at = Timestamp::from_millis(1);
+        let write = WriteId::made_of(u128::from(self.task.version));
+        let mut next = self.task.next(changes, write, at, at).unwrap();
+        arrange(&mut next);
+        for child in pieces(&next).unwrap().children {
+            let found = Found {
+                version: next.version,
+                text: child.text,
+            };
+            self.children.insert(child.place, found);
+        }
+        self.task = next;
+    }
+
+    /// Says these, a commit each.
+    fn says(mut self, names: &[&str]) -> Self {
+        for name in names {
+            self.write(vec![Change::Update {
+                message: Some(said(name)),
+                metadata: Metadata::new(),
+            }]);
+        }
+        self
+    }
+
+    /// The task as a store finds it: what has moved is not in it.
+    fn head(&self) -> TaskRecord {
+        let mut head = self.task.clone();
+        let moved: usize = head.layout.history.iter().map(|it| it.items).sum();
+        head.history.drain(..moved);
+        if head.layout.docs.contains_key(&Doc::Metadata) {
+            head.metadata.clear();
+        }
+        if head.layout.docs.contains_key(&Doc::Status) {
+            let mut status = head.status().clone();
+            status.message = None;
+            head.restore_status(status);
+        }
+        for artifact in &mut head.artifacts {
+            let segments = head.layout.artifacts.get(&artifact.id);
+            let moved: usize = segments.into_iter().flatten().map(|it| it.items).sum();
+            artifact.parts.drain(..moved);
+        }
+        head
+    }
+
+    /// What is shown of it by what is needed for `length` messages.
+    fn shown(&self, length: usize, artifacts: bool) -> (Needs, TaskRecord) {
+        let mut head = self.head();
+        let needs = needs(&head, length, artifacts);
+        assert!(needs.are_met(&self.children));
+        let mut found = self.children.clone();
+        found.retain(|place, _| match place {
+            Place::Doc(doc) => needs.docs.contains(doc),
+            Place::History(version) => needs.history.contains(version),
+            Place::Parts(version) => needs.parts.contains(version),
+            Place::Events(_) => false,
+        });
+        join_some(&mut head, &found).unwrap();
+        (needs, head)
+    }
+}
+
+fn names(record: &TaskRecord) -> Vec<&str> {
+    let messages = record.history.iter();
+    messages.map(|message| message.id.as_str()).collect()
+}
+
+#[test]
+fn as_many_messages_are_read_as_are_shown_and_none_before_them() {
+    let task = Written::new().says(&["a", "b", "c", "d"]);
+    // The last word is the status's.
+    let all = ["go", "a", "b", "c"];
+    assert_eq!(names(&task.task), all);
+    assert!(task.task.layout.history.len() > 2, "{:?}", task.task.layout);
+    for length in 0..=5_usize {
+        let (needs, shown) = task.shown(length, false);
+        let wanted = length.min(all.len());
+        assert_eq!(names(&shown), all[all.len() - wanted..], "{length}");
+        assert_eq!(needs.history.len(), wanted, "{length}");
+        assert_eq!(needs.parts.len(), 0, "{length}");
+    }
+}
+
+#[test]
+fn a_task_is_shown_with_its_last_word_and_with_what_it_was_asked_along() {
+    let task = Written::new().says(&["a"]);
+    let docs: Vec<_> = task.task.layout.docs.keys().copied().collect();
+    assert!(docs.contains(&Doc::Metadata) && docs.contains(&Doc::Status));
+    let (_, shown) = task.shown(0, false);
+    assert_eq!(shown.metadata, task.task.metadata);
+    assert_eq!(shown.status(), task.task.status());
+}
+
+#[test]
+fn a_segment_shows_no_more_messages_than_belong_to_the_task() {
+    let mut task = Written::new().says(&["a", "b"]);
+    // A commit that lost has left a longer list under the same name.
+    let segment = task.task.layout.history[0];
+    let place = Place::History(segment.version);
+    let stored = task.children.get_mut(&place).unwrap();
+    let mut list: serde_json::Value = serde_json::from_str(&stored.text).unwrap();
+    let twice = list[0].clone();
+    list.as_array_mut().unwrap().push(twice);
+    stored.text = list.to_string();
+    let (_, shown) = task.shown(10, false);
+    assert_eq!(names(&shown), names(&task.task));
+}
+
+#[test]
+fn an_artifact_of_which_a_part_is_not_there_is_not_shown_nor_what_follows_it() {
+    let mut task = Written::new();
+    for (id, append) in [
+        ("one", false),
+        ("two", false),
+        ("two", true),
+        ("three", false),
+    ] {
+        task.write(vec![makes(id, append)]);
+    }
+    let (needs, shown) = task.shown(0, true);
+    assert_eq!(shown.artifacts, task.task.artifacts);
+    assert!(needs.parts.len() > 3, "{:?}", task.task.layout);
+    let second = task.task.layout.artifacts["two"][1].version;
+    let mut children = task.children.clone();
+    children.remove(&Place::Parts(second));
+    assert!(!needs.are_met(&children));
+    let mut head = task.head();
+    join_some(&mut head, &children).unwrap();
+    assert_eq!(head.artifacts, task.task.artifacts[..1]);
+}

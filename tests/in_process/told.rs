@@ -1,0 +1,282 @@
+//! What a skill is told of its conversation, word by word.
+
+use super::contexts::Kind;
+use super::contexts::{DAY, HOUR, WEEK, answer, contexts, conversation, done, expired, ids, say};
+use a2a_lambda::skill::{
+    Agent, AgentDefinition, AgentResult, AuthHint, BuildError, Content, OnInputResult,
+    OnRequestResult, Skill, SkillHandler, SkillMetadata, SkillSlot, TaskContext,
+};
+use a2a_lambda::task::{ContextId, PartContent};
+use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::tester::Gate;
+use a2a_lambda_tests::world::World;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio::time::{advance, sleep};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// What the skill `notes` finds in the conversation, asked by a call that
+/// streams or by one that does not.
+async fn shown(world: &World, dialect: Dialect, context: &str, streams: bool) -> String {
+    if !streams {
+        let task = done(world, dialect, "notes", "show", context).await;
+        return answer(dialect, &task);
+    }
+    let say = Say::to("notes", "show").under("t:show").in_context(context);
+    let text = world.call(&dialect.stream(&say)).await.text();
+    let rest = text.split("|show").next().unwrap();
+    let said = rest.rsplit('"').next().unwrap();
+    format!("{said}|show")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_is_told_each_word_of_its_own_conversation_once_and_the_oldest_first() {
+    for dialect in Dialect::ALL {
+        for streams in [false, true] {
+            let world = World::new().unwrap();
+            let (context, asked) = conversation(&world, dialect, Kind::Own).await;
+            advance(SECOND).await;
+            done(&world, dialect, "notes", "add noted", &context).await;
+            // What its caller says elsewhere meanwhile is not of it.
+            for other in ["", "mine:other"] {
+                advance(SECOND).await;
+                done(&world, dialect, "notes", "add elsewhere", other).await;
+            }
+            // The first task goes on last, and is told at its own place.
+            advance(SECOND).await;
+            let id = asked["id"].as_str().unwrap();
+            let reply = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
+            assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+            advance(SECOND).await;
+            assert_eq!(
+                shown(&world, dialect, &context, streams).await,
+                "hi|which one?|blue|add noted|noted|show",
+                "{dialect:?} streams {streams}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_canceled_late_is_not_told_in_the_next_conversation_of_its_id() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        let (context, asked) = conversation(&world, dialect, Kind::Own).await;
+        advance(DAY + WEEK).await;
+        done(&world, dialect, "echo", "anew", &context).await;
+        advance(SECOND).await;
+        // The question of the first conversation is newer than the second one.
+        let id = asked["id"].as_str().unwrap();
+        let canceled = world.call(&dialect.of_task(Op::Cancel, id)).await;
+        assert_eq!(canceled.status, 200, "{}", canceled.text());
+        let told = shown(&world, dialect, &context, false).await;
+        assert_eq!(told, "anew|show", "{dialect:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_is_told_the_newest_hundred_words_and_everything_that_was_noted() {
+    let world = World::new().unwrap();
+    let dialect = Dialect::Rest10;
+    done(&world, dialect, "notes", "add noted", "mine:c").await;
+    advance(SECOND).await;
+    let asked = done(&world, dialect, "ask", "hi", "mine:c").await;
+    let id = asked["id"].as_str().unwrap();
+    for _ in 0..60 {
+        let again = dialect.send(&Say::in_task(id, "again"));
+        assert_eq!(world.call(&again).await.status, 200);
+    }
+    advance(SECOND).await;
+    let told = shown(&world, dialect, "mine:c", false).await;
+    let told: Vec<&str> = told.split('|').collect();
+    assert_eq!(told[0], "noted", "it is kept apart from what was said");
+    let (said, noted): (Vec<&str>, Vec<&str>) = told.iter().partition(|it| **it != "noted");
+    assert_eq!((said.len(), noted.len()), (100, 1));
+    assert_eq!(said[99], "show");
+    assert_eq!(said[98], "which one now?");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_reads_back_what_it_has_just_set() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        for orders in ["set k new get k", "set k newer get k"] {
+            let task = done(&world, dialect, "notes", orders, "mine:c").await;
+            let set = orders.split(' ').nth(2).unwrap();
+            assert_eq!(answer(dialect, &task), set, "{dialect:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_in_which_the_state_runs_out_neither_reads_nor_keeps_it() {
+    for (order, early, late) in [("get k", "old", "nothing"), ("set x 1", "old", "nothing")] {
+        for (silence, expected) in [(HOUR - MILLISECOND, early), (HOUR, late)] {
+            let world = World::new().unwrap();
+            let dialect = Dialect::Rest10;
+            done(&world, dialect, "notes", "set k old", "mine:c").await;
+            let orders = format!("wait {order}");
+            let say = Say::to("notes", &orders).in_context("mine:c");
+            let live = world.open(&dialect.stream(&say)).await;
+            // The thread cannot be renewed while the turn works.
+            world.store.refuse_threads(true);
+            sleep(silence).await;
+            world.gate.open();
+            let text = live.finish().await.text();
+            world.store.refuse_threads(false);
+            let last = if order == "get k" {
+                assert!(
+                    text.contains(&format!("\"{expected}\"")),
+                    "{silence:?} {text}"
+                );
+                continue;
+            } else {
+                done(&world, dialect, "notes", "get k", "mine:c").await
+            };
+            assert_eq!(answer(dialect, &last), expected, "{silence:?}");
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Waits;
+
+impl SkillSlot for Waits {}
+
+/// Asks for a sign-in, and says then what it was told.
+struct Vault;
+
+impl Skill for Vault {
+    const METADATA: SkillMetadata = SkillMetadata::new("vault", "Opens when signed in.", &["test"]);
+}
+
+async fn told(cx: &mut TaskContext<'_>) -> AgentResult<String> {
+    let thread = cx.thread().await?;
+    let parts = thread.iter().flat_map(|message| &message.parts);
+    let texts = parts.filter_map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    Ok(texts.collect::<Vec<&str>>().join("|"))
+}
+
+impl SkillHandler<Waits> for Vault {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: Content,
+    ) -> AgentResult<OnRequestResult<String, Waits>> {
+        if input.first_text() == Some("show") {
+            return OnRequestResult::done(told(cx).await?);
+        }
+        Ok(OnRequestResult::AuthRequired {
+            message: Content::from_text("sign in first"),
+            slot: Waits,
+            auth: AuthHint::default(),
+        })
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: Waits,
+        _: Content,
+    ) -> AgentResult<OnInputResult<String, Waits>> {
+        OnInputResult::done(told(cx).await?)
+    }
+}
+
+fn vault(_: Gate) -> Result<AgentDefinition, BuildError> {
+    Agent::builder("vault").skill(Vault).build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_caller_signs_in_with_is_no_part_of_the_conversation() {
+    for dialect in Dialect::ALL {
+        let world = World::serving(vault, |_| ()).unwrap();
+        let open = Say::to("vault", "open").in_context("mine:c");
+        let asked = dialect.task(&world.call(&dialect.send(&open)).await);
+        let id = asked["id"].as_str().unwrap();
+        let signs_in = Say::in_task(id, "canary-password");
+        let reply = world.call(&dialect.send(&signs_in)).await;
+        let task = dialect.task(&reply);
+        assert_eq!(dialect.state(&task), "completed", "{}", reply.text());
+        assert_eq!(answer(dialect, &task), "open|sign in first", "{dialect:?}");
+        advance(SECOND).await;
+        let task = done(&world, dialect, "vault", "show", "mine:c").await;
+        let told = answer(dialect, &task);
+        assert_eq!(told, "open|sign in first|show", "{dialect:?}");
+    }
+}
+
+/// The dialects in which the server names the tasks.
+const NAMED: [Dialect; 4] = [
+    Dialect::Rpc10,
+    Dialect::Rest10,
+    Dialect::Rpc03,
+    Dialect::Rest03,
+];
+
+/// The conversation that would be named after a task.
+fn named_after(task: &str) -> String {
+    let task = a2a_lambda::task::TaskId::parse(task).unwrap();
+    ContextId::named_after(&task).unwrap().as_str().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_named_after_a_task_of_another_one_does_not_exist() {
+    for dialect in NAMED {
+        let world = World::new().unwrap();
+        let task = done(&world, dialect, "echo", "hi", "mine:c").await;
+        let made_up = named_after(task["id"].as_str().unwrap());
+        expired(
+            dialect,
+            &say(&world, dialect, "echo", "more", &made_up).await,
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_goes_on_in_the_conversation_of_a_reply_that_only_its_key_keeps() {
+    for dialect in NAMED {
+        let world = World::new().unwrap();
+        let greet = dialect.send(&Say::to("greet", "hi"));
+        let reply = world.call(&greet.header("idempotency-key", "k 1")).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let commits = world.store.commits();
+        let made_up = named_after(commits[0].task.as_str());
+        expired(
+            dialect,
+            &say(&world, dialect, "echo", "more", &made_up).await,
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_under_the_id_of_one_long_over_is_listed_and_lives_as_long_as_any() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        done(&world, dialect, "notes", "set k v", "mine:c").await;
+        advance(DAY).await;
+        // It leaves a tombstone, which the table has not removed a week later.
+        world.sweep_threads().await.unwrap();
+        advance(WEEK).await;
+        done(&world, dialect, "echo", "anew", "mine:c").await;
+        let page = contexts(&world, "", "local:local").await;
+        assert_eq!(ids(&page), ["mine:c"], "{dialect:?} {page}");
+        advance(HOUR * 2).await;
+        let task = done(&world, dialect, "echo", "more", "mine:c").await;
+        let reset = at(&task, "/metadata/a2a-lambda~1contextReset");
+        assert_eq!(reset, true, "{dialect:?}: it was silent, and known");
+        advance(DAY).await;
+        expired(
+            dialect,
+            &say(&world, dialect, "echo", "late", "mine:c").await,
+        );
+    }
+}
