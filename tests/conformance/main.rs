@@ -224,7 +224,7 @@ mod tests {
 
     /// The rows that can only be seen where something is built that this agent
     /// does not have; the table above shows them all the same.
-    const UNSEEN: [&str; 8] = [
+    const UNSEEN: [&str; 9] = [
         "ContentTypeNotSupported",
         "InvalidAgentResponse",
         "ExtendedCardNotConfigured",
@@ -233,6 +233,7 @@ mod tests {
         "RateLimited",
         "Forbidden",
         "StateTooLarge",
+        "Unfinished",
     ];
 
     #[test]
