@@ -320,6 +320,7 @@ impl TaskRecord {
     }
 
     /// The keys of its sends, as far as it knows them.
+    #[cfg(any(feature = "aws", feature = "contract-tests", test))]
     pub(crate) fn held_keys(&self) -> &[KeyHash] {
         &self.keys.addresses
     }
