@@ -153,6 +153,23 @@ async fn what_the_list_did_not_show_is_of_no_later_conversation_and_goes_with_th
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_conversation_of_one_task_that_no_list_shows_yet_is_deleted() {
+    let world = World::new().unwrap();
+    world.store.memory().lag_index();
+    let opened = world.call(&DIALECT.send(&Say::to("ask", "hi"))).await;
+    let task = DIALECT.task(&opened);
+    let context = task["contextId"].as_str().unwrap();
+    assert_eq!(
+        thread(&world, context).await,
+        None,
+        "its task stands for it"
+    );
+    deleted(&world, context).await;
+    assert!(!is_there(&world, &task).await);
+    expired(DIALECT, &say(&world, DIALECT, "echo", "hi", context).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deletion_that_saw_no_task_at_all_is_one_all_the_same() {
     let world = World::new().unwrap();
     let task = done(&world, DIALECT, "notes", "set k v", "mine:c").await;
