@@ -3,27 +3,25 @@
 //! It answers exactly what the traits promise, without clock, ids or tasks of
 //! its own, so that a simulation can drive it. Nothing survives the process.
 
+mod blobs;
+mod pushes;
 #[cfg(test)]
 mod tests;
 mod threads;
 
-use super::blobs::measured;
-use super::push::{DeliverPushes, ReadPushes, WritePushes};
+use self::blobs::Kept;
 use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TasksByKey};
 use super::{
-    BlobHead, Blobs, Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, ReadThreads,
-    RecordPage, RecordQuery, StoreError, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord,
-    ThreadWrite, WriteTasks, WriteThreads, stored,
+    Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, RecordPage, RecordQuery,
+    StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, stored,
 };
 use crate::task::{
     ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
     TenantId, ThreadKey, Timestamp, WriteId,
 };
 use async_trait::async_trait;
-use bytes::Bytes;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -48,24 +46,6 @@ struct Shelf {
     /// The versions at rest whose webhooks have heard of it.
     confirmed: BTreeMap<TaskKey, u64>,
     objects_place: Option<ObjectsPlace>,
-}
-
-/// Stored bytes, and whose they are.
-#[derive(Debug)]
-struct Kept {
-    bytes: Bytes,
-    task: Option<TaskKey>,
-    thread: Option<ThreadKey>,
-}
-
-impl Kept {
-    const fn of(bytes: Bytes) -> Self {
-        Self {
-            bytes,
-            task: None,
-            thread: None,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -499,236 +479,5 @@ impl WriteTasks for MemoryStore {
         Ok(running
             .map(|record| record.lease_until = Some(lease_until))
             .is_some())
-    }
-}
-
-#[async_trait]
-impl ReadThreads for MemoryStore {
-    async fn load_thread(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        let shelf = self.shelf();
-        let stored = shelf.threads.get(&(owner.clone(), id.clone()));
-        Ok(stored.map(|stored| stored.record.clone()))
-    }
-
-    async fn list_threads(
-        &self,
-        owner: &Owner,
-        query: &ThreadQuery,
-    ) -> Result<ThreadPage, StoreError> {
-        Ok(self.shelf().contexts(owner, query))
-    }
-}
-
-#[async_trait]
-impl WriteThreads for MemoryStore {
-    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        stored::state_text(&write.record.state)?;
-        let mut shelf = self.shelf();
-        Ok(match shelf.thread_accepts(write) {
-            Accepts::Now => {
-                shelf.keep_thread(write);
-                true
-            }
-            Accepts::Already => true,
-            Accepts::No => false,
-        })
-    }
-
-    async fn forget_state(&self, _: &ThreadRecord) -> Result<(), StoreError> {
-        // The write that gave the state up has removed it.
-        Ok(())
-    }
-
-    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
-        let mut shelf = self.shelf();
-        let key = thread_key(record);
-        let stored = shelf.threads.get(&key);
-        let other = stored.is_some_and(|stored| stored.record.version != record.version);
-        if !other {
-            shelf.threads.remove(&key);
-        }
-        Ok(!other)
-    }
-}
-
-impl Shelf {
-    fn keep(&mut self, key: &str, kept: Kept) -> Result<(), StoreError> {
-        match self.blobs.get(key) {
-            Some(stored) if stored.bytes == kept.bytes => Ok(()),
-            Some(_) => Err(StoreError::Refused(format!(
-                "other bytes stand under `{key}`"
-            ))),
-            None => {
-                self.blobs.insert(key.to_owned(), kept);
-                Ok(())
-            }
-        }
-    }
-}
-
-#[async_trait]
-impl Blobs for MemoryStore {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.shelf().keep(key, Kept::of(bytes))
-    }
-
-    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        let task = Some(task.clone());
-        let kept = Kept {
-            task,
-            ..Kept::of(bytes)
-        };
-        self.shelf().keep(key, kept)
-    }
-
-    async fn put_for_thread(
-        &self,
-        thread: &ThreadKey,
-        key: &str,
-        bytes: Bytes,
-    ) -> Result<(), StoreError> {
-        let thread = Some(thread.clone());
-        let kept = Kept {
-            thread,
-            ..Kept::of(bytes)
-        };
-        self.shelf().keep(key, kept)
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.shelf().blobs.get(key).map(|kept| kept.bytes.clone()))
-    }
-
-    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        let shelf = self.shelf();
-        Ok(shelf.blobs.get(key).map(|kept| {
-            let measured = measured(&kept.bytes);
-            BlobHead {
-                size: measured.size,
-                sha256: Some(measured.sha256),
-                task: kept.task.clone(),
-                thread: kept.thread.clone(),
-            }
-        }))
-    }
-
-    async fn keys(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        let shelf = self.shelf();
-        let from = after.filter(|after| *after >= prefix);
-        let start = from.map_or(Bound::Included(prefix), Bound::Excluded);
-        let keys = shelf.blobs.range::<str, _>((start, Bound::Unbounded));
-        Ok(keys
-            .map(|(key, _)| key)
-            .take_while(|key| key.starts_with(prefix))
-            .take(limit)
-            .cloned()
-            .collect())
-    }
-
-    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
-        let mut shelf = self.shelf();
-        for key in keys {
-            shelf.blobs.remove(key);
-        }
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl ReadPushes for MemoryStore {
-    async fn pushes(&self, owner: &Owner, task: &TaskId) -> Result<Vec<PushRecord>, StoreError> {
-        let key = TaskKey::new(owner, task);
-        let shelf = self.shelf();
-        let found = shelf.pushes.iter();
-        Ok(found
-            .filter(|((of, _), push)| *of == key && push.owner == *owner)
-            .map(|(_, push)| push.clone())
-            .collect())
-    }
-}
-
-#[async_trait]
-impl WritePushes for MemoryStore {
-    async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
-        let key = TaskKey::new(&push.owner, &push.task);
-        self.shelf().keep_push(&key, push);
-        Ok(())
-    }
-
-    async fn delete_push(
-        &self,
-        owner: &Owner,
-        task: &TaskId,
-        id: &PushId,
-    ) -> Result<(), StoreError> {
-        let place = (TaskKey::new(owner, task), id.clone());
-        let mut shelf = self.shelf();
-        if shelf
-            .pushes
-            .get(&place)
-            .is_some_and(|push| push.owner == *owner)
-        {
-            shelf.pushes.remove(&place);
-        }
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl DeliverPushes for MemoryStore {
-    async fn advance_push(
-        &self,
-        push: &PushRecord,
-        to: u64,
-        clean_at: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let mut shelf = self.shelf();
-        let stored = shelf.same_push(push).filter(|stored| stored.cursor < to);
-        Ok(stored
-            .map(|stored| {
-                stored.cursor = to;
-                stored.attempts = 0;
-                stored.retry_at = Timestamp::default();
-                stored.clean_at = clean_at;
-            })
-            .is_some())
-    }
-
-    async fn attempt_push(
-        &self,
-        push: &PushRecord,
-        retry_at: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let mut shelf = self.shelf();
-        let stored = shelf.same_push(push);
-        let stored = stored.filter(|stored| stored.attempts == push.attempts);
-        Ok(stored
-            .map(|stored| {
-                stored.attempts += 1;
-                stored.retry_at = retry_at;
-            })
-            .is_some())
-    }
-
-    async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        let mut shelf = self.shelf();
-        let key = record.key();
-        let current = shelf.tasks.get(&key).is_some_and(|stored| {
-            stored.version() == record.version() && stored.incarnation == record.incarnation
-        });
-        let confirmed = current && record.state().is_at_rest();
-        if confirmed {
-            shelf.confirmed.insert(key, record.version());
-        }
-        Ok(confirmed)
     }
 }

@@ -1,12 +1,66 @@
-//! Conversations in memory: lists, and what a sweep finds.
+//! Conversations in memory, their lists, and what a sweep finds.
 
-use super::{MemoryStore, Shelf};
+use super::{Accepts, MemoryStore, Shelf, thread_key};
 use crate::store::{
-    Expiring, ExpiringThread, StateRemoved, StoreError, SweepThreads, ThreadPage, ThreadPosition,
-    ThreadQuery, ThreadRecord, ThreadState, ThreadStatus,
+    Expiring, ExpiringThread, ReadThreads, StateRemoved, StoreError, SweepThreads, ThreadPage,
+    ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
+    WriteThreads, stored,
 };
 use crate::task::{ContextId, Owner, Timestamp};
 use async_trait::async_trait;
+
+#[async_trait]
+impl ReadThreads for MemoryStore {
+    async fn load_thread(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+    ) -> Result<Option<ThreadRecord>, StoreError> {
+        let shelf = self.shelf();
+        let stored = shelf.threads.get(&(owner.clone(), id.clone()));
+        Ok(stored.map(|stored| stored.record.clone()))
+    }
+
+    async fn list_threads(
+        &self,
+        owner: &Owner,
+        query: &ThreadQuery,
+    ) -> Result<ThreadPage, StoreError> {
+        Ok(self.shelf().contexts(owner, query))
+    }
+}
+
+#[async_trait]
+impl WriteThreads for MemoryStore {
+    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        stored::state_text(&write.record.state)?;
+        let mut shelf = self.shelf();
+        Ok(match shelf.thread_accepts(write) {
+            Accepts::Now => {
+                shelf.keep_thread(write);
+                true
+            }
+            Accepts::Already => true,
+            Accepts::No => false,
+        })
+    }
+
+    async fn forget_state(&self, _: &ThreadRecord) -> Result<(), StoreError> {
+        // The write that gave the state up has removed it.
+        Ok(())
+    }
+
+    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
+        let mut shelf = self.shelf();
+        let key = thread_key(record);
+        let stored = shelf.threads.get(&key);
+        let other = stored.is_some_and(|stored| stored.record.version != record.version);
+        if !other {
+            shelf.threads.remove(&key);
+        }
+        Ok(!other)
+    }
+}
 
 impl Shelf {
     /// The conversations of `owner` after the query's place, in its order.

@@ -1,0 +1,115 @@
+//! Bytes in memory.
+
+use super::{MemoryStore, Shelf};
+use crate::store::blobs::measured;
+use crate::store::{BlobHead, Blobs, StoreError};
+use crate::task::{TaskKey, ThreadKey};
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::ops::Bound;
+
+/// Stored bytes, and whose they are.
+#[derive(Debug)]
+pub(super) struct Kept {
+    bytes: Bytes,
+    task: Option<TaskKey>,
+    thread: Option<ThreadKey>,
+}
+
+impl Kept {
+    const fn of(bytes: Bytes) -> Self {
+        Self {
+            bytes,
+            task: None,
+            thread: None,
+        }
+    }
+}
+
+impl Shelf {
+    fn keep(&mut self, key: &str, kept: Kept) -> Result<(), StoreError> {
+        match self.blobs.get(key) {
+            Some(stored) if stored.bytes == kept.bytes => Ok(()),
+            Some(_) => Err(StoreError::Refused(format!(
+                "other bytes stand under `{key}`"
+            ))),
+            None => {
+                self.blobs.insert(key.to_owned(), kept);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Blobs for MemoryStore {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.shelf().keep(key, Kept::of(bytes))
+    }
+
+    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let task = Some(task.clone());
+        let kept = Kept {
+            task,
+            ..Kept::of(bytes)
+        };
+        self.shelf().keep(key, kept)
+    }
+
+    async fn put_for_thread(
+        &self,
+        thread: &ThreadKey,
+        key: &str,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
+        let thread = Some(thread.clone());
+        let kept = Kept {
+            thread,
+            ..Kept::of(bytes)
+        };
+        self.shelf().keep(key, kept)
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.shelf().blobs.get(key).map(|kept| kept.bytes.clone()))
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
+        let shelf = self.shelf();
+        Ok(shelf.blobs.get(key).map(|kept| {
+            let measured = measured(&kept.bytes);
+            BlobHead {
+                size: measured.size,
+                sha256: Some(measured.sha256),
+                task: kept.task.clone(),
+                thread: kept.thread.clone(),
+            }
+        }))
+    }
+
+    async fn keys(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let shelf = self.shelf();
+        let from = after.filter(|after| *after >= prefix);
+        let start = from.map_or(Bound::Included(prefix), Bound::Excluded);
+        let keys = shelf.blobs.range::<str, _>((start, Bound::Unbounded));
+        Ok(keys
+            .map(|(key, _)| key)
+            .take_while(|key| key.starts_with(prefix))
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
+        let mut shelf = self.shelf();
+        for key in keys {
+            shelf.blobs.remove(key);
+        }
+        Ok(())
+    }
+}
