@@ -24,7 +24,11 @@ use super::{Engine, EngineError, Reader};
 use crate::store::{BlobReader, StoreError, blobs_measured};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
 use bytes::Bytes;
+use futures::future::join_all;
 use std::collections::BTreeMap;
+
+/// Objects that one answer reads at the same time.
+const AT_ONCE: usize = 16;
 
 impl Engine {
     /// Moves parts above the inline limit to the blob store, before a commit
@@ -161,14 +165,31 @@ impl Reader {
         parts: impl Iterator<Item = &mut Part> + Send,
         left: &mut u64,
     ) -> Result<(), StoreError> {
-        for part in parts {
-            let PartContent::Stored(blob) = &part.content else {
-                continue;
-            };
-            if blob.size <= *left {
+        let fits = |part: &&mut Part| match &part.content {
+            PartContent::Stored(blob) if blob.size <= *left => {
                 *left -= blob.size;
-                part.content = PartContent::Raw(self.bytes_of(blob).await?);
+                true
             }
+            _ => false,
+        };
+        let fetched = self.fetch(parts.filter(fits).collect()).await;
+        fetched.into_iter().collect()
+    }
+
+    /// Replaces each pointer among `parts` by the bytes it names: all of them in
+    /// one wave, [`AT_ONCE`] at a time. One result a part, in their order.
+    async fn fetch(&self, mut parts: Vec<&mut Part>) -> Vec<Result<(), StoreError>> {
+        let mut fetched = Vec::with_capacity(parts.len());
+        for wave in parts.chunks_mut(AT_ONCE) {
+            let reads = wave.iter_mut().map(|part| self.fetch_one(part));
+            fetched.extend(join_all(reads).await);
+        }
+        fetched
+    }
+
+    async fn fetch_one(&self, part: &mut Part) -> Result<(), StoreError> {
+        if let PartContent::Stored(blob) = &part.content {
+            part.content = PartContent::Raw(self.bytes_of(blob).await?);
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! `GetTask`, and how a record becomes an answer.
 
+use super::blob::mark;
 use super::sink::Sink;
 use super::{EngineError, Reader};
 use crate::auth::Caller;
+use crate::store::Wanted;
 use crate::task::{ContextId, GetQuery, LoggedEvent, Refusal, Task, TaskId, TaskRecord};
 
 impl Reader {
@@ -11,8 +13,25 @@ impl Reader {
     /// # Errors
     /// [`Refusal::TaskNotFound`] if it is absent, expired or another's.
     pub async fn get(&self, caller: &Caller, query: &GetQuery) -> Result<Task, EngineError> {
-        let record = self.load(caller, &query.id).await?;
-        self.answer(&record, query.history_length).await
+        let now = self.clock.now();
+        let head = self.tasks.head(&caller.owner, &query.id, now).await?;
+        let head = head.filter(|head| !head.hidden);
+        let mut room = self.room(1);
+        let wanted = Wanted {
+            history_length: query.history_length,
+            artifacts: true,
+            bytes: room.left(),
+        };
+        let head = head.ok_or(Refusal::TaskNotFound)?;
+        // What the answer cannot hold is not read.
+        let found = self.tasks.excerpt(head, wanted, now).await?;
+        let found = found.ok_or(Refusal::TaskNotFound)?;
+        let mut task = found.record.view(query.history_length, true);
+        self.fit(&mut task, &mut room).await?;
+        if !found.complete {
+            mark(&mut task.metadata);
+        }
+        Ok(task)
     }
 
     /// The stored task; foreign looks absent.

@@ -6,10 +6,11 @@ use super::{EngineError, Reader};
 use crate::auth::Caller;
 use crate::store::{Excerpt, RecordQuery, Wanted};
 use crate::task::{ListQuery, Page, Task, TaskRecord, Timestamp};
+use futures::future::join_all;
+use std::collections::VecDeque;
 
-/// As many answers' worth of content is read for a page at most, so that what
-/// turns out not to fit is not read task after task.
-const READS: usize = 2;
+/// Tasks whose content is read at the same time.
+const AT_ONCE: usize = 16;
 
 impl Reader {
     /// A page of the caller's tasks.
@@ -59,8 +60,8 @@ impl Reader {
         })
     }
 
-    /// What a page shows of its tasks. The content of one is read, fitted and
-    /// dropped before the next: a page takes no more memory than one task.
+    /// What a page shows of its tasks. It reads no more content than its answer
+    /// can hold, as the store counts it, whether or not that comes to be shown.
     async fn shown(
         &self,
         heads: Vec<TaskRecord>,
@@ -69,32 +70,33 @@ impl Reader {
         now: Timestamp,
     ) -> Result<Vec<Task>, EngineError> {
         let mut room = self.room(heads.len());
-        let mut reads = self.policy.response_max.saturating_mul(READS);
-        let mut tasks = Vec::with_capacity(heads.len());
-        for head in heads {
-            let bytes = room.left().min(reads);
-            let bare = head.clone();
-            let shown = match self.excerpt(head, query, bytes, now).await {
-                Ok(None) => continue,
-                Ok(Some(excerpt)) if !stands(&excerpt.record) => continue,
-                Ok(Some(excerpt)) => {
-                    reads = reads.saturating_sub(excerpt.read);
-                    self.fitted(excerpt, query, &mut room).await
-                }
-                Err(error) => Err(error),
-            };
-            tasks.push(match shown {
-                Ok(task) => task,
-                // It holds up nobody who looks for another: its state is shown.
-                Err(error) if error.is_corrupt() => {
-                    error.log();
-                    let mut task = bare.view(0, false);
-                    task.status.message = None;
-                    mark(&mut task.metadata);
-                    task
-                }
-                Err(error) => return Err(error),
-            });
+        let mut reads = room.left();
+        let mut shown = Vec::with_capacity(heads.len());
+        let mut heads = VecDeque::from(heads);
+        while !heads.is_empty() {
+            let wave = next_wave(&mut heads, room.left().min(reads));
+            let excerpts = wave
+                .iter()
+                .map(|(head, bytes)| self.excerpt(head.clone(), query, *bytes, now));
+            for (excerpt, (head, _)) in join_all(excerpts).await.into_iter().zip(&wave) {
+                let planned = match excerpt {
+                    Ok(None) => continue,
+                    Ok(Some(excerpt)) if !stands(&excerpt.record) => continue,
+                    Ok(Some(excerpt)) => {
+                        reads = reads.saturating_sub(excerpt.read);
+                        self.planned(excerpt, query, &mut room).await
+                    }
+                    Err(error) => Err(error),
+                };
+                let bare = bare(head);
+                shown.push((or_bare(planned, &bare)?, bare));
+            }
+        }
+        let unread = shown.iter_mut().map(|(task, _)| task);
+        let fetched = self.fetch_planned(unread).await;
+        let mut tasks = Vec::with_capacity(shown.len());
+        for (fetched, (task, bare)) in fetched.into_iter().zip(shown) {
+            tasks.push(or_bare(fetched.map(|()| task), &bare)?);
         }
         Ok(tasks)
     }
@@ -115,8 +117,8 @@ impl Reader {
         Ok(self.tasks.excerpt(head, wanted, now).await?)
     }
 
-    /// What the answer can hold of it.
-    async fn fitted(
+    /// What the answer can hold of it, without the bytes of files.
+    async fn planned(
         &self,
         excerpt: Excerpt,
         query: &ListQuery,
@@ -124,12 +126,49 @@ impl Reader {
     ) -> Result<Task, EngineError> {
         let record = excerpt.record;
         let mut task = record.view(query.history_length, query.include_artifacts);
-        self.fit(&mut task, room).await?;
+        self.plan(&mut task, room).await?;
         if !excerpt.complete {
             mark(&mut task.metadata);
         }
         Ok(task)
     }
+}
+
+/// The first tasks whose content together is at most `bytes`, as far as their
+/// heads tell, each with what those before it leave. The last of them may be
+/// larger: then it is cut.
+fn next_wave(heads: &mut VecDeque<TaskRecord>, mut bytes: usize) -> Vec<(TaskRecord, usize)> {
+    let mut wave = Vec::new();
+    while wave.len() < AT_ONCE
+        && let Some(head) = heads.pop_front()
+    {
+        let most = head.layout().most().filter(|most| *most <= bytes);
+        wave.push((head, bytes));
+        match most {
+            Some(most) => bytes -= most,
+            None => break,
+        }
+    }
+    wave
+}
+
+/// What is shown of a task that cannot be read: its state.
+fn bare(head: &TaskRecord) -> Task {
+    let mut task = head.view(0, false);
+    task.status.message = None;
+    mark(&mut task.metadata);
+    task
+}
+
+/// A damaged task does not keep a caller from the others.
+fn or_bare(shown: Result<Task, EngineError>, bare: &Task) -> Result<Task, EngineError> {
+    shown.or_else(|error| {
+        if !error.is_corrupt() {
+            return Err(error);
+        }
+        error.log();
+        Ok(bare.clone())
+    })
 }
 
 #[cfg(test)]

@@ -126,6 +126,17 @@ impl Layout {
             && self.docs.is_empty()
     }
 
+    /// At most so many bytes of lists and shown values lie apart; `None` if that
+    /// is not known.
+    #[must_use]
+    pub fn most(&self) -> Option<usize> {
+        let shown = [Doc::Metadata, Doc::Status];
+        if shown.iter().any(|doc| self.docs.contains_key(doc)) {
+            return None;
+        }
+        usize::try_from(self.volume.bytes).ok()
+    }
+
     /// The number of the last moved event; 0 if there is none.
     #[must_use]
     pub fn events_moved(&self) -> u64 {

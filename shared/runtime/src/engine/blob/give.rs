@@ -79,20 +79,49 @@ impl Reader {
         task: &mut Task,
         room: &mut Room,
     ) -> Result<(), EngineError> {
+        self.plan(task, room).await?;
+        self.fetch_planned([task]).await.into_iter().collect()
+    }
+
+    /// Decides what the answer shows of a task, by the sizes alone: a pointer
+    /// which is left has bytes that fit.
+    ///
+    /// # Errors
+    /// When no URL can be made.
+    pub(in crate::engine) async fn plan(
+        &self,
+        task: &mut Task,
+        room: &mut Room,
+    ) -> Result<(), EngineError> {
         let mut left_out = trim(task, room);
-        let artifacts = task.artifacts.iter_mut().flatten();
-        let status = task.status.message.iter_mut();
-        let history = task.history.iter_mut().flatten();
-        let parts = artifacts
-            .flat_map(|artifact| artifact.parts.iter_mut())
-            .chain(status.chain(history).flat_map(|m| m.parts.iter_mut()));
-        for part in parts {
+        for part in parts_of(task) {
             left_out |= self.give(part, room).await?;
         }
         if left_out {
             mark(&mut task.metadata);
         }
         Ok(())
+    }
+
+    /// Reads the bytes which [`Reader::plan`] has left room for, of all `tasks`
+    /// of an answer in one wave. One result a task, in their order.
+    pub(in crate::engine) async fn fetch_planned<'t>(
+        &self,
+        tasks: impl IntoIterator<Item = &'t mut Task>,
+    ) -> Vec<Result<(), EngineError>> {
+        let (mut owners, mut parts, mut fetched) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, task) in tasks.into_iter().enumerate() {
+            fetched.push(Ok(()));
+            let planned = parts_of(task).filter(|part| is_stored(part));
+            parts.extend(planned);
+            owners.resize(parts.len(), place);
+        }
+        for (place, done) in owners.into_iter().zip(self.fetch(parts).await) {
+            if let (Err(error), Some(slot @ Ok(()))) = (done, fetched.get_mut(place)) {
+                *slot = Err(error.into());
+            }
+        }
+        fetched
     }
 
     /// Makes an event fit into a frame of its own.
@@ -140,32 +169,30 @@ impl Reader {
         let mut room = self.room(1);
         let mut left_out = false;
         for part in parts.iter_mut() {
-            let stored = matches!(part.content, PartContent::Stored(_));
-            if !stored && !room.take(weigh::part(part)) {
+            if !is_stored(part) && !room.take(weigh::part(part)) {
                 name_only(part);
                 left_out = true;
             }
         }
-        for part in parts {
+        for part in parts.iter_mut() {
             left_out |= self.give(part, &mut room).await?;
         }
         if left_out {
             mark(metadata);
         }
-        Ok(())
+        let planned = parts.iter_mut().filter(|part| is_stored(part)).collect();
+        let fetched = self.fetch(planned).await.into_iter();
+        Ok(fetched.collect::<Result<(), _>>()?)
     }
 
-    /// Replaces a pointer by what the answer can hold; whether it can hold
-    /// neither the bytes nor a way to them.
+    /// Leaves a pointer where the answer can hold the bytes, and replaces it by a
+    /// way to them where it cannot; whether it can hold neither.
     async fn give(&self, part: &mut Part, room: &mut Room) -> Result<bool, EngineError> {
         let PartContent::Stored(blob) = &part.content else {
             return Ok(false);
         };
         let link = match room.give(blob) {
-            Give::Bytes => {
-                part.content = PartContent::Raw(self.bytes_of(blob).await?);
-                return Ok(false);
-            }
+            Give::Bytes => return Ok(false),
             Give::Link => self.link(part, blob).await?,
             Give::Name => None,
         };
@@ -193,6 +220,20 @@ impl Reader {
         let now = self.clock.now();
         Ok(self.blobs.read_url(&download, now, LINK_LIFE).await?)
     }
+}
+
+/// All parts of a task, those counted first which are shown first.
+fn parts_of(task: &mut Task) -> impl Iterator<Item = &mut Part> {
+    let artifacts = task.artifacts.iter_mut().flatten();
+    let status = task.status.message.iter_mut();
+    let history = task.history.iter_mut().flatten();
+    artifacts
+        .flat_map(|artifact| artifact.parts.iter_mut())
+        .chain(status.chain(history).flat_map(|m| m.parts.iter_mut()))
+}
+
+const fn is_stored(part: &Part) -> bool {
+    matches!(part.content, PartContent::Stored(_))
 }
 
 /// Leaves the name of a content where the content cannot be given: the digest of

@@ -15,6 +15,10 @@ struct Shelf {
     memory: MemoryStore,
     links: bool,
     read: AtomicUsize,
+    /// Objects that are being read now.
+    open: AtomicUsize,
+    /// As many were read at the same time.
+    most: AtomicUsize,
 }
 
 #[async_trait]
@@ -24,6 +28,10 @@ impl Blobs for Shelf {
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(open, Ordering::SeqCst);
+        tokio::task::yield_now().await;
+        self.open.fetch_sub(1, Ordering::SeqCst);
         let found = self.memory.get(key).await?;
         let read = found.as_ref().map_or(0, Bytes::len);
         self.read.fetch_add(read, Ordering::SeqCst);
@@ -136,6 +144,42 @@ async fn a_file_that_fits_is_given_and_a_larger_one_is_linked_unread() {
     );
     assert_eq!(desk.read(), 40_000);
     assert!(!is_marked(&task), "nothing was left out");
+}
+
+#[tokio::test]
+async fn the_files_of_an_answer_are_read_in_one_wave_sixteen_at_a_time() {
+    let desk = Desk::new(true, 1_000_000);
+    let mut tasks = Vec::new();
+    for n in 0..4 {
+        let mut files = Vec::new();
+        for file in 0..5 {
+            files.push(desk.file(&format!("k{n}.{file}"), 1_000).await);
+        }
+        tasks.push(task(vec![files]));
+    }
+    let mut room = desk.reader.room(4);
+    for task in &mut tasks {
+        desk.reader.plan(task, &mut room).await.unwrap();
+    }
+    assert_eq!(desk.read(), 0, "what is shown is decided first");
+    let fetched = desk.reader.fetch_planned(&mut tasks).await;
+    assert!(fetched.iter().all(Result::is_ok), "{fetched:?}");
+    let shown = tasks.iter().flat_map(parts);
+    assert!(shown.into_iter().all(|it| matches!(it, PartContent::Raw(_))));
+    assert_eq!(desk.read(), 20_000);
+    assert_eq!(desk.shelf.most.load(Ordering::SeqCst), 16);
+}
+
+#[tokio::test]
+async fn a_damaged_file_keeps_nothing_of_the_other_tasks_from_an_answer() {
+    let desk = Desk::new(true, 1_000_000);
+    let (good, mut bad) = (desk.file("a", 10).await, desk.file("b", 10).await);
+    if let PartContent::Stored(blob) = &mut bad.content {
+        blob.sha256.replace_range(..1, "z");
+    }
+    let mut tasks = vec![task(vec![vec![bad]]), task(vec![vec![good]])];
+    let fetched = desk.reader.fetch_planned(&mut tasks).await;
+    assert!(fetched[0].is_err() && fetched[1].is_ok(), "{fetched:?}");
 }
 
 #[tokio::test]
