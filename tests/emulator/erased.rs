@@ -16,6 +16,7 @@ use a2a_lambda::task::{
 };
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use a2a_lambda_tests::faulty::Fault;
+use a2a_local::deployment::{Deployment, DeploymentError};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::erase::{self, EraseTenant, EraseTenantError};
 use std::time::Duration;
@@ -242,14 +243,14 @@ async fn the_command_erases_a_tenant_of_a_data_folder_and_needs_to_be_told_so() 
         yes: !dry_run,
         dry_run,
         data: Some(folder.clone()),
-        table: None,
-        bucket: None,
-        endpoint: None,
-        s3_endpoint: None,
+        deployment: Deployment::default(),
     };
     let absent = erase::run(&command("acme", false)).await;
     assert!(
-        matches!(absent, Err(EraseTenantError::NoFolder(_))),
+        matches!(
+            absent,
+            Err(EraseTenantError::Deployment(DeploymentError::NoFolder(_)))
+        ),
         "{absent:?}"
     );
     let embedded = Embedded::start(Some(&folder)).await.unwrap();

@@ -51,3 +51,5 @@ mod sweep;
 mod together;
 #[cfg(test)]
 mod ttl;
+#[cfg(test)]
+mod versions;

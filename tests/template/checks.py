@@ -397,8 +397,16 @@ def state(stack):
     if set(bucket["PublicAccessBlockConfiguration"].values()) != {True}:
         wrong.append("Bucket: can be made public")
     expiring = [r.get("Prefix") for r in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in r]
-    if expiring != ["up/"]:
+    if expiring != ["up/", "erased/"]:
         wrong.append(f"Bucket: objects expire below {expiring}")
+    # Point-in-time recovery goes back 35 days.
+    versions = {
+        r.get("Prefix"): r["NoncurrentVersionExpiration"]["NoncurrentDays"]
+        for r in bucket["LifecycleConfiguration"]["Rules"]
+        if "NoncurrentVersionExpiration" in r
+    }
+    if bucket.get("VersioningConfiguration") != {"Status": "Enabled"} or versions != {"v1/": 36, "up/": 1}:
+        wrong.append(f"Bucket: a restored table does not find its objects ({versions})")
     if resources["Api"]["Properties"]["EndpointConfiguration"]["Types"] != ["REGIONAL"]:
         wrong.append("Api: an edge-optimized API cuts a silent stream after 30 s")
     return wrong

@@ -336,7 +336,13 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.state(self.broken("NEW_AND_OLD_IMAGES", "NEW_IMAGE")))
 
     def test_objects_of_tasks_that_expire_by_age(self):
-        self.assertTrue(checks.state(self.broken("Prefix: up/", "Prefix: v1/")))
+        copy = self.broken("            Prefix: up/\n            ExpirationInDays", "            Prefix: v1/\n            ExpirationInDays")
+        self.assertTrue(checks.state(copy))
+
+    def test_a_bucket_that_forgets_what_a_restored_table_names(self):
+        copy = self.broken("VersioningConfiguration: {Status: Enabled}", "VersioningConfiguration: {Status: Suspended}")
+        self.assertTrue(checks.state(copy))
+        self.assertTrue(checks.state(self.broken("NoncurrentDays: 36", "NoncurrentDays: 30")))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
 use crate::host::Hosts;
 use crate::pumps::{Pumps, PumpsError};
+use crate::restore::{self, RestoreError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
 use a2a_lambda::engine::{Clock as _, SystemClock};
@@ -66,6 +67,9 @@ pub enum RunError {
     /// A tenant's data may still be there.
     #[error(transparent)]
     Erase(#[from] EraseTenantError),
+    /// The bucket may not follow its table yet.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
     /// The card cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),
@@ -87,6 +91,7 @@ pub async fn run(cli: Cli) -> Result<(), RunError> {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
         Some(Command::GrowList(options)) => grow_list(options).await,
         Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
+        Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
         Some(Command::SignCard(options)) => Ok(sign::run(&options)?),
         None => agent(cli.serve).await,
     }

@@ -3,6 +3,7 @@
 use crate::embedded::{BUCKET, TABLE};
 use crate::erase::EraseTenant;
 use crate::folder::make_private;
+use crate::restore::RestoreObjects;
 use crate::sign::SignCard;
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
@@ -60,9 +61,16 @@ pub enum Command {
     /// First take the tenant's credentials away. The job reads the whole table,
     /// at least twice: it ends when it finds nothing any more. It can be cut and
     /// run again at any time. Its role needs dynamodb:Scan and
-    /// dynamodb:BatchWriteItem on the table, s3:ListBucket and s3:DeleteObject on
-    /// the bucket.
+    /// dynamodb:BatchWriteItem on the table, s3:ListBucket, s3:ListBucketVersions,
+    /// s3:PutObject, s3:DeleteObject and s3:DeleteObjectVersion on the bucket.
     EraseTenant(EraseTenant),
+    /// Lets the bucket follow a table that was restored to an earlier time.
+    ///
+    /// It takes away the delete markers that were set since, so that the table's
+    /// objects can be read again, and then repeats the erasures of tenants that
+    /// ended since. Run it before the functions use the restored table. Its role
+    /// needs what erase-tenant needs.
+    RestoreObjects(RestoreObjects),
 }
 
 /// Whose list, and to how many partitions.

@@ -3,15 +3,13 @@
 //! An operator's job: it reads the whole table, with rights that no function
 //! has. A run that was cut is made again, and ends with nothing left.
 
-use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
-use a2a_lambda::settings::{Environment, Source as _};
+use crate::deployment::{Deployment, DeploymentError, Reached};
+use crate::restore;
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::aws::{AwsClients, Endpoints};
-use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
-use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::dynamodb::{EraseError, Erasure};
 use a2a_lambda::task::{InvalidId, TenantId};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A line about the progress is written each time so much more was looked at.
@@ -32,18 +30,9 @@ pub struct EraseTenant {
     /// it the table and the bucket are those on AWS.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "bucket", "endpoint", "s3_endpoint"])]
     pub data: Option<PathBuf>,
-    /// The table; else `A2A_TABLE`.
-    #[arg(long, value_name = "NAME")]
-    pub table: Option<String>,
-    /// The bucket; else `A2A_BUCKET`.
-    #[arg(long, value_name = "NAME")]
-    pub bucket: Option<String>,
-    /// Where DynamoDB and S3 answer, if that is not AWS.
-    #[arg(long, value_name = "URL")]
-    pub endpoint: Option<String>,
-    /// Where S3 answers, if that is elsewhere than at --endpoint.
-    #[arg(long, value_name = "URL", requires = "endpoint")]
-    pub s3_endpoint: Option<String>,
+    /// Where it is, if that is not a data folder.
+    #[command(flatten)]
+    pub deployment: Deployment,
 }
 
 /// Why a tenant's data may still be there.
@@ -52,22 +41,9 @@ pub enum EraseTenantError {
     /// The name has another form.
     #[error(transparent)]
     Name(#[from] InvalidId),
-    /// Nothing says where the data is.
-    #[error(
-        "which {what}? pass --{what} NAME or set `{setting}`; or --data DIR for a local agent's"
-    )]
-    Where {
-        /// What is missing.
-        what: &'static str,
-        /// The setting that can name it.
-        setting: &'static str,
-    },
-    /// There is no such data folder.
-    #[error("`{}` is no data folder of a local agent", .0.display())]
-    NoFolder(PathBuf),
-    /// The embedded DynamoDB and S3 do not start.
+    /// The data cannot be reached.
     #[error(transparent)]
-    Embedded(#[from] EmbeddedError),
+    Deployment(#[from] DeploymentError),
     /// The job did not come to its end.
     #[error("failed to erase the tenant: {0}; run this again")]
     Erase(#[from] EraseError),
@@ -85,72 +61,20 @@ pub enum EraseTenantError {
 /// [`EraseTenantError`]; after one the same command can be run again.
 pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
     let tenant = TenantId::parse(options.tenant.clone())?;
-    let embedded = match &options.data {
-        Some(folder) => Some(kept_in(folder).await?),
-        None => None,
-    };
-    let (endpoints, table, bucket) = match &embedded {
-        Some(embedded) => (
-            embedded.endpoints().clone(),
-            TABLE.to_owned(),
-            BUCKET.to_owned(),
-        ),
-        None => (
-            options.endpoints(),
-            named(options.table.as_ref(), "table", "A2A_TABLE")?,
-            named(options.bucket.as_ref(), "bucket", "A2A_BUCKET")?,
-        ),
-    };
-    let clients = AwsClients::connect(&endpoints).await;
-    let blobs = S3Blobs::new(clients.s3, bucket);
-    let store = DynamoStore::new(clients.dynamodb, table);
+    let reached = options.deployment.reach(options.data.as_deref()).await?;
+    let Reached { records, blobs, .. } = &reached;
     let told = Progress::default();
     let told = |so_far: &Erasure| told.say(so_far);
     let text = if options.dry_run {
-        let counted = store.count_tenant(&tenant, &blobs, &told).await?;
+        let counted = records.count_tenant(&tenant, blobs, &told).await?;
         summary("would be removed", &tenant, &counted)
     } else {
-        let erased = store.erase_tenant(&tenant, &blobs, &told).await?;
+        let erased = restore::erase(records, blobs, &tenant, &told).await?;
         summary("removed", &tenant, &erased)
     };
     io::stdout().write_all(text.as_bytes())?;
-    if let Some(embedded) = embedded {
-        embedded.stop().await;
-    }
+    reached.stop().await;
     Ok(())
-}
-
-impl EraseTenant {
-    fn endpoints(&self) -> Endpoints {
-        let Some(url) = &self.endpoint else {
-            return Endpoints::default();
-        };
-        let mut endpoints = Endpoints::at(url);
-        if self.s3_endpoint.is_some() {
-            endpoints.s3.clone_from(&self.s3_endpoint);
-        }
-        endpoints
-    }
-}
-
-/// The services over a folder that a local agent has kept its data in. A wrong
-/// name must not make an empty one and report that nothing is left.
-async fn kept_in(folder: &Path) -> Result<Embedded, EraseTenantError> {
-    if !folder.join("dynamodb.sqlite").is_file() {
-        return Err(EraseTenantError::NoFolder(folder.to_owned()));
-    }
-    Ok(Embedded::start(Some(folder)).await?)
-}
-
-/// On AWS there is no table by default: a name that was forgotten must not be
-/// taken for a tenant without data.
-fn named(
-    given: Option<&String>,
-    what: &'static str,
-    setting: &'static str,
-) -> Result<String, EraseTenantError> {
-    let name = given.cloned().or_else(|| Environment.get(setting));
-    name.ok_or(EraseTenantError::Where { what, setting })
 }
 
 fn summary(done: &str, tenant: &TenantId, erasure: &Erasure) -> String {

@@ -6,12 +6,14 @@
 
 pub mod cli;
 pub mod config;
+pub mod deployment;
 pub mod embedded;
 pub mod erase;
 mod folder;
 pub mod host;
 pub mod pumps;
 pub mod queue;
+pub mod restore;
 pub mod server;
 pub mod sign;
 mod stream;

@@ -6,10 +6,14 @@
 //! - `copy`: objects made of others
 //! - `multipart`: bytes whose length is not known when they begin
 //! - `presign`: URLs, made without asking anybody
+//! - `versions`: what the bucket keeps of removed objects
 
 mod copy;
 mod multipart;
 mod presign;
+mod versions;
+
+pub use versions::Erased;
 
 use super::aws::pause;
 use super::blobs::read_up_to;
@@ -376,11 +380,20 @@ impl S3Blobs {
 
     async fn delete_some(&self, keys: &[String]) -> Result<(), StoreError> {
         let broken = |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
-        let mut removal = Removal::builder().quiet(true);
-        for key in keys {
-            let named = ObjectIdentifier::builder().key(key).build();
-            removal = removal.objects(named.map_err(broken)?);
+        let named = keys
+            .iter()
+            .map(|key| ObjectIdentifier::builder().key(key).build());
+        let named = named.collect::<Result<_, _>>().map_err(broken)?;
+        self.delete_named(named).await
+    }
+
+    /// Removes objects, or the versions of objects that are named, 1000 at most.
+    async fn delete_named(&self, named: Vec<ObjectIdentifier>) -> Result<(), StoreError> {
+        if named.is_empty() {
+            return Ok(());
         }
+        let broken = |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
+        let removal = Removal::builder().quiet(true).set_objects(Some(named));
         let done = self
             .client
             .delete_objects()

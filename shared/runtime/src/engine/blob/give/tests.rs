@@ -165,7 +165,11 @@ async fn the_files_of_an_answer_are_read_in_one_wave_sixteen_at_a_time() {
     let fetched = desk.reader.fetch_planned(&mut tasks).await;
     assert!(fetched.iter().all(Result::is_ok), "{fetched:?}");
     let shown = tasks.iter().flat_map(parts);
-    assert!(shown.into_iter().all(|it| matches!(it, PartContent::Raw(_))));
+    assert!(
+        shown
+            .into_iter()
+            .all(|it| matches!(it, PartContent::Raw(_)))
+    );
     assert_eq!(desk.read(), 20_000);
     assert_eq!(desk.shelf.most.load(Ordering::SeqCst), 16);
 }

@@ -1,0 +1,93 @@
+//! `restore-objects`: after a table was restored to an earlier time, the bucket
+//! follows it.
+//!
+//! A restored table names objects that were removed since. The bucket still has
+//! their versions for 36 days: taking the delete markers away brings them back.
+//! It also holds tenants that were erased since; their erasure is repeated.
+
+use crate::deployment::{Deployment, DeploymentError, Reached};
+use a2a_lambda::engine::{Clock as _, SystemClock};
+use a2a_lambda::store::StoreError;
+use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
+use a2a_lambda::store::s3::{Erased, S3Blobs};
+use a2a_lambda::task::{TenantId, Timestamp};
+use std::collections::BTreeSet;
+use std::io::{self, Write as _};
+
+/// To which time the table was restored, and where the data is.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RestoreObjects {
+    /// The time to which the table was restored (RFC 3339, `2026-11-22T15:00:00Z`).
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub since: Timestamp,
+    /// The restored table, and its bucket.
+    #[command(flatten)]
+    pub deployment: Deployment,
+}
+
+/// Why the bucket may not follow the table yet.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The data cannot be reached.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// Table or bucket do not answer.
+    #[error("failed to restore: {0}; run this again")]
+    Store(#[from] StoreError),
+    /// An erasure was not repeated whole.
+    #[error("failed to erase a tenant again: {0}; run this again")]
+    Erase(#[from] EraseError),
+    /// The terminal is gone.
+    #[error("failed to print: {0}")]
+    Print(#[from] io::Error),
+}
+
+/// Brings the removed objects back and repeats the later erasures.
+///
+/// # Errors
+/// [`RestoreError`]; after one the same command can be run again.
+pub async fn run(options: &RestoreObjects) -> Result<(), RestoreError> {
+    let reached = options.deployment.reach(None).await?;
+    let done = restored(&reached, options.since).await;
+    reached.stop().await;
+    Ok(io::stdout().write_all(done?.as_bytes())?)
+}
+
+async fn restored(reached: &Reached, since: Timestamp) -> Result<String, RestoreError> {
+    let Reached { records, blobs, .. } = reached;
+    let back = blobs.restore_removed(since, &|_| ()).await?;
+    let tenants = blobs.erasures_since(since).await?;
+    let tenants: BTreeSet<TenantId> = tenants.into_iter().map(|it| it.tenant).collect();
+    let mut text = format!("{back} delete markers taken away\n");
+    for tenant in &tenants {
+        let erased = erase(records, blobs, tenant, &|_| ()).await?;
+        let Erasure { items, objects, .. } = erased;
+        text.push_str(&format!(
+            "erased again: {items} items and {objects} objects of the tenant {tenant}\n"
+        ));
+    }
+    Ok(text)
+}
+
+/// Removes everything of a tenant, the versions of its objects too, and notes it.
+pub(crate) async fn erase(
+    records: &DynamoStore,
+    blobs: &S3Blobs,
+    tenant: &TenantId,
+    told: &(dyn Fn(&Erasure) + Sync),
+) -> Result<Erasure, EraseError> {
+    let erased = records.erase_tenant(tenant, blobs, told).await?;
+    blobs.purge_tenant(tenant, &|_| ()).await?;
+    // A restore of a time before this must not bring the tenant back.
+    let note = Erased {
+        tenant: tenant.clone(),
+        at: SystemClock.now(),
+    };
+    blobs.note_erasure(&note).await?;
+    Ok(erased)
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse_rfc3339(text)
+        .ok_or_else(|| "not a time such as `2026-11-22T15:00:00Z`".to_owned())
+}

@@ -1,0 +1,189 @@
+//! Versions of objects: what a bucket with versioning keeps of what was removed.
+//!
+//! A removal sets a delete marker before the versions of an object. Operators
+//! alone use what is here: an erasure removes the versions too, and a restore
+//! takes away the delete markers that were set after its point in time.
+
+use super::{KEYS, S3Blobs, failed, status};
+use crate::store::StoreError;
+use crate::task::{TenantId, Timestamp};
+use aws_sdk_s3::error::ProvideErrorMetadata as _;
+use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsOutput;
+use aws_sdk_s3::types::ObjectIdentifier;
+
+/// Above the notes about erasures. No function reads or writes here.
+const ERASED: &str = "erased/";
+
+/// Told how many versions were removed so far.
+type Told<'a> = &'a (dyn Fn(u64) + Sync);
+
+/// A tenant that was erased, and when its erasure had ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Erased {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Where the next page of a list of versions begins.
+#[derive(Debug, Default)]
+struct Place {
+    key: Option<String>,
+    version: Option<String>,
+}
+
+impl S3Blobs {
+    /// Removes every version of every object of `tenant`, and the delete markers.
+    /// A service that keeps no versions has none to remove.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the bucket does not answer or refuses. The call can be
+    /// made again.
+    pub async fn purge_tenant(&self, tenant: &TenantId, told: Told<'_>) -> Result<u64, StoreError> {
+        let mut removed = 0;
+        for root in ["v1", "up"] {
+            let below = format!("{root}/{}/", tenant.folder());
+            let every = |page: &ListObjectVersionsOutput| {
+                let versions = page.versions().iter();
+                let versions = versions.map(|it| (it.key.clone(), it.version_id.clone()));
+                let markers = page.delete_markers().iter();
+                let markers = markers.map(|it| (it.key.clone(), it.version_id.clone()));
+                versions.chain(markers).collect()
+            };
+            removed += self.remove_versions(&below, every, told).await?;
+        }
+        Ok(removed)
+    }
+
+    /// Takes away the delete markers that were set at or after `since` before
+    /// what tasks and conversations keep: what was removed since can be read again.
+    ///
+    /// # Errors
+    /// As [`S3Blobs::purge_tenant`].
+    pub async fn restore_removed(
+        &self,
+        since: Timestamp,
+        told: Told<'_>,
+    ) -> Result<u64, StoreError> {
+        // S3 notes whole seconds.
+        let since = since.as_millis().div_euclid(1000);
+        let later = |page: &ListObjectVersionsOutput| {
+            let markers = page.delete_markers().iter();
+            let later = markers.filter(|it| it.last_modified.is_none_or(|at| at.secs() >= since));
+            later
+                .map(|it| (it.key.clone(), it.version_id.clone()))
+                .collect()
+        };
+        self.remove_versions("v1/", later, told).await
+    }
+
+    /// Notes that a tenant was erased, so that a restore of an earlier time does it
+    /// again.
+    ///
+    /// # Errors
+    /// As [`crate::store::Blobs::put`].
+    pub async fn note_erasure(&self, erased: &Erased) -> Result<(), StoreError> {
+        let Erased { tenant, at } = erased;
+        let key = format!("{ERASED}{:013}-{tenant}", at.as_millis());
+        self.keep(&key, None, bytes::Bytes::new()).await
+    }
+
+    /// The erasures that ended at or after `since`, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the bucket does not answer.
+    pub async fn erasures_since(&self, since: Timestamp) -> Result<Vec<Erased>, StoreError> {
+        use crate::store::Blobs as _;
+        let mut after = Some(format!("{ERASED}{:013}", since.as_millis()));
+        let mut found = Vec::new();
+        loop {
+            let keys = self.keys(ERASED, after.as_deref(), KEYS).await?;
+            found.extend(keys.iter().filter_map(|key| erased_of(key)));
+            if keys.len() < KEYS {
+                return Ok(found);
+            }
+            after = keys.last().cloned();
+        }
+    }
+
+    /// Removes the versions below `prefix` that `which` takes from each page.
+    async fn remove_versions(
+        &self,
+        prefix: &str,
+        which: impl Fn(&ListObjectVersionsOutput) -> Vec<(Option<String>, Option<String>)>,
+        told: Told<'_>,
+    ) -> Result<u64, StoreError> {
+        let (mut removed, mut place) = (0, Place::default());
+        while let Some(page) = self.versions(prefix, &place).await? {
+            let mut versions = Vec::new();
+            for (key, version) in which(&page) {
+                let named = ObjectIdentifier::builder()
+                    .set_key(key)
+                    .set_version_id(version);
+                let broken =
+                    |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
+                versions.push(named.build().map_err(broken)?);
+            }
+            removed += versions.len() as u64;
+            for chunk in versions.chunks(KEYS) {
+                self.delete_named(chunk.to_vec()).await?;
+            }
+            told(removed);
+            if page.is_truncated != Some(true) {
+                break;
+            }
+            place = Place {
+                key: page.next_key_marker,
+                version: page.next_version_id_marker,
+            };
+        }
+        Ok(removed)
+    }
+
+    /// A page of the versions below `prefix`; `None` where the service keeps none.
+    async fn versions(
+        &self,
+        prefix: &str,
+        place: &Place,
+    ) -> Result<Option<ListObjectVersionsOutput>, StoreError> {
+        let asked = self
+            .client
+            .list_object_versions()
+            .bucket(&self.bucket)
+            .prefix(prefix)
+            .set_key_marker(place.key.clone())
+            .set_version_id_marker(place.version.clone())
+            .send()
+            .await;
+        match asked {
+            Ok(page) => Ok(Some(page)),
+            // The embedded S3 has no versions.
+            Err(error) if error.code() == Some("NotImplemented") => Ok(None),
+            Err(error) => Err(failed(status(&error), &error)),
+        }
+    }
+}
+
+fn erased_of(key: &str) -> Option<Erased> {
+    let (at, tenant) = key.strip_prefix(ERASED)?.split_once('-')?;
+    Some(Erased {
+        tenant: TenantId::parse(tenant).ok()?,
+        at: Timestamp::from_millis(at.parse().ok()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_about_an_erasure_names_the_tenant_and_its_time() {
+        let erased = erased_of("erased/1764000000123-acme-2.x").unwrap();
+        assert_eq!(erased.tenant, TenantId::parse("acme-2.x").unwrap());
+        assert_eq!(erased.at, Timestamp::from_millis(1_764_000_000_123));
+        for other in ["erased/acme", "erased/x-acme", "v1/1-acme", "erased/1-a#b"] {
+            assert_eq!(erased_of(other), None, "{other}");
+        }
+    }
+}
