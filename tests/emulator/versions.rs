@@ -121,7 +121,8 @@ async fn a_restored_table_reads_its_objects_again_and_erased_tenants_stay_erased
     .unwrap();
     let now = case.world.now;
     let found = case.records.load(mine, kept.id(), now).await.unwrap();
-    assert_eq!(found.unwrap().history(), kept.history());
+    let words = |task: &TaskRecord| task.view(10, true).history;
+    assert_eq!(words(&found.unwrap()), words(&kept));
     let found = case.records.load(other, erased.id(), now).await.unwrap();
     assert!(found.is_none(), "the erasure is repeated");
     assert_eq!(case.versions(other).await, 0);
