@@ -3,6 +3,8 @@
 //! TLS is rustls with ring, given explicitly: the SDKs' own defaults would link
 //! a second stack. An `http://` endpoint gets a connector without TLS.
 
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
+use aws_config::meta::credentials::CredentialsProviderChain;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
@@ -24,6 +26,23 @@ pub struct Endpoints {
     pub dynamodb: Option<String>,
     /// URL of S3.
     pub s3: Option<String>,
+    /// What both take, if they are this program's own.
+    pub keys: Option<Keys>,
+}
+
+/// Credentials that one pair of endpoints takes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Keys {
+    /// The access key id.
+    pub id: String,
+    /// The secret access key.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
 }
 
 impl Endpoints {
@@ -34,6 +53,7 @@ impl Endpoints {
         Self {
             dynamodb: Some(url.clone()),
             s3: Some(url),
+            keys: None,
         }
     }
 }
@@ -49,14 +69,16 @@ pub struct AwsClients {
 
 impl AwsClients {
     /// Clients for `endpoints`. Region and credentials come from the usual
-    /// places; a loopback endpoint is given credentials that no one checks.
+    /// places. A loopback endpoint is given the keys of the endpoints, else
+    /// those of the environment, else some that an emulator does not check.
     pub async fn connect(endpoints: &Endpoints) -> Self {
-        let first = sdk_config(endpoints.dynamodb.as_deref()).await;
+        let keys = endpoints.keys.as_ref();
+        let first = sdk_config(endpoints.dynamodb.as_deref(), keys).await;
         let dynamodb = aws_sdk_dynamodb::Client::new(&first);
         let second = if endpoints.s3 == endpoints.dynamodb {
             first
         } else {
-            sdk_config(endpoints.s3.as_deref()).await
+            sdk_config(endpoints.s3.as_deref(), keys).await
         };
         let s3 = aws_sdk_s3::config::Builder::from(&second)
             // A bucket as a host name below an emulator's does not resolve.
@@ -72,7 +94,7 @@ impl AwsClients {
 /// A client of SQS, for the two functions that need one: on a machine without
 /// AWS the look for a region takes seconds.
 pub async fn sqs_client(endpoint: Option<&str>) -> aws_sdk_sqs::Client {
-    aws_sdk_sqs::Client::new(&sdk_config(endpoint).await)
+    aws_sdk_sqs::Client::new(&sdk_config(endpoint, None).await)
 }
 
 /// Waits after try number `tries`, from 0, of something that is undecided.
@@ -80,9 +102,9 @@ pub(super) async fn pause(tries: u32) {
     tokio::time::sleep(Duration::from_millis(20 << tries.min(6))).await;
 }
 
-/// What every client of ours is made of: TLS, timeouts, and where `endpoint`
-/// is; `None` is AWS.
-pub async fn sdk_config(endpoint: Option<&str>) -> SdkConfig {
+/// What every client of ours is made of: TLS, timeouts, where `endpoint` is
+/// (`None` is AWS), and the keys it takes, if they are known.
+pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&Keys>) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT)
         .operation_attempt_timeout(ATTEMPT)
@@ -93,7 +115,7 @@ pub async fn sdk_config(endpoint: Option<&str>) -> SdkConfig {
         if is_loopback(url) {
             loader = loader
                 .region(Region::from_static("us-east-1"))
-                .credentials_provider(Credentials::new("test", "test", None, None, "loopback"));
+                .credentials_provider(credentials(keys));
         }
     }
     let http = if endpoint.is_some_and(|url| url.starts_with("http://")) {
@@ -104,6 +126,19 @@ pub async fn sdk_config(endpoint: Option<&str>) -> SdkConfig {
             .build_https()
     };
     loader.http_client(http).load().await
+}
+
+/// The credentials for an endpoint on this machine.
+fn credentials(keys: Option<&Keys>) -> CredentialsProviderChain {
+    let fixed = |id: &str, secret: &str| Credentials::new(id, secret, None, None, "loopback");
+    match keys {
+        Some(Keys { id, secret }) => CredentialsProviderChain::first_try("keys", fixed(id, secret)),
+        None => CredentialsProviderChain::first_try(
+            "environment",
+            EnvironmentVariableCredentialsProvider::new(),
+        )
+        .or_else("loopback", fixed("test", "test")),
+    }
 }
 
 /// Whether `url` names this machine.
@@ -124,7 +159,7 @@ mod tests {
     use super::is_loopback;
 
     #[test]
-    fn only_this_machine_is_given_unchecked_credentials() {
+    fn only_this_machine_is_given_credentials_of_an_emulator() {
         for url in [
             "http://127.0.0.1:4566",
             "http://localhost",
