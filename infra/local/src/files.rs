@@ -109,10 +109,11 @@ macro_rules! store {
                 mut request: S3Request<PutObjectInput>,
             ) -> S3Result<S3Response<PutObjectOutput>> {
                 let spoiled = Arc::new(AtomicBool::new(false));
-                let announced = request.input.checksum_sha256.clone();
-                if let (Some(announced), Some(body)) = (announced, request.input.body.take()) {
-                    let body = checked(body, announced, Arc::clone(&spoiled));
-                    request.input.body = Some(StreamingBlob::wrap(body));
+                if let Some(announced) = request.input.checksum_sha256.clone() {
+                    let body = request.input.body.take();
+                    request.input.body = body.map(|body| {
+                        StreamingBlob::wrap(checked(body, announced, Arc::clone(&spoiled)))
+                    });
                 }
                 let put = self.library.put_object(request).await;
                 if spoiled.load(Ordering::Relaxed) {
