@@ -84,12 +84,64 @@ pub struct Embedded {
     stop: Option<watch::Sender<()>>,
     expiry: Expiry,
     services: Vec<JoinHandle<()>>,
-    /// The data folder, if there is one.
-    folder: Option<PathBuf>,
-    /// A folder of ours that goes with the services.
-    _passing: Option<Passing>,
     /// Let go when everything else is closed.
-    _held: Option<DataFolder>,
+    place: Place,
+}
+
+/// Where everything lies.
+#[derive(Debug)]
+struct Place {
+    folder: PathBuf,
+    keeper: Keeper,
+}
+
+/// What a folder is ours by.
+#[derive(Debug)]
+enum Keeper {
+    /// The lock of a data folder.
+    Lock { _held: DataFolder },
+    /// Its name, which nobody else knows. It goes with us.
+    Name { _held: Passing },
+}
+
+impl Place {
+    /// The data folder, or one that keeps the objects of this run alone.
+    fn take(data: Option<&Path>) -> Result<Self, EmbeddedError> {
+        let folder = data.map_or_else(passing_folder, Path::to_owned);
+        let failed = |source| EmbeddedError::Folder {
+            path: folder.clone(),
+            source,
+        };
+        let keeper = if data.is_some() {
+            let _held = DataFolder::take(&folder).map_err(failed)?;
+            Keeper::Lock { _held }
+        } else {
+            make_new(&folder).map_err(|error| failed(error.into()))?;
+            let _held = Passing(folder.clone());
+            Keeper::Name { _held }
+        };
+        let objects = folder.join("s3").join(BUCKET);
+        make_private(&objects).map_err(|error| failed(error.into()))?;
+        Ok(Self { folder, keeper })
+    }
+
+    /// The table, if it is kept: its file and those beside it, which get the
+    /// same mode, are its owner's alone.
+    fn database(&self) -> Result<Database, EmbeddedError> {
+        let Some(path) = self.kept() else {
+            return Ok(Database::memory()?);
+        };
+        private_file(&path).map_err(|error| EmbeddedError::Folder {
+            path: self.folder.clone(),
+            source: error.into(),
+        })?;
+        Ok(Database::new(&path.to_string_lossy())?)
+    }
+
+    /// The file of the table, if it is kept.
+    fn kept(&self) -> Option<PathBuf> {
+        matches!(self.keeper, Keeper::Lock { .. }).then(|| self.folder.join(DATABASE))
+    }
 }
 
 /// A folder that goes with its last user.
@@ -140,32 +192,9 @@ impl Embedded {
     pub async fn start(data: Option<&Path>) -> Result<Self, EmbeddedError> {
         let listeners = (listen()?, listen()?);
         let addresses = (listeners.0.local_addr()?, listeners.1.local_addr()?);
-        let folder = match data {
-            Some(folder) => folder.to_owned(),
-            None => passing_folder(),
-        };
-        let failed = |source| EmbeddedError::Folder {
-            path: folder.clone(),
-            source,
-        };
-        let (passing, held) = match data {
-            Some(_) => (None, Some(DataFolder::take(&folder).map_err(failed)?)),
-            None => {
-                make_new(&folder).map_err(|error| failed(error.into()))?;
-                (Some(Passing(folder.clone())), None)
-            }
-        };
-        let objects = folder.join("s3");
-        make_private(&objects.join(BUCKET)).map_err(|error| failed(error.into()))?;
-        let database = match data {
-            Some(_) => {
-                let path = folder.join(DATABASE);
-                // Its files beside it get the same mode.
-                private_file(&path).map_err(|error| failed(error.into()))?;
-                Database::new(&path.to_string_lossy())?
-            }
-            None => Database::memory()?,
-        };
+        let place = Place::take(data)?;
+        let objects = place.folder.join("s3");
+        let database = place.database()?;
         let keys = Arc::new(keys::fresh());
         let files = ObjectDoor::new(&objects, Arc::clone(&keys)).map_err(EmbeddedError::Objects)?;
         let table = DynamoDoor::new(database.clone(), Arc::clone(&keys));
@@ -196,9 +225,7 @@ impl Embedded {
                     over(stopped),
                 )),
             ],
-            folder: data.map(Path::to_owned),
-            _passing: passing,
-            _held: held,
+            place,
         };
         let clients = AwsClients::connect(&embedded.endpoints).await;
         create_table(&clients.dynamodb, TABLE).await?;
@@ -240,16 +267,16 @@ impl Embedded {
     /// [`EmbeddedError`] when something of it may be left.
     pub async fn stop_and_tidy(mut self) -> Result<(), EmbeddedError> {
         self.end().await;
-        let Some(folder) = &self.folder else {
+        let Some(database) = self.place.kept() else {
             return Ok(());
         };
-        let database = Storage::new(&folder.join(DATABASE).to_string_lossy())?;
+        let database = Storage::new(&database.to_string_lossy())?;
         database
             .conn()
             .execute("DELETE FROM _stream_records", [])
             .map_err(DynoxideError::from)?;
         database.vacuum()?;
-        tidy(&folder.join("s3"), BUCKET).map_err(EmbeddedError::Tidy)
+        tidy(&self.place.folder.join("s3"), BUCKET).map_err(EmbeddedError::Tidy)
     }
 }
 
