@@ -113,12 +113,14 @@ impl Place {
             source,
         };
         let keeper = if data.is_some() {
-            let _held = DataFolder::take(&folder).map_err(failed)?;
-            Keeper::Lock { _held }
+            Keeper::Lock {
+                _held: DataFolder::take(&folder).map_err(failed)?,
+            }
         } else {
             make_new(&folder).map_err(|error| failed(error.into()))?;
-            let _held = Passing(folder.clone());
-            Keeper::Name { _held }
+            Keeper::Name {
+                _held: Passing(folder.clone()),
+            }
         };
         let objects = folder.join("s3").join(BUCKET);
         make_private(&objects).map_err(|error| failed(error.into()))?;
