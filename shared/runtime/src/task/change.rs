@@ -6,9 +6,9 @@
 use super::layout::truncate;
 use super::names;
 use super::{
-    Artifact, ArtifactUpdate, Base, Event, EventId, EventMark, InvalidTransition, Listener, LoggedEvent,
-    Message, Metadata, PushId, Saved, SavedSlot, SkillId, Status, StatusUpdate, TaskEvent,
-    TaskRecord, TaskState, Timestamp, Transition, TurnRequest,
+    Artifact, ArtifactUpdate, Base, Event, EventId, EventMark, InvalidTransition, Listener,
+    LoggedEvent, Message, Metadata, PushId, Saved, SavedSlot, SkillId, Status, StatusUpdate,
+    TaskEvent, TaskRecord, TaskState, Timestamp, Transition, TurnRequest,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -128,7 +128,11 @@ impl World {
             model: None,
         };
         Self {
-            engine: Engine::new(Arc::new(agent.build().unwrap()), services, Policy::default()),
+            engine: Engine::new(
+                Arc::new(agent.build().unwrap()),
+                services,
+                Policy::default(),
+            ),
             store,
             answered,
         }
@@ -219,7 +223,10 @@ async fn a_question_whose_answer_comes_late_does_not_stop_the_turn_that_answers_
             let ((), id) = tokio::join!(world.turn(None, asked_by_worker), answer);
             let case = (asked_by_worker, answered_by_worker);
             let again = world.store.again.borrow().clone();
-            assert!(matches!(again, Some(Committed::Conflict(Some(_)))), "{again:?}");
+            assert!(
+                matches!(again, Some(Committed::Conflict(Some(_)))),
+                "{again:?}"
+            );
             let record = world.record(&id).await;
             assert_eq!(record.state(), TaskState::Completed, "{case:?}");
             assert_eq!(world.answered.load(Ordering::SeqCst), 1, "{case:?}");

@@ -100,7 +100,9 @@ pub async fn nothing_of_an_earlier_task_reaches_the_next_one_under_its_id(
     let first = world.new_task(&world.owner, id.clone())?;
     world.stored(stores, &first).await?;
     let working = world.next(&first, [world.start()])?;
-    let ended = world.next(&first, [Change::Cancel])?.ended(world.write_id(), world.now);
+    let ended = world
+        .next(&first, [Change::Cancel])?
+        .ended(world.write_id(), world.now);
     let answer = stores.tasks.commit(&world.update(&ended, &first)).await?;
     assert_eq!(answer, Committed::Done);
     assert!(stores.tasks.remove_task(&ended).await?);
@@ -108,7 +110,10 @@ pub async fn nothing_of_an_earlier_task_reaches_the_next_one_under_its_id(
     let second = world.new_task(&world.owner, id)?;
     world.stored(stores, &second).await?;
     let running = world.next(&second, [world.start()])?;
-    let answer = stores.tasks.commit(&world.update(&running, &second)).await?;
+    let answer = stores
+        .tasks
+        .commit(&world.update(&running, &second))
+        .await?;
     assert_eq!(answer, Committed::Done);
     assert_eq!(
         (running.version(), running.epoch()),

@@ -7,9 +7,7 @@ use crate::store::{
     Expect, Expiring, ExpiringThread, StoreError, TaskWrite, ThreadRecord, ThreadStatus,
     ThreadWrite,
 };
-use crate::task::{
-    ContextId, Owner, PushRecord, TaskRecord, TaskState, Timestamp, WriteId,
-};
+use crate::task::{ContextId, Owner, PushRecord, TaskRecord, TaskState, Timestamp, WriteId};
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
@@ -80,7 +78,9 @@ impl Statement {
                 update.owned_by(write.record.owner());
                 update.value(":was", item::number(*version));
                 update.same_task(incarnation);
-                update.when(&format!("#version = :was AND {SAME} AND {OWNED} AND {LIVE}"))
+                update.when(&format!(
+                    "#version = :was AND {SAME} AND {OWNED} AND {LIVE}"
+                ))
             }
         };
         statement.now(write.now);

@@ -47,7 +47,13 @@ fn a_poison_message_is_corrupt_and_never_a_panic() {
         .map(str::to_owned)
         .into();
     for name in [
-        "v", "tenant", "subject", "task", "incarnation", "turn", "dispatch",
+        "v",
+        "tenant",
+        "subject",
+        "task",
+        "incarnation",
+        "turn",
+        "dispatch",
     ] {
         for value in [
             json!(null),
