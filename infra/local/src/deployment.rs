@@ -1,6 +1,6 @@
 //! The table and the bucket that an operator's job works on.
 
-use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
+use crate::embedded::{BUCKET, DATABASE, Embedded, EmbeddedError, TABLE};
 use a2a_lambda::settings::{Environment, Source as _};
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::DynamoStore;
@@ -60,6 +60,17 @@ impl Reached {
             embedded.stop().await;
         }
     }
+
+    /// The same after a removal: the data folder keeps no trace of it.
+    ///
+    /// # Errors
+    /// [`DeploymentError`] when a trace may be left.
+    pub(crate) async fn stop_and_tidy(self) -> Result<(), DeploymentError> {
+        match self.embedded {
+            Some(embedded) => Ok(embedded.stop_and_tidy().await?),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Deployment {
@@ -107,7 +118,7 @@ impl Deployment {
 /// The services over a folder that a local agent has kept its data in. A wrong
 /// name must not make an empty one and report that nothing is left.
 async fn kept_in(folder: &Path) -> Result<Embedded, DeploymentError> {
-    if !folder.join("dynamodb.sqlite").is_file() {
+    if !folder.join(DATABASE).is_file() {
         return Err(DeploymentError::NoFolder(folder.to_owned()));
     }
     Ok(Embedded::start(Some(folder)).await?)

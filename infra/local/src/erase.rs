@@ -73,7 +73,11 @@ pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
         summary("removed", &tenant, &erased)
     };
     io::stdout().write_all(text.as_bytes())?;
-    reached.stop().await;
+    if options.dry_run {
+        reached.stop().await;
+    } else {
+        reached.stop_and_tidy().await?;
+    }
     Ok(())
 }
 
