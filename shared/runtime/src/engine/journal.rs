@@ -408,3 +408,6 @@ pub(super) fn size_of(change: &Change) -> usize {
         })
         .sum()
 }
+
+#[cfg(test)]
+mod tests;
