@@ -42,6 +42,8 @@ mod list;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod numbers;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod push;
