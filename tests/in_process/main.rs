@@ -46,6 +46,8 @@ mod pages;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
+mod push_fair;
+#[cfg(test)]
 mod references;
 #[cfg(test)]
 mod replies;

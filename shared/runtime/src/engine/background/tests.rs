@@ -198,6 +198,7 @@ fn image(record: &TaskRecord) -> TaskImage {
     TaskImage {
         owner: record.owner.clone(),
         task: record.id.clone(),
+        incarnation: record.incarnation.clone(),
         turn: record.turn,
         version: record.version,
         dispatch: record.dispatch,

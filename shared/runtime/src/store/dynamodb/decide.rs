@@ -38,7 +38,12 @@ impl DynamoStore {
 
     /// Makes one write; `false` if its condition does not hold.
     pub(super) async fn settle(&self, statement: Statement) -> Result<bool, StoreError> {
-        match self.decide(std::slice::from_ref(&statement)).await? {
+        self.settle_all(std::slice::from_ref(&statement)).await
+    }
+
+    /// Makes all of the writes or none; `false` if a condition does not hold.
+    pub(super) async fn settle_all(&self, statements: &[Statement]) -> Result<bool, StoreError> {
+        match self.decide(statements).await? {
             Decided::Done => Ok(true),
             Decided::Refused(_) => Ok(false),
             Decided::Unknown(why) => Err(StoreError::Unavailable(why)),
@@ -48,10 +53,19 @@ impl DynamoStore {
     /// Makes one write that may be made twice; `false` if its condition does not
     /// hold.
     pub(super) async fn settle_again(&self, statement: Statement) -> Result<bool, StoreError> {
-        let statement = std::slice::from_ref(&statement);
+        self.settle_all_again(std::slice::from_ref(&statement))
+            .await
+    }
+
+    /// Makes all of the writes, which may be made twice, or none; `false` if a
+    /// condition does not hold.
+    pub(super) async fn settle_all_again(
+        &self,
+        statements: &[Statement],
+    ) -> Result<bool, StoreError> {
         let mut tries = 0;
         loop {
-            match self.decide(statement).await? {
+            match self.decide(statements).await? {
                 Decided::Done => return Ok(true),
                 Decided::Refused(_) => return Ok(false),
                 Decided::Unknown(why) if tries + 1 == TRIES => {
