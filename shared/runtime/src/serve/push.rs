@@ -1,7 +1,7 @@
 //! The function that delivers to webhooks.
 
 use super::batch::Answer;
-use super::{ServeError, clients, endpoint, ends_at, logging};
+use super::{Process, ServeError, clients, endpoint, logging};
 use crate::engine::{Courier, Outgoing, RandomIds, SystemClock};
 use crate::runtime::stores;
 use crate::settings::{Environment, Settings};
@@ -38,8 +38,9 @@ pub async fn push() -> Result<(), ServeError> {
     let deliveries = &Deliveries {
         courier: Courier::new(outgoing, settings.policy),
     };
+    let process = Process::start();
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
-        let deadline = ends_at(event.context.deadline);
+        let deadline = process.deadline(event.context.deadline);
         Ok::<_, Infallible>(deliveries.run(event.payload, deadline).await)
     });
     Ok(lambda_runtime::run(handler).await?)

@@ -183,7 +183,7 @@ impl WritePushes for DynamoStore {
         gone.value(":owner", item::subject(owner));
         let delivered = Statement::gone(item::key_of(&partition, &key::delivery(id)));
         // Refused: it is not there, or not theirs to remove.
-        self.settle_all_again(&[gone.when("#subject = :owner"), delivered])
+        self.settle_all(&[gone.when("#subject = :owner"), delivered])
             .await
             .map(|_| ())
     }
@@ -217,7 +217,7 @@ impl DeliverPushes for DynamoStore {
         if leased && clean_at > push.clean_at {
             let sort = key::push(&push.listener.id);
             let kept = Statement::keep(&partition(push), &sort, until);
-            self.settle_again(kept).await?;
+            self.settle(kept).await?;
         }
         Ok(leased)
     }
