@@ -642,7 +642,7 @@ async fn deliveries(counter: &mut Counter) {
         let id = TaskId::parse(task["id"].as_str().unwrap()).unwrap();
         let found = still.tasks.load(&owner(), &id, still.clock.now()).await;
         let image = TaskImage::of(&found.unwrap().unwrap());
-        assert_eq!(image.notify, Some(2));
+        assert_eq!(image.notify, Some(3));
         assert_eq!(relay_pushes(&queue, &[image]).await, [0_usize; 0]);
         let rung = queue.receive().await;
         let store = Arc::new(still.near.clone());
@@ -658,7 +658,7 @@ async fn deliveries(counter: &mut Counter) {
         still.meter.take();
         courier.deliver(&rung.item, None).await;
         if takes {
-            still.row("delivering the two events of a finished task to its webhook");
+            still.row("delivering the three events of a finished task to its webhook");
             courier.deliver(&rung.item, None).await;
             still.row("a doorbell for a webhook that has them");
         } else {
