@@ -51,6 +51,7 @@ fn item(turn: u32) -> WorkItem {
     WorkItem {
         owner: owner(),
         task: TaskId::parse("mine").unwrap(),
+        incarnation: WriteId::made_of(1),
         turn,
         dispatch: 1,
     }

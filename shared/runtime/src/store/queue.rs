@@ -15,6 +15,8 @@ pub struct WorkItem {
     pub owner: Owner,
     /// The task.
     pub task: TaskId,
+    /// Which task it is, of those that had this id one after the other.
+    pub incarnation: WriteId,
     /// The turn.
     pub turn: u32,
     /// The version of the task that asked for a worker.
