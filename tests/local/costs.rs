@@ -145,7 +145,7 @@ struct Counter {
     /// Reaches into the table beside the count.
     table: aws_sdk_dynamodb::Client,
     rows: String,
-    _pumps: Option<Pumps>,
+    pumps: Vec<Pumps>,
     services: Embedded,
 }
 
@@ -187,11 +187,12 @@ fn counted(clients: &AwsClients, meter: &Arc<Meter>) -> AwsClients {
 impl Counter {
     async fn new(agent: AgentDefinition) -> Self {
         let mut counter = Self::still(agent).await;
-        let dynamodb = counter.services.endpoints().dynamodb.as_deref();
+        let endpoints = counter.services.endpoints();
         let settings = Settings::read(&Local).unwrap();
         let engine = counter.runtime.engine();
-        let pumps = Pumps::start(engine, counter.near.clone(), dynamodb, &settings);
-        counter._pumps = Some(pumps.await.unwrap());
+        let pumps = Pumps::start(engine, counter.near.clone(), endpoints, &settings);
+        let pumps = pumps.await.unwrap();
+        counter.pumps.push(pumps);
         counter.meter.take();
         counter
     }
@@ -226,7 +227,7 @@ impl Counter {
             clock,
             table: clients.dynamodb,
             rows: String::new(),
-            _pumps: None,
+            pumps: Vec::new(),
             services,
         }
     }
