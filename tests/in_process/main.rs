@@ -38,6 +38,8 @@ mod idempotency;
 #[cfg(test)]
 mod in_time;
 #[cfg(test)]
+mod incarnations;
+#[cfg(test)]
 mod list;
 #[cfg(test)]
 mod matrix;
@@ -47,6 +49,8 @@ mod numbers;
 mod pages;
 #[cfg(test)]
 mod push;
+#[cfg(test)]
+mod push_fair;
 #[cfg(test)]
 mod references;
 #[cfg(test)]
