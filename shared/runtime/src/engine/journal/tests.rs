@@ -107,6 +107,7 @@ impl World {
         let item = WorkItem {
             owner: owner.clone(),
             task: record.id.clone(),
+            incarnation: record.incarnation.clone(),
             turn: record.turn,
             dispatch: record.dispatch.unwrap_or_default(),
         };
