@@ -137,7 +137,8 @@ fn shut(_path: &Path) -> Result<(), FolderError> {
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::{DataFolder, FolderError, make_new, make_private};
     use std::fs;
