@@ -282,6 +282,13 @@ impl WorkQueue for LocalQueue<WorkItem> {
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
         Ok(self.put(items))
     }
+
+    async fn waiting(&self) -> Result<usize, StoreError> {
+        let now = self.clock.now();
+        let messages = self.lock();
+        let all = messages.groups.values().flatten();
+        Ok(all.filter(|message| message.visible_at <= now).count())
+    }
 }
 
 #[async_trait]

@@ -5,10 +5,10 @@
 //! been taken, and the cursor moves after the answer, so an event may come
 //! twice and never out of order. Its id is the id of the delivery.
 
+use super::again::QUEUED;
 use super::push::{Opened, open_secrets};
 use super::seal::Sealer;
 use super::subscribe::status_as_of;
-use super::sweep::QUEUED;
 use super::{Clock, EngineError, Policy};
 use crate::outbound::{OutboundUrl, UrlFault};
 use crate::store::push::DeliverPushes;
