@@ -17,7 +17,7 @@ const AFTER: &str = "after";
 #[async_trait]
 impl SweepObjects for DynamoStore {
     async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.stored_task(key, |_| true).await
+        self.stored_task(None, key, |_| true).await
     }
 
     async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
