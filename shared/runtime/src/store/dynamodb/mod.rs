@@ -261,7 +261,7 @@ impl DynamoStore {
             statements.extend(self.thread_statements(thread, shards).await?);
         }
         for push in &write.pushes {
-            statements.push(Statement::push(push)?);
+            statements.extend(Statement::push(push)?);
         }
         statements.extend(children);
         Ok(statements)
