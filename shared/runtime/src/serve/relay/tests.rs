@@ -3,6 +3,7 @@ use crate::store::StoreError;
 use crate::store::queue::{PushItem, WorkItem};
 use async_trait::async_trait;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// A batch of the stream: a new task that asks for a worker, a later commit
 /// that still carries an older intent, an item that is no task, a task whose
@@ -134,7 +135,7 @@ impl WorkQueue for Order {
 
 #[async_trait]
 impl PushQueue for Order {
-    async fn send_pushes(&self, _: &[PushItem]) -> Result<Vec<bool>, StoreError> {
+    async fn ring(&self, _: &[PushItem], _: Duration) -> Result<Vec<bool>, StoreError> {
         self.0.lock().unwrap().push("deliveries");
         Err(StoreError::Unavailable("away".to_owned()))
     }
