@@ -1,30 +1,28 @@
-//! Content that is an object goes when it is replaced, and with what it belongs
-//! to; nobody who reads meanwhile misses it.
+//! Content that is an object goes with what it belongs to, and with a sweep once
+//! it is replaced; nobody who reads meanwhile misses it.
 
 use crate::estate::{Estate, Stored};
+use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::runtime::stores;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::queue::SweepObjects as _;
+use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
     BlobReader, Blobs, Committed, ReadTasks as _, ReadThreads as _, StateRemoved, StoreError,
     SweepThreads as _, ThreadState, ThreadWrite, WriteTasks as _, WriteThreads as _, stored,
 };
-use a2a_lambda::task::{
-    Blob, Change, ContextId, Message, Metadata, Part, PartContent, TaskId, TaskKey, TaskRecord,
-    ThreadKey, Timestamp,
-};
+use a2a_lambda::task::{Change, ContextId, Message, Part, TaskId, TaskKey, ThreadKey, Timestamp};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::{BUCKET, TABLE};
 use async_trait::async_trait;
-use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Above what stays in an item.
 const LARGE: usize = 300 * 1024;
@@ -46,7 +44,7 @@ fn objects(stored: &Stored, mark: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn content_that_was_replaced_leaves_no_object() {
+async fn content_that_was_replaced_goes_with_the_sweep_of_the_next_day() {
     let estate = Estate::new("replaced").await;
     let owner = &estate.world.owner;
     let context = ContextId::parse("mine:c").unwrap();
@@ -55,7 +53,10 @@ async fn content_that_was_replaced_leaves_no_object() {
             command.message.context_id = Some(context.clone());
         })
         .await;
-    // Each value was saved twice, and stands once.
+    // What the task keeps was saved twice.
+    let stored = estate.stored(&owner.tenant).await;
+    assert_eq!(objects(&stored, "-STATE.").len(), 2, "{:?}", stored.names());
+    look_tomorrow(&estate).await;
     let stored = estate.stored(&owner.tenant).await;
     assert_eq!(objects(&stored, "-STATE.").len(), 1, "{:?}", stored.names());
     assert_eq!(objects(&stored, "-state").len(), 1, "{:?}", stored.names());
@@ -64,11 +65,23 @@ async fn content_that_was_replaced_leaves_no_object() {
         command.message.context_id = Some(context.clone());
     });
     assert_eq!(ended.await.id, much.id);
+    look_tomorrow(&estate).await;
     // Small now, or gone with the end of the task.
     let stored = estate.stored(&owner.tenant).await;
     assert_eq!(objects(&stored, "-STATE."), [""; 0]);
     assert_eq!(objects(&stored, "-state"), [""; 0]);
     assert_eq!(stored.objects.len(), 1, "the file: {:?}", stored.names());
+}
+
+/// A look at all objects, when those of today are old enough for it.
+async fn look_tomorrow(estate: &Estate) {
+    let records = &estate.near.records;
+    let from_the_start = ObjectsPlace::default();
+    records.note_objects_place(&from_the_start).await.unwrap();
+    let now = SystemClock.now().plus(Duration::from_secs(25 * 3600));
+    let engine = crate::removals::engine(&estate.near, now);
+    let swept = Box::pin(engine.sweep_objects(records)).await.unwrap();
+    assert!(swept.whole);
 }
 
 #[tokio::test]
@@ -209,8 +222,13 @@ async fn state_that_is_replaced_while_it_is_read_is_read_again() {
     assert!(records.put_thread(&first).await.unwrap());
     let second = thread(&world, &id, 1, LARGE);
     let write = second.clone();
+    let blobs = emulator.blobs.clone();
+    let below = format!("v1/{}/", ThreadKey::new(&world.owner, &id).folder());
     let replaced = Box::pin(async move {
+        let before = blobs.keys(&below, None, 10).await.unwrap();
         assert!(records.put_thread(&write).await.unwrap());
+        // As a sweep that has come in between.
+        blobs.remove(&before).await.unwrap();
     });
     let reader = reading(&emulator, replaced);
     let read = reader.load_thread(&world.owner, &id).await.unwrap();
@@ -237,9 +255,13 @@ async fn what_a_task_keeps_is_read_again_when_it_is_replaced_meanwhile() {
     assert_eq!(answer, Committed::Done);
     let second = world.next(&first, [keeps(LARGE + 1)]).unwrap();
     let write = world.update(&second, &first);
+    let blobs = emulator.blobs.clone();
+    let below = format!("v1/{}/", task.key().folder());
     let replaced = Box::pin(async move {
+        let before = blobs.keys(&below, None, 10).await.unwrap();
         let answer = records.commit(&write).await.unwrap();
         assert_eq!(answer, Committed::Done);
+        blobs.remove(&before).await.unwrap();
     });
     let reader = reading(&emulator, replaced);
     let read = reader.load(&world.owner, task.id(), world.now).await;
@@ -319,84 +341,4 @@ async fn parts_of_a_file_have_the_checksum_that_their_upload_announces() {
         begun.0.lock().unwrap().as_slice(),
         [Some("CRC32".to_owned())]
     );
-}
-
-/// Whether the table says of a task that nothing of it was ever an object. As of
-/// an `earlier` release it says nothing, from then on.
-async fn is_bare(emulator: &Emulator, task: &TaskRecord, earlier: bool) -> bool {
-    let key = task.key();
-    let partition = format!("T#{}#K#{}", key.tenant(), key.local());
-    let dynamodb = &emulator.clients.dynamodb;
-    if earlier {
-        let update = dynamodb.update_item().table_name(TABLE);
-        let update = update.update_expression("REMOVE bare");
-        let update = update.key("PK", AttributeValue::S(partition.clone()));
-        let update = update.key("SK", AttributeValue::S("META".to_owned()));
-        update.send().await.unwrap();
-    }
-    let get = dynamodb.get_item().table_name(TABLE).consistent_read(true);
-    let get = get.key("PK", AttributeValue::S(partition));
-    let get = get.key("SK", AttributeValue::S("META".to_owned()));
-    get.send().await.unwrap().item.unwrap().contains_key("bare")
-}
-
-#[tokio::test]
-async fn a_task_says_that_it_has_no_objects_until_the_first_one_and_never_again() {
-    let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "bare").unwrap();
-    let commit = |record: TaskRecord, before: Option<TaskRecord>| {
-        let (world, records) = (&world, &emulator.records);
-        async move {
-            let write = match &before {
-                None => world.create(&record),
-                Some(before) => world.update(&record, before),
-            };
-            assert_eq!(records.commit(&write).await.unwrap(), Committed::Done);
-        }
-    };
-    let file = Part::new(PartContent::Stored(Blob {
-        key: "v1/a/b".to_owned(),
-        size: 1,
-        sha256: "ab".repeat(32),
-    }));
-    let says = |parts| Change::Update {
-        message: Some(Message::from_agent("m-2", parts)),
-        metadata: Metadata::new(),
-    };
-    let much = Part::text("x".repeat(LARGE));
-
-    // A file, and content which the store itself moves to an object.
-    for part in [file.clone(), much] {
-        let task = world.task().unwrap();
-        commit(task.clone(), None).await;
-        assert!(is_bare(&emulator, &task, false).await);
-        let started = world.next(&task, [world.start()]).unwrap();
-        commit(started.clone(), Some(task)).await;
-        assert!(is_bare(&emulator, &started, false).await);
-        let told = world.next(&started, [says(vec![part])]).unwrap();
-        commit(told.clone(), Some(started)).await;
-        assert!(!is_bare(&emulator, &told, false).await);
-        let done = Change::Complete { message: None };
-        let done = world.next(&told, [done]).unwrap();
-        commit(done.clone(), Some(told)).await;
-        assert!(!is_bare(&emulator, &done, false).await);
-    }
-
-    // One that comes with a file, one under an id that may have been used before,
-    // and one of an earlier release.
-    let message = Message::from_user("m-1", vec![file]);
-    let id = TaskId::made_of(world.number());
-    let with_file = world.task_saying(&world.owner, id, message).unwrap();
-    let id = TaskId::parse("mine").unwrap();
-    let reused = world.new_task(&world.owner, id).unwrap();
-    for task in [with_file, reused] {
-        commit(task.clone(), None).await;
-        assert!(!is_bare(&emulator, &task, false).await);
-    }
-    let old = world.task().unwrap();
-    commit(old.clone(), None).await;
-    assert!(!is_bare(&emulator, &old, true).await);
-    let done = world.finished(&old).unwrap();
-    commit(done.clone(), Some(old)).await;
-    assert!(!is_bare(&emulator, &done, false).await);
 }

@@ -1,12 +1,10 @@
-//! Objects that nobody removed when they were replaced, and those of what the
-//! table lets go by itself.
+//! Objects that were replaced, and those of what is over: the sweep finds them.
 
 use crate::estate::{Estate, Side};
 use a2a_lambda::engine::{Clock, Engine, SystemClock};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::Blobs as _;
-use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};
@@ -14,10 +12,7 @@ use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
     ReadThreads as _, ThreadState, WriteTasks as _, WriteThreads as _, stored,
 };
-use a2a_lambda::task::{Change, ContextId, Owner, TaskKey, TaskRecord, ThreadKey, Timestamp};
-use a2a_lambda_tests::emulator::{outside, run};
-use a2a_local::embedded::{BUCKET, Embedded, TABLE};
-use a2a_local::pumps::Pumps;
+use a2a_lambda::task::{Change, ContextId, TaskKey, TaskRecord, ThreadKey, Timestamp};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +95,7 @@ async fn counts(estate: &Estate, folders: &[String; 2]) -> [usize; 2] {
 }
 
 #[tokio::test]
-async fn a_sweep_finds_what_a_writer_left_that_died_before_it_removed_what_it_had_replaced() {
+async fn a_sweep_finds_what_was_replaced_and_leaves_what_is_named() {
     let estate = Estate::new("leftover").await;
     let world = &estate.world;
     let context = ContextId::parse("c:1").unwrap();
@@ -141,7 +136,7 @@ async fn a_sweep_finds_what_a_writer_left_that_died_before_it_removed_what_it_ha
         assert!(swept.whole);
         assert_eq!(counts(&estate, &folders).await, left, "{hours}");
     }
-    // What is named is there.
+    // What is named is there, long before its task's life is over.
     let side = estate.side();
     let found =
         a2a_lambda::store::ReadTasks::load(&side.records, &world.owner, task.id(), world.now);
@@ -156,11 +151,13 @@ async fn the_place_of_a_sweep_is_stored_and_holds_nothing_of_a_tenant_in_the_cle
     let records = &estate.near.records;
     let place = ObjectsPlace {
         began: estate.world.now,
+        before: None,
         after: Some("v1/x/y".to_owned()),
     };
     for place in [
         place.clone(),
         ObjectsPlace {
+            before: Some(estate.world.now.minus(HOUR)),
             after: None,
             ..place
         },
@@ -171,64 +168,29 @@ async fn the_place_of_a_sweep_is_stored_and_holds_nothing_of_a_tenant_in_the_cle
     }
 }
 
-/// What is stored of anybody.
-async fn everything(clients: &AwsClients, blobs: &S3Blobs, owner: &Owner) -> (usize, usize) {
-    let scan = clients.dynamodb.scan().table_name(TABLE).send().await;
-    let items = scan.unwrap().items.unwrap_or_default();
-    let tenant = format!("T#{}#", owner.tenant);
-    let ours = items
-        .iter()
-        .filter(|item| item["PK"].as_s().unwrap().starts_with(&tenant));
-    let objects = blobs.keys("v1/", None, 1000).await.unwrap();
-    (ours.count(), objects.len())
-}
-
 #[tokio::test]
-async fn what_the_table_lets_go_by_itself_takes_its_objects_along_through_the_stream() {
-    if outside().is_some() {
-        println!("SKIPPED: only the emulator in this process can be told to remove");
-        return;
-    }
-    let embedded = Embedded::start(None).await.unwrap();
-    let clients = AwsClients::connect(embedded.endpoints()).await;
-    let blobs = S3Blobs::new(clients.s3.clone(), BUCKET);
-    let records = DynamoStore::new(clients.dynamodb.clone(), TABLE);
-    let records = records.with_blobs(Arc::new(blobs.clone()));
-    let owner = World::new(run(), "removed").unwrap().owner;
+async fn objects_of_tasks_and_conversations_whose_time_is_up_go_and_those_of_others_stay() {
+    let estate = Estate::new("over").await;
+    let [owner, colleague, _] = estate.owners();
+    // All of it happened three days ago; one conversation went on since.
+    let now = SystemClock.now();
+    let then = Timestamp::from_millis(now.as_millis() - 3 * 24 * 3_600_000);
     let short = |settings: &mut Settings| {
         settings.policy.task_ttl = HOUR;
-        // The sweep is not what removes anything here.
-        settings.sweep_interval = 100 * HOUR;
+        settings.policy.thread_ttl = HOUR;
     };
-    // All of it happened three days ago, and is over by this machine's clock.
-    let then = SystemClock.now().as_millis() - 3 * 24 * 3_600_000;
-    let clock = Arc::new(At(Timestamp::from_millis(then)));
-    let past = runtime(&records, &blobs, clock, short);
-    let task = crate::estate::say(past.engine(), &owner, "much", |_| ()).await;
-    let (items, objects) = everything(&clients, &blobs, &owner).await;
-    assert!(items > 3 && objects == 3, "{items} {objects} {task:?}");
-
-    let present = runtime(&records, &blobs, Arc::new(SystemClock), short);
-    let mut settings = crate::estate::settings();
-    short(&mut settings);
-    TABLE.clone_into(&mut settings.table);
-    let pumps = Pumps::start(
-        present.engine(),
-        records.clone(),
-        embedded.endpoints(),
-        &settings,
-    );
-    let mut pumps = Box::pin(pumps).await.unwrap();
-    assert_eq!(everything(&clients, &blobs, &owner).await, (items, objects));
-    pumps.expire(embedded.expiry(), Duration::from_millis(20));
-    let gone = async {
-        while everything(&clients, &blobs, &owner).await != (0, 0) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let gone = tokio::time::timeout(Duration::from_secs(60), gone).await;
-    let left = everything(&clients, &blobs, &owner).await;
-    assert!(gone.is_ok(), "left after a minute: {left:?}");
-    pumps.stop().await;
-    embedded.stop().await;
+    let (records, blobs) = (&estate.near.records, &estate.near.blobs);
+    let past = runtime(records, blobs, Arc::new(At(then)), short);
+    crate::estate::say(past.engine(), owner, "much", |_| ()).await;
+    let alive = estate.say(colleague, "much", |_| ()).await;
+    let before = estate.stored(&owner.tenant).await;
+    let present = runtime(records, blobs, Arc::new(At(now.plus(25 * HOUR))), short);
+    let swept = Box::pin(present.engine().sweep_objects(records));
+    assert!(swept.await.unwrap().removed > 3);
+    let after = estate.stored(&owner.tenant).await;
+    assert_eq!(after.items, before.items, "native TTL takes them");
+    // Of the other's what it names: a file, what it keeps, and its conversation's.
+    let found = a2a_lambda::store::ReadTasks::load(records, colleague, &alive.id, now);
+    assert!(found.await.unwrap().is_some());
+    assert_eq!(after.objects.len(), 3, "{:?}", after.names());
 }

@@ -7,8 +7,10 @@ use a2a_lambda::store::queue::{SweepTasks as _, TaskImage};
 use a2a_lambda::task::TaskRecord;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
+use a2a_local::queue::LocalQueue;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Does nothing, since nothing is run here.
 #[skill(id = "idle", tags = ["test"], input_modes = ["text/plain"])]
@@ -90,7 +92,8 @@ async fn a_task_that_cannot_be_read_holds_up_no_other() {
     broken(&emulator, &unreadable).await;
 
     let engine = engine(&emulator);
-    let swept = engine.sweep(&emulator.records, Leases::CountAsExpired);
+    let queue = LocalQueue::new(Arc::new(SystemClock), Duration::from_secs(60));
+    let swept = engine.sweep(&emulator.records, &queue, Leases::CountAsExpired);
     swept.await.unwrap();
 
     let found = world.loaded(&emulator.stores(), &task).await.unwrap();

@@ -73,6 +73,10 @@ impl WorkQueue for Queue {
         self.0.lock().unwrap().extend(items.iter().cloned());
         Ok(vec![true; items.len()])
     }
+
+    async fn waiting(&self) -> Result<usize, StoreError> {
+        Ok(self.0.lock().unwrap().len())
+    }
 }
 
 struct Hidden;
@@ -288,7 +292,7 @@ impl Case {
             }
             self.clock.leap(Duration::from_secs(400));
             let own = Own(&self.store, &self.caller.owner);
-            let swept = Box::pin(self.clean.sweep(&own, Leases::Respect)).await;
+            let swept = Box::pin(self.clean.sweep(&own, &self.queue, Leases::Respect)).await;
             self.check(swept.is_ok(), || format!("the sweep failed: {swept:?}"));
         }
         self.wrong("open work did not come to rest");

@@ -12,14 +12,13 @@ use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::queue::{PushItem, TaskImage};
+use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{Blobs as _, ReadTasks as _};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId, Timestamp};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::pumps::Pumps;
 use a2a_local::queue::LocalQueue;
-use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -142,8 +141,6 @@ struct Counter {
     /// A counted store.
     near: DynamoStore,
     clock: Arc<Moved>,
-    /// Reaches into the table beside the count.
-    table: aws_sdk_dynamodb::Client,
     rows: String,
     pumps: Vec<Pumps>,
     services: Embedded,
@@ -225,7 +222,6 @@ impl Counter {
             blobs: S3Blobs::new(aws_sdk_s3::Client::from_conf(patient.build()), BUCKET),
             near,
             clock,
-            table: clients.dynamodb,
             rows: String::new(),
             pumps: Vec::new(),
             services,
@@ -307,29 +303,6 @@ impl Counter {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    }
-
-    /// Lets the table remove tasks, as its own expiry does some time later.
-    async fn let_go(&self, tasks: &[Value]) {
-        let over = SystemClock.now().as_millis() / 1000 - 3600;
-        for task in tasks {
-            let partition = format!("T#local#K#{}", task["id"].as_str().unwrap());
-            let update = self.table.update_item().table_name(TABLE);
-            let update = update
-                .key("PK", AttributeValue::S(partition))
-                .key("SK", AttributeValue::S("META".to_owned()))
-                .update_expression("SET #ttl = :over")
-                .expression_attribute_names("#ttl", "ttl")
-                .expression_attribute_values(":over", AttributeValue::N(over.to_string()));
-            update.send().await.unwrap();
-        }
-        let removed = self.services.expiry().clean().await.unwrap();
-        assert_eq!(removed, tasks.len());
-    }
-
-    /// The keys of all objects that belong to something, beside the count.
-    async fn objects(&self) -> usize {
-        self.blobs.keys("v1/", None, 1000).await.unwrap().len()
     }
 
     /// A row of the table, of what came since the last.
@@ -600,24 +573,6 @@ async fn later(counter: &mut Counter) {
     counter.meter.take();
     counter.post("/message:send", &more).await;
     counter.row("a task of a conversation that was silent for two hours, and is kept alive by it");
-
-    let mut bare = Vec::new();
-    for _ in 0..3 {
-        bare.push(counter.send("echo hello").await);
-    }
-    let before = counter.objects().await;
-    let file = [counter.send("file 100000").await];
-    counter.clock.on(HOUR * 24 * 8);
-    counter.meter.settles().await;
-    counter.meter.take();
-    counter.let_go(&bare).await;
-    counter.let_go(&file).await;
-    // The stream tells of them in their order.
-    while counter.objects().await > before {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    counter.meter.settles().await;
-    counter.row("the table lets go four tasks, of which one made a file");
 }
 
 /// Webhooks that take everything, or nothing.
@@ -673,8 +628,10 @@ async fn sweeps(counter: &mut Counter) {
     counter.meter.settles().await;
     counter.meter.take();
     let mut places = SweepPlaces::default();
+    let queue = LocalQueue::<WorkItem>::new(Arc::new(SystemClock), HOUR);
     let engine = counter.runtime.engine();
-    let swept = Box::pin(engine.sweep_round(&counter.near, &mut places, None)).await;
+    let swept = engine.sweep_round(&counter.near, &queue, &mut places, None);
+    let swept = Box::pin(swept).await;
     assert!(swept.error.is_none(), "{swept:?}");
     counter.row("a sweep that finds nothing to do");
 }

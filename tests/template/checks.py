@@ -11,8 +11,7 @@ PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.jso
 
 _WRITE = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"}
 _LIST = {"dynamodb:BatchGetItem"}
-# Whoever replaces content that is an object removes the one it replaced.
-_OBJECTS = {"s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"}
+_OBJECTS = {"s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"}
 _SEEN = {"s3:ListBucket"}
 # A turn writes its task and may read the other tasks of its context.
 _TURNS = {
@@ -36,7 +35,6 @@ POLLING = {
     "dynamodb:GetShardIterator",
     "dynamodb:ListStreams",
     "sqs:DeleteMessage",
-    "sqs:GetQueueAttributes",
     "sqs:ReceiveMessage",
 }
 
@@ -46,7 +44,9 @@ OPERATOR = {"dynamodb:BatchWriteItem", "dynamodb:Scan"}
 RIGHTS = {
     "agent-card": {},
     # The right to send a file is handed on in a URL.
-    "tasks-send": _CALLS | {"Bucket/up/*": {"s3:GetObject", "s3:PutObject"}},
+    # A caller deletes tasks and conversations here.
+    "tasks-send": _CALLS
+    | {"Bucket/v1/*": _OBJECTS | {"s3:DeleteObject"}, "Bucket/up/*": {"s3:GetObject", "s3:PutObject"}},
     "tasks-get": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
@@ -55,10 +55,8 @@ RIGHTS = {
     },
     "tasks-stream": _TURNS | _TAKEN,
     "rpc": _CALLS | _TAKEN,
+    # It forwards what stands in the stream, and can neither read nor remove anything.
     "relay": {
-        "Table": {"dynamodb:GetItem"},
-        "Bucket": _SEEN,
-        "Bucket/v1/*": {"s3:DeleteObject"},
         "Table.StreamArn": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
         "Table/stream/*": {"dynamodb:ListStreams"},
         "WorkQueue": {"sqs:SendMessage"},
@@ -79,26 +77,22 @@ RIGHTS = {
         "Table": _WRITE | _LIST | {"dynamodb:DeleteItem"},
         "Table/index/GSI1": {"dynamodb:Query"},
         "Table/index/GSI2": {"dynamodb:Query"},
+        # How many turns wait decides how many it sends there again.
+        "WorkQueue": {"sqs:GetQueueAttributes", "sqs:SendMessage"},
         "PushQueue": {"sqs:SendMessage"},
         "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
     },
 }
-# The roles that remove objects may list them. The one which reads objects as well names no prefix then, and is told
-# "denied" of one that is gone unless the condition lets that pass.
-LISTS = {"relay": {"StringLike": _TIDY}, "sweep": {"StringLikeIfExists": _TIDY}}
+# The role that looks at all objects may list them. A read names no prefix, and is told "denied" of one that is gone
+# unless the condition lets that pass.
+LISTS = {"sweep": {"StringLikeIfExists": _TIDY}}
 # The images which the relay is started for: of tasks, when they ask for a worker, and when webhooks
 # want to hear of them.
 FORWARDED = [
     {"dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {name: {"N": [{"exists": True}]}}}}
     for name in ("dispatch", "notify")
 ]
-# And tasks which the table lets go.
-EXPIRED = {
-    "eventName": ["REMOVE"],
-    "userIdentity": {"principalId": ["dynamodb.amazonaws.com"]},
-    "dynamodb": {"Keys": {"SK": {"S": ["META"]}}},
-}
 # The settings that name what a function may touch. The others are for all.
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY"}
 NAMED = {
@@ -107,10 +101,10 @@ NAMED = {
     "tasks-get": _CALLED,
     "tasks-stream": _CALLED,
     "rpc": _CALLED,
-    "relay": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
+    "relay": {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
     "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
-    "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL"},
+    "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
 }
 # Seconds. The gateway waits 29 for a buffered answer; a stream and a turn may take all there is.
 TIMEOUTS = {
@@ -299,7 +293,7 @@ def queues(stack):
 
 
 def schedules(stack):
-    """A function which the clock starts has no client to notice that it fails: an alarm does."""
+    """A function which the clock or the stream starts has no client to notice that it fails: an alarm does."""
     wrong = []
     watched = {}
     for alarm in stack.of_type("AWS::CloudWatch::Alarm").values():
@@ -317,6 +311,10 @@ def schedules(stack):
             wrong.append(f"{name}: nobody is told when it fails")
         elif alarm["Threshold"] != 0 or alarm["Statistic"] != "Sum":
             wrong.append(f"{name}: its alarm waits for more than one error")
+    behind = watched.get(("RelayFunction", "IteratorAge"), {})
+    # Far less than the day after which a record is given up. In milliseconds.
+    if behind.get("Statistic") != "Maximum" or not 0 < behind.get("Threshold", 0) <= 3_600_000:
+        wrong.append("relay: nobody is told when it is behind")
     return wrong
 
 
@@ -329,6 +327,9 @@ def mappings(stack):
             "StartingPosition": "TRIM_HORIZON",
             "FunctionResponseTypes": ["ReportBatchItemFailures"],
             "BisectBatchOnFunctionError": True,
+            # By age: for as long as the stream keeps a record.
+            "MaximumRetryAttempts": -1,
+            "MaximumRecordAgeInSeconds": 86400,
             "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": ["RelayFailures", "Arn"]}}},
         },
         "worker": {
@@ -355,10 +356,8 @@ def mappings(stack):
                 wrong.append(f"{directory}: {key} is {found.get(directory, {}).get(key)}")
     wrong += [f"{directory}: nothing was to start it" for directory in found.keys() - wanted.keys()]
     relay = found.get("relay", {})
-    if not 0 < relay.get("MaximumRetryAttempts", -1) <= 100:
-        wrong.append("relay: a record that fails holds its shard for a day")
     patterns = [json.loads(f["Pattern"]) for f in relay.get("FilterCriteria", {}).get("Filters", [])]
-    if patterns != [*FORWARDED, EXPIRED]:
+    if patterns != FORWARDED:
         wrong.append(f"relay: is started for {patterns}")
     for directory in ("worker", "push"):
         if "MaximumConcurrency" not in found.get(directory, {}).get("ScalingConfig", {}):
@@ -385,7 +384,7 @@ def state(stack):
         "DeletionProtectionEnabled": {"Fn::If": ["IsProd", True, False]},
         "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
         "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
-        "StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"},
+        "StreamSpecification": {"StreamViewType": "NEW_IMAGE"},
     }
     wrong += [f"Table: {key} is {table.get(key)}" for key, value in expected.items() if table.get(key) != value]
     bucket = resources["Bucket"]["Properties"]

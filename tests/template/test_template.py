@@ -55,6 +55,7 @@ ACTIONS = {
     r"\.change_message_visibility(_batch)?\(\)": "sqs:ChangeMessageVisibility",
     r"\.receive_message\(\)": "sqs:ReceiveMessage",
     r"\.delete_message(_batch)?\(\)": "sqs:DeleteMessage",
+    r"\.get_queue_attributes\(\)": "sqs:GetQueueAttributes",
 }
 
 
@@ -266,8 +267,9 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.mappings(self.broken(line, "")))
         self.assertTrue(checks.mappings(self.broken("      BisectBatchOnFunctionError: true\n", "")))
 
-    def test_a_relay_that_tries_for_ever_or_in_silence(self):
-        self.assertTrue(checks.mappings(self.broken("      MaximumRetryAttempts: 20\n", "")))
+    def test_a_relay_that_gives_up_early_or_in_silence(self):
+        self.assertTrue(checks.mappings(self.broken("MaximumRetryAttempts: -1", "MaximumRetryAttempts: 20")))
+        self.assertTrue(checks.mappings(self.broken("MaximumRecordAgeInSeconds: 86400", "MaximumRecordAgeInSeconds: 3600")))
         destination = "OnFailure: {Destination: !GetAtt RelayFailures.Arn}"
         self.assertTrue(checks.mappings(self.broken(destination, "OnFailure: {Destination: !GetAtt WorkQueue.Arn}")))
 
@@ -305,20 +307,29 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
 """
         self.assertTrue(checks.rights(self.broken(statement, "")))
 
-    def test_a_relay_that_could_read_whole_tasks_of_a_context(self):
-        copy = self.broken("dynamodb:GetShardIterator]", "dynamodb:GetShardIterator, dynamodb:Query]")
-        self.assertTrue(checks.rights(copy))
+    def test_a_relay_that_could_read_or_remove_anything(self):
+        for right in ("dynamodb:Query", "dynamodb:GetItem", "s3:DeleteObject"):
+            copy = self.broken("dynamodb:GetShardIterator]", f"dynamodb:GetShardIterator, {right}]")
+            self.assertTrue(checks.rights(copy))
+
+    def test_a_relay_that_falls_behind_unheard(self):
+        self.assertTrue(checks.schedules(self.broken("MetricName: IteratorAge", "MetricName: Duration")))
+
+    def test_a_sweep_that_cannot_send_a_turn_again(self):
+        right = "Action: [sqs:GetQueueAttributes, sqs:SendMessage]"
+        for less in ("sqs:GetQueueAttributes", "sqs:SendMessage"):
+            self.assertTrue(checks.rights(self.broken(right, f"Action: [{less}]")))
 
     def test_removals_that_look_through_the_uploads(self):
-        for operator in ("StringLike", "StringLikeIfExists"):
-            line = f'              Condition: {{{operator}: {{"s3:prefix": v1/*}}}}\n'
-            self.assertTrue(checks.rights(self.broken(line, "")))
+        line = '              Condition: {StringLikeIfExists: {"s3:prefix": v1/*}}\n'
+        self.assertTrue(checks.rights(self.broken(line, "")))
+
+    def test_a_turn_that_could_remove_an_object(self):
+        right = "Action: [s3:AbortMultipartUpload, s3:GetObject, s3:PutObject]"
+        self.assertTrue(checks.rights(self.broken(right, right.replace("s3:GetObject", "s3:DeleteObject, s3:GetObject"))))
 
     def test_a_sweep_that_is_told_denied_of_what_is_gone(self):
         self.assertTrue(checks.rights(self.broken("StringLikeIfExists", "StringLike")))
-
-    def test_a_relay_that_hears_of_no_removal(self):
-        self.assertTrue(checks.mappings(self.broken('"eventName":["REMOVE"]', '"eventName":["MODIFY"]')))
 
     def test_a_secret_where_none_is_needed(self):
         variable = "          A2A_WORK_QUEUE_URL: !Ref WorkQueue\n"
@@ -328,8 +339,8 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         copy = self.broken("    DeletionPolicy: RetainExceptOnCreate\n", "")
         self.assertTrue(checks.state(copy))
 
-    def test_a_stream_that_does_not_show_what_was(self):
-        self.assertTrue(checks.state(self.broken("NEW_AND_OLD_IMAGES", "NEW_IMAGE")))
+    def test_a_stream_that_shows_no_task(self):
+        self.assertTrue(checks.state(self.broken("StreamViewType: NEW_IMAGE", "StreamViewType: KEYS_ONLY")))
 
     def test_objects_of_tasks_that_expire_by_age(self):
         copy = self.broken("            Prefix: up/\n            ExpirationInDays", "            Prefix: v1/\n            ExpirationInDays")

@@ -11,7 +11,7 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
-use a2a_lambda::store::dynamodb::{DynamoStore, Removed};
+use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
 use a2a_lambda::webhook::HttpWebhooks;
 use std::sync::Arc;
@@ -70,7 +70,8 @@ impl Pumps {
         let engine = engine
             .clone()
             .with_push_queue(store.clone(), Arc::new(pushes.clone()));
-        let taken = Box::pin(engine.sweep(&tasks, Leases::CountAsExpired)).await?;
+        let queue = LocalQueue::new(clock.clone(), settings.policy.lease);
+        let taken = Box::pin(engine.sweep(&tasks, &queue, Leases::CountAsExpired)).await?;
         if taken.redispatched + taken.failed > 0 {
             tracing::info!(
                 "took over {} unfinished tasks, gave up {}",
@@ -81,7 +82,6 @@ impl Pumps {
         let config = sdk_config(endpoints.dynamodb.as_deref(), endpoints.keys.as_ref()).await;
         let client = aws_sdk_dynamodbstreams::Client::new(&config);
         let stream = Stream::new(client, &settings.table);
-        let queue = LocalQueue::new(clock.clone(), settings.policy.lease);
         let policy = settings.policy.clone();
         let outgoing = Outgoing {
             tasks: store.clone(),
@@ -93,16 +93,10 @@ impl Pumps {
         };
         let courier = Courier::new(outgoing, policy);
         let mut pumps = JoinSet::new();
-        pumps.spawn(forward(
-            stream,
-            queue.clone(),
-            pushes.clone(),
-            engine.clone(),
-            tasks.clone(),
-        ));
+        pumps.spawn(forward(stream, queue.clone(), pushes.clone()));
         pumps.spawn(deliver(courier, pushes));
-        pumps.spawn(work(engine.clone(), queue));
-        pumps.spawn(sweep(engine, tasks, settings.sweep_interval));
+        pumps.spawn(work(engine.clone(), queue.clone()));
+        pumps.spawn(sweep(engine, tasks, queue, settings.sweep_interval));
         Ok(Self { pumps })
     }
 
@@ -118,14 +112,8 @@ impl Pumps {
     }
 }
 
-/// From the stream to the queues; the objects of tasks that are gone go as well.
-async fn forward(
-    mut stream: Stream,
-    queue: LocalQueue<WorkItem>,
-    pushes: LocalQueue<PushItem>,
-    engine: Engine,
-    tasks: DynamoStore,
-) {
+/// From the stream to the queues.
+async fn forward(mut stream: Stream, queue: LocalQueue<WorkItem>, pushes: LocalQueue<PushItem>) {
     let mut looks: u32 = 0;
     loop {
         if looks.is_multiple_of(DISCOVER)
@@ -141,9 +129,8 @@ async fn forward(
             match stream.read(&shard).await {
                 Ok(Some(batch)) => {
                     idle &= batch.is_empty();
-                    let forgotten = forget(&engine, &tasks, &batch.removed).await;
-                    let kept = relay(&queue, &batch.images).await.is_empty() && forgotten;
-                    if kept && relay_pushes(&pushes, &batch.images).await.is_empty() {
+                    let taken = relay(&queue, &batch.images).await.is_empty();
+                    if taken && relay_pushes(&pushes, &batch.images).await.is_empty() {
                         stream.done(batch);
                     }
                 }
@@ -158,21 +145,6 @@ async fn forward(
             sleep(POLL).await;
         }
     }
-}
-
-/// Whether the objects of all that is gone are gone too.
-async fn forget(engine: &Engine, tasks: &DynamoStore, removed: &[Removed]) -> bool {
-    for gone in removed {
-        let forgotten = match gone {
-            Removed::Task(task) => engine.forget_objects(tasks, task).await,
-            Removed::Thread(thread) => engine.forget_state(tasks, thread).await,
-        };
-        if let Err(error) = forgotten {
-            tracing::warn!("failed to remove the objects of what has gone: {error}");
-            return false;
-        }
-    }
-    true
 }
 
 /// From the queue to the skills.
@@ -244,12 +216,12 @@ async fn clean(expiry: Expiry, every: Duration) {
 }
 
 /// The schedule.
-async fn sweep(engine: Engine, tasks: DynamoStore, every: Duration) {
+async fn sweep(engine: Engine, tasks: DynamoStore, queue: LocalQueue<WorkItem>, every: Duration) {
     let mut ticks = interval_at(Instant::now() + every, every);
     let mut places = SweepPlaces::default();
     loop {
         ticks.tick().await;
-        let swept = Box::pin(engine.sweep_round(&tasks, &mut places, None)).await;
+        let swept = Box::pin(engine.sweep_round(&tasks, &queue, &mut places, None)).await;
         tracing::debug!(?swept, "swept");
     }
 }

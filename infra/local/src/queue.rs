@@ -254,6 +254,13 @@ impl WorkQueue for LocalQueue<WorkItem> {
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
         Ok(self.put(items, Duration::ZERO))
     }
+
+    async fn waiting(&self) -> Result<usize, StoreError> {
+        let now = self.clock.now();
+        let messages = self.lock();
+        let visible = messages.waiting.values().filter(|it| it.visible_at <= now);
+        Ok(visible.count())
+    }
 }
 
 #[async_trait]

@@ -1,15 +1,12 @@
 //! Follows the stream of a table from its beginning.
 
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::dynamodb::{Removed, removed, task_image};
+use a2a_lambda::store::dynamodb::task_image;
 use a2a_lambda::store::queue::TaskImage;
 use aws_sdk_dynamodbstreams::Client;
 use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_dynamodbstreams::types::{AttributeValue, OperationType, Record, ShardIteratorType};
+use aws_sdk_dynamodbstreams::types::{AttributeValue, Record, ShardIteratorType};
 use std::collections::BTreeMap;
-
-/// Who removes the items whose time is up.
-const EXPIRY: &str = "dynamodb.amazonaws.com";
 
 /// The place in one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +24,6 @@ enum Place {
 pub(crate) struct Batch {
     /// The commits of tasks, oldest first.
     pub(crate) images: Vec<TaskImage>,
-    /// What the table has let go.
-    pub(crate) removed: Vec<Removed>,
     shard: String,
     /// The number of the last record of it.
     last: Option<String>,
@@ -148,7 +143,6 @@ impl Stream {
             }
         };
         let mut images = Vec::new();
-        let removed = read.records().iter().filter_map(removal).collect();
         for record in read.records() {
             match image(record) {
                 Ok(found) => images.extend(found),
@@ -158,7 +152,6 @@ impl Stream {
         }
         Ok(Some(Batch {
             images,
-            removed,
             last: read.records().last().and_then(number),
             shard: id.to_owned(),
             next: read.next_shard_iterator.map_or(Place::End, Place::At),
@@ -202,22 +195,6 @@ impl Stream {
 
 fn number(record: &Record) -> Option<String> {
     record.dynamodb()?.sequence_number().map(str::to_owned)
-}
-
-/// What a record says was let go.
-fn removal(record: &Record) -> Option<Removed> {
-    if record.event_name() != Some(&OperationType::Remove) {
-        return None;
-    }
-    let keys = record.dynamodb()?.keys()?;
-    // Nobody but native TTL has an identity here. The embedded database writes its
-    // members as an event of Lambda has them, which the SDK does not read.
-    let user = record.user_identity();
-    let principal = user.map(|user| user.principal_id().unwrap_or(EXPIRY));
-    let was = record.dynamodb().and_then(|change| change.old_image());
-    let text = |name: &str| plain(keys.get(name)?);
-    let was = |name: &str| plain(was?.get(name)?);
-    removed(&text, &was, principal)
 }
 
 /// The task of a record; `None` if it is of something else.

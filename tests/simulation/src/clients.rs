@@ -300,8 +300,9 @@ impl Site {
     }
 
     pub(crate) async fn sweep(self) {
-        let done = self.engine.sweep(&*self.store, Leases::Respect).await;
-        if let Err(error) = done {
+        let queue = SimQueue(Arc::clone(&self.hub));
+        let done = self.engine.sweep(&*self.store, &queue, Leases::Respect);
+        if let Err(error) = done.await {
             self.hub.world().oracle.refused(&error.refusal);
         }
     }

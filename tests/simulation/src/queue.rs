@@ -143,6 +143,12 @@ impl WorkQueue for SimQueue {
         self.0.pause().await;
         answer
     }
+
+    async fn waiting(&self) -> Result<usize, StoreError> {
+        self.0.pause().await;
+        let world = self.0.world();
+        Ok(world.messages.visible(world.now).len())
+    }
 }
 
 /// A received message.

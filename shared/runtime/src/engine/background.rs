@@ -26,15 +26,9 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
     let mut asking = Vec::new();
     let mut items = Vec::new();
     for (index, image) in images.iter().enumerate() {
-        if let Some(dispatch) = image.dispatch.filter(|version| *version == image.version) {
+        if let Some(item) = image.asks().filter(|item| item.dispatch == image.version) {
             asking.push(index);
-            items.push(WorkItem {
-                owner: image.owner.clone(),
-                task: image.task.clone(),
-                incarnation: image.incarnation.clone(),
-                turn: image.turn,
-                dispatch,
-            });
+            items.push(item);
         }
     }
     if items.is_empty() {

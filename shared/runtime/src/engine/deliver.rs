@@ -12,9 +12,9 @@
 //!    whoever leaves a webhook alone rings for its time first.
 //! 3. A message goes last. Whoever dies leaves one, and a lease that ends.
 
+use super::again::QUEUED;
 use super::push::{Opened, open_secrets};
 use super::seal::Sealer;
-use super::sweep::QUEUED;
 use super::{Clock, EngineError, Ids, Policy};
 use crate::outbound::{OutboundUrl, UrlFault};
 use crate::store::push::DeliverPushes;

@@ -59,6 +59,10 @@ impl WorkQueue for Line<WorkItem> {
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
         Ok(self.take(items))
     }
+
+    async fn waiting(&self) -> Result<usize, StoreError> {
+        Ok(0)
+    }
 }
 
 #[async_trait]

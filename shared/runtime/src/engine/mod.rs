@@ -4,7 +4,7 @@
 //!   `push` for those about webhooks, `upload` for files sent by themselves
 //! - `idempotent`: sends that come twice, under one key
 //! - `background`: relay and work, the steps behind the calls; `sweep` finds what
-//!   they lost, `expire` conversations whose time is up and what deletions (`clear`) have left; `deliver` brings events to webhooks, `tidy` removes objects nobody needs
+//!   they lost (`again`: turns that wait for a worker), `expire` conversations whose time is up and what deletions (`clear`) have left; `deliver` brings events to webhooks, `tidy` removes objects nobody needs
 //! - `commit` is the only writer of tasks
 //! - `run` is one turn of a skill; unary and streaming calls share it and
 //!   differ only in where committed events go
@@ -14,6 +14,7 @@
 //! own all of them.
 
 mod admit;
+mod again;
 mod attend;
 mod background;
 mod blob;
@@ -61,14 +62,13 @@ pub(crate) mod fuzz {
 }
 
 pub use background::relay;
-pub use blob::object::{below as objects_below, below_thread as state_objects_below};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use deliver::{Courier, Notice, NoticeError, Outgoing, Webhooks, relay_pushes};
 pub use error::EngineError;
 pub use expire::ThreadSweep;
 pub use sink::Frames;
 pub use sweep::{Leases, SweepPlaces, SweepReport, Swept};
-pub use tidy::{TidyReport, forget_objects, forget_state};
+pub use tidy::TidyReport;
 
 use crate::outbound::Reach;
 use crate::skill::AgentDefinition;

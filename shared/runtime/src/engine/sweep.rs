@@ -5,24 +5,20 @@
 //! Each of the three has its share of the time there is. What one does not come
 //! to is the first of its next round: a backlog keeps nobody else from his turn.
 
+use super::again::{Again, Pass, QUEUED};
 use super::commit::{Outcome as Write, Race};
 use super::deliver::push_again;
 use super::expire::ThreadSweep;
 use super::tidy::TidyReport;
 use super::{Engine, EngineError};
 use crate::store::SweepThreads;
-use crate::store::queue::{OpenTask, SweepObjects, SweepTasks};
+use crate::store::queue::{OpenTask, SweepObjects, SweepTasks, TaskImage, WorkItem, WorkQueue};
 use crate::task::{Change, TaskRecord, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How long past its end a lease is left alone by the sweep.
 const OVERDUE: Duration = Duration::from_secs(30);
-/// How long a dispatched turn is left to its queue; doubled at each repeat, so
-/// that a backlog is not multiplied.
-pub(super) const QUEUED: Duration = Duration::from_secs(300);
-/// At most this many turns are dispatched again in one sweep.
-const REDISPATCHES: usize = 1000;
 /// Tasks read at a time by a sweep.
 const SWEPT: usize = 100;
 /// A round ends so long before its deadline: what is being done then is done.
@@ -85,6 +81,8 @@ pub struct Swept {
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     shards: VecDeque<(u32, Option<String>)>,
+    /// What `begin_anew` has begun.
+    pub(super) pass: Option<Pass>,
 }
 
 impl Walk {
@@ -94,6 +92,7 @@ impl Walk {
         let turns = (0..shards).map(|n| (first.wrapping_add(n) % shards, None));
         Self {
             shards: turns.collect(),
+            pass: None,
         }
     }
 
@@ -115,10 +114,11 @@ impl Walk {
 
 impl Engine {
     /// One round: tasks, conversations and objects, each from where it was left,
-    /// in what is left until `deadline`.
+    /// in what is left until `deadline`. Turns that wait for a worker go to `queue`.
     pub async fn sweep_round<S>(
         &self,
         store: &S,
+        queue: &dyn WorkQueue,
         places: &mut SweepPlaces,
         deadline: Option<Timestamp>,
     ) -> Swept
@@ -129,7 +129,8 @@ impl Engine {
         let until = self.share(deadline, 3);
         let walk = &mut places.tasks;
         self.begin_anew(walk, store.open_shards());
-        let done = self.sweep_tasks(store, Leases::Respect, walk, until, &mut swept.tasks);
+        let again = Again::new(queue, walk.pass.unwrap_or_default());
+        let done = self.sweep_tasks(store, again, Leases::Respect, walk, until, &mut swept.tasks);
         let done = Box::pin(done).await;
         swept.note(done);
         let until = self.share(deadline, 2);
@@ -160,15 +161,21 @@ impl Engine {
 
     /// Begins a walk that has come to its end anew. It begins anywhere, so that no
     /// shard is the last in every process.
-    fn begin_anew(&self, walk: &mut Walk, shards: u32) {
+    pub(super) fn begin_anew(&self, walk: &mut Walk, shards: u32) {
         if walk.shards.is_empty() {
             let first = self.ids.next() % u128::from(shards.max(1));
+            let pass = Pass {
+                began: self.reader.clock.now(),
+                before: walk.pass.map(|last| last.began),
+            };
             *walk = Walk::of(shards, u32::try_from(first).unwrap_or_default());
+            walk.pass = Some(pass);
         }
     }
 
     /// Looks over all that is open: turns that died are dispatched again, those
-    /// without attempts left are failed. Age alone fails nothing.
+    /// that wait for a worker go to `queue` once more, and those without attempts
+    /// left are failed. Age alone fails nothing.
     ///
     /// # Errors
     /// When the index cannot be read. A task that cannot be decided on is left
@@ -176,27 +183,32 @@ impl Engine {
     pub async fn sweep(
         &self,
         tasks: &dyn SweepTasks,
+        queue: &dyn WorkQueue,
         leases: Leases,
     ) -> Result<SweepReport, EngineError> {
         let mut report = SweepReport::default();
+        let pass = Pass {
+            began: self.reader.clock.now(),
+            before: None,
+        };
         let mut walk = Walk::of(tasks.open_shards(), 0);
-        self.sweep_tasks(tasks, leases, &mut walk, None, &mut report)
+        let again = Again::new(queue, pass);
+        self.sweep_tasks(tasks, again, leases, &mut walk, None, &mut report)
             .await?;
         Ok(report)
     }
 
-    async fn sweep_tasks(
+    pub(super) async fn sweep_tasks(
         &self,
         tasks: &dyn SweepTasks,
+        mut again: Again<'_>,
         leases: Leases,
         walk: &mut Walk,
         until: Option<Timestamp>,
         report: &mut SweepReport,
     ) -> Result<(), EngineError> {
         let mut failed = None;
-        let ends =
-            |report: &SweepReport| report.redispatched >= REDISPATCHES || self.time_is_up(until);
-        'pages: while !ends(report)
+        'pages: while !self.time_is_up(until)
             && let Some((shard, after)) = walk.next()
         {
             let (open, next) = match tasks.open_tasks(shard, after.clone(), SWEPT).await {
@@ -207,15 +219,18 @@ impl Engine {
                     continue;
                 }
             };
+            let mut standing = Vec::new();
             for head in self.open_heads(&open).await {
                 if self.time_is_up(until) {
                     walk.again(shard, after);
                     break 'pages;
                 }
-                if let Err(error) = self.sweep_one(head, leases, report).await {
-                    error.log();
+                match self.sweep_one(head, leases, report).await {
+                    Ok(found) => standing.extend(found),
+                    Err(error) => error.log(),
                 }
             }
+            report.redispatched += again.send(standing).await;
             if let Some(next) = next {
                 walk.goes_on(shard, next);
             }
@@ -235,22 +250,28 @@ impl Engine {
         }
     }
 
+    /// Looks at one task; gives its turn if that has waited for long, and since
+    /// when.
     async fn sweep_one(
         &self,
         head: TaskRecord,
         leases: Leases,
         report: &mut SweepReport,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<(WorkItem, Timestamp)>, EngineError> {
         report.looked_at += 1;
         if head.state().is_at_rest() {
             if let Some((pushes, queue)) = &self.push_queue {
                 let now = self.reader.clock.now();
                 report.pushed += push_again(&**pushes, &**queue, &head, now).await?;
             }
-            return Ok(());
+            return Ok(None);
         }
         if !self.is_overdue(&head, leases) {
-            return Ok(());
+            return Ok(None);
+        }
+        let is_spent = |it: &TaskRecord| it.attempt >= self.reader.policy.max_attempts;
+        if let Some(item) = TaskImage::of(&head).asks().filter(|_| !is_spent(&head)) {
+            return Ok(Some((item, asked_at(&head))));
         }
         // What is written is decided on the whole task.
         let record = if head.is_partial() {
@@ -261,18 +282,18 @@ impl Engine {
         };
         let dead = |it: &TaskRecord| !it.state().is_at_rest() && self.is_overdue(it, leases);
         let Some(record) = record.filter(dead) else {
-            return Ok(());
+            return Ok(None);
         };
-        if record.attempt >= self.reader.policy.max_attempts {
+        if is_spent(&record) {
             report.failed += usize::from(self.give_up_on(record).await?);
-            return Ok(());
+            return Ok(None);
         }
         self.look_after_thread(&record).await;
         let written = self
             .commit(record, vec![Change::Dispatch], None, Race::Decide)
             .await?;
         report.redispatched += usize::from(matches!(written, Write::Stored(_)));
-        Ok(())
+        Ok(None)
     }
 
     fn is_overdue(&self, record: &TaskRecord, leases: Leases) -> bool {
@@ -280,13 +301,14 @@ impl Engine {
         match (record.lease_until, leases) {
             (Some(_), Leases::CountAsExpired) => true,
             (Some(until), Leases::Respect) => until.plus(OVERDUE) <= now,
-            (None, _) => {
-                let since = record.dispatched_at.unwrap_or(record.updated_at);
-                let patience = QUEUED * 2_u32.saturating_pow(record.redispatches.min(12));
-                since.plus(patience) <= now
-            }
+            (None, _) => asked_at(record).plus(QUEUED) <= now,
         }
     }
+}
+
+/// Since when a task without a lease waits for a worker.
+fn asked_at(record: &TaskRecord) -> Timestamp {
+    record.dispatched_at.unwrap_or(record.updated_at)
 }
 
 impl Swept {

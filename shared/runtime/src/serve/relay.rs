@@ -1,20 +1,20 @@
 //! The function behind the table's stream.
 
-use super::{ServeError, clients, logging, push_queue, queue};
-use crate::engine::{self, Clock, SystemClock};
+use super::{ServeError, logging, push_queue, queue};
+use crate::engine;
 use crate::settings::{Environment, Settings};
-use crate::store::Blobs;
-use crate::store::dynamodb::{DynamoStore, Removed, removed_of_event, task_image_of_event};
-use crate::store::queue::{PushQueue, TasksByKey, WorkQueue};
-use crate::store::s3::S3Blobs;
-use aws_lambda_events::event::dynamodb::{Event, EventRecord};
+use crate::store::dynamodb::task_image_of_event;
+use crate::store::queue::{PushQueue, WorkQueue};
+use aws_lambda_events::event::dynamodb::EventRecord;
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use lambda_runtime::{LambdaEvent, service_fn};
+use serde::Deserialize;
+use serde_json::Value;
 use std::convert::Infallible;
 
 /// Moves the turns that ask for a worker, and the events that webhooks want,
-/// from the table's stream to their queues, and removes the objects of tasks
-/// and conversations which the table has let go.
+/// from the table's stream to their queues. It does nothing else: it has no
+/// client of the table or of the bucket.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
@@ -23,96 +23,73 @@ pub async fn relay() -> Result<(), ServeError> {
     let settings = Settings::read_public(&Environment)?;
     let queue = queue(&settings).await?;
     let pushes = push_queue(&settings).await;
-    let clients = clients().await;
-    let tasks = DynamoStore::new(clients.dynamodb, &settings.table);
-    let blobs = S3Blobs::new(clients.s3, &settings.bucket);
-    let stands_on = &Relay {
+    let relay = &Relay {
         queue: &queue,
         pushes: pushes.as_ref().map(|queue| queue as &dyn PushQueue),
-        tasks: &tasks,
-        blobs: &blobs,
-        clock: &SystemClock,
     };
-    let handler = service_fn(move |event: LambdaEvent<Event>| async move {
-        Ok::<_, Infallible>(stands_on.forward(&event.payload).await)
+    let handler = service_fn(move |event: LambdaEvent<Batch>| async move {
+        Ok::<_, Infallible>(relay.forward(event.payload).await)
     });
     Ok(lambda_runtime::run(handler).await?)
 }
 
-/// What the relay stands on.
+/// A batch of the stream. Each record is read by itself, so that one which
+/// cannot be read holds up no other.
+#[derive(Deserialize)]
+struct Batch {
+    #[serde(rename = "Records", default)]
+    records: Vec<Value>,
+}
+
+/// The queues behind the stream.
 struct Relay<'a> {
     queue: &'a dyn WorkQueue,
     pushes: Option<&'a dyn PushQueue>,
-    tasks: &'a dyn TasksByKey,
-    blobs: &'a dyn Blobs,
-    clock: &'a dyn Clock,
 }
 
 impl Relay<'_> {
-    /// Forwards a batch and removes the objects of what has gone; names
-    /// the records that have to come again.
+    /// Forwards a batch, turns first; names the records that have to come again.
     ///
     /// The stream comes back from the first of them on, so a record behind it
     /// is forwarded twice. That is what the claim is for.
-    async fn forward(&self, event: &Event) -> DynamoDbEventResponse {
+    async fn forward(&self, batch: Batch) -> DynamoDbEventResponse {
         let mut images = Vec::new();
-        let mut records = Vec::new();
-        let mut again = Vec::new();
-        for record in &event.records {
-            if let Some(removed) = removed_of_event(record) {
-                if !self.forget(&removed).await {
-                    again.push(record);
-                }
-                continue;
-            }
-            match task_image_of_event(record) {
-                Ok(Some(image)) => {
+        let mut places = Vec::new();
+        for record in batch.records {
+            // No later try could read it, and the stream would wait a day for it.
+            // The sweep finds its turn.
+            let read = EventRecord::deserialize(record).map_err(|error| error.to_string());
+            let read = read.and_then(|record| {
+                let image = task_image_of_event(&record).map_err(|error| error.to_string())?;
+                Ok(image.map(|image| (image, place(record))))
+            });
+            match read {
+                Ok(Some((image, place))) => {
                     images.push(image);
-                    records.push(record);
+                    places.push(place);
                 }
                 Ok(None) => {}
-                // It may be of a later program that is being rolled out.
-                Err(error) => {
-                    tracing::error!("failed to read a record of the stream: {error}");
-                    again.push(record);
-                }
+                Err(error) => tracing::error!("skipped a record of the stream: {error}"),
             }
         }
-        for index in engine::relay(self.queue, &images).await {
-            again.extend(records.get(index));
-        }
+        let mut again = engine::relay(self.queue, &images).await;
         if let Some(pushes) = self.pushes {
-            for index in engine::relay_pushes(pushes, &images).await {
-                again.extend(records.get(index));
-            }
+            again.extend(engine::relay_pushes(pushes, &images).await);
         }
         let mut response = DynamoDbEventResponse::default();
-        for record in again {
+        for place in again.into_iter().filter_map(|index| places.get(index)) {
             let mut failure = DynamoDbBatchItemFailure::default();
-            failure.item_identifier = Some(place(record));
+            failure.item_identifier = Some(place.clone());
             response.batch_item_failures.push(failure);
         }
         response
-    }
-
-    /// Whether the objects of what has gone are gone too.
-    async fn forget(&self, removed: &Removed) -> bool {
-        let (tasks, blobs, now) = (self.tasks, self.blobs, self.clock.now());
-        let forgotten = match removed {
-            Removed::Task(task) => engine::forget_objects(tasks, blobs, task, now).await,
-            Removed::Thread(thread) => engine::forget_state(tasks, blobs, thread, now).await,
-        };
-        if let Err(error) = &forgotten {
-            tracing::warn!("failed to remove the objects of what has gone: {error}");
-        }
-        forgotten.is_ok()
     }
 }
 
 /// Where a record stands in the stream. An empty place fails the whole batch,
 /// which is right for a record that has none.
-fn place(record: &EventRecord) -> String {
-    record.change.sequence_number.clone().unwrap_or_default()
+fn place(record: EventRecord) -> String {
+    record.change.sequence_number.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The function that looks for turns which died.
 
-use super::{Built, Process, ServeError, clients, logging, push_queue};
+use super::{Built, Process, ServeError, clients, logging, push_queue, queue};
 use crate::engine::{EngineError, SweepPlaces, Swept};
 use crate::runtime::{Runtime, stores};
 use crate::settings::{Environment, Settings};
@@ -18,6 +18,7 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     let settings = Settings::read_public(&Environment)?;
     let clients = clients().await;
     let store = Arc::new(stores(&clients, &settings).0);
+    let turns = &queue(&settings).await?;
     let pushes = push_queue(&settings).await;
     let tasks = store.clone();
     let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;
@@ -32,7 +33,7 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
         let deadline = process.deadline(tick.context.deadline);
         // One round at a time: the platform starts no two in one process.
         let mut places = places.lock().await;
-        let swept = Box::pin(engine.sweep_round(tasks, &mut places, deadline)).await;
+        let swept = Box::pin(engine.sweep_round(tasks, turns, &mut places, deadline)).await;
         report(&swept, places.are_done());
         swept
             .error

@@ -10,7 +10,7 @@ mod tests;
 mod threads;
 
 use self::blobs::Kept;
-use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TasksByKey};
+use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks};
 use super::{
     Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, RecordPage, RecordQuery,
     StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, stored,
@@ -301,7 +301,7 @@ impl ReadTasks for MemoryStore {
 }
 
 #[async_trait]
-impl TasksByKey for MemoryStore {
+impl SweepObjects for MemoryStore {
     async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         Ok(self.shelf().tasks.get(key).cloned())
     }
@@ -314,10 +314,7 @@ impl TasksByKey for MemoryStore {
         // It keeps everything in one piece.
         Ok(None)
     }
-}
 
-#[async_trait]
-impl SweepObjects for MemoryStore {
     async fn content_objects(&self, _: &TaskKey) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }

@@ -40,7 +40,7 @@
 //! by its own type, since both have the same names.
 
 use super::push::{DeliverPushes, Pushes, ReadPushes, WritePushes};
-use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TasksByKey};
+use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks};
 use super::{
     BlobHead, BlobReader, Blobs, Committed, Download, Excerpt, ExpiringThread, Keyed, Measured,
     ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail,
@@ -226,12 +226,10 @@ over! {
     /// What a look at all objects asks, in front of another that answers.
     OverObjects: Send, Sync;
     objects: SweepObjects;
-    TasksByKey {
+    SweepObjects {
         stored_at(key: &TaskKey) -> Option<TaskRecord>;
         standing_at(key: &TaskKey) -> Option<TaskRecord>;
         state_object(thread: &ThreadKey) -> Option<String>;
-    }
-    SweepObjects {
         content_objects(key: &TaskKey) -> Vec<String>;
         objects_place() -> Option<ObjectsPlace>;
         note_objects_place(place: &ObjectsPlace) -> ();

@@ -32,6 +32,13 @@ pub trait WorkQueue: Send + Sync {
     /// [`StoreError::Unavailable`] when the queue does not answer: then none
     /// counts as taken.
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError>;
+
+    /// About how many turns wait in it for a worker, those left out that a
+    /// worker has.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the queue does not answer.
+    async fn waiting(&self) -> Result<usize, StoreError>;
 }
 
 /// A webhook that has events to get.
@@ -121,6 +128,18 @@ impl TaskImage {
             listeners: record.listeners.clone(),
         }
     }
+
+    /// The turn it asks a worker for, in this commit or in an earlier one.
+    #[must_use]
+    pub fn asks(&self) -> Option<WorkItem> {
+        Some(WorkItem {
+            owner: self.owner.clone(),
+            task: self.task.clone(),
+            incarnation: self.incarnation.clone(),
+            turn: self.turn,
+            dispatch: self.dispatch?,
+        })
+    }
 }
 
 /// A task which a sweep may have to look at. It is a hint from an index that
@@ -156,9 +175,22 @@ pub trait SweepTasks: Send + Sync {
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError>;
 }
 
-/// Reading what is stored, for steps that know a key and no caller.
+/// Where a look at all stored objects has come to. It takes many sweeps, which
+/// share no memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ObjectsPlace {
+    /// When the look began.
+    pub began: Timestamp,
+    /// When the look before it began, if there was one.
+    pub before: Option<Timestamp>,
+    /// The last key that was looked at; `None` when it has come to the end.
+    pub after: Option<String>,
+}
+
+/// Finding objects that nobody names, for a sweep that knows a key and no
+/// caller.
 #[async_trait]
-pub trait TasksByKey: Send + Sync {
+pub trait SweepObjects: Send + Sync {
     /// The whole task under `key` as it is stored, read consistently, whoever's
     /// it is, and even if it has expired.
     ///
@@ -170,36 +202,22 @@ pub trait TasksByKey: Send + Sync {
     /// incarnation and expiry.
     ///
     /// # Errors
-    /// As [`TasksByKey::stored_at`].
+    /// As [`SweepObjects::stored_at`].
     async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
 
     /// The object in which the store keeps the state of a conversation, if it
     /// does; read consistently.
     ///
     /// # Errors
-    /// As [`TasksByKey::stored_at`].
+    /// As [`SweepObjects::stored_at`].
     async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError>;
-}
 
-/// Where a look at all stored objects has come to. It takes many sweeps, which
-/// share no memory.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ObjectsPlace {
-    /// When the look began.
-    pub began: Timestamp,
-    /// The last key that was looked at; `None` when it has come to the end.
-    pub after: Option<String>,
-}
-
-/// Finding objects that nobody names.
-#[async_trait]
-pub trait SweepObjects: TasksByKey {
     /// The objects in which the store itself keeps content of the task under
     /// `key`, as the task names them; read consistently. (What the record of the
     /// task names is none of them.)
     ///
     /// # Errors
-    /// As [`TasksByKey::stored_at`].
+    /// As [`SweepObjects::stored_at`].
     async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError>;
 
     /// What the last sweep has noted; `None` if there was none.

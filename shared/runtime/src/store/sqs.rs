@@ -11,12 +11,15 @@ use crate::task::{Owner, Subject, TaskId, TenantId, WriteId};
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_sqs::types::{BatchResultErrorEntry, SendMessageBatchRequestEntry};
+use aws_sdk_sqs::types::{BatchResultErrorEntry, QueueAttributeName, SendMessageBatchRequestEntry};
+use futures::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Messages of one request at most.
 const BATCH: usize = 10;
+/// Requests at a time.
+const AT_ONCE: usize = 10;
 /// The longest time for which a message can be hidden.
 const HIDE_MAX: Duration = Duration::from_secs(12 * 3600);
 /// The version of the message body.
@@ -102,11 +105,26 @@ fn report(entry: &BatchResultErrorEntry) {
 #[async_trait]
 impl WorkQueue for SqsQueue {
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+        let batches: Vec<_> = items
+            .chunks(BATCH)
+            .map(|batch| async move { (batch.len(), self.send_batch(batch).await) })
+            .collect();
+        let mut batches = stream::iter(batches).buffered(AT_ONCE);
         let mut sent = Sent::default();
-        for batch in items.chunks(BATCH) {
-            sent.note(batch.len(), self.send_batch(batch).await);
+        while let Some((count, batch)) = batches.next().await {
+            sent.note(count, batch);
         }
         sent.flags()
+    }
+
+    async fn waiting(&self) -> Result<usize, StoreError> {
+        let name = QueueAttributeName::ApproximateNumberOfMessages;
+        let asked = self.client.get_queue_attributes().queue_url(&self.url);
+        let found = asked.attribute_names(name.clone()).send().await;
+        let found = found.map_err(|error| failed(&error))?;
+        let count = found.attributes().and_then(|all| all.get(&name));
+        let count = count.and_then(|digits| digits.parse().ok());
+        count.ok_or_else(|| corrupt("the queue does not say how many messages wait"))
     }
 }
 

@@ -287,7 +287,6 @@ impl TaskRecord {
         let update = self.step(TaskEvent::Queue, None, at)?;
         self.epoch += 1;
         self.open_turn(message, secret);
-        self.redispatches = 0;
         self.dispatch(at);
         Ok(update)
     }
@@ -295,9 +294,6 @@ impl TaskRecord {
     /// The intent is the version of this commit, so that no later image of the
     /// task is taken for a second one.
     fn dispatch(&mut self, at: Timestamp) {
-        if self.dispatch.is_some() {
-            self.redispatches += 1;
-        }
         self.lease_until = None;
         self.dispatch = Some(self.version);
         self.dispatched_at = Some(at);
@@ -308,8 +304,6 @@ impl TaskRecord {
         if progress {
             self.attempt = 0;
         }
-        self.redispatches = 0;
-        self.dispatch = None;
         self.dispatch(at);
         Ok(())
     }

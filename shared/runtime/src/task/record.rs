@@ -141,8 +141,6 @@ pub struct TaskRecord {
     pub(crate) request: Option<TurnRequest>,
     /// When the version in `dispatch` asked for a worker.
     pub(crate) dispatched_at: Option<Timestamp>,
-    /// How often the sweep has asked again for the current turn.
-    pub(crate) redispatches: u32,
     /// The webhooks to tell what happens; one that is gone may still be named.
     pub(crate) listeners: Vec<PushId>,
     /// Commits that registered a webhook and did nothing else.
@@ -228,7 +226,6 @@ impl TaskRecord {
             secret: None,
             request: None,
             dispatched_at: None,
-            redispatches: 0,
             listeners: Vec::new(),
             registrations: 0,
             hidden: false,

@@ -12,14 +12,14 @@ pub(crate) const UPLOADS: &str = "up/";
 
 /// The beginning of the keys of all objects of a task; it ends with a `/`.
 #[must_use]
-pub fn below(task: &TaskKey) -> String {
+pub(crate) fn below(task: &TaskKey) -> String {
     format!("{ROOT}{}/", task.folder())
 }
 
 /// The beginning of the keys of all objects of a conversation; it ends with a
 /// `/`.
 #[must_use]
-pub fn below_thread(thread: &ThreadKey) -> String {
+pub(crate) fn below_thread(thread: &ThreadKey) -> String {
     format!("{ROOT}{}/", thread.folder())
 }
 

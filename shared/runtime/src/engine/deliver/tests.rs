@@ -256,7 +256,9 @@ impl World {
 
     async fn sweep(&self) -> SweepReport {
         let leases = crate::engine::Leases::Respect;
-        self.engine.sweep(&*self.store, leases).await.unwrap()
+        let turns = Line::default();
+        let swept = self.engine.sweep(&*self.store, &turns, leases);
+        swept.await.unwrap()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{asked_hash, parts_hash};
 use crate::auth::Caller;
-use crate::engine::doubles::Paused;
+use crate::engine::doubles::{Line, Paused};
 use crate::engine::{Engine, Leases, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -285,7 +285,7 @@ impl World {
     async fn take_over(&self) -> Ack {
         let report = self
             .engine
-            .sweep(&self.store.memory, Leases::Respect)
+            .sweep(&self.store.memory, &Line::default(), Leases::Respect)
             .await
             .unwrap();
         assert_eq!(report.redispatched, 1);

@@ -1,7 +1,7 @@
 //! Rounds of sweeps over an index that has no end, on tokio's paused clock.
 
-use super::{Leases, SweepPlaces, SweepReport, Walk};
-use crate::engine::doubles::Paused;
+use super::{Again, Leases, Pass, SweepPlaces, SweepReport, Walk};
+use crate::engine::doubles::{Line, Paused};
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -121,9 +121,10 @@ impl World {
 
     async fn sweep_for(&self, seconds: u32, walk: &mut Walk) -> Result<(), super::EngineError> {
         let (until, mut report) = (self.now().plus(SECOND * seconds), SweepReport::default());
-        let leases = Leases::Respect;
+        let (line, leases) = (Line::default(), Leases::Respect);
+        let again = Again::new(&line, Pass::default());
         self.engine
-            .sweep_tasks(&self.index, leases, walk, Some(until), &mut report)
+            .sweep_tasks(&self.index, again, leases, walk, Some(until), &mut report)
             .await
     }
 
@@ -150,10 +151,10 @@ async fn a_backlog_of_tasks_leaves_conversations_and_objects_their_time() {
     let bytes = bytes::Bytes::from_static(b"x");
     world.index.memory.put("v1/x", bytes).await.unwrap();
     let deadline = world.now().plus(SECOND * 300);
-    let mut places = SweepPlaces::default();
+    let (line, mut places) = (Line::default(), SweepPlaces::default());
     let round = world
         .engine
-        .sweep_round(&world.index, &mut places, Some(deadline));
+        .sweep_round(&world.index, &line, &mut places, Some(deadline));
     let swept = round.await;
     assert_eq!(swept.threads.threads_expired, 1);
     assert_eq!(swept.objects.looked_at, 1);
@@ -263,10 +264,16 @@ async fn a_page_that_was_cut_short_is_looked_at_again() {
     let mut walk = Walk::of(1, 0);
     for _ in 0..2 {
         let (until, mut report) = (world.now().plus(SECOND * 30), SweepReport::default());
-        let swept =
-            world
-                .engine
-                .sweep_tasks(&index, Leases::Respect, &mut walk, Some(until), &mut report);
+        let line = Line::default();
+        let again = Again::new(&line, Pass::default());
+        let swept = world.engine.sweep_tasks(
+            &index,
+            again,
+            Leases::Respect,
+            &mut walk,
+            Some(until),
+            &mut report,
+        );
         swept.await.unwrap();
         assert_eq!(report.looked_at, 0);
     }
@@ -281,10 +288,10 @@ async fn a_round_that_has_no_time_left_begins_nothing() {
         let bytes = bytes::Bytes::from_static(b"x");
         world.index.memory.put("v1/x", bytes).await.unwrap();
         let deadline = world.now().plus(SECOND * left);
-        let mut places = SweepPlaces::default();
+        let (line, mut places) = (Line::default(), SweepPlaces::default());
         let round = world
             .engine
-            .sweep_round(&world.index, &mut places, Some(deadline));
+            .sweep_round(&world.index, &line, &mut places, Some(deadline));
         let swept = round.await;
         let pages: usize = world.asked().values().map(Vec::len).sum();
         let done = (
@@ -304,10 +311,10 @@ async fn no_shard_is_the_last_in_every_process() {
     let mut first = std::collections::BTreeSet::new();
     for _ in 0..40 {
         let deadline = world.now().plus(SECOND * 13);
-        let mut places = SweepPlaces::default();
+        let (line, mut places) = (Line::default(), SweepPlaces::default());
         let round = world
             .engine
-            .sweep_round(&world.index, &mut places, Some(deadline));
+            .sweep_round(&world.index, &line, &mut places, Some(deadline));
         round.await;
         first.extend(world.asked().into_keys());
     }
@@ -320,10 +327,10 @@ async fn a_round_says_what_went_wrong_and_sweeps_the_rest() {
     world.index.away = Some(0);
     world.over().await;
     let deadline = world.now().plus(SECOND * 300);
-    let mut places = SweepPlaces::default();
+    let (line, mut places) = (Line::default(), SweepPlaces::default());
     let round = world
         .engine
-        .sweep_round(&world.index, &mut places, Some(deadline));
+        .sweep_round(&world.index, &line, &mut places, Some(deadline));
     let swept = round.await;
     assert!(swept.error.is_some());
     assert_eq!(swept.threads.threads_expired, 1);

@@ -12,6 +12,8 @@ use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 const HOUR: Duration = Duration::from_secs(3600);
+/// Of a task, after its last rest.
+const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A store, a task in it that names one object, and objects nobody names.
 struct Desk {
@@ -73,13 +75,6 @@ impl Desk {
         assert_eq!(self.store.commit(&write).await.unwrap(), Committed::Done);
     }
 
-    async fn forget(&self, now: Timestamp) -> usize {
-        let key = self.record.key();
-        forget_objects(&self.store, &self.store, &key, now)
-            .await
-            .unwrap()
-    }
-
     /// A look at all objects, however long ago the last one was.
     async fn sweep(&self, now: Timestamp) -> TidyReport {
         let from_the_start = ObjectsPlace::default();
@@ -89,7 +84,7 @@ impl Desk {
     }
 
     async fn sweep_on(&self, clock: &Ticks, page: usize) -> TidyReport {
-        let swept = sweep_objects(&self.store, &self.store, clock, page);
+        let swept = sweep_objects(&self.store, &self.store, clock, LIFE, page);
         swept.await.unwrap()
     }
 
@@ -124,22 +119,20 @@ fn ids() -> [TaskId; 2] {
 }
 
 #[tokio::test]
-async fn the_objects_of_a_task_go_with_its_item_and_no_others() {
+async fn the_objects_of_a_task_whose_life_is_over_go_and_no_others() {
     for id in ids() {
-        let desk = Desk::new(id).await;
+        let mut desk = Desk::new(id).await;
+        desk.store(vec![Change::Complete { message: None }]).await;
+        let ends = desk.record.expires_at;
         let beside = desk
             .world
             .new_task(&desk.world.stranger, TaskId::made_of(5))
             .unwrap();
-        let beside = Attempt::of(&beside, desk.world.now).key(&WriteId::made_of(1), 1);
+        let beside = Attempt::of(&beside, ends).key(&WriteId::made_of(1), 1);
         desk.put(&beside).await;
-        assert_eq!(
-            desk.forget(desk.world.now.plus(23 * HOUR)).await,
-            0,
-            "too young"
-        );
-        assert_eq!(desk.forget(desk.world.now.plus(25 * HOUR)).await, 1);
-        assert_eq!(desk.forget(desk.world.now.plus(25 * HOUR)).await, 0);
+        assert_eq!(desk.sweep(ends.minus(HOUR)).await.removed, 0, "it lives");
+        assert_eq!(desk.sweep(ends).await.removed, 1);
+        assert_eq!(desk.sweep(ends).await.removed, 0);
         assert_eq!(desk.keys().await, [beside]);
     }
 }
@@ -154,10 +147,35 @@ async fn a_task_that_lives_under_the_key_keeps_its_own_objects_only() {
         desk.put(&stale).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
-        assert_eq!(desk.forget(later).await, 0, "it still works");
+        assert_eq!(desk.sweep(later).await.removed, 0, "it still works");
         desk.store(vec![Change::Complete { message: None }]).await;
-        assert_eq!(desk.forget(later).await, 1);
+        assert_eq!(desk.sweep(later).await.removed, 1);
         assert_eq!(desk.keys().await, [desk.named.clone()]);
+    }
+}
+
+/// A deletion that is made in the very millisecond in which the next task of the
+/// id begins.
+#[tokio::test]
+async fn a_deletion_leaves_what_the_next_task_of_the_id_has_stored() {
+    for id in ids() {
+        let desk = Desk::new(id).await;
+        let mut ended = desk.record.clone();
+        ended.expires_at = desk.world.now;
+        let mut next = desk.record.clone();
+        next.incarnation = WriteId::made_of(9);
+        let at = |late: i64| Timestamp::from_millis(desk.world.now.as_millis() + late);
+        let object = |of: &TaskRecord, late| Attempt::of(of, at(late)).key(&WriteId::made_of(3), 1);
+        for gone in [object(&ended, -1), object(&ended, 1), object(&next, -1)] {
+            desk.put(&gone).await;
+        }
+        let kept = [object(&next, 0), object(&next, 1)];
+        for key in &kept {
+            desk.put(key).await;
+        }
+        let removed = remove_objects_of(&desk.store, &ended).await.unwrap();
+        assert_eq!(removed, 4, "with the one that it names");
+        assert_eq!(desk.keys().await, kept);
     }
 }
 
@@ -238,7 +256,7 @@ async fn sweeps_of_a_few_objects_each_come_to_all_of_them_and_rest_until_the_nex
 }
 
 #[tokio::test]
-async fn the_state_of_a_conversation_that_is_gone_is_forgotten_and_the_next_ones_is_kept() {
+async fn state_that_its_conversation_does_not_name_goes_and_what_it_names_stays() {
     let desk = Desk::new(TaskId::made_of(5)).await;
     let thread = ThreadKey::new(&desk.world.owner, &ContextId::parse("c:1").unwrap());
     let below = object::below_thread(&thread);
@@ -256,22 +274,90 @@ async fn the_state_of_a_conversation_that_is_gone_is_forgotten_and_the_next_ones
             .await
             .unwrap();
     }
-    let late = desk.world.now.plus(25 * HOUR);
-    for (now, removed) in [(desk.world.now.plus(23 * HOUR), 0), (late, 1), (late, 0)] {
-        let gone = forget_state(&store, &desk.store, &thread, now).await;
-        assert_eq!(gone.unwrap(), removed);
-    }
-    assert!(desk.keys().await.contains(&named));
-    // A sweep knows by the note whose it is.
-    desk.store
-        .put_for_thread(&thread, &old, "x".into())
-        .await
-        .unwrap();
-    let clock = Ticks::still(late);
-    let swept = sweep_objects(&store, &desk.store, &clock, 1000);
+    let sweep = async |hours: u32| {
+        let from_the_start = ObjectsPlace::default();
+        let noted = desk.store.note_objects_place(&from_the_start);
+        noted.await.unwrap();
+        let clock = Ticks::still(desk.world.now.plus(hours * HOUR));
+        let swept = sweep_objects(&store, &desk.store, &clock, LIFE, 1000);
+        swept.await.unwrap().removed
+    };
     // With it goes what is left of the task that never was.
-    assert_eq!(swept.await.unwrap().removed, 2);
+    for (hours, removed) in [(23, 0), (25, 2), (25, 0)] {
+        assert_eq!(sweep(hours).await, removed, "{hours}");
+    }
     assert_eq!(desk.keys().await, [named]);
+}
+
+/// How many keys a look asks the store about.
+struct Asking<'s> {
+    store: &'s MemoryStore,
+    at_once: std::sync::atomic::AtomicUsize,
+    most: std::sync::atomic::AtomicUsize,
+    heads: std::sync::Mutex<Vec<String>>,
+}
+
+impl<'s> Asking<'s> {
+    fn of(store: &'s MemoryStore) -> Self {
+        Self {
+            store,
+            at_once: Default::default(),
+            most: Default::default(),
+            heads: Default::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl crate::store::over::OverBlobs for Asking<'_> {
+    fn blobs(&self) -> &dyn Blobs {
+        self.store
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<crate::store::BlobHead>, StoreError> {
+        let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        self.heads.lock().unwrap().push(key.to_owned());
+        tokio::task::yield_now().await;
+        self.at_once.fetch_sub(1, Ordering::SeqCst);
+        Blobs::head(self.store, key).await
+    }
+}
+
+#[tokio::test]
+async fn an_object_younger_than_a_tasks_life_is_asked_for_when_its_age_has_doubled() {
+    let mut desk = Desk::new(TaskId::made_of(5)).await;
+    // Somebody works on it all the time.
+    desk.store(Vec::new()).await;
+    let asking = Asking::of(&desk.store);
+    let mut days = Vec::new();
+    for day in 0..36 {
+        let clock = Ticks::still(desk.world.now.plus(day * 24 * HOUR));
+        let swept = sweep_objects(asking.store, &asking, &clock, LIFE, 1000);
+        assert!(swept.await.unwrap().whole);
+        if !std::mem::take(&mut *asking.heads.lock().unwrap()).is_empty() {
+            days.push(day);
+        }
+    }
+    assert_eq!(days, [1, 2, 4, 8, 16, 30, 31, 32, 33, 34, 35]);
+    assert_eq!(desk.keys().await.len(), 1, "it is open");
+}
+
+#[tokio::test]
+async fn a_look_asks_for_many_tasks_at_a_time_but_not_for_all_of_them() {
+    let desk = Desk::new(TaskId::made_of(5)).await;
+    for n in 0..100 {
+        let id = TaskId::made_of(n + 10);
+        let task = desk.world.new_task(&desk.world.owner, id).unwrap();
+        let key = Attempt::of(&task, desk.world.now).key(&WriteId::made_of(1), 1);
+        let (task, bytes) = (task.key(), Bytes::from_static(b"x"));
+        desk.store.put_for(&task, &key, bytes).await.unwrap();
+    }
+    let asking = Asking::of(&desk.store);
+    let clock = Ticks::still(desk.world.now.plus(25 * HOUR));
+    let swept = sweep_objects(asking.store, &asking, &clock, LIFE, 1000);
+    assert_eq!(swept.await.unwrap().removed, 101);
+    assert_eq!(asking.most.load(Ordering::SeqCst), AT_ONCE);
 }
 
 /// A store which keeps one state as this object.
@@ -281,32 +367,13 @@ struct Naming<'s> {
 }
 
 #[async_trait]
-impl TasksByKey for Naming<'_> {
-    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.store.stored_at(key).await
-    }
-
-    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.store.standing_at(key).await
+impl crate::store::over::OverObjects for Naming<'_> {
+    fn objects(&self) -> &dyn SweepObjects {
+        self.store
     }
 
     async fn state_object(&self, _: &ThreadKey) -> Result<Option<String>, StoreError> {
         Ok(Some(self.named.clone()))
-    }
-}
-
-#[async_trait]
-impl SweepObjects for Naming<'_> {
-    async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
-        self.store.content_objects(key).await
-    }
-
-    async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
-        self.store.objects_place().await
-    }
-
-    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
-        self.store.note_objects_place(place).await
     }
 }
 

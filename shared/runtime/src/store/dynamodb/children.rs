@@ -76,7 +76,6 @@ impl DynamoStore {
                     continue;
                 };
                 if !self.inflate(&mut item).await? {
-                    self.has_moved_on(partition, record.version()).await?;
                     return Ok(None);
                 }
                 found.insert(place, found_in(&item)?);
@@ -244,7 +243,6 @@ impl DynamoStore {
             let mine = item::string(&item, item::INCARNATION)? == head.incarnation.as_str();
             if mine && item::integer::<u64>(&item, item::VERSION)? <= head.version() {
                 if !self.inflate(&mut item).await? {
-                    self.has_moved_on(partition, head.version()).await?;
                     return Ok(Some((head, None)));
                 }
                 events.append(&mut stored::events_of(&found_in(&item)?.text)?);

@@ -8,7 +8,7 @@
 use super::calls;
 use super::item::{self, Item};
 use super::statement::Statement;
-use super::{DynamoStore, key, object};
+use super::{DynamoStore, key};
 use crate::store::{
     Expiring, ExpiringThread, StateRemoved, StoreError, SweepThreads, ThreadRecord,
 };
@@ -75,10 +75,13 @@ impl SweepThreads for DynamoStore {
         now: Timestamp,
     ) -> Result<StateRemoved, StoreError> {
         let old = self.take_away(Statement::no_state(owner, id, now)).await?;
-        let object = old.as_ref().and_then(object::named);
+        let objects = match &old {
+            Some(old) => self.remove_object_of(old).await,
+            None => 0,
+        };
         Ok(StateRemoved {
             state: old.is_some(),
-            objects: self.remove_objects(object.into_iter().collect()).await,
+            objects,
         })
     }
 }

@@ -6,11 +6,8 @@
 use super::{item, key};
 use crate::store::StoreError;
 use crate::store::queue::TaskImage;
-use crate::task::{Owner, PushId, Subject, TaskKey, ThreadKey, WriteId};
+use crate::task::{Owner, PushId, Subject, WriteId};
 use std::str::FromStr;
-
-/// Who removes the items whose time is up.
-const EXPIRY: &str = "dynamodb.amazonaws.com";
 
 /// The task in the new image of a stream record; `None` for an item that is no
 /// task. `attribute` gives the text or the digits of an attribute by its name,
@@ -66,62 +63,6 @@ pub fn task_image_of_event(
         AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
         _ => None,
     })
-}
-
-/// What the table has let go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Removed {
-    /// A task.
-    Task(TaskKey),
-    /// A conversation.
-    Thread(ThreadKey),
-}
-
-/// The task or the conversation of which a stream record says that the table let
-/// its item go, and which may have left objects; `None` for a record of something
-/// else. `text` gives a key by its name, `was` an attribute of the item as it was,
-/// `principal` who removed the item: only native expiry counts, since whoever
-/// deletes something sees to its objects as well.
-///
-/// A task that never had an object says so. One that says nothing, or of which
-/// the stream does not show what it was, may have some.
-#[must_use]
-pub fn removed(
-    text: &dyn Fn(&str) -> Option<String>,
-    was: &dyn Fn(&str) -> Option<String>,
-    principal: Option<&str>,
-) -> Option<Removed> {
-    if principal != Some(EXPIRY) || text(key::SK).as_deref() != Some(key::META) {
-        return None;
-    }
-    if was(item::BARE).is_some() {
-        return None;
-    }
-    let partition = text(key::PK)?;
-    let task = key::task_key(&partition).map(Removed::Task);
-    task.or_else(|| key::thread_key(&partition).map(Removed::Thread))
-}
-
-/// What was let go, in a record of a stream event as Lambda hands it over.
-#[cfg(feature = "lambda")]
-#[must_use]
-pub fn removed_of_event(
-    record: &aws_lambda_events::event::dynamodb::EventRecord,
-) -> Option<Removed> {
-    use serde_dynamo::AttributeValue;
-    if record.event_name != "REMOVE" {
-        return None;
-    }
-    let principal = record.user_identity.as_ref();
-    let principal = principal.map(|user| user.principal_id.as_str());
-    let plain = |value: &AttributeValue| match value {
-        AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
-        _ => None,
-    };
-    let (keys, was) = (record.change.keys.inner(), record.change.old_image.inner());
-    let text = |name: &str| plain(keys.get(name)?);
-    let was = |name: &str| plain(was.get(name)?);
-    removed(&text, &was, principal)
 }
 
 /// The webhooks of the task.
@@ -242,25 +183,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_task_that_never_had_an_object_leaves_nothing_to_look_for() {
-        let world = World::new(1, "image").unwrap();
-        let task = world.task().unwrap();
-        let key = item::key_of(&key::task(&task.key()), key::META);
-        let text = |name: &str| key.get(name).and_then(plain);
-        let gone = |was: &item::Item| {
-            let was = |name: &str| was.get(name).and_then(plain);
-            removed(&text, &was, Some(EXPIRY))
-        };
-        let item = stored(&task);
-        assert_eq!(gone(&item), Some(Removed::Task(task.key())));
-        // The stream of a table that an earlier release has made.
-        let nothing = item::Item::new();
-        assert_eq!(gone(&nothing), Some(Removed::Task(task.key())));
-        let bare = [(item::BARE.to_owned(), item::number(1))].into_iter();
-        assert_eq!(gone(&item.into_iter().chain(bare).collect()), None);
-    }
-
     #[cfg(feature = "lambda")]
     #[test]
     fn an_event_of_lambda_has_the_same_image() {
@@ -292,7 +214,7 @@ mod tests {
             "NewImage": json,
             "SequenceNumber": "1",
             "SizeBytes": 1,
-            "StreamViewType": "NEW_AND_OLD_IMAGES",
+            "StreamViewType": "NEW_IMAGE",
         }));
         assert_eq!(
             task_image_of_event(&changed).unwrap(),
@@ -303,7 +225,7 @@ mod tests {
             "Keys": {"PK": json["PK"], "SK": json["SK"]},
             "SequenceNumber": "1",
             "SizeBytes": 1,
-            "StreamViewType": "NEW_AND_OLD_IMAGES",
+            "StreamViewType": "NEW_IMAGE",
         }));
         assert_eq!(task_image_of_event(&removed).unwrap(), None);
     }

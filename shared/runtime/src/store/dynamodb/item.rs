@@ -37,10 +37,6 @@ pub(super) const TURN: &str = "turn";
 pub(super) const NOTIFY: &str = "notify";
 /// The ids of those webhooks.
 pub(super) const LISTENERS: &str = "listeners";
-/// A number in a task of which nothing was ever an object. One without it may have
-/// some: the next commit of such a kind takes it away for good, and what an
-/// earlier release has stored never had it.
-pub(super) const BARE: &str = "bare";
 pub(super) const INCARNATION: &str = "incarnation";
 pub(super) const SCHEMA: &str = "schema";
 pub(super) const BODY: &str = "body";

@@ -124,12 +124,6 @@ pub(super) fn task_of(partition: &str) -> Option<(TenantId, TaskId)> {
     Some((TenantId::parse(tenant).ok()?, TaskId::parse(id).ok()?))
 }
 
-/// The address of the task in this partition; `None` if it is another's.
-pub(super) fn task_key(partition: &str) -> Option<TaskKey> {
-    let (tenant, local) = partition.strip_prefix("T#")?.split_once("#K#")?;
-    TaskKey::stored(tenant, local)
-}
-
 /// The partition of the tasks, over all tenants, which a sweep looks at.
 pub(super) fn open(shard: u32) -> String {
     format!("open#{shard}")
@@ -171,13 +165,6 @@ pub(super) fn thread_of(partition: &str) -> Option<(TenantId, ContextId)> {
         TenantId::parse(tenant).ok()?,
         ContextId::parse(context).ok()?,
     ))
-}
-
-/// The address of the thread in this partition; `None` if it is another's.
-pub(super) fn thread_key(partition: &str) -> Option<ThreadKey> {
-    let (tenant, local) = partition.strip_prefix("T#")?.split_once("#C#")?;
-    let (subject, context) = local.split_once('#')?;
-    ThreadKey::stored(tenant, subject, context)
 }
 
 /// Parts of the index of what expires.
@@ -327,14 +314,6 @@ mod tests {
             assert_eq!(found, Some((owner.tenant.clone(), context)));
             assert_eq!(thread_of(&list(&owner)), None);
             assert_eq!(task_of(&list(&owner)), None);
-        }
-        for subject in ["x", "K#x"] {
-            let owner = owner("acme", subject);
-            let context = ContextId::parse("C:1").unwrap();
-            let found = thread_key(&thread(&owner, &context));
-            assert_eq!(found, Some(ThreadKey::new(&owner, &context)));
-            let task = TaskKey::new(&owner, &TaskId::made_of(1));
-            assert_eq!(thread_key(&super::task(&task)), None);
         }
         for text in ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"] {
             assert_eq!(task_of(text), None, "{text}");

@@ -43,9 +43,9 @@ mod sweep;
 mod table;
 
 pub use erase::{EraseError, Erasure};
-pub use image::{Removed, removed, task_image};
+pub use image::task_image;
 #[cfg(feature = "lambda")]
-pub use image::{removed_of_event, task_image_of_event};
+pub use image::task_image_of_event;
 pub use shards::MAX_SHARDS;
 pub use table::create_table;
 
@@ -55,7 +55,7 @@ use self::idempotency::Stands;
 use self::item::{Item, Joined};
 use self::object::Whose;
 use self::statement::{Kind, Statement};
-use super::queue::{OpenTask, SweepTasks, TasksByKey};
+use super::queue::{OpenTask, SweepTasks};
 use super::{
     Blobs, Committed, Excerpt, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
     Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, Wanted, WriteTasks,
@@ -80,7 +80,6 @@ pub struct DynamoStore {
     blobs: Option<Arc<dyn Blobs>>,
     tombstone: Duration,
     lists: Arc<shards::Known>,
-    objects: Arc<object::Seen>,
 }
 
 impl DynamoStore {
@@ -99,7 +98,6 @@ impl DynamoStore {
             blobs: None,
             tombstone: TOMBSTONE,
             lists: Arc::default(),
-            objects: Arc::default(),
         }
     }
 
@@ -255,9 +253,7 @@ impl DynamoStore {
     ) -> Result<Vec<Statement>, StoreError> {
         let pieces = stored::pieces(&write.record)?;
         let children = self.child_statements(write, pieces.children).await?;
-        let objects = write.record.object_keys().next().is_some()
-            || children.iter().any(Statement::names_object);
-        let mut statements = vec![Statement::task(write, shards, pieces.head, objects)];
+        let mut statements = vec![Statement::task(write, shards, pieces.head)];
         if let Some(key) = &write.key {
             statements.push(Statement::key(write, key, dead));
         }
@@ -340,7 +336,6 @@ impl DynamoStore {
             && !self.inflate(state).await?
         {
             let version = item::integer(meta, item::VERSION)?;
-            self.has_moved_on(partition, version).await?;
             return Ok(Some(Joined::Torn(version)));
         }
         item::to_thread(meta, state.as_ref()).map(Some)
@@ -437,22 +432,6 @@ impl ReadTasks for DynamoStore {
 }
 
 #[async_trait]
-impl TasksByKey for DynamoStore {
-    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.stored_task(None, key, |_| true).await
-    }
-
-    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.own_item(key).await
-    }
-
-    async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
-        let state = self.item(&key::thread_at(thread), key::STATE).await?;
-        Ok(state.as_ref().and_then(object::named))
-    }
-}
-
-#[async_trait]
 impl SweepTasks for DynamoStore {
     fn open_shards(&self) -> u32 {
         key::OPEN_SHARDS
@@ -476,11 +455,7 @@ impl WriteTasks for DynamoStore {
         let mut statements = self.statements(write, shards, None).await?;
         self.keep_children(&write.record).await?;
         self.keep_keys(&write.record).await?;
-        let committed = self.put_all(write, shards, &mut statements).await?;
-        if committed == Committed::Done {
-            self.forget_replaced(write, &statements).await;
-        }
-        Ok(committed)
+        self.put_all(write, shards, &mut statements).await
     }
 
     async fn ended_task(
@@ -574,7 +549,7 @@ impl WriteThreads for DynamoStore {
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         let shards = self.shards_for_thread(&write.record);
         let statements = self.thread_statements(write, shards).await?;
-        let stored = match self.decide(&statements).await? {
+        Ok(match self.decide(&statements).await? {
             Decided::Done => true,
             Decided::Refused(checks) => match checks.into_iter().next() {
                 Some(Check::Failed(Some(meta))) => item::thread_written_by(&meta, &write.write),
@@ -582,10 +557,6 @@ impl WriteThreads for DynamoStore {
             },
             Decided::Unknown(_) if self.thread_has(write).await? => true,
             Decided::Unknown(why) => return Err(StoreError::Unavailable(why)),
-        };
-        if stored {
-            self.forget_replaced_state(write, &statements).await;
-        }
-        Ok(stored)
+        })
     }
 }

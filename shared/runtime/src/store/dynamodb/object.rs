@@ -1,25 +1,19 @@
 //! Content that is too large for an item: an object in the bucket.
 //!
 //! The object comes first, under a key that no other write uses; the item names
-//! it with its size and hash, which are checked when it is read. Whoever replaces
-//! such an item removes the object it named, once its own write is acknowledged.
-//! What nobody removed, and what a write left behind that lost, is nobody's: a
-//! sweep finds it.
+//! it with its size and hash, which are checked when it is read. A write that
+//! replaces such an item leaves the old object to the sweep, as it does what a
+//! write stored that lost.
 
+use super::DynamoStore;
 use super::item::{self, Item};
-use super::statement::{Kind, Statement};
-use super::{DynamoStore, key};
-use crate::store::stored::{ITEM_MAX, Place};
-use crate::store::{StoreError, TaskWrite, ThreadRecord, ThreadWrite};
-use crate::task::{Doc, TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
+use crate::store::stored::ITEM_MAX;
+use crate::store::{StoreError, ThreadWrite};
+use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Content above this many bytes is an object.
 pub(super) const INLINE_MAX: usize = 200 * 1024;
-/// Items of which a process knows the object.
-const SEEN: usize = 1024;
 
 /// Above everything that is kept.
 pub(super) const ROOT: &str = "v1/";
@@ -38,55 +32,6 @@ pub(super) enum Whose {
     Task(TaskKey),
     /// A conversation's.
     Thread(ThreadKey),
-}
-
-/// The place of an item: partition and sort key.
-type At = (String, String);
-
-/// The objects that items named when this process read or wrote them last, with
-/// the version of the write that put each there. It is how a writer knows what
-/// it replaces. What it does not know is left to the sweep.
-#[derive(Debug, Default)]
-pub(super) struct Seen(Mutex<BTreeMap<At, (u64, String)>>);
-
-impl Seen {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<At, (u64, String)>> {
-        // No change of it is in steps.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes what `item` names.
-    fn note(&self, item: &Item) {
-        let text = |name| item::string(item, name).ok().map(str::to_owned);
-        let (Some(partition), Some(sort)) = (text(key::PK), text(key::SK)) else {
-            return;
-        };
-        let mut known = self.known();
-        match (text(KEY), item::integer(item, item::VERSION)) {
-            (Some(object), Ok(version)) => {
-                if known.len() >= SEEN {
-                    known.clear();
-                }
-                known.insert((partition, sort), (version, object));
-            }
-            _ => drop(known.remove(&(partition, sort))),
-        }
-    }
-
-    /// The object that an item named until the write of `version` replaced it or
-    /// took it away.
-    ///
-    /// A write that is told late that it is done says nothing about what later
-    /// ones have put there.
-    fn replaced_by(&self, version: u64, partition: &str, sort: &str) -> Option<String> {
-        let mut known = self.known();
-        let at = (partition.to_owned(), sort.to_owned());
-        let (was, _) = known.get(&at)?;
-        if *was >= version {
-            return None;
-        }
-        known.remove(&at).map(|(_, object)| object)
-    }
 }
 
 impl DynamoStore {
@@ -127,7 +72,6 @@ impl DynamoStore {
     /// # Errors
     /// [`StoreError::Corrupt`] when it is not what the item says.
     pub(super) async fn inflate(&self, item: &mut Item) -> Result<bool, StoreError> {
-        self.objects.note(item);
         if !item.contains_key(KEY) {
             return Ok(true);
         }
@@ -153,85 +97,16 @@ impl DynamoStore {
         Ok(true)
     }
 
-    /// What to make of an object that is gone, of an item beside the deciding
-    /// one of `version`: read again, if that has changed.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] when it has not, since then an object is missing.
-    pub(super) async fn has_moved_on(
-        &self,
-        partition: &str,
-        version: u64,
-    ) -> Result<(), StoreError> {
-        let stands = match self.meta(partition).await? {
-            None => false,
-            Some(meta) => item::integer::<u64>(&meta, item::VERSION)? == version,
-        };
-        if stands {
-            let why = format!("an object is gone that `{partition}` names");
-            return Err(StoreError::Corrupt(why));
-        }
-        Ok(())
-    }
-
-    /// Removes the objects which a stored commit has replaced, as far as they
-    /// are known, and notes those which it names itself.
-    pub(super) async fn forget_replaced(&self, write: &TaskWrite, stored: &[Statement]) {
-        let (record, mut gone) = (&write.record, Vec::new());
-        let partition = key::task(&record.key());
-        for doc in Doc::ALL {
-            let apart = record.layout().docs.get(&doc);
-            if apart.is_none_or(|apart| apart.version == record.version()) {
-                let sort = key::child(Place::Doc(doc));
-                gone.extend(
-                    self.objects
-                        .replaced_by(record.version(), &partition, &sort),
-                );
-            }
-        }
-        if let Some(thread) = &write.thread {
-            gone.extend(self.replaced_state(&thread.record));
-        }
-        self.note_stored(stored);
-        self.remove_objects(gone).await;
-    }
-
-    /// The same of a thread that was written apart from a task.
-    pub(super) async fn forget_replaced_state(&self, write: &ThreadWrite, stored: &[Statement]) {
-        let gone = self.replaced_state(&write.record);
-        self.note_stored(stored);
-        self.remove_objects(gone.into_iter().collect()).await;
-    }
-
-    fn replaced_state(&self, thread: &ThreadRecord) -> Option<String> {
-        if thread.state_version > 0 && !thread.replaces_state() {
-            return None;
-        }
-        let partition = key::thread(&thread.owner, &thread.context_id);
-        self.objects
-            .replaced_by(thread.version, &partition, key::STATE)
-    }
-
-    fn note_stored(&self, statements: &[Statement]) {
-        for statement in statements {
-            if let Kind::Put(item) = &statement.kind
-                && item.contains_key(KEY)
-            {
-                self.objects.note(item);
-            }
-        }
-    }
-
-    /// Removes objects that no item names any more; what cannot be removed is
-    /// left to the sweep. Says how many are gone.
-    pub(super) async fn remove_objects(&self, names: Vec<String>) -> usize {
-        let Some(blobs) = self.blobs.as_ref().filter(|_| !names.is_empty()) else {
+    /// Removes the object of an item that is gone. What cannot be removed is left
+    /// to the look at all objects. Says how many are gone.
+    pub(super) async fn remove_object_of(&self, item: &Item) -> usize {
+        let (Some(blobs), Some(name)) = (&self.blobs, named(item)) else {
             return 0;
         };
-        match blobs.remove(&names).await {
-            Ok(()) => names.len(),
+        match blobs.remove(&[name]).await {
+            Ok(()) => 1,
             Err(error) => {
-                tracing::warn!("failed to remove replaced content: {error}");
+                tracing::warn!("failed to remove the object of an item: {error}");
                 0
             }
         }

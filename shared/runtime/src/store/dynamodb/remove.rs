@@ -123,9 +123,7 @@ impl DynamoStore {
                 } else {
                     item::INCARNATION
                 };
-                let object = object::named(&item);
                 self.settle(Statement::gone_as_seen(&item, name)).await?;
-                self.remove_objects(object.into_iter().collect()).await;
             }
         }
         for key in record.held_keys() {
@@ -188,10 +186,9 @@ impl DynamoStore {
             .consistent_read(true)
             .key_condition_expression("PK = :pk")
             .expression_attribute_values(":pk", item::text(partition))
-            .projection_expression("PK, SK, #incarnation, #mark, #object")
+            .projection_expression("PK, SK, #incarnation, #mark")
             .expression_attribute_names("#incarnation", item::INCARNATION)
             .expression_attribute_names("#mark", push::MARK)
-            .expression_attribute_names("#object", object::KEY)
             .send()
             .await
             .map_err(|error| calls::read_error(&error))?;

@@ -2,7 +2,7 @@
 //! transaction.
 
 use super::item::{self, Attributes, Item};
-use super::{key, object, push};
+use super::{key, push};
 use crate::store::{
     Expect, Expiring, ExpiringThread, StoreError, TaskWrite, ThreadRecord, ThreadStatus,
     ThreadWrite,
@@ -53,26 +53,20 @@ const SAME: &str = "#incarnation = :same";
 
 impl Statement {
     /// The write of a task's own item, which holds `head`; its owner's list has
-    /// `shards` shards. `objects` says whether anything of it is an object.
-    pub(super) fn task(write: &TaskWrite, shards: NonZeroU32, head: String, objects: bool) -> Self {
-        let mut attributes = item::task(&write.record, shards, head);
+    /// `shards` shards.
+    pub(super) fn task(write: &TaskWrite, shards: NonZeroU32, head: String) -> Self {
+        let attributes = item::task(&write.record, shards, head);
         let partition = key::task(&write.record.key());
         let mut statement = match &write.expect {
-            Expect::Absent => {
-                // Below an id of a client's may lie what the task before has left.
-                if !objects && write.record.id().is_server_made() {
-                    attributes.insert(item::BARE, item::number(1));
-                }
-                Self::put(&partition, attributes)
-                    .when("attribute_not_exists(PK) OR #expires_at <= :now")
-            }
+            Expect::Absent => Self::put(&partition, attributes)
+                .when("attribute_not_exists(PK) OR #expires_at <= :now"),
             Expect::Version {
                 version,
                 incarnation,
             } => {
                 let gone = item::OPTIONAL.into_iter();
                 let gone = gone.filter(|name| !attributes.contains_key(name));
-                let gone: Vec<_> = gone.chain(objects.then_some(item::BARE)).collect();
+                let gone: Vec<_> = gone.collect();
                 let mut update = Self::update(&partition, attributes, &gone);
                 update.name(item::VERSION);
                 update.owned_by(write.record.owner());
@@ -85,11 +79,6 @@ impl Statement {
         };
         statement.now(write.now);
         statement
-    }
-
-    /// Whether it writes an item whose content is an object.
-    pub(super) fn names_object(&self) -> bool {
-        matches!(&self.kind, Kind::Put(item) if item.contains_key(object::KEY))
     }
 
     /// The write of a child that replaces what stood there.

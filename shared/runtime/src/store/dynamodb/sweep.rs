@@ -7,14 +7,28 @@ use super::{DynamoStore, key, object};
 use crate::store::StoreError;
 use crate::store::queue::{ObjectsPlace, SweepObjects};
 use crate::store::stored::{self, Place};
-use crate::task::{TaskKey, TaskRecord, Timestamp};
+use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp};
 use async_trait::async_trait;
 
 const BEGAN: &str = "began";
+const BEFORE: &str = "before";
 const AFTER: &str = "after";
 
 #[async_trait]
 impl SweepObjects for DynamoStore {
+    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.stored_task(None, key, |_| true).await
+    }
+
+    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.own_item(key).await
+    }
+
+    async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
+        let state = self.item(&key::thread_at(thread), key::STATE).await?;
+        Ok(state.as_ref().and_then(object::named))
+    }
+
     async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
         let Some(head) = self.own_item(key).await? else {
             return Ok(Vec::new());
@@ -44,12 +58,18 @@ impl SweepObjects for DynamoStore {
         };
         Ok(Some(ObjectsPlace {
             began: Timestamp::from_millis(item::integer(&item, BEGAN)?),
+            before: item::integer(&item, BEFORE)
+                .ok()
+                .map(Timestamp::from_millis),
             after: item::string(&item, AFTER).ok().map(str::to_owned),
         }))
     }
 
     async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
         let mut attributes = Attributes::from([(BEGAN, item::number(place.began.as_millis()))]);
+        if let Some(before) = place.before {
+            attributes.insert(BEFORE, item::number(before.as_millis()));
+        }
         if let Some(after) = &place.after {
             attributes.insert(AFTER, item::text(&**after));
         }

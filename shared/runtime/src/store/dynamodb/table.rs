@@ -29,7 +29,7 @@ pub async fn create_table(client: &Client, table: &str) -> Result<(), StoreError
         .stream_specification(
             StreamSpecification::builder()
                 .stream_enabled(true)
-                .stream_view_type(StreamViewType::NewAndOldImages)
+                .stream_view_type(StreamViewType::NewImage)
                 .build()
                 .map_err(incomplete)?,
         )

@@ -80,8 +80,6 @@ pub(super) struct Stored {
     rq: Option<Request>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dat: Option<i64>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    rd: u32,
     /// Webhooks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ls: Vec<String>,
@@ -163,14 +161,6 @@ impl From<Request> for TurnRequest {
             accepted_output_modes: request.m,
         }
     }
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the form that `skip_serializing_if` calls"
-)]
-const fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 #[expect(
@@ -310,7 +300,6 @@ impl Stored {
             sec: None,
             rq: record.request.as_ref().map(Request::from),
             dat: record.dispatched_at.map(Timestamp::as_millis),
-            rd: record.redispatches,
             ls: record.listeners.iter().map(ToString::to_string).collect(),
             lr: record.registrations,
             hid: record.hidden,
@@ -373,7 +362,6 @@ impl Stored {
         record.secret = self.sec.map(Message::into_message).transpose()?;
         record.request = self.rq.map(TurnRequest::from);
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
-        record.redispatches = self.rd;
         record.listeners = all(self.ls, |id| PushId::parse(id).map_err(corrupt))?;
         record.registrations = self.lr;
         record.hidden = self.hid;

@@ -81,7 +81,6 @@ fn full() -> TaskRecord {
     record.lease_until = Some(Timestamp::from_millis(-1));
     record.dispatch = Some(7);
     record.dispatched_at = Some(Timestamp::from_millis(6));
-    record.redispatches = 2;
     record.secret = Some(said(vec![Part::text("key")]));
     record.request = Some(TurnRequest {
         tier: "gold".to_owned(),
@@ -166,7 +165,7 @@ fn a_record_at_its_start_or_end_reads_back_as_it_was_written() {
 /// The form of a record before turns could be dispatched and run again.
 fn before_dispatch(record: &TaskRecord) -> Value {
     let mut value = encode_as(record, Form::First);
-    for name in ["b", "rp", "sec", "rq", "dat", "rd"] {
+    for name in ["b", "rp", "sec", "rq", "dat"] {
         value.as_object_mut().unwrap().remove(name);
     }
     value
@@ -187,7 +186,7 @@ fn a_record_from_before_dispatch_reads_and_keeps_its_output_when_claimed() {
     record = record.next([resume], write.clone(), at, at).unwrap();
     let read = decode(before_dispatch(&record)).unwrap();
     assert_eq!(read.dispatched_at, None);
-    assert_eq!((read.redispatches, &read.secret), (0, &None));
+    assert_eq!(read.secret, None);
     assert!(read.replaced.is_empty());
     let claimed = read.next([claim], write, at, at).unwrap();
     assert_eq!(claimed.history, record.history);

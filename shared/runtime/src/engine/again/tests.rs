@@ -1,0 +1,347 @@
+//! A relay that was broken for two hours, and queues that are full, on tokio's
+//! paused clock.
+
+use super::{Again, Pass, QUEUED, has_doubled};
+use crate::engine::doubles::Paused;
+use crate::engine::sweep::Walk;
+use crate::engine::{Engine, Leases, Policy, RandomIds, Services, SweepReport};
+use crate::prelude::*;
+use crate::store::memory::MemoryStore;
+use crate::store::over::OverTasks;
+use crate::store::queue::{OpenTask, SweepTasks, WorkItem, WorkQueue};
+use crate::store::{StoreError, WriteTasks};
+use crate::task::{
+    Change, ContextId, Generation, Metadata, NewTask, Owner, Subject, TaskId, TaskRecord, TenantId,
+    Timestamp, WriteId,
+};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// What a sweep has for tasks, of the five minutes between two of them.
+const SHARE: Duration = Duration::from_secs(97);
+
+/// Does nothing, since nothing is run here.
+#[skill(id = "idle", tags = ["test"], input_modes = ["text/plain"])]
+async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestResult<String>> {
+    OnRequestResult::done(said)
+}
+
+/// Tasks that wait for a worker, an index of them, and a queue. A page of the index
+/// takes as long as its reads and sends do on AWS.
+struct Backlog {
+    memory: MemoryStore,
+    /// A task that waits.
+    waiting: TaskRecord,
+    /// Which wait, and since when.
+    standing: Mutex<BTreeMap<TaskId, Timestamp>>,
+    /// The messages no worker has taken.
+    messages: Mutex<Vec<TaskId>>,
+    /// How often each was sent by a sweep.
+    sent: Mutex<BTreeMap<TaskId, usize>>,
+    /// How often the queue was asked how long it is.
+    asked: AtomicUsize,
+    /// Whether it says how long it is.
+    is_mute: bool,
+}
+
+impl Backlog {
+    /// So many tasks, which have begun to wait evenly in the time before `now`.
+    fn of(count: u32, over: Duration, now: Timestamp) -> Self {
+        let owner = Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        };
+        let task = TaskRecord::create(NewTask {
+            id: TaskId::made_of(0),
+            owner,
+            context_id: ContextId::made_of(1),
+            generation: Generation::V10,
+            incarnation: WriteId::made_of(1),
+            metadata: Metadata::new(),
+            created_at: now,
+        });
+        let waiting = task.next([Change::Dispatch], WriteId::made_of(1), now, now);
+        let standing = (0..count).map(|n| {
+            let since = now.minus(over * (count - n) / count);
+            (TaskId::made_of(n.into()), since)
+        });
+        Self {
+            memory: MemoryStore::new(),
+            waiting: waiting.unwrap(),
+            standing: Mutex::new(standing.collect()),
+            messages: Mutex::default(),
+            sent: Mutex::default(),
+            asked: AtomicUsize::new(0),
+            is_mute: false,
+        }
+    }
+
+    /// As if the relay had sent each of them.
+    fn with_messages(self) -> Self {
+        let standing = self.standing.lock().unwrap();
+        self.messages
+            .lock()
+            .unwrap()
+            .extend(standing.keys().cloned());
+        drop(standing);
+        self
+    }
+
+    /// Workers take so many messages.
+    fn work(&self, count: usize) {
+        let mut messages = self.messages.lock().unwrap();
+        let count = count.min(messages.len());
+        let mut standing = self.standing.lock().unwrap();
+        for task in messages.drain(..count) {
+            standing.remove(&task);
+        }
+    }
+
+    fn left(&self) -> usize {
+        self.standing.lock().unwrap().len()
+    }
+
+    fn sent(&self) -> Vec<usize> {
+        self.sent.lock().unwrap().values().copied().collect()
+    }
+}
+
+#[async_trait]
+impl OverTasks for Backlog {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &self.memory
+    }
+
+    async fn heads(&self, tasks: &[OpenTask], _: Timestamp) -> Result<Vec<TaskRecord>, StoreError> {
+        let standing = self.standing.lock().unwrap();
+        let heads = tasks.iter().filter_map(|open| {
+            let since = standing.get(&open.task)?;
+            let mut head = self.waiting.clone();
+            head.id = open.task.clone();
+            head.dispatched_at = Some(*since);
+            Some(head)
+        });
+        Ok(heads.collect())
+    }
+}
+
+#[async_trait]
+impl SweepTasks for Backlog {
+    async fn open_tasks(
+        &self,
+        _: u32,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let after = after.map_or(TaskId::made_of(0), |after| TaskId::parse(after).unwrap());
+        let standing = self.standing.lock().unwrap();
+        let page = standing.range(after..).take(limit + 1);
+        let mut page: Vec<TaskId> = page.map(|(task, _)| task.clone()).collect();
+        let next = if page.len() > limit { page.pop() } else { None };
+        let open = page.into_iter().map(|task| OpenTask {
+            owner: self.waiting.owner.clone(),
+            task,
+        });
+        Ok((open.collect(), next.map(|task| task.to_string())))
+    }
+}
+
+#[async_trait]
+impl WorkQueue for Backlog {
+    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+        for item in items {
+            assert_eq!((item.turn, item.dispatch), (1, 1), "the intent that stands");
+            self.messages.lock().unwrap().push(item.task.clone());
+            *self
+                .sent
+                .lock()
+                .unwrap()
+                .entry(item.task.clone())
+                .or_default() += 1;
+        }
+        Ok(vec![true; items.len()])
+    }
+
+    async fn waiting(&self) -> Result<usize, StoreError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        if self.is_mute {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        Ok(self.messages.lock().unwrap().len())
+    }
+}
+
+struct World {
+    engine: Engine,
+    backlog: Arc<Backlog>,
+    walk: Walk,
+}
+
+impl World {
+    fn new(make: impl FnOnce(Timestamp) -> Backlog) -> Self {
+        let agent = Agent::builder("test").skill(idle).build().unwrap();
+        let memory = Arc::new(MemoryStore::new());
+        let clock = Arc::new(Paused::new());
+        let backlog = Arc::new(make(crate::engine::Clock::now(&*clock)));
+        let services = Services {
+            tasks: backlog.clone(),
+            threads: memory.clone(),
+            blobs: memory,
+            clock,
+            ids: Arc::new(RandomIds),
+            model: None,
+        };
+        Self {
+            engine: Engine::new(Arc::new(agent), services, Policy::default()),
+            backlog,
+            walk: Walk::default(),
+        }
+    }
+
+    /// One round, and what is left of the five minutes until the next.
+    async fn round(&mut self) -> SweepReport {
+        let begun = tokio::time::Instant::now();
+        let until = self.engine.reader.clock.now().plus(SHARE);
+        let (engine, backlog, walk) = (&self.engine, &*self.backlog, &mut self.walk);
+        engine.begin_anew(walk, 1);
+        let again = Again::new(backlog, walk.pass.unwrap());
+        let (leases, mut report) = (Leases::Respect, SweepReport::default());
+        let swept = engine.sweep_tasks(backlog, again, leases, walk, Some(until), &mut report);
+        swept.await.unwrap();
+        tokio::time::sleep_until(begun + 5 * MINUTE).await;
+        report
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_of_a_relay_that_was_broken_for_two_hours_are_back_within_a_few_rounds() {
+    const LOST: u32 = 360_000;
+    let mut world = World::new(|now| Backlog::of(LOST, 120 * MINUTE, now));
+    let mut rounds = 0;
+    while world.backlog.left() > 0 {
+        world.round().await;
+        world.backlog.work(200_000);
+        rounds += 1;
+        assert!(rounds < 6, "{} are left", world.backlog.left());
+    }
+    let sent = world.backlog.sent();
+    assert_eq!(sent.len(), LOST as usize);
+    let extra = sent.iter().sum::<usize>() - sent.len();
+    assert!(extra <= rounds * super::ADDED, "{extra}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_that_wait_in_a_full_queue_are_sent_again_ever_more_rarely() {
+    let mut world = World::new(|now| Backlog::of(500, Duration::from_secs(1), now).with_messages());
+    let mut rounds = Vec::new();
+    for _ in 0..=24 {
+        rounds.push(world.round().await.redispatched);
+    }
+    let when: Vec<_> = (0..25).filter(|round| rounds[*round] > 0).collect();
+    // Of rounds of five minutes.
+    assert_eq!(when, [1, 2, 4, 8, 16]);
+    assert_eq!(world.backlog.sent(), vec![5; 500]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_gets_a_thousand_turns_a_round_more_at_most() {
+    let make = |now| Backlog::of(20_000, 120 * MINUTE, now).with_messages();
+    let mut world = World::new(make);
+    let mut total = 0;
+    for round in 0..12 {
+        let report = world.round().await;
+        assert!(report.redispatched <= 1000, "round {round}");
+        assert_eq!(report.looked_at, 20_000, "none is looked over for it");
+        total += report.redispatched;
+    }
+    assert!(total > 1000, "{total}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queue_is_asked_once_a_round_and_only_if_a_turn_waits() {
+    let mut world = World::new(|now| Backlog::of(300, Duration::from_secs(1), now));
+    world.round().await;
+    assert_eq!(world.backlog.asked.load(Ordering::SeqCst), 0);
+    world.round().await;
+    assert_eq!(world.backlog.asked.load(Ordering::SeqCst), 1);
+    assert_eq!(world.backlog.sent(), [1; 300], "it was empty");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_counts_as_full_from_a_hundred_turns_on_and_if_it_does_not_say() {
+    for (waits, is_mute, sent) in [(99, false, 300), (100, false, 0), (0, true, 0)] {
+        let mut world = World::new(|now| {
+            let mut backlog = Backlog::of(300, Duration::from_secs(1), now);
+            let other = vec![TaskId::made_of(1_000_000); waits];
+            *backlog.messages.lock().unwrap() = other;
+            backlog.is_mute = is_mute;
+            backlog
+        });
+        // The second pass has seen them grow old; the third sees no age double.
+        tokio::time::sleep(11 * MINUTE).await;
+        world.walk.pass = Some(Pass {
+            began: world
+                .engine
+                .reader
+                .clock
+                .now()
+                .minus(Duration::from_secs(1)),
+            before: None,
+        });
+        assert_eq!(world.round().await.redispatched, sent, "{waits}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_remembers_no_pass_sends_what_is_old() {
+    let mut world = World::new(|now| Backlog::of(500, Duration::from_secs(1), now).with_messages());
+    tokio::time::sleep(11 * MINUTE).await;
+    assert_eq!(world.round().await.redispatched, 500);
+}
+
+/// However long passes take, and however they are apart.
+#[test]
+fn no_doubling_is_missed_and_none_is_seen_twice() {
+    for steps in [&[1, 7, 2, 30, 1][..], &[5], &[299, 1, 300], &[13, 600]] {
+        let (mut before, mut seen) = (None, Vec::new());
+        let mut age = Duration::ZERO;
+        for step in steps.iter().cycle() {
+            age += Duration::from_secs(*step);
+            if age > QUEUED * 70 {
+                break;
+            }
+            if has_doubled(QUEUED, before, age) {
+                seen.push(age);
+            }
+            before = Some(age);
+        }
+        let reached = [1, 2, 4, 8, 16, 32, 64].map(|n| QUEUED * n);
+        let largest = Duration::from_secs(*steps.iter().max().unwrap());
+        if largest <= QUEUED {
+            assert_eq!(seen.len(), reached.len(), "{steps:?} {seen:?}");
+        }
+        for reached in reached {
+            let first = seen.iter().find(|age| **age >= reached);
+            assert!(
+                first.is_some_and(|age| *age < reached + largest),
+                "{steps:?}"
+            );
+        }
+    }
+    assert!(!has_doubled(
+        QUEUED,
+        None,
+        QUEUED - Duration::from_millis(1)
+    ));
+    assert!(has_doubled(QUEUED, None, QUEUED));
+    assert!(!has_doubled(
+        QUEUED,
+        Some(QUEUED),
+        QUEUED * 2 - Duration::from_millis(1)
+    ));
+}
