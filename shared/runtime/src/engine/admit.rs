@@ -167,6 +167,7 @@ impl Engine {
             standing: Some(standing),
             stop_at,
             deadline,
+            waits_until: None,
         })
     }
 
@@ -226,6 +227,7 @@ impl Engine {
             standing: Some(standing),
             stop_at,
             deadline,
+            waits_until: None,
         })
     }
 

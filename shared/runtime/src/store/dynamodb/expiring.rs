@@ -61,7 +61,7 @@ impl SweepThreads for DynamoStore {
 
     async fn note_expiry(&self, thread: &ThreadRecord) -> Result<(), StoreError> {
         let statement = Statement::state_expiry(thread);
-        self.settle_again(statement).await.map(|_| ())
+        self.settle(statement).await.map(|_| ())
     }
 
     async fn remove_state(

@@ -45,7 +45,7 @@ impl DynamoStore {
     /// Stores a pointer, if there is one to store.
     pub(super) async fn point(&self, pointer: Option<Statement>) -> Result<(), StoreError> {
         if let Some(pointer) = pointer {
-            self.settle_again(pointer).await?;
+            self.settle(pointer).await?;
         }
         Ok(())
     }
@@ -65,13 +65,13 @@ impl DynamoStore {
         let partition = key::thread(record.owner(), record.context_id());
         let until = stored::child_expiry(record).ttl_seconds();
         let keep = Statement::keep(&partition, &key::pointer(record), until);
-        self.settle_again(keep).await.map(|_| ())
+        self.settle(keep).await.map(|_| ())
     }
 
     /// Removes the pointer to a task that is gone.
     pub(super) async fn forget_pointer(&self, record: &TaskRecord) -> Result<(), StoreError> {
         if let Some(key) = key_of(record) {
-            self.settle_again(Statement::gone(key)).await?;
+            self.settle(Statement::gone(key)).await?;
         }
         Ok(())
     }
@@ -86,7 +86,7 @@ impl DynamoStore {
             let (sorts, more) = self.pointers(&partition, &by, None, REMOVED).await?;
             for sort in sorts {
                 let gone = Statement::gone(item::key_of(&partition, &sort));
-                self.settle_again(gone).await?;
+                self.settle(gone).await?;
             }
             if more.is_none() {
                 return Ok(());
