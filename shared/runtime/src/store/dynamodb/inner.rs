@@ -18,15 +18,6 @@ use std::collections::BTreeMap;
 /// Pointers removed by one read of them.
 const REMOVED: usize = 1000;
 
-/// The key of the pointer to a task; `None` if it has none.
-fn key_of(record: &TaskRecord) -> Option<Item> {
-    if record.names_its_conversation() {
-        return None;
-    }
-    let partition = key::thread(record.owner(), record.context_id());
-    Some(item::key_of(&partition, &key::pointer(record)))
-}
-
 impl Statement {
     /// The write of the pointer to a task that `write` creates.
     pub(super) fn pointer(write: &TaskWrite) -> Option<Self> {
@@ -38,6 +29,13 @@ impl Statement {
         let until = stored::child_expiry(record).ttl_seconds();
         let attributes = Attributes::from([(item::TTL, item::number(until))]);
         Some(Self::put_at(&partition, &key::pointer(record), attributes))
+    }
+
+    /// Removes the pointer to a task, if it has one. No other task ever has the same.
+    pub(super) fn no_pointer(record: &TaskRecord) -> Option<Self> {
+        let partition = key::thread(record.owner(), record.context_id());
+        let key = item::key_of(&partition, &key::pointer(record));
+        (!record.names_its_conversation()).then(|| Self::gone(key))
     }
 }
 
@@ -66,14 +64,6 @@ impl DynamoStore {
         let until = stored::child_expiry(record).ttl_seconds();
         let keep = Statement::keep(&partition, &key::pointer(record), until);
         self.settle(keep).await.map(|_| ())
-    }
-
-    /// Removes the pointer to a task that is gone.
-    pub(super) async fn forget_pointer(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        if let Some(key) = key_of(record) {
-            self.settle(Statement::gone(key)).await?;
-        }
-        Ok(())
     }
 
     /// Removes what points to nothing in a deleted conversation, and no pointer of a

@@ -503,12 +503,7 @@ impl WriteTasks for DynamoStore {
     }
 
     async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        let gone = self.remove_task_items(record).await?;
-        if gone {
-            // Last, so that a deletion of the conversation finds what is left.
-            self.forget_pointer(record).await?;
-        }
-        Ok(gone)
+        self.remove_task_items(record).await
     }
 
     async fn heartbeat(

@@ -52,7 +52,10 @@ impl DynamoStore {
             let gone = Statement::no_key(record, key);
             self.settle(gone).await?;
         }
-        let gone = self.settle(Statement::no_task(record)).await?;
+        // Whoever looks for what is left finds the task by its pointer, or neither.
+        let mut last = vec![Statement::no_task(record)];
+        last.extend(Statement::no_pointer(record));
+        let gone = self.settle_all(&last).await?;
         // A repeated call finds no item.
         Ok(gone || self.own_item(&record.key()).await?.is_none())
     }
