@@ -80,7 +80,6 @@ RIGHTS = {
     "sweep": {
         # It removes state whose time is up.
         "Table": _WRITE | _LIST | {"dynamodb:DeleteItem"},
-        "Table/index/GSI1": {"dynamodb:Query"},
         "Table/index/GSI2": {"dynamodb:Query"},
         "PushQueue": {"sqs:SendMessage"},
         "Bucket": _SEEN,
