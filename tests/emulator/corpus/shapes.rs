@@ -345,6 +345,7 @@ impl Maker {
             *thread = thread.clone().cleared(at(0));
         })
         .await;
+        self.conversation("about-what-came-after", |_| {}).await;
     }
 
     async fn keyed(&mut self) {
