@@ -35,7 +35,7 @@ impl DynamoStore {
         self.settle_all(std::slice::from_ref(&statement)).await
     }
 
-    /// Makes several, all or none; `false` if a condition does not hold.
+    /// Makes all of the writes or none; `false` if a condition does not hold.
     pub(super) async fn settle_all(&self, statements: &[Statement]) -> Result<bool, StoreError> {
         match self.decide(statements).await? {
             Decided::Done => Ok(true),

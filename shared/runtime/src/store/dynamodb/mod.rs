@@ -266,7 +266,7 @@ impl DynamoStore {
             statements.extend(self.thread_statements(thread, shards).await?);
         }
         for push in &write.pushes {
-            statements.push(Statement::push(push)?);
+            statements.extend(Statement::push(push)?);
         }
         statements.extend(children);
         // In a transaction there is room for it; a task alone has it beside itself.
