@@ -6,11 +6,11 @@ use a2a_lambda::engine::{Clock, Engine, Policy, RandomIds, Services};
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::{
-    Expiring, ExpiringThread, ReadThreads as _, SweepThreads as _, ThreadQuery,
+    Committed, ExpiringThread, ReadThreads as _, SweepThreads as _, ThreadQuery, WriteTasks as _,
 };
 use a2a_lambda::task::{
-    ContextId, Generation, Message, Metadata, Part, PartContent, Refusal, SendCommand, SendMode,
-    Sent, Task, Timestamp,
+    Change, ContextId, Generation, Message, Metadata, NewTask, Part, PartContent, Refusal,
+    SendCommand, SendMode, Sent, Task, TaskId, TaskRecord, Timestamp,
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::tester::{self, Gate};
@@ -121,10 +121,10 @@ impl Stage {
         }
     }
 
-    /// What a sweep looked at, and what it removed.
+    /// What a sweep looked at, and what it removed: states, and deleted threads.
     async fn sweep(&self) -> (usize, usize, usize) {
         let swept = self.engine.sweep_threads(&*self.store).await.unwrap();
-        (swept.looked_at, swept.states_cleaned, swept.threads_expired)
+        (swept.looked_at, swept.states_cleaned, swept.threads_removed)
     }
 
     /// The names of the items of a conversation, with their `ttl` in seconds.
@@ -178,13 +178,12 @@ async fn a_sweep_leaves_alone_what_lives_and_comes_to_everything_once() {
     for context in &contexts {
         stage.say("set k v", Some(context)).await.unwrap();
     }
-    let ten_minutes_later = HOUR + MINUTE * 10;
     stage.clock.move_on(MINUTE * 50);
     for context in &contexts {
         stage.say("show", Some(context)).await.unwrap();
     }
     // What was noted is over by now; what is there is not.
-    stage.clock.move_on(ten_minutes_later - MINUTE * 50);
+    stage.clock.move_on(MINUTE * 10);
     assert_eq!(stage.sweep().await, (12, 0, 0));
     assert_eq!(stage.sweep().await, (0, 0, 0), "it is noted anew");
     for context in &contexts {
@@ -195,22 +194,20 @@ async fn a_sweep_leaves_alone_what_lives_and_comes_to_everything_once() {
         stage.say("set k w", Some(context)).await.unwrap();
     }
     stage.clock.move_on(HOUR / 2);
-    let (looked_at, _, expired) = stage.sweep().await;
-    assert_eq!((looked_at, expired), (12, 0), "the threads live on");
+    assert_eq!(stage.sweep().await, (0, 0, 0), "the threads live on");
     for context in &contexts {
         assert_eq!(stage.value("k", context).await, "w");
     }
 
     stage.clock.move_on(DAY);
-    let (_, cleaned, expired) = stage.sweep().await;
-    assert_eq!((cleaned, expired), (12, 12));
+    assert_eq!(stage.sweep().await, (12, 12, 0));
     assert_eq!(stage.sweep().await, (0, 0, 0), "tombstones are left alone");
     for context in &contexts {
         let late = stage.say("show", Some(context)).await.unwrap_err();
         assert_eq!(late, Refusal::ContextExpired);
         let items = stage.items(context).await;
-        let names: Vec<&String> = items.keys().collect();
-        assert_eq!(names, ["META"]);
+        let thread = items.keys().filter(|name| !name.starts_with("TASK#"));
+        assert_eq!(thread.collect::<Vec<_>>(), ["META"]);
         // Seven days longer than the conversation.
         let gone_at = items["META"] * 1000;
         let now = stage.clock.now().as_millis();
@@ -273,22 +270,15 @@ async fn a_sweep_that_comes_too_early_or_too_late_does_no_harm() {
     deleted.unwrap();
     let left = stage.items(&context).await;
     assert_eq!(left.keys().collect::<Vec<_>>(), ["META"], "the note of it");
-    for what in [Expiring::Thread, Expiring::State] {
-        let hint = ExpiringThread {
-            owner: owner.clone(),
-            context_id: context.clone(),
-            what,
-        };
-        stage.store.note_expiry(&hint, &thread).await.unwrap();
-        assert_eq!(stage.items(&context).await, left);
-    }
+    stage.store.note_expiry(&thread).await.unwrap();
+    assert_eq!(stage.items(&context).await, left);
     stage.clock.move_on(MINUTE * 20);
     stage.sweep().await;
     assert_eq!(stage.items(&context).await, HashMap::new());
 }
 
 #[tokio::test]
-async fn a_conversation_that_follows_a_deleted_one_outlives_the_last_look_at_that() {
+async fn a_deleted_id_is_refused_until_its_partition_is_empty_and_new_then() {
     let stage = Stage::new("anew").await;
     let context = own(1).remove(0);
     let large = "x".repeat(300 * 1024);
@@ -299,32 +289,120 @@ async fn a_conversation_that_follows_a_deleted_one_outlives_the_last_look_at_tha
         let task = stage.say(&order, Some(&context)).await.unwrap();
         let thread = stage.store.load_thread_head(&stage.caller.owner, &context);
         let thread = thread.await.unwrap().unwrap();
-        assert_eq!(thread.cleared_at.is_some(), round == 1, "{round}");
+        assert!(!thread.is_cleared(), "{round}");
         assert!(task.status.timestamp >= thread.created_at);
-        if round < 2 {
-            // With a clock that stands.
-            let deleted = stage.engine.delete_context(&stage.caller, &context).await;
-            deleted.unwrap();
-        }
-        if round == 1 {
-            stage.clock.move_on(MINUTE * 21);
-            stage.sweep().await;
-            assert_eq!(stage.items(&context).await, HashMap::new());
+        let deleted = stage.engine.delete_context(&stage.caller, &context).await;
+        deleted.unwrap();
+        let late = stage.say("show", Some(&context)).await.unwrap_err();
+        assert_eq!(late, Refusal::ContextExpired);
+        stage.clock.move_on(MINUTE * 20 - Duration::from_millis(1));
+        assert_eq!(stage.sweep().await, (0, 0, 0));
+        stage.clock.move_on(Duration::from_millis(1));
+        assert_eq!(stage.sweep().await, (1, 0, 1));
+        assert_eq!(stage.items(&context).await, HashMap::new());
+    }
+    assert_eq!(stage.value("k", &context).await, "nothing");
+}
+
+#[tokio::test]
+async fn every_task_but_the_one_a_conversation_is_named_after_points_from_there() {
+    let stage = Stage::new("pointers").await;
+    let first = stage.say("show", None).await.unwrap();
+    assert_eq!(stage.items(&first.context_id).await, HashMap::new());
+    for context in [first.context_id, own(1).remove(0)] {
+        for pointers in 1..=3 {
+            stage.clock.move_on(MINUTE);
+            stage.say("show", Some(&context)).await.unwrap();
+            let items = stage.items(&context).await;
+            let of: Vec<_> = items
+                .iter()
+                .filter(|it| it.0.starts_with("TASK#"))
+                .collect();
+            assert_eq!(of.len(), pointers);
+            // Two lives of a task.
+            let now = stage.clock.now().as_millis() / 1000;
+            let longest = of.iter().map(|(_, ttl)| **ttl - now).max();
+            assert_eq!(longest, Some(60 * 24 * 3600));
         }
     }
+}
+
+#[tokio::test]
+async fn a_pointer_that_a_crash_has_left_shows_nothing_and_goes_with_the_conversation() {
+    let stage = Stage::new("crash").await;
+    let context = own(1).remove(0);
+    let task = stage.say("set k v", Some(&context)).await.unwrap();
+    let owner = &stage.caller.owner;
+    let partition = format!("T#{}#C#{}#{context}", owner.tenant, owner.subject.hash());
+    let now = stage.clock.now().as_millis();
+    let of = |id: &str, incarnation: &str| format!("TASK#{now:013}#{id}#{incarnation}");
+    let none = of(
+        "task-of-a-write-that-never-came",
+        "00000000000000000000000000000001",
+    );
+    let other = of(task.id.as_str(), "00000000000000000000000000000002");
+    for sort in [none, other] {
+        let put = stage.emulator.clients.dynamodb.put_item().table_name(TABLE);
+        let put = put
+            .item("PK", AttributeValue::S(partition.clone()))
+            .item("SK", AttributeValue::S(sort))
+            .item("ttl", AttributeValue::N("9999999999".to_owned()));
+        put.send().await.unwrap();
+    }
+    let found = stage.store.tasks_in(owner, &context, None, 10).await;
+    let found: Vec<_> = found
+        .unwrap()
+        .0
+        .into_iter()
+        .map(|it| it.id().clone())
+        .collect();
+    assert_eq!(found, [task.id]);
+    assert_eq!(stage.value("k", &context).await, "v");
     let deleted = stage.engine.delete_context(&stage.caller, &context).await;
     deleted.unwrap();
-    assert_eq!(stage.value("k", &context).await, "nothing");
-    stage.say("set k w", Some(&context)).await.unwrap();
-    stage.clock.move_on(MINUTE * 21);
-    stage.sweep().await;
-    stage.sweep().await;
-    assert_eq!(stage.value("k", &context).await, "w");
-    let thread = stage.store.load_thread_head(&stage.caller.owner, &context);
-    assert_eq!(thread.await.unwrap().unwrap().cleared_at, None);
-    stage.clock.move_on(DAY);
-    let (_, _, expired) = stage.sweep().await;
-    assert_eq!(expired, 1, "its own end was noted");
+    stage.clock.move_on(MINUTE * 20);
+    assert_eq!(stage.sweep().await, (1, 0, 1));
+    assert_eq!(stage.items(&context).await, HashMap::new());
+}
+
+#[tokio::test]
+async fn a_pointer_stays_as_long_as_its_task() {
+    let stage = Stage::new("renewed").await;
+    let world = World::new(run(), "renewed").unwrap();
+    let (owner, context) = (&stage.caller.owner, own(1).remove(0));
+    let incarnation = world.write_id();
+    let task = TaskRecord::create(NewTask {
+        id: TaskId::made_of(world.number()),
+        owner: owner.clone(),
+        context_id: context.clone(),
+        generation: Generation::V10,
+        incarnation: incarnation.clone(),
+        metadata: Metadata::new(),
+        created_at: world.now,
+    });
+    let message = Message::from_user("m-1", vec![Part::text("hi")]);
+    let opening = [Change::Accept { message }, world.start()];
+    let mut record = task
+        .next(opening, incarnation, world.now, world.expiry())
+        .unwrap();
+    let mut write = world.create(&record);
+    let mut ends = world.expiry();
+    for n in 1..=6 {
+        assert_eq!(stage.store.commit(&write).await.unwrap(), Committed::Done);
+        let items = stage.items(&context).await;
+        let pointer = items.iter().find(|it| it.0.starts_with("TASK#")).unwrap();
+        assert!(pointer.1 * 1000 >= ends.as_millis(), "{n}");
+        // A task of this world lives an hour.
+        let now = world.now.plus(MINUTE * 50 * n);
+        let update = Change::Update {
+            message: None,
+            metadata: Metadata::new(),
+        };
+        ends = now.plus(HOUR);
+        let next = record.next([update], world.write_id(), now, ends).unwrap();
+        write = world.update(&next, &record);
+        record = next;
+    }
 }
 
 #[tokio::test]
@@ -352,9 +430,9 @@ async fn pages_of_what_expires_join_to_all_of_it() {
                 }
             }
         }
-        assert_eq!(found.len(), 40, "pages of {size}");
+        assert_eq!(found.len(), 20, "pages of {size}");
         let distinct: BTreeSet<_> = found.iter().map(|it| (&it.context_id, it.what)).collect();
-        assert_eq!(distinct.len(), 40, "pages of {size}");
+        assert_eq!(distinct.len(), 20, "pages of {size}");
     }
 }
 

@@ -123,9 +123,23 @@ async fn a_task_is_deleted_whole_wherever_the_deletion_is_cut() {
         if idem["task"].as_s() == Ok(&id) {
             places.push(key);
         }
+        places.push(pointer_to(&tasks, owner, &id));
         is_deleted_wherever_it_is_cut(&estate, owner, &path, &places, &[folder]).await;
     }
     assert!(estate.stored(&estate.world.stranger.tenant).await == others);
+}
+
+/// What points to a task in its conversation.
+fn pointer_to(stored: &Stored, owner: &Owner, id: &str) -> String {
+    let below = format!("T#{}#C#{}#", owner.tenant, owner.subject.hash());
+    let task = format!("#{id}#");
+    let mut pointers = stored
+        .items
+        .keys()
+        .filter(|(pk, sk)| pk.starts_with(&below) && sk.starts_with("TASK#") && sk.contains(&task));
+    let (pk, sk) = pointers.next().unwrap();
+    assert_eq!(pointers.next(), None);
+    format!("{pk} {sk}")
 }
 
 /// The ids of an owner's tasks.

@@ -55,7 +55,10 @@ impl Stored {
     /// What is here without what belongs to the places that are named.
     pub(crate) fn without(&self, partitions: &[String], folders: &[String]) -> Self {
         let mut rest = self.clone();
-        rest.items.retain(|(pk, _), _| !partitions.contains(pk));
+        let is_in = |pk: &String, sk: &String| {
+            partitions.contains(pk) || partitions.contains(&format!("{pk} {sk}"))
+        };
+        rest.items.retain(|(pk, sk), _| !is_in(pk, sk));
         rest.objects
             .retain(|key, _| !folders.iter().any(|folder| key.starts_with(folder)));
         rest

@@ -278,6 +278,9 @@ fn is_table_key(name: &str, key: &str, tenant: &str) -> bool {
         ("SK", ["DOC", doc]) => doc.bytes().all(|b| b.is_ascii_lowercase()),
         ("SK", ["ART" | "EVT" | "MSG", n]) => n.len() == 12 && number(n),
         ("SK", ["PUSH", push] | ["PUSH", push, "SENT"]) => id(push),
+        ("SK", ["TASK", at, task, incarnation]) => {
+            at.len() == 13 && number(at) && id(task) && hex(incarnation, 32)
+        }
         ("GSI1SK", [at, named]) => at.len() == 13 && number(at) && id(named),
         ("open", ["open" | "expiry", n]) => number(n),
         ("open_at", [at, ..]) => number(at),
@@ -287,7 +290,7 @@ fn is_table_key(name: &str, key: &str, tenant: &str) -> bool {
                     Some((subject, task)) => hex(subject, 32) && id(task),
                     None => task.strip_prefix("task-").is_some_and(|hash| hex(hash, 32)),
                 },
-                ("C" | "H", [subject, context]) => hex(subject, 32) && id(context),
+                ("C", [subject, context]) => hex(subject, 32) && id(context),
                 ("I", [key]) => hex(key, 64),
                 ("L" | "X", [subject]) => hex(subject, 32),
                 ("L" | "X", [subject, shard]) => hex(subject, 32) && number(shard),

@@ -106,7 +106,8 @@ metadata! {
 }
 
 /// Keeps things for its conversation: `set <key> <value>`, `add <text>`, both
-/// after the gate with `wait` before them; `show` says what is there.
+/// after the gate with `wait` before them; `show` says what is there,
+/// behind `cut` if that is not all.
 struct Notes(Gate);
 
 impl SkillHandler for Notes {
@@ -140,7 +141,8 @@ impl SkillHandler for Notes {
             PartContent::Text(text) => Some(text.clone()),
             _ => None,
         };
-        let said: Vec<String> = said.filter_map(text).collect();
+        let cut = thread.is_cut().then(|| "cut".to_owned());
+        let said: Vec<String> = cut.into_iter().chain(said.filter_map(text)).collect();
         OnRequestResult::done(said.join("|"))
     }
 }

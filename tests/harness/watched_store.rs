@@ -281,9 +281,7 @@ impl OverTasks for WatchedStore {
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
-        if self.lists_lost.load(Ordering::SeqCst) {
-            return Ok((Vec::new(), None));
-        }
+        self.list_reads.fetch_add(1, Ordering::SeqCst);
         self.inner.tasks_in(owner, context, after, limit).await
     }
 

@@ -91,6 +91,8 @@ async fn a_skill_is_told_the_newest_hundred_words_and_everything_that_was_noted(
     advance(SECOND).await;
     let told = shown(&world, dialect, "mine:c", false).await;
     let told: Vec<&str> = told.split('|').collect();
+    let (first, told) = told.split_first().unwrap();
+    assert_eq!(*first, "cut", "and that it is not all");
     assert_eq!(told[0], "noted", "it is kept apart from what was said");
     let (said, noted): (Vec<&str>, Vec<&str>) = told.iter().partition(|it| **it != "noted");
     assert_eq!((said.len(), noted.len()), (100, 1));

@@ -525,12 +525,16 @@ async fn conversations(counter: &mut Counter) {
     let page = "/a2a-lambda/contexts?pageSize=5";
     counter.call(page, None, &[]).await;
     counter.row("a page of 5 conversations");
+    let context = first["contextId"].as_str().unwrap();
+    counter
+        .call(&format!("/tasks?contextId={context}"), None, &[])
+        .await;
+    counter.row("the list of a conversation of four tasks");
     let alone = counter.send("echo hello").await;
     counter.meter.take();
     let path = format!("/a2a-lambda/tasks/{}", alone["id"].as_str().unwrap());
     counter.delete(&path).await;
     counter.row("deleting a task");
-    let context = first["contextId"].as_str().unwrap();
     counter
         .delete(&format!("/a2a-lambda/contexts/{context}"))
         .await;

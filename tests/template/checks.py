@@ -75,7 +75,6 @@ RIGHTS = {
     "sweep": {
         # It removes state whose time is up.
         "Table": _WRITE | _LIST | {"dynamodb:DeleteItem"},
-        "Table/index/GSI1": {"dynamodb:Query"},
         "Table/index/GSI2": {"dynamodb:Query"},
         # How many turns wait decides how many it sends there again.
         "WorkQueue": {"sqs:GetQueueAttributes", "sqs:SendMessage"},

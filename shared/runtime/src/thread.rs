@@ -17,7 +17,10 @@ use std::sync::Arc;
 /// assert_eq!((before.len(), after.len()), (0, 1));
 /// ```
 #[derive(Clone, Default)]
-pub struct Thread(Option<Arc<Node>>);
+pub struct Thread {
+    newest: Option<Arc<Node>>,
+    cut: bool,
+}
 
 /// The newest event, and the thread before it.
 struct Node {
@@ -30,30 +33,51 @@ impl Thread {
     /// A thread in which nothing was said.
     #[must_use]
     pub const fn new() -> Self {
-        Self(None)
+        Self {
+            newest: None,
+            cut: false,
+        }
+    }
+
+    /// Whether the beginning may be missing. A thread shows the 20 newest tasks of a
+    /// context beside the turn's own, and 100 messages of them. A skill that must
+    /// know all that was said has to keep a summary, or ask.
+    #[must_use]
+    pub const fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// The same events as those of a thread whose beginning is missing.
+    #[must_use]
+    pub fn cut(self) -> Self {
+        Self { cut: true, ..self }
     }
 
     /// The thread after `event`. `self` stays as it is, so a dropped result is
     /// an event that was never said.
     #[must_use]
     pub fn add_event(&self, event: Message) -> Self {
-        Self(Some(Arc::new(Node {
+        let node = Node {
             event,
             before: self.clone(),
             len: self.len() + 1,
-        })))
+        };
+        Self {
+            newest: Some(Arc::new(node)),
+            cut: self.cut,
+        }
     }
 
     /// The number of events.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |node| node.len)
+        self.newest.as_ref().map_or(0, |node| node.len)
     }
 
     /// Whether nothing was said.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.newest.is_none()
     }
 
     /// All events, oldest first.
@@ -65,7 +89,7 @@ impl Thread {
     pub fn last(&self, n: usize) -> impl DoubleEndedIterator<Item = &Message> {
         let mut newest_first = Vec::with_capacity(n.min(self.len()));
         let mut rest = self;
-        while let (Some(node), true) = (&rest.0, newest_first.len() < n) {
+        while let (Some(node), true) = (&rest.newest, newest_first.len() < n) {
             newest_first.push(&node.event);
             rest = &node.before;
         }
@@ -97,9 +121,9 @@ impl Drop for Node {
     // One after the other: dropping the links inside each other would take a
     // stack frame an event.
     fn drop(&mut self) {
-        let mut rest = self.before.0.take();
+        let mut rest = self.before.newest.take();
         while let Some(node) = rest {
-            rest = Arc::into_inner(node).and_then(|mut node| node.before.0.take());
+            rest = Arc::into_inner(node).and_then(|mut node| node.before.newest.take());
         }
     }
 }

@@ -16,7 +16,7 @@ use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::Stores;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{Blobs as _, ReadTasks as _, ReadThreads as _, ThreadStatus};
+use a2a_lambda::store::{Blobs as _, ReadTasks as _, ReadThreads as _};
 use a2a_lambda::task::{
     ContextId, Event, Owner, PartContent, Subject, TaskId, TaskRecord, TenantId, Timestamp,
 };
@@ -216,7 +216,7 @@ impl Site {
                 .map(|(key, value)| (key, fold(&value.to_string())))
                 .collect();
             let facts_of = json!({
-                "version": thread.version, "expired": thread.status == ThreadStatus::Expired,
+                "version": thread.version, "cleared": thread.is_cleared(),
                 "created": thread.created_at.as_millis(), "updated": thread.updated_at.as_millis(),
                 "expires": thread.expires_at.as_millis(), "stateExpires": thread.state_expires_at.as_millis(),
                 "events": said, "session": values,

@@ -248,6 +248,17 @@ impl WriteTasks for SimStore {
         self.call(|| self.store(write)).await
     }
 
+    async fn tasks_in(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+        self.call(|| self.memory.tasks_in(owner, context, after.clone(), limit))
+            .await
+    }
+
     async fn heartbeat(
         &self,
         record: &TaskRecord,

@@ -118,8 +118,7 @@ impl Engine {
             generation: command.generation,
             incarnation: WriteId::made_of(self.ids.next()),
             metadata: command.metadata.clone(),
-            // What was made before its beginning is of another conversation.
-            created_at: now.max(standing.began),
+            created_at: now,
         });
         Ok((record, standing))
     }

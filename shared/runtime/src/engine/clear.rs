@@ -1,20 +1,18 @@
 //! Deleting a conversation: one write, and then the removal of what it leaves.
 //!
-//! The write makes the thread a *cleared* one, on the condition of its version. It
-//! notes the time up to which all that was made is deleted, the fence. From then on
-//! nobody goes on in the conversation: an id of ours has expired, one that a client
-//! made begins another conversation, which carries the fence on. A turn that was on
-//! its way ends, and writes nothing into the thread.
+//! The write makes the thread a *cleared* one, on the condition of its version. From
+//! then on the id is refused like that of a conversation which has expired. A turn
+//! that was on its way ends, and writes nothing into the thread.
 //!
 //! Then its tasks go, a page of them at a time. What the call has no time for is
-//! removed by the same call made again. What nobody could see then, since an index
-//! lagged or a function was still at it, is removed by the sweep, when neither can
-//! be any more; and then the cleared thread too.
+//! removed by the same call made again. What some function was still at is removed
+//! by the sweep, when no such function runs any more; and then the cleared thread
+//! too. From then on an id that a client made is new again.
 
 use super::{Engine, EngineError};
 use crate::auth::Caller;
-use crate::store::{RecordQuery, StoreError, ThreadRecord, ThreadStatus, ThreadWrite};
-use crate::task::{ContextId, Owner, Refusal, TaskId, TaskRecord, TaskState, Timestamp, WriteId};
+use crate::store::{StoreError, ThreadRecord, ThreadWrite};
+use crate::task::{ContextId, Owner, Refusal, TaskId, TaskRecord, Timestamp, WriteId};
 use futures::StreamExt as _;
 use futures::stream;
 
@@ -43,10 +41,21 @@ pub(super) struct Removal {
 }
 
 impl Removal {
-    /// Whether nothing is left, as far as the index shows.
+    /// Whether nothing is left.
     pub(super) const fn is_whole(&self) -> bool {
         self.busy == 0 && !self.cut && self.error.is_none()
     }
+}
+
+/// What the tasks of a conversation say about it.
+#[derive(Default)]
+struct Seen {
+    /// Whether it would live by one of them, if it had no thread.
+    stands: bool,
+    /// Whether one of them is worked on.
+    busy: bool,
+    /// When the first of them was made.
+    began: Option<Timestamp>,
 }
 
 /// What became of one task.
@@ -58,8 +67,8 @@ enum Gone {
 
 impl Engine {
     /// Deletes a conversation with its tasks, those that only keep a reply too. It
-    /// is gone at once. Its id leaves no tombstone: one that the client made is
-    /// free again.
+    /// is gone at once. Its id is refused until the sweep has finished the deletion;
+    /// the ids of its tasks are free at once.
     ///
     /// # Errors
     /// [`Refusal::ContextExpired`] if it is absent, expired or another's, or if
@@ -100,29 +109,26 @@ impl Engine {
         for _ in 0..ROUNDS {
             let now = self.reader.clock.now();
             let head = self.threads.load_thread_head(owner, id).await?;
-            let (mut tasks, more) = self.tasks.tasks_in(owner, id, None, READ).await?;
-            tasks.extend(self.first_task(owner, id).await?);
-            // What an earlier deletion is about is no more of this conversation.
-            let past = |at| head.as_ref().is_some_and(|head| head.has_cleared(at));
-            tasks.retain(|task| !past(task.created_at));
-            let lives = match &head {
-                Some(head) if head.status != ThreadStatus::Cleared => head.lives(now),
-                // Without a thread its tasks stand for it.
-                _ => tasks.iter().any(|task| self.stands(task, now)),
-            };
             match head {
-                Some(head) if !lives && head.status == ThreadStatus::Cleared => {
-                    return Ok((head, false));
-                }
-                _ if !lives => return Err(Refusal::ContextExpired.into()),
+                Some(head) if head.is_cleared() => return Ok((head, false)),
+                Some(head) if !head.lives(now) => return Err(Refusal::ContextExpired.into()),
                 head => {
-                    let busy = |it: &TaskRecord| !it.hidden && !it.state().is_at_rest();
-                    if tasks.iter().any(busy)
-                        || more.is_some() && self.is_worked_on(owner, id, head.as_ref()).await?
-                    {
+                    let seen = self.seen_in(owner, id, now).await?;
+                    // Without a thread its tasks stand for it.
+                    if head.is_none() && !seen.stands {
+                        return Err(Refusal::ContextExpired.into());
+                    }
+                    if seen.busy {
                         return Err(Refusal::TaskBusy.into());
                     }
-                    let write = self.cleared(owner, id, head, &tasks);
+                    let began = seen.began.unwrap_or(now);
+                    let begun = || ThreadRecord::begun(owner.clone(), id.clone(), began, now);
+                    let head = head.unwrap_or_else(begun);
+                    let write = ThreadWrite {
+                        expect: head.version,
+                        record: head.cleared(now),
+                        write: WriteId::made_of(self.ids.next()),
+                    };
                     if self.keep_thread(&write).await? {
                         return Ok((write.record, true));
                     }
@@ -132,84 +138,41 @@ impl Engine {
         Err(StoreError::Unavailable("lost too many races for a thread".to_owned()).into())
     }
 
+    /// What the tasks of a conversation say about it.
+    async fn seen_in(
+        &self,
+        owner: &Owner,
+        id: &ContextId,
+        now: Timestamp,
+    ) -> Result<Seen, EngineError> {
+        let mut seen = Seen::default();
+        let mut after = None;
+        loop {
+            let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
+            for task in &heads {
+                seen.stands |= self.stands(task, now);
+                seen.busy |= !task.hidden && !task.state().is_at_rest();
+                let began = seen.began.unwrap_or(task.created_at);
+                seen.began = Some(began.min(task.created_at));
+            }
+            after = next;
+            if after.is_none() || seen.busy {
+                return Ok(seen);
+            }
+        }
+    }
+
     /// Whether a conversation without a thread lives by this task of it.
     fn stands(&self, task: &TaskRecord, now: Timestamp) -> bool {
         let until = task.active_at().plus(self.reader.policy.thread_ttl);
         !task.expired(now) && (!task.state().is_at_rest() || until > now)
     }
 
-    /// The write that clears a conversation, of which these are the newest tasks.
-    /// Its fence lies behind all of them, whatever the clocks of their makers said.
-    fn cleared(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-        head: Option<ThreadRecord>,
-        tasks: &[TaskRecord],
-    ) -> ThreadWrite {
-        let now = self.reader.clock.now();
-        let head = head.unwrap_or_else(|| {
-            let began = tasks.iter().map(|task| task.created_at).min();
-            ThreadRecord::begun(owner.clone(), id.clone(), began.unwrap_or(now), now)
-        });
-        let known = [head.created_at, head.updated_at];
-        let known = known.into_iter().chain(head.cleared_at);
-        let known = known.chain(tasks.iter().map(|task| task.created_at));
-        let fence = known.fold(now, Timestamp::max);
-        ThreadWrite {
-            expect: head.version,
-            record: head.cleared(fence),
-            write: WriteId::made_of(self.ids.next()),
-        }
-    }
-
-    /// The task that a conversation is named after, also where the index lags.
-    async fn first_task(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<TaskRecord>, EngineError> {
-        let Some(first) = id.first_task() else {
-            return Ok(None);
-        };
-        let found = self.tasks.head(owner, &first, EVER).await?;
-        Ok(found.filter(|task| task.context_id == *id))
-    }
-
-    /// Whether the index shows work in a conversation, of which one page was not
-    /// all; what was left of an earlier one does not count.
-    async fn is_worked_on(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-        head: Option<&ThreadRecord>,
-    ) -> Result<bool, EngineError> {
-        let past = |at| head.is_some_and(|head| head.has_cleared(at));
-        for state in [TaskState::Working, TaskState::Submitted] {
-            let mut query = RecordQuery {
-                state: Some(state),
-                now: self.reader.clock.now(),
-                ..RecordQuery::of_context(id, None, READ)
-            };
-            loop {
-                let page = self.tasks.list(owner, &query).await?;
-                if page.records.iter().any(|task| !past(task.created_at)) {
-                    return Ok(true);
-                }
-                query.after = page.next;
-                if query.after.is_none() {
-                    break;
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    /// Removes the tasks that were made up to the fence of `thread`, until the time
-    /// is up. It can be called again, and then removes what is left.
+    /// Removes the tasks of a deleted conversation, until the time is up. It can be
+    /// called again, and then removes what is left.
     ///
     /// # Errors
-    /// When the index cannot be read.
+    /// When they cannot be read.
     pub(super) async fn remove_cleared(
         &self,
         thread: &ThreadRecord,
@@ -217,9 +180,6 @@ impl Engine {
     ) -> Result<Removal, EngineError> {
         let mut so_far = Removal::default();
         let (owner, id) = (&thread.owner, &thread.context_id);
-        let first = self.first_task(owner, id).await?;
-        let first = first.into_iter().collect();
-        self.remove_page(thread, first, until, &mut so_far).await;
         let mut after = None;
         while !so_far.cut {
             let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
@@ -239,7 +199,7 @@ impl Engine {
         until: Option<Timestamp>,
         so_far: &mut Removal,
     ) {
-        let deleted = |task: &TaskRecord| thread.has_cleared(task.created_at);
+        let deleted = |task: &TaskRecord| thread.deletes(task.created_at);
         let heads = heads.into_iter().filter(deleted);
         let removed = stream::iter(heads).map(|head| async move {
             if self.time_is_up(until) {
@@ -278,7 +238,7 @@ impl Engine {
             // Another write came between, or another task has the id by now.
             let found = self.tasks.head(&owner, &id, EVER).await?;
             let same = |task: &TaskRecord| {
-                task.context_id == thread.context_id && thread.has_cleared(task.created_at)
+                task.context_id == thread.context_id && thread.deletes(task.created_at)
             };
             let Some(again) = found.filter(same) else {
                 return Ok(Gone::Removed);

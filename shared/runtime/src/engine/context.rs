@@ -89,7 +89,7 @@ impl Engine {
         };
         let record = self.tasks.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id == *id) {
-            Some(record) if !record.hidden => self.stood_for(&record, now, true, None),
+            Some(record) if !record.hidden => self.stood_for(&record, now, true),
             _ => Err(Refusal::ContextExpired.into()),
         }
     }
@@ -105,20 +105,9 @@ impl Engine {
     ) -> Result<Standing, EngineError> {
         let (owner, id) = (&record.owner, &record.context_id);
         match self.threads.load_thread_head(owner, id).await? {
-            Some(head) if self.is_past(&head, record.created_at) => {
-                Err(Refusal::ContextExpired.into())
-            }
-            // Its first write came to nothing.
-            Some(head) if is_free(&head) => self.stood_for(record, now, true, Some(&head)),
             Some(head) => self.going_on(head, Some(record.created_at), now),
-            None => self.stood_for(record, now, !stands_for_thread(record), None),
+            None => self.stood_for(record, now, !stands_for_thread(record)),
         }
-    }
-
-    /// Whether what began at `at` is over, as its thread says: it was of an earlier
-    /// conversation than the one which has its id now, or of one that is deleted.
-    pub(super) fn is_past(&self, head: &ThreadRecord, at: Timestamp) -> bool {
-        head.has_cleared(at) || self.is_earlier(&head.context_id, at, head.created_at)
     }
 
     /// Whether what began at `at` was of an earlier conversation than the one
@@ -130,13 +119,12 @@ impl Engine {
     }
 
     /// A conversation without a thread of its own, whose last activity is
-    /// that of `record`; `left` is what an earlier one has left of its own.
+    /// that of `record`.
     fn stood_for(
         &self,
         record: &TaskRecord,
         now: Timestamp,
         opens: bool,
-        left: Option<&ThreadRecord>,
     ) -> Result<Standing, EngineError> {
         let policy = &self.reader.policy;
         let silent = |ttl: Duration| record.active_at().plus(ttl) <= now;
@@ -149,7 +137,7 @@ impl Engine {
             id: id.clone(),
             began: record.created_at,
             reset: !open && silent(policy.state_ttl),
-            opens: opens.then(|| self.opened(owner, id, record.created_at, now, left)),
+            opens: opens.then(|| self.opened(owner, id, record.created_at, now, None)),
             stale: None,
             of: None,
         })
@@ -163,12 +151,11 @@ impl Engine {
         owner: &Owner,
         now: Timestamp,
     ) -> Standing {
-        let began = left.map_or(now, |left| left.begins_after(now));
         Standing {
             id: id.clone(),
-            began,
+            began: now,
             reset: false,
-            opens: Some(self.opened(owner, id, began, now, left)),
+            opens: Some(self.opened(owner, id, now, now, left)),
             stale: None,
             of: None,
         }
@@ -182,8 +169,8 @@ impl Engine {
         of: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Standing, EngineError> {
-        let past = of.is_some_and(|at| self.is_past(&head, at));
-        if past || !head.lives(now) {
+        let earlier = |at| self.is_earlier(&head.context_id, at, head.created_at);
+        if of.is_some_and(earlier) || !head.lives(now) {
             return Err(Refusal::ContextExpired.into());
         }
         Ok(Standing {
@@ -248,7 +235,6 @@ impl Engine {
         let record = ThreadRecord::begun(owner.clone(), id.clone(), began, now);
         let record = ThreadRecord {
             version: left.map_or(0, |left| left.version),
-            cleared_at: left.and_then(|left| left.cleared_at),
             ..record
         };
         self.renewed(record, now)
@@ -270,8 +256,7 @@ impl Engine {
         let expect = record.version;
         record.version = expect + 1;
         record.status = ThreadStatus::Active;
-        // What a deleted conversation has left is told by its time.
-        record.updated_at = now.max(record.created_at);
+        record.updated_at = now;
         record.expires_at = now.plus(policy.thread_ttl);
         record.state_expires_at = now.plus(policy.state_ttl);
         ThreadWrite {
@@ -301,8 +286,7 @@ impl Engine {
 
     /// Stores the thread of a conversation that begins, unless another task of
     /// the same moment has. What it was to replace may be gone since it was read:
-    /// the table removes by itself what nobody remembers, and the sweep what a
-    /// deletion has left.
+    /// the table removes by itself what nobody remembers.
     async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
         if self.keep_thread(&opens).await? || opens.expect == 0 {
             return Ok(());
@@ -343,11 +327,12 @@ impl Engine {
                 None if stands_for_thread(record) => return Ok(()),
                 None => self.opened(owner, id, self.began(record, now).await?, now, None),
                 // To work on what is over keeps nothing alive.
-                Some(head) if self.is_past(&head, record.created_at) => return Ok(()),
-                Some(head) if is_free(&head) => {
-                    self.opened(owner, id, record.created_at, now, Some(&head))
+                Some(head)
+                    if head.is_cleared()
+                        || self.is_earlier(id, record.created_at, head.created_at) =>
+                {
+                    return Ok(());
                 }
-                Some(head) if head.status == ThreadStatus::Cleared => return Ok(()),
                 Some(head) if head.lives(now) && !self.is_stale(&head, now) => return Ok(()),
                 Some(head) => self.refreshed(&head, now),
             };
@@ -377,11 +362,5 @@ impl Engine {
 /// Whether the record of a task stands for the thread of its context while
 /// that has none: it is the task which the context is named after.
 pub(super) fn stands_for_thread(record: &TaskRecord) -> bool {
-    record.context_id.first_task().as_ref() == Some(&record.id)
-}
-
-/// Whether a thread is all that is left of a deleted conversation, and its id can
-/// begin another one.
-pub(super) fn is_free(head: &ThreadRecord) -> bool {
-    head.status == ThreadStatus::Cleared && !head.context_id.is_server_made()
+    record.names_its_conversation()
 }

@@ -4,13 +4,11 @@
 use super::sweep::Walk;
 use super::{Engine, EngineError};
 use crate::store::{
-    Expiring, ExpiringThread, StateRemoved, SweepThreads, ThreadRecord, ThreadState, ThreadStatus,
-    ThreadWrite,
+    Expiring, ExpiringThread, StateRemoved, SweepThreads, ThreadRecord, ThreadState, ThreadWrite,
 };
 use crate::task::{Timestamp, WriteId};
 use futures::StreamExt as _;
 use futures::stream;
-use std::collections::BTreeMap;
 
 /// Conversations read at a time.
 const READ: usize = 100;
@@ -26,8 +24,6 @@ pub struct ThreadSweep {
     pub states_cleaned: usize,
     /// Objects that went with them.
     pub objects_removed: usize,
-    /// Threads of client-made ids of which a tombstone is left.
-    pub threads_expired: usize,
     /// Deletions finished: nothing is left of their conversations.
     pub threads_removed: usize,
     /// Tasks that a deletion had left.
@@ -39,7 +35,6 @@ impl ThreadSweep {
         self.looked_at += other.looked_at;
         self.states_cleaned += other.states_cleaned;
         self.objects_removed += other.objects_removed;
-        self.threads_expired += other.threads_expired;
         self.threads_removed += other.threads_removed;
         self.tasks_removed += other.tasks_removed;
     }
@@ -50,20 +45,9 @@ impl ThreadSweep {
     }
 }
 
-/// Thread and state of one conversation are written one after the other, or one
-/// of the writes would lose to the other.
-fn by_conversation(found: Vec<ExpiringThread>) -> Vec<Vec<ExpiringThread>> {
-    let mut conversations: BTreeMap<_, Vec<ExpiringThread>> = BTreeMap::new();
-    for hint in found {
-        let conversation = (hint.owner.clone(), hint.context_id.clone());
-        conversations.entry(conversation).or_default().push(hint);
-    }
-    conversations.into_values().collect()
-}
-
 impl Engine {
-    /// Removes the state of all conversations whose time is up, leaves the
-    /// tombstones of client-made ids, and finishes deletions.
+    /// Removes the state of all conversations whose time is up, and finishes
+    /// deletions.
     ///
     /// # Errors
     /// When the index cannot be read. A conversation that cannot be decided on
@@ -100,14 +84,12 @@ impl Engine {
                     continue;
                 }
             };
-            let swept = stream::iter(by_conversation(found)).map(|hints| async move {
+            let swept = stream::iter(found).map(|hint| async move {
                 let mut report = ThreadSweep::default();
-                for hint in hints {
-                    let one = self.sweep_thread(threads, &hint, until, &mut report);
-                    let done = Box::pin(one).await;
-                    if let Err(error) = done {
-                        error.log();
-                    }
+                let one = self.sweep_thread(threads, &hint, until, &mut report);
+                let done = Box::pin(one).await;
+                if let Err(error) = done {
+                    error.log();
                 }
                 report
             });
@@ -133,46 +115,35 @@ impl Engine {
         let now = self.reader.clock.now();
         let (owner, id) = (&hint.owner, &hint.context_id);
         let head = threads.load_thread_head(owner, id).await?;
-        let over = |head: &ThreadRecord| head.status == ThreadStatus::Expired;
+        let due = |head: &ThreadRecord| head.swept_at(hint.what).is_some_and(|at| at <= now);
         match (head, hint.what) {
-            (Some(head), Expiring::Thread) if head.cleared_at.is_some() && !over(&head) => {
-                if head.settles_at().is_some_and(|at| at <= now) {
-                    self.finish_deletion(threads, hint, (head, until), report)
-                        .await?;
-                }
+            (Some(head), Expiring::Deleted) if due(&head) => {
+                self.finish_deletion(threads, head, until, report).await?;
             }
-            (Some(head), Expiring::Thread) if head.lives(now) => {
-                threads.note_expiry(hint, &head).await?;
-            }
-            (Some(head), Expiring::Thread) if head.status == ThreadStatus::Active => {
-                let left = threads.put_thread(&self.left_of(head, true)).await?;
-                report.threads_expired += usize::from(left);
-            }
+            (_, Expiring::Deleted) => {}
             (Some(head), Expiring::State) if head.state_version > 0 => {
                 if head.state_expires_at > now {
-                    threads.note_expiry(hint, &head).await?;
+                    threads.note_expiry(&head).await?;
                 // The thread gives its state up first, on the condition of its
                 // version: a message that came meanwhile keeps it.
-                } else if threads.put_thread(&self.left_of(head, false)).await? {
+                } else if threads.put_thread(&self.stateless(head)).await? {
                     report.removed(threads.remove_state(owner, id, now).await?);
                 }
             }
             (_, Expiring::State) => {
                 report.removed(threads.remove_state(owner, id, now).await?);
             }
-            (_, Expiring::Thread) => {}
         }
         Ok(())
     }
 
-    /// Removes what a deletion has left: what no index showed then, and what some
-    /// function was still at. Then nothing is left of the conversation but the one
-    /// that has its id by now, if there is one.
+    /// Removes what a deletion has left: what the call had no time for, and what
+    /// some function was still at. Then the id is free again.
     async fn finish_deletion(
         &self,
         threads: &dyn SweepThreads,
-        hint: &ExpiringThread,
-        (head, until): (ThreadRecord, Option<Timestamp>),
+        head: ThreadRecord,
+        until: Option<Timestamp>,
         report: &mut ThreadSweep,
     ) -> Result<(), EngineError> {
         let removal = self.remove_cleared(&head, until).await?;
@@ -181,28 +152,14 @@ impl Engine {
         if let Some(error) = removal.error {
             return Err(error);
         }
-        match (head.status, whole) {
-            (ThreadStatus::Cleared, true) => {
-                let gone = self.threads.remove_thread(&head).await?;
-                report.threads_removed += usize::from(gone);
-            }
-            // Somebody still works: it has to be known until he has ended.
-            (ThreadStatus::Cleared, false) if !cut => {
-                let expires_at = self.reader.clock.now();
-                let later = ThreadRecord { expires_at, ..head };
-                threads.put_thread(&self.next_of(later)).await?;
-            }
-            (_, false) => {}
-            (_, true) => {
-                let next = self.next_of(ThreadRecord {
-                    cleared_at: None,
-                    ..head
-                });
-                if threads.put_thread(&next).await? {
-                    report.threads_removed += 1;
-                    threads.note_expiry(hint, &next.record).await?;
-                }
-            }
+        if whole {
+            let gone = self.threads.remove_thread(&head).await?;
+            report.threads_removed += usize::from(gone);
+        } else if !cut {
+            // Somebody still works: his task has to go when it has ended.
+            let expires_at = self.reader.clock.now();
+            let later = ThreadRecord { expires_at, ..head };
+            threads.put_thread(&self.next_of(later)).await?;
         }
         Ok(())
     }
@@ -221,16 +178,9 @@ impl Engine {
         }
     }
 
-    /// The thread without its state. To clean up is no activity, so its times
-    /// stay.
-    fn left_of(&self, thread: ThreadRecord, over: bool) -> ThreadWrite {
-        let status = if over {
-            ThreadStatus::Expired
-        } else {
-            thread.status
-        };
+    /// The thread without its state.
+    fn stateless(&self, thread: ThreadRecord) -> ThreadWrite {
         self.next_of(ThreadRecord {
-            status,
             state_version: 0,
             state: ThreadState::default(),
             ..thread

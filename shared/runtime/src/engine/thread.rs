@@ -7,19 +7,14 @@ use super::size::check_state_size;
 use super::turn::lock;
 use super::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
-use crate::store::{
-    Excerpt, RecordQuery, StoreError, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, Wanted,
-    stored,
-};
+use crate::store::{Excerpt, StoreError, ThreadRecord, ThreadState, ThreadWrite, Wanted, stored};
 use crate::task::{
     Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId, moved,
 };
 use crate::thread::Thread;
 use serde_json::Value;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::Duration;
 use tokio::sync::OnceCell;
 
 /// At most this many messages of a context are put back into a thread.
@@ -28,12 +23,9 @@ const REBUILT: usize = 100;
 const TASKS: usize = 20;
 /// About as many bytes of them are read beside their own items.
 const SPOKEN: usize = 8 * 1024 * 1024;
-/// At most this many pages of the caller's tasks are read for them; a page of a
-/// table ends after 2,000 places of its index, whosever conversation they are.
-const PAGES: usize = 50;
-/// How far the clocks of two machines may be apart, and how long a first write
-/// may take.
-const SKEW: Duration = Duration::from_secs(60);
+/// At most this many pages of them are read: what only keeps a reply, or has expired,
+/// makes a page short.
+const PAGES: usize = 10;
 
 /// What was said in a task.
 struct Told {
@@ -145,8 +137,7 @@ impl<'e> Conversation<'e> {
     /// task's followed by the events which skills added to it, oldest first.
     pub(super) async fn thread(&self) -> AgentResult<Thread> {
         let left = self.left().await.map_err(|error| self.failed(error))?;
-        let over = left.as_ref().is_some_and(|thread| self.is_over(thread));
-        let fence = left.as_ref().and_then(|thread| thread.cleared_at);
+        let over = left.as_ref().is_some_and(ThreadRecord::is_cleared);
         let found = left.filter(|thread| self.is_own(thread));
         let began = found.as_ref().map(|thread| thread.created_at);
         let began = self.began.or(began).unwrap_or(self.created);
@@ -156,10 +147,10 @@ impl<'e> Conversation<'e> {
                 events.push(event.clone());
             }
         }
-        let others = if over {
-            Vec::new()
+        let (others, cut) = if over {
+            (Vec::new(), false)
         } else {
-            let others = self.others(began, fence).await;
+            let others = self.others(began).await;
             others.map_err(|error| self.failed(error))?
         };
         let own = Told {
@@ -167,21 +158,17 @@ impl<'e> Conversation<'e> {
             messages: self.own.clone(),
         };
         let told = others.into_iter().chain([own]);
-        Ok(joined(told, events).into_iter().collect())
+        let (said, surplus) = joined(told, events);
+        let thread: Thread = said.into_iter().collect();
+        Ok(if cut || surplus { thread.cut() } else { thread })
     }
 
     /// What was said in the other tasks of the conversation that began at `began`,
-    /// oldest first. What was said in one is read, and the rest of it dropped,
-    /// before the next.
-    async fn others(
-        &self,
-        began: Timestamp,
-        fence: Option<Timestamp>,
-    ) -> Result<Vec<Told>, StoreError> {
+    /// oldest first, and whether that may not be all. What was said in one is read,
+    /// and the rest of it dropped, before the next.
+    async fn others(&self, began: Timestamp) -> Result<(Vec<Told>, bool), StoreError> {
         let now = self.engine.reader.clock.now();
-        let mut heads = self.other_tasks(began, fence, now).await?;
-        // Newest first; those of one moment keep their order.
-        heads.sort_by_key(|task| Reverse(task.created_at));
+        let (heads, mut cut) = self.other_tasks(began, now).await?;
         let (mut messages, mut bytes) = (REBUILT, SPOKEN);
         let mut told = Vec::new();
         for head in heads {
@@ -190,8 +177,15 @@ impl<'e> Conversation<'e> {
                 artifacts: false,
                 bytes,
             };
+            cut |= messages_of(&head) > messages;
             let found = self.engine.tasks.excerpt(head, wanted, now).await?;
-            if let Some(Excerpt { record, read, .. }) = found {
+            if let Some(Excerpt {
+                record,
+                read,
+                complete,
+            }) = found
+            {
+                cut |= !complete;
                 bytes = bytes.saturating_sub(read);
                 let said = Told {
                     messages: spoken(&record),
@@ -202,57 +196,37 @@ impl<'e> Conversation<'e> {
             }
         }
         told.reverse();
-        Ok(told)
+        Ok((told, cut))
     }
 
-    /// The heads of the other tasks of the conversation that began at `began`, the
-    /// newest of them, newest status first. They can lie far behind what the caller
-    /// did in other conversations meanwhile: the list is followed until enough was
-    /// said, or to the beginning.
+    /// The heads of the newest other tasks of the conversation that began at `began`,
+    /// newest first, and whether there may be more.
     async fn other_tasks(
         &self,
         began: Timestamp,
-        fence: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<Vec<TaskRecord>, StoreError> {
-        let mut query = RecordQuery {
-            context_id: Some(self.context.clone()),
-            state: None,
-            status_after: Some(began.minus(SKEW)),
-            after: None,
-            limit: TASKS + 1,
-            count_limit: 0,
-            now,
-        };
-        let mut tasks: Vec<TaskRecord> = Vec::new();
+    ) -> Result<(Vec<TaskRecord>, bool), StoreError> {
+        let (owner, context) = (&self.owner, &self.context);
+        let (mut tasks, mut after, mut said) = (Vec::new(), None, 0);
         for _ in 0..PAGES {
-            let page = self.engine.tasks.list(&self.owner, &query).await?;
-            for task in page.records {
-                // A lagging index can show a task twice.
-                let known = tasks.iter().any(|known| known.id == task.id);
-                let deleted = fence.is_some_and(|fence| task.created_at <= fence);
-                if !known && !deleted && self.is_of(&task, began) {
+            let page = self.engine.tasks.tasks_in(owner, context, after, TASKS + 1);
+            let (heads, next) = page.await?;
+            for task in heads {
+                if self.engine.is_earlier(context, task.created_at, began) {
+                    // What follows is older still.
+                    return Ok(cut(tasks, false));
+                }
+                if task.id != self.task && !task.hidden && !task.expired(now) {
+                    said += messages_of(&task);
                     tasks.push(task);
                 }
             }
-            let said: usize = tasks.iter().map(messages_of).sum();
-            query.after = page.next;
-            if query.after.is_none() || tasks.len() >= TASKS || said >= REBUILT {
+            after = next;
+            if after.is_none() || tasks.len() > TASKS || said >= REBUILT {
                 break;
             }
         }
-        if query.after.is_some() && tasks.len() < TASKS {
-            let id = &self.task;
-            tracing::warn!(task.id = %id, "the conversation of task `{id}` was not read to its beginning");
-        }
-        tasks.truncate(TASKS);
-        Ok(tasks)
-    }
-
-    /// Whether another task is of the conversation that began at `began`.
-    fn is_of(&self, task: &TaskRecord, began: Timestamp) -> bool {
-        let engine = self.engine;
-        task.id != self.task && !engine.is_earlier(&self.context, task.created_at, began)
+        Ok(cut(tasks, after.is_some()))
     }
 
     /// What stands under the id of the conversation, whosever it is.
@@ -274,14 +248,7 @@ impl<'e> Conversation<'e> {
             engine.is_earlier(&self.context, thread.created_at, began)
         };
         let left = self.began.is_some_and(earlier);
-        !left && !self.is_over(thread) && thread.status != ThreadStatus::Cleared
-    }
-
-    /// Whether the conversation was deleted while the turn was on its way.
-    fn is_over(&self, thread: &ThreadRecord) -> bool {
-        let at = self.began.unwrap_or(self.created);
-        let cleared = thread.status == ThreadStatus::Cleared;
-        thread.has_cleared(at) || cleared && self.context.is_server_made()
+        !left && !thread.is_cleared()
     }
 
     /// The state of a thread, unless its time is up.
@@ -345,27 +312,21 @@ impl<'e> Conversation<'e> {
     /// The write that applies this turn's changes to the thread as it stands.
     /// The task keeps its conversation alive, so what has expired meanwhile
     /// goes on, without its old state. What an earlier conversation left under
-    /// the same id is replaced. Nothing is written if this one was deleted, whether
-    /// its id has begun another one or not.
+    /// the same id is replaced. Nothing is written if this one was deleted.
     pub(super) async fn write(&self) -> Result<Option<ThreadWrite>, EngineError> {
         let now = self.engine.reader.clock.now();
         let left = self.left().await?;
-        if left.as_ref().is_some_and(|thread| self.is_over(thread)) {
+        if left.as_ref().is_some_and(ThreadRecord::is_cleared) {
             return Ok(None);
         }
         let version = left.as_ref().map_or(0, |left| left.version);
-        let cleared_at = left.as_ref().and_then(|left| left.cleared_at);
         let mut record = match left.filter(|thread| self.is_own(thread)) {
             Some(record) => record,
             None => {
                 let began = self.began.unwrap_or(self.created);
                 let (owner, context) = (self.owner.clone(), self.context.clone());
                 let record = ThreadRecord::begun(owner, context, began, now);
-                ThreadRecord {
-                    version,
-                    cleared_at,
-                    ..record
-                }
+                ThreadRecord { version, ..record }
             }
         };
         if record.state_expires_at <= now {
@@ -382,9 +343,17 @@ impl<'e> Conversation<'e> {
     }
 }
 
+/// The first [`TASKS`] tasks, and whether there may be more.
+fn cut(mut tasks: Vec<TaskRecord>, more: bool) -> (Vec<TaskRecord>, bool) {
+    let more = more || tasks.len() > TASKS;
+    tasks.truncate(TASKS);
+    (tasks, more)
+}
+
 /// The messages of tasks, at most [`REBUILT`] of them, with each event behind
-/// the messages of its task. Events of tasks that are not here come first.
-fn joined(tasks: impl Iterator<Item = Told>, mut events: Vec<Message>) -> Vec<Message> {
+/// the messages of its task, and whether there were more. Events of tasks that are
+/// not here come first.
+fn joined(tasks: impl Iterator<Item = Told>, mut events: Vec<Message>) -> (Vec<Message>, bool) {
     let mut all = Vec::new();
     for Told { task, messages } in tasks {
         let of_task = |event: &Message| event.task_id.as_ref() == Some(&task);
@@ -394,6 +363,7 @@ fn joined(tasks: impl Iterator<Item = Told>, mut events: Vec<Message>) -> Vec<Me
     }
     let said: usize = all.iter().map(|(messages, _)| messages.len()).sum();
     let mut surplus = said.saturating_sub(REBUILT);
+    let more = surplus > 0;
     let mut joined: Vec<Message> = events;
     for (messages, mine) in all {
         let skip = surplus.min(messages.len());
@@ -401,7 +371,7 @@ fn joined(tasks: impl Iterator<Item = Told>, mut events: Vec<Message>) -> Vec<Me
         joined.extend(messages.into_iter().skip(skip));
         joined.extend::<Vec<Message>>(mine);
     }
-    joined
+    (joined, more)
 }
 
 /// How many messages a task has, as its head tells.

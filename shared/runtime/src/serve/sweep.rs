@@ -50,7 +50,6 @@ fn report(swept: &Swept, is_done: bool) {
         sweep.failed = swept.tasks.failed,
         sweep.pushed = swept.tasks.pushed,
         sweep.threads_looked_at = swept.threads.looked_at,
-        sweep.threads_expired = swept.threads.threads_expired,
         sweep.threads_removed = swept.threads.threads_removed,
         sweep.tasks_removed = swept.threads.tasks_removed,
         a2a_states_cleaned_total = swept.threads.states_cleaned,

@@ -233,7 +233,9 @@ impl<'a> TaskContext<'a> {
         Ok(result)
     }
 
-    /// The conversation so far, of all tasks of the context.
+    /// The conversation so far: of the 20 newest other tasks of the context, with the
+    /// turn's own task the 100 newest messages. [`Thread::is_cut`] says that there may
+    /// be more.
     ///
     /// # Errors
     /// When it cannot be loaded.

@@ -102,9 +102,12 @@ macro_rules! store_contract_cases {
             a_removed_task_is_gone_with_everything_beside_it
             a_removed_thread_is_as_if_it_had_never_been
             everything_in_a_conversation_is_found_page_by_page
+            a_conversation_shows_the_task_it_is_named_after_at_its_end
+            an_id_that_is_used_again_is_found_in_its_own_conversation
+            a_task_of_a_keyed_send_is_found_in_its_conversation
+            a_conversation_of_a_few_tasks_is_listed_exactly
             a_conversation_after_a_deleted_one_keeps_what_is_its_own
             a_sweep_finds_a_deletion_when_nothing_can_be_hidden_any_more
-            a_sweep_comes_once_to_a_conversation_for_the_one_before_it
             a_removed_task_takes_its_own_keys_along_and_no_others
             a_task_and_its_thread_are_stored_together_or_not_at_all
             a_repeated_write_of_task_and_thread_is_done

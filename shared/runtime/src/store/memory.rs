@@ -12,8 +12,8 @@ mod threads;
 use self::blobs::Kept;
 use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks};
 use super::{
-    Committed, Expect, KeyWrite, Keyed, ListPosition, ReadTasks, RecordPage, RecordQuery,
-    StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, stored,
+    Committed, Expect, IN_CONTEXT, KeyWrite, Keyed, ListPosition, ReadTasks, RecordPage,
+    RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, stored,
 };
 use crate::task::{
     ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, TaskState,
@@ -266,6 +266,13 @@ impl ReadTasks for MemoryStore {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         let shelf = self.shelf();
+        if let Some(context) = &query.context_id {
+            let inner = shelf.tasks.values().filter(|it| is_in(it, owner, context));
+            let inner: Vec<TaskRecord> = inner.take(IN_CONTEXT + 1).cloned().collect();
+            if inner.len() <= IN_CONTEXT {
+                return Ok(RecordPage::of_all(inner, owner, query));
+            }
+        }
         let index = shelf.lagging.as_ref().unwrap_or(&shelf.tasks);
         let mut found: Vec<ListPosition> = index
             .values()
@@ -362,12 +369,16 @@ impl SweepTasks for MemoryStore {
     }
 }
 
-/// A place among the tasks of a conversation: whether they are hidden ones by now,
-/// and the last of them.
-fn inner_place(text: &str) -> Result<(bool, Reverse<ListPosition>), StoreError> {
-    let hidden = text.starts_with('1');
-    let place = ListPosition::parse(text.get(1..).unwrap_or_default())?;
-    Ok((hidden, Reverse(place)))
+fn is_in(task: &TaskRecord, owner: &Owner, context: &ContextId) -> bool {
+    task.owner() == owner && task.context_id() == context
+}
+
+/// A place among the tasks of a conversation: when the last one was made, and its id.
+fn made(task: &TaskRecord) -> Reverse<ListPosition> {
+    Reverse(ListPosition {
+        at: task.created_at,
+        task: task.id().clone(),
+    })
 }
 
 /// A place among the open tasks: creation time, tenant, name in it.
@@ -423,25 +434,22 @@ impl WriteTasks for MemoryStore {
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
-        let after = after.as_deref().map(inner_place).transpose()?;
+        let after = after.as_deref().map(ListPosition::parse).transpose()?;
+        let after = after.map(Reverse);
         let shelf = self.shelf();
-        let index = shelf.lagging.as_ref().unwrap_or(&shelf.tasks);
-        let of = |it: &&TaskRecord| it.owner() == owner && it.context_id() == context;
-        let found = index.values().filter(of);
-        // Newest first, and the hidden ones behind the others.
-        let place = |it: &TaskRecord| (it.is_hidden(), Reverse(ListPosition::of(it)));
-        let mut found: Vec<_> = found.map(place).collect();
-        found.sort();
-        found.retain(|place| after.as_ref().is_none_or(|after| place > after));
+        let found = shelf.tasks.values().filter(|it| is_in(it, owner, context));
+        let (named, mut found): (Vec<_>, Vec<_>) =
+            found.partition(|it| it.names_its_conversation());
+        found.retain(|it| after.as_ref().is_none_or(|after| made(it) > *after));
+        found.sort_by_key(|it| made(it));
         let more = found.len() > limit;
         found.truncate(limit);
-        let next = found.last().filter(|_| more);
-        let next = next.map(|(hidden, place)| format!("{}{}", u8::from(*hidden), place.0));
-        let heads = found.iter().filter_map(|(_, Reverse(place))| {
-            let stored = shelf.tasks.get(&TaskKey::new(owner, &place.task));
-            stored.filter(of).cloned()
-        });
-        Ok((heads.collect(), next))
+        let last = found.last().filter(|_| more);
+        let next = last.map(|it| made(it).0.to_string());
+        if !more {
+            found.extend(named);
+        }
+        Ok((found.into_iter().cloned().collect(), next))
     }
 
     async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {

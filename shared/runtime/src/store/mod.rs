@@ -43,6 +43,7 @@ use crate::task::{
 };
 use async_trait::async_trait;
 use queue::OpenTask;
+use std::cmp::Reverse;
 
 /// Why a store could not answer. None of it is shown to a client.
 #[derive(Debug, thiserror::Error)]
@@ -157,6 +158,31 @@ pub struct RecordPage {
     pub matching: usize,
 }
 
+/// A conversation of so many tasks is listed from all of their heads; a larger one
+/// by the list index.
+pub const IN_CONTEXT: usize = 200;
+
+impl RecordPage {
+    /// The page that `query` asks for, of these heads of `owner`'s tasks: all that
+    /// can match.
+    #[must_use]
+    pub fn of_all(mut heads: Vec<TaskRecord>, owner: &Owner, query: &RecordQuery) -> Self {
+        heads.retain(|head| query.matches(owner, head));
+        let matching = heads.len().min(query.count_limit);
+        heads.sort_by_key(|head| Reverse(ListPosition::of(head)));
+        let after = query.after.as_ref();
+        heads.retain(|head| after.is_none_or(|after| ListPosition::of(head) < *after));
+        let more = heads.len() > query.limit;
+        heads.truncate(query.limit);
+        let last = heads.last().filter(|_| more);
+        Self {
+            next: last.map(ListPosition::of),
+            records: heads,
+            matching,
+        }
+    }
+}
+
 /// A place in a list: after the task with this status time and id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListPosition {
@@ -220,24 +246,6 @@ pub struct RecordQuery {
 }
 
 impl RecordQuery {
-    /// Every task of a conversation, those whose life has ended too.
-    pub(crate) fn of_context(
-        context: &ContextId,
-        after: Option<ListPosition>,
-        limit: usize,
-    ) -> Self {
-        Self {
-            context_id: Some(context.clone()),
-            state: None,
-            status_after: None,
-            after,
-            limit,
-            count_limit: 0,
-            // By this time nothing had expired.
-            now: Timestamp::from_millis(0),
-        }
-    }
-
     /// Whether the list of `owner`'s tasks contains `record`, on whatever page.
     #[must_use]
     pub fn matches(&self, owner: &Owner, record: &TaskRecord) -> bool {
@@ -374,7 +382,9 @@ pub trait ReadTasks: Send + Sync {
     }
 
     /// A page of `owner`'s tasks, from an index and never by a scan. The index
-    /// may lag; each record of the page is a head as stored now.
+    /// may lag; each record of the page is a head as stored now. The tasks of one
+    /// conversation are found without the index while they are [`IN_CONTEXT`] or
+    /// fewer: then list and count are exact.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -422,27 +432,22 @@ pub trait WriteTasks: ReadTasks {
         Ok(None)
     }
 
-    /// A page of all that stands in a conversation of `owner`, as far as the index
-    /// shows it: about `limit` heads of tasks after the place `after`, newest status
-    /// first, those whose life has ended among them, and behind them the hidden
-    /// ones; the place to go on from, `None` at the end.
-    ///
-    /// A store that hides no task from its lists can leave it at this.
+    /// A page of all that is stored in a conversation of `owner`, read consistently:
+    /// up to `limit` heads of tasks after the place `after`, the newest made first,
+    /// those whose life has ended and the hidden ones among them, and at the end the
+    /// task that the conversation is named after; the place to go on from, `None` at
+    /// the end. A page may be short.
     ///
     /// # Errors
-    /// As [`ReadTasks::list`]; [`StoreError::Refused`] for a place that is none.
+    /// [`StoreError`] when the store does not answer; [`StoreError::Refused`] for a
+    /// place that is none.
     async fn tasks_in(
         &self,
         owner: &Owner,
         context: &ContextId,
         after: Option<String>,
         limit: usize,
-    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
-        let after = after.as_deref().map(ListPosition::parse).transpose()?;
-        let query = RecordQuery::of_context(context, after, limit);
-        let page = self.list(owner, &query).await?;
-        Ok((page.records, page.next.map(|next| next.to_string())))
-    }
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError>;
 
     /// Removes everything stored for a task, if it is stored as in `record`: what
     /// lies beside its item first, then the idempotency keys that stand for it and

@@ -217,7 +217,7 @@ over! {
         expiring_threads(
             shard: u32, now: Timestamp, after: Option<String>, limit: usize,
         ) -> (Vec<ExpiringThread>, Option<String>);
-        note_expiry(hint: &ExpiringThread, thread: &ThreadRecord) -> ();
+        note_expiry(thread: &ThreadRecord) -> ();
         remove_state(owner: &Owner, id: &ContextId, now: Timestamp) -> StateRemoved;
     }
 }

@@ -10,9 +10,11 @@ use std::time::Duration;
 /// than activity can pass before it is written again.
 const KEPT: u32 = 10;
 
-/// How long after a deletion something of it can still come to light: no function
-/// runs longer than a quarter of an hour, and no index lags behind for minutes.
+/// How long after a deletion something of it can still be written: no function runs
+/// longer than a quarter of an hour.
 const SETTLED: Duration = Duration::from_secs(20 * 60);
+/// The step in which the expiry of a state is noted.
+const HOUR: Duration = Duration::from_secs(3600);
 /// How long the record of a deletion stays if no sweep comes by: hundreds of them
 /// should.
 const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -36,11 +38,8 @@ pub enum ThreadStatus {
     /// It does, until its expiry.
     #[default]
     Active,
-    /// Its expiry has been noted: what is left is the tombstone of a
-    /// client-made id.
-    Expired,
-    /// It has been deleted. What is left says up to when it went; a client-made id
-    /// is free.
+    /// It has been deleted. Its id is refused until a sweep has removed all that
+    /// was stored of it.
     Cleared,
 }
 
@@ -50,7 +49,6 @@ impl ThreadStatus {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
-            Self::Expired => "expired",
             Self::Cleared => "cleared",
         }
     }
@@ -79,10 +77,6 @@ pub struct ThreadRecord {
     pub state_version: u64,
     /// The state.
     pub state: ThreadState,
-    /// The fence: when the conversation was deleted that had this id before, or
-    /// this one itself. What was made up to then is of the deleted one. It stays
-    /// until a sweep has found that nothing of that is left.
-    pub cleared_at: Option<Timestamp>,
     /// Members of the stored form which a later version of this program has
     /// added. They stay with the thread.
     pub unknown: Metadata,
@@ -104,53 +98,61 @@ impl ThreadRecord {
             state_expires_at: now,
             state_version: 0,
             state: ThreadState::default(),
-            cleared_at: None,
             unknown: Metadata::new(),
         }
     }
 
-    /// What is stored of the thread once its conversation is deleted, with all that
-    /// was made up to `fence`: nothing of what it kept, and a version more.
+    /// What is stored of the thread once its conversation is deleted at `now`:
+    /// nothing of what it kept, and a version more.
     #[must_use]
-    pub fn cleared(self, fence: Timestamp) -> Self {
+    pub fn cleared(self, now: Timestamp) -> Self {
         Self {
             version: self.version + 1,
             status: ThreadStatus::Cleared,
-            created_at: self.created_at.min(fence),
-            updated_at: fence,
-            expires_at: fence,
-            state_expires_at: fence,
+            updated_at: now,
+            expires_at: now,
+            state_expires_at: now,
             state_version: 0,
             state: ThreadState::default(),
-            cleared_at: Some(fence),
             ..self
         }
     }
 
-    /// Whether what was made at `at` is of a deleted conversation under this id.
+    /// Whether a task made at `at` is of the conversation that was deleted: whoever
+    /// made one had not seen the deletion, and the id is refused until the sweep has
+    /// finished, which is later.
     #[must_use]
-    pub fn has_cleared(&self, at: Timestamp) -> bool {
-        self.cleared_at.is_some_and(|fence| at <= fence)
+    pub fn deletes(&self, at: Timestamp) -> bool {
+        self.is_cleared() && at <= self.expires_at.plus(SETTLED / 2)
     }
 
-    /// The earliest that a conversation can begin under this id after the deletion
-    /// of the one before: of what is made in one millisecond, all is of the latter.
+    /// Whether the conversation has been deleted.
     #[must_use]
-    pub fn begins_after(&self, now: Timestamp) -> Timestamp {
-        let next = |fence: Timestamp| fence.plus(Duration::from_millis(1));
-        self.cleared_at.map_or(now, |fence| now.max(next(fence)))
+    pub fn is_cleared(&self) -> bool {
+        self.status == ThreadStatus::Cleared
     }
 
-    /// When a sweep can remove what is left of a deletion: by then no function that
-    /// began before it runs any more, and no index hides a task of it.
+    /// When a sweep has to look at what is stored of the conversation; `None` if
+    /// never. For a deleted one that is when no function that began before the
+    /// deletion runs any more. For a state it is the end of the hour in which the
+    /// state expires, so that the index is written when the hour changes and not
+    /// with each turn; where a state lives shorter than an hour, its life counts
+    /// instead of the hour.
     #[must_use]
-    pub fn settles_at(&self) -> Option<Timestamp> {
-        let noted = if self.status == ThreadStatus::Cleared {
-            self.expires_at
-        } else {
-            Timestamp::default()
-        };
-        self.cleared_at.map(|fence| fence.max(noted).plus(SETTLED))
+    pub fn swept_at(&self, what: Expiring) -> Option<Timestamp> {
+        match what {
+            Expiring::Deleted => self.is_cleared().then(|| self.expires_at.plus(SETTLED)),
+            Expiring::State if self.state_version == 0 => None,
+            Expiring::State => {
+                let life = self.state_expires_at.since(self.updated_at);
+                let step = life.clamp(Duration::from_millis(1), HOUR).as_millis();
+                let step = i64::try_from(step).unwrap_or(i64::MAX);
+                let ends = self.state_expires_at.as_millis();
+                let over = ends.rem_euclid(step);
+                let rest = if over == 0 { 0 } else { step - over };
+                Some(Timestamp::from_millis(ends.saturating_add(rest)))
+            }
+        }
     }
 
     /// The thread of a conversation without one of its own, as the record of
@@ -177,12 +179,12 @@ impl ThreadRecord {
         self.status == ThreadStatus::Active && now < self.expires_at
     }
 
-    /// Whether its id is still known to have expired: one of ours is as long
-    /// as it is stored, a client's for `tombstone`; then it is free again. One that
-    /// was deleted is free at once.
+    /// Whether its id is refused although it does not live: one of ours as long as
+    /// it is stored, a client's for `tombstone` after its expiry, and each after its
+    /// deletion until a sweep has finished that. Then a client's id is free again.
     #[must_use]
     pub fn is_remembered(&self, now: Timestamp, tombstone: Duration) -> bool {
-        let kept = self.status != ThreadStatus::Cleared && now < self.expires_at.plus(tombstone);
+        let kept = self.is_cleared() || now < self.expires_at.plus(tombstone);
         kept || self.context_id.is_server_made()
     }
 
@@ -193,7 +195,7 @@ impl ThreadRecord {
     /// week at most.
     #[must_use]
     pub fn kept_until(&self, tombstone: Duration) -> Timestamp {
-        if self.status == ThreadStatus::Cleared {
+        if self.is_cleared() {
             return self.expires_at.plus(REMEMBERED);
         }
         let life = self.expires_at.since(self.updated_at);
@@ -318,9 +320,8 @@ pub struct ThreadPage {
 /// What of a conversation has a time that is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Expiring {
-    /// The thread of a client-made id, which leaves a tombstone; or what is left of
-    /// a deletion.
-    Thread,
+    /// What is left of a deletion.
+    Deleted,
     /// Its state.
     State,
 }
@@ -355,9 +356,9 @@ pub trait SweepThreads: WriteThreads {
         1
     }
 
-    /// Up to `limit` conversations of a shard (the first is 0) whose noted expiry
-    /// is at or before `now`, after the place `after`; the place to go on from,
-    /// `None` at the end.
+    /// Up to `limit` conversations of a shard (the first is 0) at which a sweep has
+    /// to look by `now` ([`ThreadRecord::swept_at`]), after the place `after`; the
+    /// place to go on from, `None` at the end.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -369,16 +370,12 @@ pub trait SweepThreads: WriteThreads {
         limit: usize,
     ) -> Result<(Vec<ExpiringThread>, Option<String>), StoreError>;
 
-    /// Notes the expiry that `thread` has by now, so that no sweep finds it
-    /// before.
+    /// Notes the expiry that the state of `thread` has by now, so that no sweep
+    /// finds it before. A state that another write has put there stays as it is.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
-    async fn note_expiry(
-        &self,
-        hint: &ExpiringThread,
-        thread: &ThreadRecord,
-    ) -> Result<(), StoreError>;
+    async fn note_expiry(&self, thread: &ThreadRecord) -> Result<(), StoreError>;
 
     /// Removes what is stored of a state that no thread names, if the expiry
     /// noted with it is at or before `now`, and its object after it.

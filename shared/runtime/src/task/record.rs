@@ -355,6 +355,13 @@ impl TaskRecord {
         &self.owner
     }
 
+    /// Whether its conversation is named after it: then the name of the conversation
+    /// tells where the task is.
+    #[must_use]
+    pub fn names_its_conversation(&self) -> bool {
+        self.context_id.first_task().as_ref() == Some(&self.id)
+    }
+
     /// Its conversation.
     #[must_use]
     pub const fn context_id(&self) -> &ContextId {

@@ -8,8 +8,8 @@ use crate::store::memory::MemoryStore;
 use crate::store::over::{OverObjects, OverSweepThreads, OverThreads};
 use crate::store::queue::{OpenTask, SweepObjects, SweepTasks};
 use crate::store::{
-    Blobs as _, ReadThreads, StoreError, SweepThreads, ThreadRecord, ThreadStatus, ThreadWrite,
-    WriteThreads,
+    Blobs as _, Committed, Expiring, ReadThreads, StoreError, SweepThreads, ThreadRecord,
+    ThreadWrite, WriteTasks as _, WriteThreads, contract,
 };
 use crate::task::{ContextId, Owner, Subject, TaskId, TenantId, Timestamp, WriteId};
 use async_trait::async_trait;
@@ -128,13 +128,13 @@ impl World {
             .await
     }
 
-    /// A conversation whose time is up.
+    /// A deleted conversation that a sweep has to finish.
     async fn over(&self) {
         let now = self.now();
         let owner = ann();
         let id = ContextId::parse("mine").unwrap();
-        let mut record = ThreadRecord::begun(owner, id, now, now);
-        record.version = 1;
+        let before = Timestamp::from_millis(now.as_millis() - 3_600_000);
+        let record = ThreadRecord::begun(owner, id, before, before).cleared(before);
         let write = ThreadWrite {
             record,
             expect: 0,
@@ -156,7 +156,7 @@ async fn a_backlog_of_tasks_leaves_conversations_and_objects_their_time() {
         .engine
         .sweep_round(&world.index, &line, &mut places, Some(deadline));
     let swept = round.await;
-    assert_eq!(swept.threads.threads_expired, 1);
+    assert_eq!(swept.threads.threads_removed, 1);
     assert_eq!(swept.objects.looked_at, 1);
     let pages: usize = world.asked().values().map(Vec::len).sum();
     assert!((90..=100).contains(&pages), "a third of the time: {pages}");
@@ -164,7 +164,7 @@ async fn a_backlog_of_tasks_leaves_conversations_and_objects_their_time() {
     assert!(!places.are_done());
     let (owner, id) = (ann(), ContextId::parse("mine").unwrap());
     let head = world.index.memory.load_thread(&owner, &id);
-    assert_eq!(head.await.unwrap().unwrap().status, ThreadStatus::Expired);
+    assert_eq!(head.await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -296,7 +296,7 @@ async fn a_round_that_has_no_time_left_begins_nothing() {
         let pages: usize = world.asked().values().map(Vec::len).sum();
         let done = (
             pages,
-            swept.threads.threads_expired,
+            swept.threads.threads_removed,
             swept.objects.looked_at,
         );
         let expected = if begins { (1, 1, 1) } else { (0, 0, 0) };
@@ -333,8 +333,30 @@ async fn a_round_says_what_went_wrong_and_sweeps_the_rest() {
         .sweep_round(&world.index, &line, &mut places, Some(deadline));
     let swept = round.await;
     assert!(swept.error.is_some());
-    assert_eq!(swept.threads.threads_expired, 1);
+    assert_eq!(swept.threads.threads_removed, 1);
     assert_eq!(world.asked().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_is_finished_late_removes_nothing_of_the_next_conversation() {
+    let (world, of) = (World::new(), contract::World::new(1, "late").unwrap());
+    let context = ContextId::parse("mine").unwrap();
+    let begun = ThreadRecord::begun(of.owner.clone(), context.clone(), of.now, of.now);
+    let deleted = begun.cleared(of.now);
+    let free_at = deleted.swept_at(Expiring::Deleted).unwrap();
+    for (id, made) in [("old", of.now), ("new", free_at)] {
+        let task = of.new_task(&of.owner, TaskId::parse(id).unwrap()).unwrap();
+        let mut task = of.finished(&task).unwrap();
+        (task.version, task.created_at, task.context_id) = (1, made, context.clone());
+        let stored = world.index.memory.commit(&of.create(&task)).await.unwrap();
+        assert_eq!(stored, Committed::Done);
+    }
+    // It has read the thread before another sweep was through.
+    let removal = world.engine.remove_cleared(&deleted, None).await.unwrap();
+    assert_eq!((removal.tasks, removal.is_whole()), (1, true));
+    let left = world.index.memory.tasks_in(&of.owner, &context, None, 9);
+    let left: Vec<_> = left.await.unwrap().0.into_iter().map(|it| it.id).collect();
+    assert_eq!(left, [TaskId::parse("new").unwrap()]);
 }
 
 #[test]

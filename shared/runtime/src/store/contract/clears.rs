@@ -1,5 +1,5 @@
-//! Deletions of conversations: what is found, what goes, and what a later one of the
-//! same id keeps.
+//! The tasks of a conversation, and deletions: what is found, what goes, and what a
+//! later one of the same id keeps.
 
 use super::{Broken, Stores, World};
 use crate::store::{
@@ -7,6 +7,7 @@ use crate::store::{
     ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
 };
 use crate::task::{Change, ContextId, IdempotencyKey, Owner, TaskId, TaskRecord, Timestamp};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -15,10 +16,10 @@ fn context() -> Result<ContextId, Broken> {
     Ok(ContextId::parse("c:1")?)
 }
 
-/// The write that deletes a conversation after `thread`, at `fence`.
-fn clearing(world: &World, thread: &ThreadRecord, fence: Timestamp) -> ThreadWrite {
+/// The write that deletes a conversation after `thread`, at this time.
+fn clearing(world: &World, thread: &ThreadRecord, at: Timestamp) -> ThreadWrite {
     ThreadWrite {
-        record: thread.clone().cleared(fence),
+        record: thread.clone().cleared(at),
         expect: thread.version,
         write: world.write_id(),
     }
@@ -28,12 +29,23 @@ fn clearing(world: &World, thread: &ThreadRecord, fence: Timestamp) -> ThreadWri
 async fn finished(
     stores: &Stores<'_>,
     world: &World,
-    (owner, context, hidden): (&Owner, &ContextId, bool),
+    of: (&Owner, &ContextId, bool),
     at: Timestamp,
+) -> Result<TaskRecord, Broken> {
+    made(stores, world, of, (world.now, at)).await
+}
+
+/// The same, made at one time and finished at another.
+async fn made(
+    stores: &Stores<'_>,
+    world: &World,
+    (owner, context, hidden): (&Owner, &ContextId, bool),
+    (made, at): (Timestamp, Timestamp),
 ) -> Result<TaskRecord, Broken> {
     let mut task = world.new_task(owner, TaskId::made_of(world.number()))?;
     task.context_id = context.clone();
     task.hidden = hidden;
+    task.created_at = made;
     let changes = [world.start(), Change::Complete { message: None }];
     let mut task = task.next(changes, world.write_id(), at, world.expiry())?;
     task.version = 1;
@@ -47,11 +59,11 @@ async fn found(
     owner: &Owner,
     context: &ContextId,
     size: usize,
-) -> Result<Vec<TaskId>, Broken> {
+) -> Result<Vec<TaskRecord>, Broken> {
     let (mut found, mut after) = (Vec::new(), None);
     for _ in 0..50 {
         let (heads, next) = stores.tasks.tasks_in(owner, context, after, size).await?;
-        found.extend(heads.into_iter().map(|head| head.id));
+        found.extend(heads);
         after = next;
         if after.is_none() {
             break;
@@ -61,8 +73,8 @@ async fn found(
     Ok(found)
 }
 
-/// Those that are over and those that nobody sees are there as well; another's, and
-/// those of another conversation, are not.
+/// The newest made comes first. Those that are over and those that nobody sees are
+/// there as well; another's, and those of another conversation, are not.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -74,8 +86,9 @@ pub async fn everything_in_a_conversation_is_found_page_by_page(
     let mut expected = BTreeSet::new();
     for n in 0..7 {
         for hidden in [false, true] {
+            // Its last word is no sign of when it was made.
             let of = (&world.owner, &mine, hidden);
-            let task = finished(stores, world, of, world.at(-n)).await?;
+            let task = made(stores, world, of, (world.at(n), world.at(100 - n))).await?;
             expected.insert(task.id);
         }
     }
@@ -96,6 +109,8 @@ pub async fn everything_in_a_conversation_is_found_page_by_page(
     }
     for size in [1, 2, 3, 50] {
         let all = found(stores, &world.owner, &mine, size).await?;
+        assert!(all.is_sorted_by_key(|task| Reverse(task.created_at)));
+        let all: Vec<TaskId> = all.into_iter().map(|task| task.id).collect();
         let distinct: BTreeSet<TaskId> = all.iter().cloned().collect();
         assert_eq!(distinct, expected, "pages of {size}");
         assert_eq!(all.len(), expected.len(), "pages of {size}: each once");
@@ -106,8 +121,109 @@ pub async fn everything_in_a_conversation_is_found_page_by_page(
     Ok(())
 }
 
-/// What is left of a conversation keeps nothing, is in no list, and makes room for
-/// another one, whose state the removal of the first's leaves alone.
+/// The task that a conversation is named after comes last: it was the first.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_conversation_shows_the_task_it_is_named_after_at_its_end(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let number = world.number();
+    let mine = ContextId::made_of(number);
+    let mut first = world.new_task(&world.owner, TaskId::made_of(number))?;
+    first.context_id = mine.clone();
+    assert_eq!(found(stores, &world.owner, &mine, 1).await?, []);
+    world.stored(stores, &first).await?;
+    for n in 1..=2 {
+        let of = (&world.owner, &mine, false);
+        made(stores, world, of, (world.at(n), world.now)).await?;
+    }
+    for size in [1, 2, 3] {
+        let all = found(stores, &world.owner, &mine, size).await?;
+        assert_eq!(all.len(), 3, "pages of {size}");
+        assert_eq!(all.last().map(|task| &task.id), Some(&first.id));
+    }
+    let other = ContextId::made_of(world.number());
+    assert_eq!(found(stores, &world.owner, &other, 1).await?, []);
+    Ok(())
+}
+
+/// What has the id of a task that was removed, or has expired, is found in its own
+/// conversation alone.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn an_id_that_is_used_again_is_found_in_its_own_conversation(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let (mine, other) = (context()?, ContextId::parse("c:2")?);
+    let owner = &world.owner;
+    let create = |context: &ContextId, at: Timestamp| -> Result<TaskWrite, Broken> {
+        let mut task = world.new_task(owner, TaskId::parse("t:1")?)?;
+        task.context_id = context.clone();
+        let mut task = world.finished(&task)?;
+        task.version = 1;
+        Ok(TaskWrite {
+            now: at,
+            ..world.create(&task)
+        })
+    };
+    let late = world.expiry();
+    let removed = create(&mine, world.now)?;
+    assert_eq!(stores.tasks.commit(&removed).await?, Committed::Done);
+    assert!(stores.tasks.remove_task(&removed.record).await?);
+    assert_eq!(found(stores, owner, &mine, 9).await?, []);
+    let first = create(&mine, world.now)?;
+    assert_eq!(stores.tasks.commit(&first).await?, Committed::Done);
+    // A create that loses leaves nothing that shows.
+    let lost = create(&mine, world.now)?;
+    let answer = stores.tasks.commit(&lost).await?;
+    assert!(matches!(answer, Committed::Conflict(Some(_))), "{answer:?}");
+    let all = found(stores, owner, &mine, 9).await?;
+    assert_eq!(all, std::slice::from_ref(&first.record));
+    let second = create(&other, late)?;
+    assert_eq!(stores.tasks.commit(&second).await?, Committed::Done);
+    assert_eq!(found(stores, owner, &mine, 9).await?, []);
+    let all = found(stores, owner, &other, 9).await?;
+    assert_eq!(all, std::slice::from_ref(&second.record));
+    let third = create(&other, late.plus(Duration::from_secs(3600)))?;
+    assert_eq!(stores.tasks.commit(&third).await?, Committed::Done);
+    let all = found(stores, owner, &other, 9).await?;
+    assert_eq!(all, std::slice::from_ref(&third.record));
+    Ok(())
+}
+
+/// Found with its key or without: the pointer is of the same transaction.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_task_of_a_keyed_send_is_found_in_its_conversation(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let (mine, key) = (context()?, IdempotencyKey::parse("k")?.hash(&world.owner));
+    let mut task = world.task()?;
+    task.context_id = mine.clone();
+    let write = TaskWrite {
+        key: Some(KeyWrite {
+            key,
+            content: "c".to_owned(),
+            kept_until: world.expiry(),
+        }),
+        ..world.create(&task)
+    };
+    for _ in 0..2 {
+        assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+        let all = found(stores, &world.owner, &mine, 9).await?;
+        assert_eq!(all, std::slice::from_ref(&task));
+    }
+    Ok(())
+}
+
+/// What is left of a conversation keeps nothing and is in no list. A removal that is
+/// late leaves alone what another write has put there.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -149,9 +265,7 @@ pub async fn a_conversation_after_a_deleted_one_keeps_what_is_its_own(
     assert_eq!(page.threads, []);
 
     let mut next = world.thread(&world.owner, &id, 2);
-    next.record.cleared_at = cleared.record.cleared_at;
-    next.record.created_at = cleared.record.begins_after(world.now);
-    next.record.updated_at = next.record.created_at;
+    next.record.updated_at = world.at(6);
     assert!(stores.threads.put_thread(&next).await?);
     // A removal that is late, or is made again.
     stores.threads.forget_state(&cleared.record).await?;
@@ -174,7 +288,7 @@ async fn expiring(
         let (found, _) = threads.expiring_threads(shard, now, None, 100).await?;
         all.extend(found);
     }
-    all.retain(|hint| hint.owner.tenant == world.owner.tenant && hint.what == Expiring::Thread);
+    all.retain(|hint| hint.owner.tenant == world.owner.tenant && hint.what == Expiring::Deleted);
     Ok(all)
 }
 
@@ -204,7 +318,7 @@ pub async fn a_sweep_finds_a_deletion_when_nothing_can_be_hidden_any_more(
         let found = std::slice::from_ref(&hint);
         assert_eq!(expiring(stores, world, at).await?, found, "{id}");
         // A sweep that has read the thread as it was before notes nothing.
-        stores.threads.note_expiry(&hint, &thread.record).await?;
+        stores.threads.note_expiry(&thread.record).await?;
         assert_eq!(expiring(stores, world, at).await?, found, "{id}");
         for _ in 0..2 {
             assert!(stores.threads.remove_thread(record).await?);
@@ -220,53 +334,10 @@ fn due(world: &World, thread: &ThreadRecord) -> (Timestamp, ExpiringThread) {
     let hint = ExpiringThread {
         owner: world.owner.clone(),
         context_id: thread.context_id.clone(),
-        what: Expiring::Thread,
+        what: Expiring::Deleted,
     };
-    (thread.settles_at().unwrap_or_default(), hint)
-}
-
-/// A conversation that follows a deleted one is found when that has settled; and
-/// once its fence is off, at its own end.
-///
-/// # Errors
-/// [`Broken`] when the store fails.
-pub async fn a_sweep_comes_once_to_a_conversation_for_the_one_before_it(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
-    let id = context()?;
-    let first = world.thread(&world.owner, &id, 0);
-    assert!(stores.threads.put_thread(&first).await?);
-    let cleared = clearing(world, &first.record, world.now);
-    assert!(stores.threads.put_thread(&cleared).await?);
-    let mut next = world.thread(&world.owner, &id, 2);
-    next.record.cleared_at = cleared.record.cleared_at;
-    next.record.created_at = cleared.record.begins_after(world.now);
-    assert!(stores.threads.put_thread(&next).await?);
-    let (at, hint) = due(world, &next.record);
-    let early = Timestamp::from_millis(at.as_millis() - 1);
-    assert_eq!(expiring(stores, world, early).await?, []);
-    let found = std::slice::from_ref(&hint);
-    assert_eq!(expiring(stores, world, at).await?, found);
-
-    let expect = next.record.version;
-    let done = ThreadWrite {
-        record: ThreadRecord {
-            version: expect + 1,
-            cleared_at: None,
-            ..next.record.clone()
-        },
-        expect,
-        write: world.write_id(),
-    };
-    assert!(stores.threads.put_thread(&done).await?);
-    stores.threads.note_expiry(&hint, &done.record).await?;
-    assert_eq!(expiring(stores, world, at).await?, []);
-    let ends = done.record.expires_at;
-    assert_eq!(expiring(stores, world, ends).await?, found);
-    let stored = stores.threads.load_thread(&world.owner, &id).await?;
-    assert_eq!(stored, Some(done.record));
-    Ok(())
+    let at = thread.swept_at(Expiring::Deleted);
+    (at.unwrap_or_default(), hint)
 }
 
 /// A key that stands for another task by now is left to that one.

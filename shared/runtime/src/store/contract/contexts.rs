@@ -152,7 +152,8 @@ async fn expiring(
     Ok(all)
 }
 
-/// Found from its expiry on; noted later, found later; removed, never again.
+/// Found from the end of the hour on in which it expires; noted later, found later;
+/// removed, never again. One that lives on in its thread is noted again.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -162,34 +163,45 @@ pub async fn a_sweep_finds_state_that_has_expired_and_removes_it(
 ) -> Result<(), Broken> {
     let id = ContextId::made_of(world.number());
     let mut thread = world.thread(&world.owner, &id, 0);
-    thread.record.state_expires_at = world.now;
+    // A little after the hour, so that the end of the hour is its time.
+    let hour = 3_600_000;
+    thread.record.updated_at = world.at(-hour);
+    thread.record.state_expires_at = world.at(10);
     assert!(stores.threads.put_thread(&thread).await?);
-    assert_eq!(expiring(stores, world, world.at(-1)).await?, []);
+    let due = world.at(hour);
+    let early = world.at(hour - 1);
+    assert_eq!(expiring(stores, world, early).await?, []);
     let hint = ExpiringThread {
         owner: world.owner.clone(),
         context_id: id.clone(),
         what: Expiring::State,
     };
     assert_eq!(
-        expiring(stores, world, world.now).await?,
+        expiring(stores, world, due).await?,
         std::slice::from_ref(&hint)
     );
 
     let mut later = world.thread(&world.owner, &id, 1);
     later.record.state_version = 1;
-    later.record.state_expires_at = world.at(10);
+    later.record.state_expires_at = world.at(hour + 10);
     assert!(stores.threads.put_thread(&later).await?);
-    stores.threads.note_expiry(&hint, &later.record).await?;
-    assert_eq!(expiring(stores, world, world.at(9)).await?, []);
-    assert_eq!(expiring(stores, world, world.at(10)).await?, [hint]);
+    // A note about a state that is not the stored one changes nothing.
+    let mut other = later.record.clone();
+    other.state_version = 2;
+    other.state_expires_at = world.at(5 * hour);
+    stores.threads.note_expiry(&other).await?;
+    stores.threads.note_expiry(&later.record).await?;
+    assert_eq!(expiring(stores, world, due).await?, []);
+    assert_eq!(expiring(stores, world, world.at(2 * hour)).await?, [hint]);
 
     let mut without = world.thread(&world.owner, &id, 2);
     without.record.state_version = 0;
     without.record.state = ThreadState::default();
     assert!(stores.threads.put_thread(&without).await?);
-    let removed = stores.threads.remove_state(&world.owner, &id, world.at(10));
+    let end = world.at(hour + 10);
+    let removed = stores.threads.remove_state(&world.owner, &id, end);
     assert!(removed.await?.state);
-    assert_eq!(expiring(stores, world, world.at(1_000)).await?, []);
+    assert_eq!(expiring(stores, world, world.at(9 * hour)).await?, []);
     let found = stores.threads.load_thread(&world.owner, &id).await?;
     assert_eq!(found, Some(without.record));
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::{Broken, Stores, World};
 use crate::store::{Committed, ListPosition, RecordPage, RecordQuery};
-use crate::task::{Owner, TaskId, TaskRecord, TaskState};
+use crate::task::{ContextId, Owner, TaskId, TaskRecord, TaskState};
 
 /// A submitted task whose status is of `millis` after now.
 fn dated(world: &World, id: TaskId, millis: i64) -> Result<TaskRecord, Broken> {
@@ -102,6 +102,60 @@ pub async fn a_list_shows_what_its_filters_ask_for(
     check(recent.clone(), &[newest, second]).await?;
     recent.status_after = Some(world.at(5));
     check(recent, &[]).await
+}
+
+/// No index lags between a conversation and the list of it.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_conversation_of_a_few_tasks_is_listed_exactly(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let number = world.number();
+    let mine = ContextId::made_of(number);
+    let mut tasks = Vec::new();
+    for n in 0..6 {
+        // The conversation is named after the first.
+        let id = if n == 0 { number } else { world.number() };
+        let mut task = dated(world, TaskId::made_of(id), n % 3)?;
+        task.context_id = mine.clone();
+        task.hidden = n == 4;
+        world.stored(stores, &task).await?;
+        if n != 4 {
+            tasks.push(task);
+        }
+    }
+    tasks.sort_by_key(|task| std::cmp::Reverse(ListPosition::of(task)));
+    for limit in 1..=6 {
+        let mut query = RecordQuery {
+            context_id: Some(mine.clone()),
+            limit,
+            ..world.everything()
+        };
+        let mut joined = Vec::new();
+        loop {
+            let page = stores.tasks.list(&world.owner, &query).await?;
+            assert_eq!(page.matching, tasks.len());
+            assert!(page.records.len() == limit || page.next.is_none());
+            joined.extend(page.records);
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(joined, tasks, "pages of {limit}");
+    }
+    let counted = RecordQuery {
+        context_id: Some(mine),
+        count_limit: 2,
+        ..world.everything()
+    };
+    let page = stores.tasks.list(&world.owner, &counted).await?;
+    assert_eq!(page.matching, 2);
+    let theirs = stores.tasks.list(&world.colleague, &counted).await?;
+    assert_eq!(theirs.records, []);
+    Ok(())
 }
 
 /// Pages of every size hold each task once, in the order of the whole list.

@@ -281,7 +281,6 @@ impl World {
                 state_expires_at: self.at(3_600_000),
                 state_version: expect + 1,
                 state,
-                cleared_at: None,
                 unknown: later(),
             },
             expect,

@@ -1,9 +1,9 @@
 //! What the sweep index shows of conversations whose time is up, and what the
 //! sweep does about them.
 //!
-//! The index holds the expiry as it was noted when the item was last put. A
-//! refresh of a thread leaves it alone: a sweep that comes by then notes the
-//! new one, about once in a life.
+//! Only a state stands there, and what is left of a deletion. The index holds the
+//! expiry as it was noted when the state was last put. A refresh of a thread leaves
+//! it alone: a sweep that comes by then notes the new one, about once in a life.
 
 use super::calls;
 use super::item::{self, Item};
@@ -59,12 +59,8 @@ impl SweepThreads for DynamoStore {
         Ok((threads, next))
     }
 
-    async fn note_expiry(
-        &self,
-        hint: &ExpiringThread,
-        thread: &ThreadRecord,
-    ) -> Result<(), StoreError> {
-        let statement = Statement::expiry(hint, thread);
+    async fn note_expiry(&self, thread: &ThreadRecord) -> Result<(), StoreError> {
+        let statement = Statement::state_expiry(thread);
         self.settle(statement).await.map(|_| ())
     }
 
@@ -92,7 +88,7 @@ fn expiring(item: &Item) -> Result<ExpiringThread, StoreError> {
     let subject = Subject::parse(item::string(item, item::OWNER_SUBJECT)?)
         .map_err(|error| StoreError::Corrupt(error.to_string()))?;
     let what = match item::string(item, key::SK)? {
-        key::META => Expiring::Thread,
+        key::META => Expiring::Deleted,
         key::STATE => Expiring::State,
         _ => return Err(corrupt()),
     };

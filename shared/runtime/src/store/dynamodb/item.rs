@@ -7,7 +7,7 @@
 
 use super::key;
 use crate::store::stored::{self, Beside};
-use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadStatus};
+use crate::store::{Expiring, StoreError, ThreadRecord, ThreadState};
 use crate::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
@@ -93,9 +93,11 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         (INCARNATION, text(record.incarnation.as_str())),
         (BODY, text(head)),
     ]);
-    if let Some(partition) = list_of(record, shards) {
+    // One that only keeps a reply is in no list.
+    if !record.is_hidden() {
         let place = key::place(record.status().timestamp, record.id());
-        item.insert(key::LISTS_PK, text(partition));
+        let shard = key::shard_of(record.id().as_str(), shards);
+        item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
         item.insert(key::LISTS_SK, text(place));
     }
     if let Some(until) = record.lease_until {
@@ -121,17 +123,6 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         item.insert(key::SWEEP_SK, number(record.created_at.as_millis()));
     }
     item
-}
-
-/// Where the index of lists has a task. One that only keeps a reply is in no list,
-/// but found with its conversation; by its own name, if that is named after it.
-fn list_of(record: &TaskRecord, shards: NonZeroU32) -> Option<String> {
-    let (owner, id, context) = (record.owner(), record.id(), record.context_id());
-    if !record.is_hidden() {
-        return Some(key::list_shard(owner, key::shard_of(id.as_str(), shards)));
-    }
-    let named = context.first_task().as_ref() == Some(id);
-    (!named).then(|| key::hidden(owner, context))
 }
 
 /// The attributes of a child that `record`'s commit writes, without its key.
@@ -227,7 +218,7 @@ pub(super) fn thread(
         (TTL, number(record.kept_until(tombstone).ttl_seconds())),
         (BODY, text(stored::encode_thread(&head).to_string())),
     ]);
-    if record.status == ThreadStatus::Active {
+    if !record.is_cleared() {
         let place = key::context_place(record.updated_at, &record.context_id);
         let shard = key::shard_of(record.context_id.as_str(), shards);
         item.insert(key::LISTS_PK, text(key::contexts(&record.owner, shard)));
@@ -236,12 +227,16 @@ pub(super) fn thread(
     Ok(item)
 }
 
-/// What the sweep index knows of an expiry.
-pub(super) fn noted(partition: &str, at: Timestamp) -> [(&'static str, AttributeValue); 2] {
-    [
-        (key::SWEEP_PK, text(key::expiry_of(partition))),
+/// What the sweep index knows of a conversation, if a sweep has to look at it.
+pub(super) fn swept(record: &ThreadRecord, what: Expiring) -> Attributes {
+    let Some(at) = record.swept_at(what) else {
+        return Attributes::new();
+    };
+    let partition = key::thread(&record.owner, &record.context_id);
+    Attributes::from([
+        (key::SWEEP_PK, text(key::expiry_of(&partition))),
         (key::SWEEP_SK, number(at.as_millis())),
-    ]
+    ])
 }
 
 /// The whole state item of a thread; `None` if the write leaves the state as it
@@ -257,7 +252,7 @@ pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreE
     let partition = key::thread(&record.owner, &record.context_id);
     let mut item = key_of(&partition, key::STATE);
     let expiry: Timestamp = record.state_expires_at;
-    for (name, value) in noted(&partition, expiry) {
+    for (name, value) in swept(record, Expiring::State) {
         item.insert(name.to_owned(), value);
     }
     for (name, value) in [
@@ -402,10 +397,6 @@ mod tests {
         let mut item = super::task(&task, NonZeroU32::MAX, String::new());
         let partition = key::task(&task.key());
         item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
-        let mut hidden = task.clone();
-        hidden.hidden = true;
-        let hidden = super::task(&hidden, NonZeroU32::MAX, String::new());
-        assert_ne!(hidden[key::LISTS_PK], item[key::LISTS_PK]);
         // What table.rs lets each of them hold.
         let lists = [key::LISTS_PK, key::LISTS_SK, STATE, CONTEXT, EXPIRES_AT];
         let sweep = [key::SWEEP_PK, key::SWEEP_SK, OWNER_SUBJECT];
@@ -414,9 +405,6 @@ mod tests {
             entry.retain(|name, _| held.contains(name) || [key::PK, key::SK].contains(name));
             assert_eq!(entry.len(), held.len() + 2);
             assert!(size(&entry) <= 1024, "{}", size(&entry));
-            entry.extend(hidden.clone());
-            entry.retain(|name, _| held.contains(name) || [key::PK, key::SK].contains(name));
-            assert!(size(&entry) <= 1024, "hidden: {}", size(&entry));
         }
     }
 

@@ -6,7 +6,8 @@
 use crate::store::stored::Place;
 use crate::store::{ListPosition, ThreadPosition};
 use crate::task::{
-    ContextId, Doc, KeyHash, Owner, PushId, TaskId, TaskKey, TenantId, ThreadKey, Timestamp,
+    ContextId, Doc, KeyHash, Owner, PushId, TaskId, TaskKey, TaskRecord, TenantId, ThreadKey,
+    Timestamp, WriteId,
 };
 use sha2::{Digest as _, Sha256};
 use std::num::NonZeroU32;
@@ -167,21 +168,26 @@ pub(super) fn thread_of(partition: &str) -> Option<(TenantId, ContextId)> {
     ))
 }
 
-/// Parts of the index of what expires.
-pub(super) const EXPIRY_SHARDS: u32 = 4;
+/// The address of the thread in this partition; `None` if it is another's.
+pub(super) fn thread_key(partition: &str) -> Option<ThreadKey> {
+    let (tenant, local) = partition.strip_prefix("T#")?.split_once("#C#")?;
+    let (subject, context) = local.split_once('#')?;
+    ThreadKey::stored(tenant, subject, context)
+}
 
-/// The partition of the conversations, over all tenants, whose expiry is noted
-/// in one shard.
+/// Parts of the index of what expires. A partition takes 1,000 writes a second, and
+/// a conversation that keeps something costs one or two an hour.
+pub(super) const EXPIRY_SHARDS: u32 = 64;
+
+/// The partition of the conversations, over all tenants, at which a sweep has to
+/// look, in one shard.
 pub(super) fn expiry(shard: u32) -> String {
     format!("expiry#{shard}")
 }
 
 /// The shard of the thread in `partition`.
 pub(super) fn expiry_of(partition: &str) -> String {
-    let sum = partition.bytes().fold(0_u32, |sum, byte| {
-        sum.wrapping_mul(31).wrapping_add(u32::from(byte))
-    });
-    expiry(sum % EXPIRY_SHARDS)
+    expiry(hashed(partition) % EXPIRY_SHARDS)
 }
 
 /// The partition, in the index of lists, of a shard of an owner's conversations.
@@ -231,10 +237,29 @@ fn hashed(name: &str) -> u32 {
     first.fold(0_u32, |number, byte| (number << 8) | u32::from(*byte))
 }
 
-/// The partition, in the index of lists, of the hidden tasks of a conversation: in
-/// no list, but found when it is deleted.
-pub(super) fn hidden(owner: &Owner, context: &ContextId) -> String {
-    format!("T#{}#H#{}#{context}", owner.tenant, owner.subject.hash())
+/// What the sort key of a pointer begins with, in the partition of a conversation.
+/// They stand behind [`STATE`].
+pub(super) const TASKS: &str = "TASK#";
+/// Behind every pointer.
+pub(super) const AFTER_TASKS: &str = "TASK#~";
+
+/// The sort key of the pointer to a task, in the partition of its conversation; text
+/// order is the order in which tasks are made.
+pub(super) fn pointer(task: &TaskRecord) -> String {
+    let (made, id, incarnation) = (millis(task.created_at), task.id(), &task.incarnation);
+    format!("{TASKS}{made}#{id}#{incarnation}")
+}
+
+/// A sort key behind every pointer to a task made by `at`.
+pub(super) fn pointers_by(at: Timestamp) -> String {
+    format!("{TASKS}{}#~", millis(at))
+}
+
+/// The task and the incarnation that [`pointer`] made `sort` of.
+pub(super) fn pointed(sort: &str) -> Option<(TaskId, WriteId)> {
+    let (_, task) = sort.strip_prefix(TASKS)?.split_once('#')?;
+    let (task, incarnation) = task.split_once('#')?;
+    Some((TaskId::parse(task).ok()?, WriteId::stored(incarnation)))
 }
 
 /// The place of a task in its list; text order is list order.
@@ -288,7 +313,6 @@ mod tests {
                     assert!(seen.insert(task(&TaskKey::new(&owner, &id))));
                     let id = ContextId::parse(name).unwrap();
                     assert!(seen.insert(thread(&owner, &id)));
-                    assert!(seen.insert(hidden(&owner, &id)));
                 }
                 assert!(seen.insert(list(&owner)));
                 assert!(seen.insert(list_shard(&owner, 0)));

@@ -10,7 +10,7 @@
 //! - `idempotency`: keys of sends, beside the tasks they stand for
 //! - `list`: a page from the list index; `merge` joins its shards, `shards` knows
 //!   how many there are
-//! - `contexts`: a page of conversations
+//! - `contexts`: a page of conversations; `inner`: the tasks of one
 //! - `open`, `expiring`: what the sweep index shows; `sweep`: which objects are named
 //! - `push`: webhooks
 //! - `remove`: deletions; `erase`: all of a tenant
@@ -29,6 +29,7 @@ mod excerpt;
 mod expiring;
 mod idempotency;
 mod image;
+mod inner;
 mod item;
 mod key;
 mod list;
@@ -264,6 +265,10 @@ impl DynamoStore {
             statements.extend(Statement::push(push)?);
         }
         statements.extend(children);
+        // In a transaction there is room for it; a task alone has it beside itself.
+        if statements.len() > 1 {
+            statements.extend(Statement::pointer(write));
+        }
         Ok(statements)
     }
 
@@ -318,8 +323,10 @@ impl DynamoStore {
             .query()
             .table_name(&self.table)
             .consistent_read(true)
-            .key_condition_expression("PK = :pk")
+            .key_condition_expression("PK = :pk AND SK BETWEEN :meta AND :state")
             .expression_attribute_values(":pk", item::text(partition))
+            .expression_attribute_values(":meta", item::text(key::META))
+            .expression_attribute_values(":state", item::text(key::STATE))
             .send()
             .await
             .map_err(|error| calls::read_error(&error))?;
@@ -417,6 +424,11 @@ impl ReadTasks for DynamoStore {
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+        if let Some(context) = &query.context_id
+            && let Some(page) = self.page_in(owner, context, query).await?
+        {
+            return Ok(page);
+        }
         let shards = self.shards_to_read(owner, query.now).await?;
         list::page(&self.client, &self.table, owner, query, shards).await
     }
@@ -455,7 +467,15 @@ impl WriteTasks for DynamoStore {
         let mut statements = self.statements(write, shards, None).await?;
         self.keep_children(&write.record).await?;
         self.keep_keys(&write.record).await?;
-        self.put_all(write, shards, &mut statements).await
+        self.keep_pointer(&write.record).await?;
+        let alone = statements.len() == 1;
+        let pointer = Statement::pointer(write).filter(|_| alone);
+        let put = self.put_all(write, shards, &mut statements);
+        let (committed, pointed) = futures::join!(put, self.point(pointer));
+        let committed = committed?;
+        // Without it the task would not be found in its conversation: nothing is answered.
+        pointed?;
+        Ok(committed)
     }
 
     async fn ended_task(

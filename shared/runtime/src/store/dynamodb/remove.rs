@@ -2,9 +2,9 @@
 
 use super::item::{self, Item};
 use super::statement::Statement;
-use super::{DynamoStore, calls, key, list, object, push};
-use crate::store::{ListPosition, RecordQuery, StoreError, ThreadRecord};
-use crate::task::{ContextId, Owner, TaskKey, TaskRecord, ThreadKey};
+use super::{DynamoStore, calls, key, object, push};
+use crate::store::{StoreError, ThreadRecord};
+use crate::task::{TaskRecord, ThreadKey};
 
 /// Objects of one list.
 const LISTED: usize = 1000;
@@ -19,87 +19,7 @@ fn is_same(stored: &TaskRecord, record: &TaskRecord) -> bool {
         && stored.incarnation == record.incarnation
 }
 
-/// What a place among the hidden tasks of a conversation begins with.
-const HIDDEN: &str = "H";
-/// The same of one in the list.
-const LISTED_TASKS: &str = "L";
-
 impl DynamoStore {
-    /// A page of what stands in a conversation; see
-    /// [`crate::store::WriteTasks::tasks_in`].
-    pub(super) async fn heads_in(
-        &self,
-        owner: &Owner,
-        context: &ContextId,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
-        let after = after.as_deref();
-        if let Some(place) = after.and_then(|after| after.strip_prefix(HIDDEN)) {
-            return self.hidden_in(owner, context, place, limit).await;
-        }
-        let place =
-            |after: &str| ListPosition::parse(after.strip_prefix(LISTED_TASKS).unwrap_or_default());
-        let place = after.map(place).transpose()?;
-        let query = RecordQuery::of_context(context, place, limit);
-        let shards = self.shard_count(owner).await?.to_read();
-        let page = list::page(&self.client, &self.table, owner, &query, shards).await?;
-        if let Some(next) = page.next {
-            return Ok((page.records, Some(format!("{LISTED_TASKS}{next}"))));
-        }
-        let mut heads = page.records;
-        let (hidden, next) = self.hidden_in(owner, context, "", limit).await?;
-        heads.extend(hidden);
-        Ok((heads, next))
-    }
-
-    /// The same of its hidden tasks, after the place in their partition.
-    async fn hidden_in(
-        &self,
-        owner: &Owner,
-        context: &ContextId,
-        after: &str,
-        limit: usize,
-    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
-        let end = if after.is_empty() {
-            key::after_all()
-        } else {
-            after.to_owned()
-        };
-        let found = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .index_name(key::LISTS)
-            .key_condition_expression("GSI1PK = :hidden AND GSI1SK < :end")
-            .expression_attribute_values(":hidden", item::text(key::hidden(owner, context)))
-            .expression_attribute_values(":end", item::text(end))
-            .scan_index_forward(false)
-            .limit(i32::try_from(limit.clamp(1, list::BATCH)).unwrap_or(i32::MAX))
-            .send()
-            .await
-            .map_err(|error| calls::read_error(&error))?;
-        let last = found.last_evaluated_key.as_ref();
-        let next = last.map(|last| item::string(last, key::LISTS_SK));
-        let next = next.transpose()?.map(|place| format!("{HIDDEN}{place}"));
-        let mut tasks = Vec::new();
-        for entry in found.items() {
-            let place = key::position(item::string(entry, key::LISTS_SK)?);
-            tasks.extend(place.map(|place| place.task));
-        }
-        // An index that lags can show one twice.
-        tasks.sort();
-        tasks.dedup();
-        let keys = tasks.iter().map(|task| {
-            let partition = key::task(&TaskKey::new(owner, task));
-            item::key_of(&partition, key::META)
-        });
-        let metas = list::batch(&self.client, &self.table, keys.collect()).await?;
-        let mut heads: Vec<TaskRecord> = list::readable(&metas, item::to_task).collect();
-        heads.retain(|head| head.owner() == owner && head.context_id() == context);
-        Ok((heads, next))
-    }
-
     /// Removes a task with everything in its partition; see
     /// [`crate::store::WriteTasks::remove_task`].
     pub(super) async fn remove_task_items(&self, record: &TaskRecord) -> Result<bool, StoreError> {
@@ -130,7 +50,10 @@ impl DynamoStore {
             let gone = Statement::no_key(record, key);
             self.settle(gone).await?;
         }
-        let gone = self.settle(Statement::no_task(record)).await?;
+        // Whoever looks for what is left finds the task by its pointer, or neither.
+        let mut last = vec![Statement::no_task(record)];
+        last.extend(Statement::no_pointer(record));
+        let gone = self.settle_all(&last).await?;
         // A repeated call finds no item.
         Ok(gone || self.own_item(&record.key()).await?.is_none())
     }
@@ -170,6 +93,7 @@ impl DynamoStore {
         record: &ThreadRecord,
     ) -> Result<bool, StoreError> {
         self.remove_thread_state(record).await?;
+        self.remove_pointers(record).await?;
         let gone = self.settle(Statement::no_thread(record)).await?;
         // A repeated call finds no item.
         let partition = key::thread(&record.owner, &record.context_id);

@@ -3,10 +3,7 @@
 
 use super::item::{self, Attributes, Item};
 use super::{key, push};
-use crate::store::{
-    Expect, Expiring, ExpiringThread, StoreError, TaskWrite, ThreadRecord, ThreadStatus,
-    ThreadWrite,
-};
+use crate::store::{Expect, Expiring, StoreError, TaskWrite, ThreadRecord, ThreadWrite};
 use crate::task::{ContextId, Owner, PushRecord, TaskRecord, TaskState, Timestamp, WriteId};
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
@@ -161,30 +158,13 @@ impl Statement {
         let partition = key::thread(&record.owner, &record.context_id);
         let [newest, older @ ..] = item::WRITES;
         attributes.insert(newest, item::text(write.write.as_str()));
-        let active = record.status == ThreadStatus::Active;
-        let cleared = record.settles_at();
-        let cleared = cleared.filter(|_| record.status == ThreadStatus::Cleared);
-        if let Some(at) = cleared {
-            // Whatever was noted before: the sweep finishes the deletion.
-            attributes.extend(item::noted(&partition, at));
-        }
-        // Only a client-made id leaves something to be swept, its tombstone.
-        let swept = active && !record.context_id.is_server_made();
-        let noted = item::noted(&partition, record.expires_at);
+        attributes.extend(item::swept(record, Expiring::Deleted));
         if write.expect == 0 {
-            attributes.extend(noted.into_iter().filter(|_| swept));
             return Ok(Self::put(&partition, attributes).when("attribute_not_exists(PK)"));
         }
-        let optional = [key::LISTS_PK, key::LISTS_SK, key::SWEEP_PK, key::SWEEP_SK];
-        let mut gone = optional.to_vec();
-        gone.retain(|name| !active && !attributes.contains_key(name));
+        let mut gone = vec![key::LISTS_PK, key::LISTS_SK];
+        gone.retain(|name| !attributes.contains_key(name));
         let mut update = Self::update(&partition, attributes, &gone);
-        // What is noted stays: a sweep that comes by then notes the new expiry.
-        for (name, value) in noted.into_iter().filter(|_| swept) {
-            update.name(name);
-            update.value(&format!(":{name}"), value);
-            update.also_set(&format!("#{name} = if_not_exists(#{name}, :{name})"));
-        }
         // Every older write moves one place down; all right-hand sides are
         // read before any is set.
         for (place, before) in older.into_iter().zip(item::WRITES) {
@@ -205,30 +185,18 @@ impl Statement {
         Ok(item.map(|item| Self::new(Kind::Put(item))))
     }
 
-    /// Notes the expiry of a thread, or of its state, for the sweep.
-    pub(super) fn expiry(hint: &ExpiringThread, thread: &ThreadRecord) -> Self {
-        let partition = key::thread(&hint.owner, &hint.context_id);
-        let (sort, at) = match hint.what {
-            Expiring::Thread => (key::META, thread.expires_at),
-            Expiring::State => (key::STATE, thread.state_expires_at),
-        };
-        let mut attributes = Attributes::from(item::noted(&partition, at));
-        if hint.what == Expiring::State {
-            let last = thread.state_kept_until().ttl_seconds();
-            attributes.insert(item::EXPIRES_AT, item::number(at.as_millis()));
-            attributes.insert(item::TTL, item::number(last));
-        }
-        let mut update = Self::update(&partition, attributes, &[]);
-        if let Kind::Update { key, .. } = &mut update.kind {
-            *key = item::key_of(&partition, sort);
-        }
-        if hint.what == Expiring::Thread {
-            // Whoever has written it since, a deletion say, has noted more.
-            update.name(item::VERSION);
-            update.value(":was", item::number(thread.version));
-            return update.when("#version = :was");
-        }
-        update.when("attribute_exists(PK)")
+    /// Notes for the sweep the expiry that the state of a thread has by now.
+    pub(super) fn state_expiry(thread: &ThreadRecord) -> Self {
+        let partition = key::thread(&thread.owner, &thread.context_id);
+        let (at, last) = (thread.state_expires_at, thread.state_kept_until());
+        let mut attributes = item::swept(thread, Expiring::State);
+        attributes.insert(item::EXPIRES_AT, item::number(at.as_millis()));
+        attributes.insert(item::TTL, item::number(last.ttl_seconds()));
+        let key = item::key_of(&partition, key::STATE);
+        let mut update = Self::update_at(key, attributes, &[]);
+        update.name(item::VERSION);
+        update.value(":was", item::number(thread.state_version));
+        update.when("#version = :was")
     }
 
     /// Removes the deciding item of a task that is stored as in `record`.

@@ -3,8 +3,7 @@
 use super::{Accepts, MemoryStore, Shelf, thread_key};
 use crate::store::{
     Expiring, ExpiringThread, ReadThreads, StateRemoved, StoreError, SweepThreads, ThreadPage,
-    ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
-    WriteThreads, stored,
+    ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadWrite, WriteThreads, stored,
 };
 use crate::task::{ContextId, Owner, Timestamp};
 use async_trait::async_trait;
@@ -74,11 +73,9 @@ impl Shelf {
             found.push((position(stored.updated_at, stored), head));
         }
         for task in self.tasks.values() {
-            let id = task.context_id();
-            let named = id.first_task().as_ref() == Some(task.id());
-            let own = (task.owner().clone(), id.clone());
+            let own = (task.owner().clone(), task.context_id().clone());
             let seen = !task.is_hidden() && !task.expired(query.now);
-            if named && seen && !self.threads.contains_key(&own) {
+            if task.names_its_conversation() && seen && !self.threads.contains_key(&own) {
                 let thread = ThreadRecord::stood_for(task, query.ttl, query.now);
                 found.push((position(task.status().timestamp, &thread), thread));
             }
@@ -108,13 +105,9 @@ fn position(at: Timestamp, thread: &ThreadRecord) -> ThreadPosition {
 
 /// What of a thread a sweep has to look at.
 fn over(thread: &ThreadRecord, now: Timestamp) -> Option<Expiring> {
-    let ends = !thread.context_id.is_server_made() && thread.status == ThreadStatus::Active;
-    let settled = thread.settles_at().is_some_and(|at| at <= now);
-    if settled && thread.status != ThreadStatus::Expired || ends && thread.expires_at <= now {
-        return Some(Expiring::Thread);
-    }
-    let state = thread.state_version > 0 && thread.state_expires_at <= now;
-    state.then_some(Expiring::State)
+    let kinds = [Expiring::Deleted, Expiring::State];
+    let due = |what: &Expiring| thread.swept_at(*what).is_some_and(|at| at <= now);
+    kinds.into_iter().find(due)
 }
 
 #[async_trait]
@@ -152,7 +145,7 @@ impl SweepThreads for MemoryStore {
         Ok((found.into_iter().map(|(_, hint)| hint).collect(), next))
     }
 
-    async fn note_expiry(&self, _: &ExpiringThread, _: &ThreadRecord) -> Result<(), StoreError> {
+    async fn note_expiry(&self, _: &ThreadRecord) -> Result<(), StoreError> {
         // There is no index that could be behind.
         Ok(())
     }

@@ -200,7 +200,7 @@ fn a_thread_reads_back_as_it_was_written() {
         owner: owner(),
         context_id: ContextId::made_of(9),
         version: 3,
-        status: ThreadStatus::Expired,
+        status: ThreadStatus::Cleared,
         created_at: at,
         updated_at: at,
         expires_at: at,
@@ -211,33 +211,11 @@ fn a_thread_reads_back_as_it_was_written() {
             session: [("k".to_owned(), json!(null))].into(),
             unknown: later(),
         },
-        cleared_at: None,
         unknown: later(),
     };
     assert_eq!(decode_thread(encode_thread(&thread)).unwrap(), thread);
     let text = state_text(&thread.state).unwrap();
     assert_eq!(state_of_text(&text).unwrap(), thread.state);
-}
-
-#[test]
-fn a_version_that_knows_no_deletions_finds_a_deleted_conversation_expired_and_keeps_the_fence() {
-    let at = Timestamp::from_millis(5);
-    let fence = Timestamp::from_millis(9);
-    let begun = ThreadRecord::begun(owner(), ContextId::parse("mine").unwrap(), at, at);
-    let cleared = begun.clone().cleared(fence);
-    let value = encode_thread(&cleared);
-    assert_eq!(decode_thread(value.clone()).unwrap(), cleared);
-    assert_eq!((&value["gone"], &value["clr"]), (&json!(true), &json!(9)));
-    // The next conversation of the id, active and over.
-    for status in [ThreadStatus::Active, ThreadStatus::Expired] {
-        let next = ThreadRecord {
-            status,
-            created_at: cleared.begins_after(at),
-            cleared_at: cleared.cleared_at,
-            ..begun.clone()
-        };
-        assert_eq!(decode_thread(encode_thread(&next)).unwrap(), next);
-    }
 }
 
 #[test]

@@ -24,12 +24,9 @@ pub(super) struct Stored {
     /// written with the thread.
     #[serde(default)]
     sv: Option<u64>,
+    /// Whether it has been deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     gone: bool,
-    /// The fence of a deletion. One that is not before the beginning is that of
-    /// this conversation; a version that does not know it finds it expired.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    clr: Option<i64>,
     st: State,
     /// What a later version of this program has added.
     #[serde(flatten)]
@@ -83,8 +80,7 @@ impl From<&ThreadRecord> for Stored {
             exp: record.expires_at.as_millis(),
             sexp: record.state_expires_at.as_millis(),
             sv: Some(record.state_version),
-            gone: record.status != ThreadStatus::Active,
-            clr: record.cleared_at.map(Timestamp::as_millis),
+            gone: record.is_cleared(),
             st: State::from(&record.state),
             more: record.unknown.clone(),
         }
@@ -104,10 +100,10 @@ impl Stored {
             owner: owner(self.tenant, self.subject)?,
             context_id: ContextId::parse(self.ctx).map_err(corrupt)?,
             version: self.v,
-            status: match (self.gone, self.clr) {
-                (false, _) => ThreadStatus::Active,
-                (true, Some(fence)) if fence >= self.at => ThreadStatus::Cleared,
-                (true, _) => ThreadStatus::Expired,
+            status: if self.gone {
+                ThreadStatus::Cleared
+            } else {
+                ThreadStatus::Active
             },
             created_at: Timestamp::from_millis(self.at),
             updated_at: Timestamp::from_millis(self.up),
@@ -115,7 +111,6 @@ impl Stored {
             state_expires_at: Timestamp::from_millis(self.sexp),
             state_version: self.sv.unwrap_or(written),
             state,
-            cleared_at: self.clr.map(Timestamp::from_millis),
             unknown: self.more,
         })
     }

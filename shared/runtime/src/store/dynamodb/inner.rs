@@ -1,0 +1,214 @@
+//! The tasks of a conversation, found in its own partition.
+//!
+//! A task writes a pointer there with its first write: in the transaction of that, or
+//! at the same time. The one task that its conversation is named after needs none. A
+//! pointer says nothing by itself: the task decides, and one that is gone, or of
+//! another incarnation than the pointer names, is skipped.
+
+use super::item::{self, Attributes, Item};
+use super::statement::Statement;
+use super::{DynamoStore, calls, key, list};
+use crate::store::{
+    Expect, Expiring, IN_CONTEXT, RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord,
+    stored,
+};
+use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord};
+use std::collections::BTreeMap;
+
+/// Pointers removed by one read of them.
+const REMOVED: usize = 1000;
+
+impl Statement {
+    /// The write of the pointer to a task that `write` creates.
+    pub(super) fn pointer(write: &TaskWrite) -> Option<Self> {
+        let record = &write.record;
+        if write.expect != Expect::Absent || record.names_its_conversation() {
+            return None;
+        }
+        let partition = key::thread(record.owner(), record.context_id());
+        let until = stored::child_expiry(record).ttl_seconds();
+        let attributes = Attributes::from([(item::TTL, item::number(until))]);
+        Some(Self::put_at(&partition, &key::pointer(record), attributes))
+    }
+
+    /// Removes the pointer to a task, if it has one. No other task ever has the same.
+    pub(super) fn no_pointer(record: &TaskRecord) -> Option<Self> {
+        let partition = key::thread(record.owner(), record.context_id());
+        let key = item::key_of(&partition, &key::pointer(record));
+        (!record.names_its_conversation()).then(|| Self::gone(key))
+    }
+}
+
+impl DynamoStore {
+    /// Stores a pointer, if there is one to store.
+    pub(super) async fn point(&self, pointer: Option<Statement>) -> Result<(), StoreError> {
+        if let Some(pointer) = pointer {
+            self.settle(pointer).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets the pointer to a task stay as long as this commit says. It was written to
+    /// stay two lifetimes of the task, so only one that is older than a lifetime
+    /// needs more.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub(super) async fn keep_pointer(&self, record: &TaskRecord) -> Result<(), StoreError> {
+        let lifetime = record.expires_at.since(record.updated_at);
+        if record.names_its_conversation() || record.updated_at <= record.created_at.plus(lifetime)
+        {
+            return Ok(());
+        }
+        let partition = key::thread(record.owner(), record.context_id());
+        let until = stored::child_expiry(record).ttl_seconds();
+        let keep = Statement::keep(&partition, &key::pointer(record), until);
+        self.settle(keep).await.map(|_| ())
+    }
+
+    /// Removes what points to nothing in a deleted conversation, and no pointer of a
+    /// later one of this id.
+    pub(super) async fn remove_pointers(&self, record: &ThreadRecord) -> Result<(), StoreError> {
+        let partition = key::thread(&record.owner, &record.context_id);
+        let settled = record.swept_at(Expiring::Deleted);
+        let by = key::pointers_by(settled.unwrap_or(record.expires_at));
+        loop {
+            let (sorts, more) = self.pointers(&partition, &by, None, REMOVED).await?;
+            for sort in sorts {
+                let gone = Statement::gone(item::key_of(&partition, &sort));
+                self.settle(gone).await?;
+            }
+            if more.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Up to `limit` pointers of a conversation in front of `end` and behind `after`,
+    /// newest first; the last of them if there are more.
+    async fn pointers(
+        &self,
+        partition: &str,
+        end: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<String>, Option<String>), StoreError> {
+        let (mut sorts, mut start) = (Vec::new(), after.map(|it| item::key_of(partition, it)));
+        // One more than is wanted tells whether there are more.
+        while sorts.len() <= limit {
+            let wanted = i32::try_from(limit + 1 - sorts.len()).unwrap_or(i32::MAX);
+            let found = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .consistent_read(true)
+                .key_condition_expression("PK = :pk AND SK BETWEEN :first AND :end")
+                .expression_attribute_values(":pk", item::text(partition))
+                .expression_attribute_values(":first", item::text(key::TASKS))
+                .expression_attribute_values(":end", item::text(end))
+                .projection_expression("SK")
+                .scan_index_forward(false)
+                .limit(wanted)
+                .set_exclusive_start_key(start)
+                .send()
+                .await
+                .map_err(|error| calls::read_error(&error))?;
+            for item in found.items() {
+                sorts.push(item::string(item, key::SK)?.to_owned());
+            }
+            start = found.last_evaluated_key;
+            if start.is_none() {
+                break;
+            }
+        }
+        let more = sorts.len() > limit;
+        sorts.truncate(limit);
+        let last = sorts.last().filter(|_| more).cloned();
+        Ok((sorts, last))
+    }
+
+    /// The heads of the tasks that these pointers name, in their order; behind them,
+    /// at the `end`, the task that the conversation is named after.
+    async fn heads_at(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        sorts: &[String],
+        end: bool,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        let mut named: Vec<(TaskId, Option<_>)> = Vec::new();
+        for (task, incarnation) in sorts.iter().filter_map(|sort| key::pointed(sort)) {
+            named.push((task, Some(incarnation)));
+        }
+        named.extend(context.first_task().filter(|_| end).map(|it| (it, None)));
+        let mut ids: Vec<&TaskId> = named.iter().map(|(task, _)| task).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let keys = ids.into_iter().map(|task| {
+            let partition = key::task(&TaskKey::new(owner, task));
+            item::key_of(&partition, key::META)
+        });
+        let keys: Vec<Item> = keys.collect();
+        let mut heads = BTreeMap::new();
+        for chunk in keys.chunks(list::BATCH) {
+            let metas = list::batch(&self.client, &self.table, chunk.to_vec()).await?;
+            for head in list::readable(&metas, item::to_task) {
+                if head.owner() == owner && head.context_id() == context {
+                    heads.insert(head.id().clone(), head);
+                }
+            }
+        }
+        let stands = named.iter().filter_map(|(task, incarnation)| {
+            let same = |head: &TaskRecord| {
+                incarnation
+                    .as_ref()
+                    .is_none_or(|it| head.incarnation == *it)
+            };
+            heads.get(task).is_some_and(same).then_some(task)
+        });
+        let stands: Vec<TaskId> = stands.cloned().collect();
+        Ok(stands
+            .iter()
+            .filter_map(|task| heads.remove(task))
+            .collect())
+    }
+
+    /// A page of what is stored in a conversation; see
+    /// [`crate::store::WriteTasks::tasks_in`].
+    pub(super) async fn heads_in(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+        let after = after.as_deref();
+        if after.is_some_and(|after| key::pointed(after).is_none()) {
+            let why = "no place in a conversation";
+            return Err(StoreError::Refused(why.to_owned()));
+        }
+        let partition = key::thread(owner, context);
+        let pointers = self.pointers(&partition, key::AFTER_TASKS, after, limit);
+        let (sorts, next) = pointers.await?;
+        let heads = self.heads_at(owner, context, &sorts, next.is_none());
+        Ok((heads.await?, next))
+    }
+
+    /// A page of the list of a conversation that is small enough to be read whole;
+    /// `None` if it is not.
+    pub(super) async fn page_in(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        query: &RecordQuery,
+    ) -> Result<Option<RecordPage>, StoreError> {
+        let partition = key::thread(owner, context);
+        let pointers = self.pointers(&partition, key::AFTER_TASKS, None, IN_CONTEXT);
+        let (sorts, more) = pointers.await?;
+        if more.is_some() {
+            return Ok(None);
+        }
+        let heads = self.heads_at(owner, context, &sorts, true).await?;
+        Ok(Some(RecordPage::of_all(heads, owner, query)))
+    }
+}
