@@ -176,9 +176,9 @@ struct Meanwhile {
 }
 
 #[async_trait]
-impl Blobs for Meanwhile {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.blobs.put(key, bytes).await
+impl a2a_lambda::store::over::OverBlobs for Meanwhile {
+    fn blobs(&self) -> &dyn Blobs {
+        &self.blobs
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
@@ -358,6 +358,7 @@ async fn a_task_says_that_it_has_no_objects_until_the_first_one_and_never_again(
         key: "v1/a/b".to_owned(),
         size: 1,
         sha256: "ab".repeat(32),
+        upload: None,
     }));
     let says = |parts| Change::Update {
         message: Some(Message::from_agent("m-2", parts)),
