@@ -169,6 +169,7 @@ impl Engine {
             standing: Some(standing),
             stop_at,
             deadline,
+            waits_until: None,
         })
     }
 
@@ -235,6 +236,7 @@ impl Engine {
             standing: Some(standing),
             stop_at,
             deadline,
+            waits_until: None,
         })
     }
 
