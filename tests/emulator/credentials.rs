@@ -107,7 +107,8 @@ impl Site {
         let scan = self.clients.dynamodb.scan().table_name(TABLE);
         let found = scan.consistent_read(true).send().await.unwrap();
         let mut all: Vec<String> = found.items().iter().map(|it| format!("{it:?}")).collect();
-        let config = sdk_config(self.embedded.endpoints().dynamodb.as_deref()).await;
+        let at = self.embedded.endpoints();
+        let config = sdk_config(at.dynamodb.as_deref(), at.keys.as_ref()).await;
         let client = aws_sdk_dynamodbstreams::Client::new(&config);
         let streams = client
             .list_streams()
@@ -179,6 +180,7 @@ fn work(record: &TaskRecord) -> WorkItem {
     WorkItem {
         owner: owner(),
         task: record.id().clone(),
+        incarnation: record.incarnation().clone(),
         turn: 2,
         dispatch: record.version(),
     }

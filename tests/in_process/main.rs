@@ -40,13 +40,19 @@ mod idempotency;
 #[cfg(test)]
 mod in_time;
 #[cfg(test)]
+mod incarnations;
+#[cfg(test)]
 mod list;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod numbers;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod push;
+#[cfg(test)]
+mod push_fair;
 #[cfg(test)]
 mod references;
 #[cfg(test)]

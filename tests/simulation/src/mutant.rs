@@ -6,7 +6,7 @@
 pub(crate) enum Mutant {
     /// A commit stands whatever is stored.
     BlindCommit,
-    /// A commit asks for the version, not for the epoch.
+    /// A turn that lost a race applies its changes again, whatever the epoch.
     EpochIgnored,
     /// A thread is written whatever is stored.
     BlindThread,

@@ -92,7 +92,6 @@ impl SimStore {
         }
         let planted = match mutant {
             Some(Mutant::BlindCommit) => Some(self.blind(write).await?),
-            Some(Mutant::EpochIgnored) => Some(self.any_epoch(write).await?),
             Some(Mutant::BlindThread) => Some(self.blind_thread(write).await?),
             _ => None,
         };
@@ -182,23 +181,11 @@ impl SimStore {
         let found = self.memory.load(record.owner(), record.id(), write.now);
         let expect = found
             .await?
-            .map_or(Expect::Absent, |stored| Expect::Version {
-                version: stored.version(),
-                epoch: stored.epoch(),
-            });
+            .map_or(Expect::Absent, |stored| Expect::of(&stored));
         Ok(TaskWrite {
             expect,
             ..write.clone()
         })
-    }
-
-    async fn any_epoch(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
-        let blind = self.blind(write).await?;
-        let same = match (&write.expect, &blind.expect) {
-            (Expect::Version { version: a, .. }, Expect::Version { version: b, .. }) => a == b,
-            _ => false,
-        };
-        Ok(if same { blind } else { write.clone() })
     }
 
     async fn blind_thread(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
@@ -278,12 +265,10 @@ impl WriteTasks for SimStore {
 
     async fn heartbeat(
         &self,
-        owner: &Owner,
-        id: &TaskId,
-        epoch: u64,
+        record: &TaskRecord,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.call(|| self.memory.heartbeat(owner, id, epoch, lease_until))
+        self.call(|| self.memory.heartbeat(record, lease_until))
             .await
     }
 }

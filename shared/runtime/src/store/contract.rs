@@ -46,7 +46,8 @@ macro_rules! store_contract_cases {
             a_created_task_is_loaded_as_it_was_written
             an_unknown_task_is_not_found
             a_create_over_a_live_task_shows_that_task
-            a_commit_needs_the_version_and_the_epoch
+            a_commit_needs_the_version_and_the_incarnation
+            nothing_of_an_earlier_task_reaches_the_next_one_under_its_id
             a_commit_to_an_absent_task_is_a_conflict
             a_write_without_an_id_is_refused
             a_repeated_write_is_done_once
@@ -59,7 +60,7 @@ macro_rules! store_contract_cases {
             a_task_that_goes_on_does_not_expire
             a_write_that_was_stored_is_done_even_after_its_expiry
             a_heartbeat_extends_the_lease_and_nothing_else
-            a_heartbeat_needs_a_running_turn_under_its_epoch
+            a_heartbeat_needs_the_running_turn_of_its_task
             a_heartbeat_does_not_make_a_commit_lose
             nobody_extends_the_lease_of_anothers_task
             a_sweep_finds_what_is_open_and_nothing_at_rest
@@ -111,8 +112,10 @@ macro_rules! store_contract_cases {
             a_webhook_of_a_finished_task_leaves_the_task_alone
             a_removed_webhook_is_gone_and_may_be_removed_again
             nobody_sees_or_removes_anothers_webhook
-            a_cursor_moves_forward_and_for_its_own_registration_only
-            an_attempt_is_noted_once
+            of_couriers_at_once_one_has_the_lease
+            a_delivery_is_noted_by_the_holder_and_nobody_else
+            a_lease_is_for_its_own_registration_only
+            a_webhook_that_is_delivered_to_is_kept_for_longer
             a_sweep_finds_a_task_until_its_webhooks_have_heard_of_its_rest
             a_key_is_stored_with_its_task
             a_taken_key_shows_its_task_as_it_is_now
