@@ -44,9 +44,12 @@ OPERATOR = {"dynamodb:BatchWriteItem", "dynamodb:Scan"}
 RIGHTS = {
     "agent-card": {},
     # The right to send a file is handed on in a URL.
-    # A caller deletes tasks and conversations here.
+    # A caller deletes tasks and conversations here, and the uploads with them.
     "tasks-send": _CALLS
-    | {"Bucket/v1/*": _OBJECTS | {"s3:DeleteObject"}, "Bucket/up/*": {"s3:GetObject", "s3:PutObject"}},
+    | {
+        "Bucket/v1/*": _OBJECTS | {"s3:DeleteObject"},
+        "Bucket/up/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
+    },
     "tasks-get": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
@@ -81,6 +84,7 @@ RIGHTS = {
         "PushQueue": {"sqs:SendMessage"},
         "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
+        "Bucket/up/*": {"s3:DeleteObject"},
     },
 }
 # The role that looks at all objects may list them. A read names no prefix, and is told "denied" of one that is gone
@@ -101,7 +105,7 @@ NAMED = {
     "tasks-stream": _CALLED,
     "rpc": _CALLED,
     "relay": {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
-    "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
+    "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_SECRET_KEY"},
     "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
     "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
 }
