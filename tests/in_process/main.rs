@@ -44,6 +44,8 @@ mod list;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod numbers;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod push;
