@@ -86,7 +86,7 @@ async fn a_subscription_nobody_ends_closes_when_it_is_too_old() {
     let lasted = began.elapsed().as_secs();
     assert!((295..=305).contains(&lasted), "{lasted} s");
     assert!(
-        reply.text().ends_with("\n\nretry: 1000\n"),
+        reply.text().ends_with("\nretry: 1000\n"),
         "{}",
         reply.text()
     );
