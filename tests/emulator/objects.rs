@@ -176,9 +176,9 @@ struct Meanwhile {
 }
 
 #[async_trait]
-impl Blobs for Meanwhile {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.blobs.put(key, bytes).await
+impl a2a_lambda::store::over::OverBlobs for Meanwhile {
+    fn blobs(&self) -> &dyn Blobs {
+        &self.blobs
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {

@@ -5,9 +5,10 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{Policy, Reader, SystemClock};
 use a2a_lambda::store::contract::{Stores, World};
 use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::{Blobs, StoreError};
+use a2a_lambda::store::{Blobs, Download, StoreError, UploadTerms, UploadUrl};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ListQuery, Message, Metadata, Page, Part, TaskRecord,
+    Timestamp,
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
@@ -22,6 +23,7 @@ use aws_smithy_runtime_api::client::interceptors::context::{
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const MB: usize = 1024 * 1024;
 
@@ -91,6 +93,42 @@ impl Blobs for Shelf {
         let found = self.objects.lock().unwrap().get(key).cloned();
         *self.read.lock().unwrap() += found.as_ref().map_or(0, Bytes::len);
         Ok(found)
+    }
+
+    async fn keys(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let objects = self.objects.lock().unwrap();
+        let keys = objects.keys().filter(|key| key.starts_with(prefix));
+        let keys = keys.filter(|key| after.is_none_or(|after| key.as_str() > after));
+        Ok(keys.take(limit).cloned().collect())
+    }
+
+    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
+        let mut objects = self.objects.lock().unwrap();
+        objects.retain(|key, _| !keys.contains(key));
+        Ok(())
+    }
+
+    async fn read_url(
+        &self,
+        _: &Download<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
+    async fn upload_url(
+        &self,
+        _: &UploadTerms<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<UploadUrl>, StoreError> {
+        Ok(None)
     }
 }
 

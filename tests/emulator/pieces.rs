@@ -402,7 +402,7 @@ async fn a_stream_of_two_thousand_chunks_costs_the_same_at_its_end_as_at_its_sta
             last_event: Some(events[seen].id),
         };
         let (frames, mut shown) = unbounded_channel();
-        let resumed = engine.reader().subscribe(&caller, &command, frames);
+        let resumed = engine.reader().subscribe(&caller, &command, None, frames);
         Box::pin(resumed).await.unwrap();
         let mut after = Vec::new();
         while let Some(frame) = shown.recv().await {

@@ -42,7 +42,8 @@ fn frame(block: &str) -> Result<Option<Frame>, String> {
     };
     let mut data = Vec::new();
     for line in block.lines() {
-        if line.starts_with(':') {
+        // A comment, or how soon to come back; neither is an event.
+        if line.starts_with(':') || line == "retry: 1000" {
             continue;
         }
         match line.split_once(": ") {

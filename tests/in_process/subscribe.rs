@@ -71,6 +71,7 @@ async fn a_subscription_ends_with_a_cancel() {
         let (reply, _) = tokio::join!(live.finish(), world.call(&cancel));
         let rest = frames(&reply).unwrap();
         assert_eq!(told(dialect, &rest), ["status canceled"], "{dialect:?}");
+        assert!(!reply.text().contains("retry"), "the task has ended");
     }
 }
 
@@ -84,6 +85,11 @@ async fn a_subscription_nobody_ends_closes_when_it_is_too_old() {
     assert_eq!(frames(&reply).unwrap().len(), 1);
     let lasted = began.elapsed().as_secs();
     assert!((295..=305).contains(&lasted), "{lasted} s");
+    assert!(
+        reply.text().ends_with("\nretry: 1000\n"),
+        "{}",
+        reply.text()
+    );
 }
 
 #[tokio::test(start_paused = true)]

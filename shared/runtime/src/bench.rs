@@ -334,7 +334,7 @@ impl Bench {
                 return Ok(Some(message));
             }
             Frame::Refused(refusal) => return Err(BenchError::Refused(refusal)),
-            Frame::KeepAlive => {}
+            Frame::KeepAlive | Frame::ComeBack => {}
         }
         Ok(None)
     }

@@ -279,6 +279,7 @@ impl Expiry {
                 w.revived |= expired;
                 w.meta.state = State::Submitted;
                 w.meta.version += 1;
+                w.meta.epoch += 1;
                 w.meta.turn += 1;
                 self.renew(w);
                 w.continuation = Call::Accepted;

@@ -1,7 +1,8 @@
 //! An exhaustive model of the task protocol, checked with stateright.
 //!
-//! It uses nothing of the product: the rules are written down once more, as
-//! small as they can be, and every interleaving of their store calls is tried,
+//! It uses nothing of the product (but for `turn/refines.rs`, which compares a
+//! commit of the model with the same commit of a record): the rules are written
+//! down once more, as small as they can be, and every interleaving of their store calls is tried,
 //! with crashes between any two of them and with glitches (an early
 //! redelivery, an early end of a lease) up to a budget that is part of the
 //! state. What holds here holds for the rules; that the engine follows them is

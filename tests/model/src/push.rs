@@ -331,6 +331,7 @@ impl Model for Push {
             }
             _ => courier::step(self, &mut w, action),
         }?;
+        courier::order(&mut w);
         Some(w)
     }
 

@@ -254,7 +254,7 @@ impl Site {
         let work = self
             .engine
             .reader()
-            .subscribe(&self.caller, &command, frames);
+            .subscribe(&self.caller, &command, None, frames);
         let reader = Watch::new(&self.hub, place, until);
         if let Err(error) = reader.over(work, shown).await {
             self.hub.world().oracle.refused(&error.refusal);
@@ -493,7 +493,7 @@ impl Watch {
                 oracle.refused(refusal);
                 self.closed = true;
             }
-            Frame::Message(_) | Frame::KeepAlive => {}
+            Frame::Message(_) | Frame::KeepAlive | Frame::ComeBack => {}
         }
     }
 }

@@ -5,8 +5,9 @@ use crate::mutant::Mutant;
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::queue::{OpenTask, SweepTasks};
 use a2a_lambda::store::{
-    Blobs, Committed, Expect, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads, stored,
+    Blobs, Committed, Download, Expect, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery,
+    StoreError, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms,
+    UploadUrl, WriteTasks, WriteThreads, stored,
 };
 use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
 use async_trait::async_trait;
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The store of one history.
 #[derive(Debug)]
@@ -259,6 +261,19 @@ impl WriteTasks for SimStore {
             .await
     }
 
+    async fn ended_task(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.call(|| self.memory.ended_task(owner, id, now)).await
+    }
+
+    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        self.call(|| self.memory.remove_task(record)).await
+    }
+
     async fn heartbeat(
         &self,
         record: &TaskRecord,
@@ -291,6 +306,14 @@ impl ReadThreads for SimStore {
     ) -> Result<Option<ThreadRecord>, StoreError> {
         self.call(|| self.memory.load_thread(owner, id)).await
     }
+
+    async fn list_threads(
+        &self,
+        owner: &Owner,
+        query: &ThreadQuery,
+    ) -> Result<ThreadPage, StoreError> {
+        self.call(|| self.memory.list_threads(owner, query)).await
+    }
 }
 
 #[async_trait]
@@ -304,6 +327,14 @@ impl WriteThreads for SimStore {
             Ok(stored)
         })
         .await
+    }
+
+    async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError> {
+        self.call(|| self.memory.forget_state(record)).await
+    }
+
+    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
+        self.call(|| self.memory.remove_thread(record)).await
     }
 }
 
@@ -328,5 +359,36 @@ impl Blobs for SimStore {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let key = self.blob_key(key);
         self.call(|| self.memory.get(&key)).await
+    }
+
+    async fn keys(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.call(|| self.memory.keys(prefix, after, limit)).await
+    }
+
+    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
+        self.call(|| self.memory.remove(keys)).await
+    }
+
+    async fn read_url(
+        &self,
+        _: &Download<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
+    async fn upload_url(
+        &self,
+        _: &UploadTerms<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<UploadUrl>, StoreError> {
+        Ok(None)
     }
 }

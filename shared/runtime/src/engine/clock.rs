@@ -38,7 +38,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Random ids (UUID version 4: 122 random bits).
+/// Random ids: 128 bits of the system's random source.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RandomIds;
 
@@ -48,6 +48,21 @@ impl Ids for RandomIds {
         reason = "this is the one source of ids behind the trait"
     )]
     fn next(&self) -> u128 {
-        uuid::Uuid::new_v4().as_u128()
+        let random = || uuid::Uuid::new_v4().as_u128();
+        // A UUID has six fixed bits. Half a turn brings those of the second one to
+        // where the first is random, so that no bit of the number is fixed.
+        random() ^ random().rotate_left(64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_bit_of_a_number_is_fixed() {
+        let numbers = || (0..200).map(|_| RandomIds.next());
+        assert_eq!(numbers().fold(0, |all, number| all | number), u128::MAX);
+        assert_eq!(numbers().fold(u128::MAX, |all, number| all & number), 0);
     }
 }

@@ -68,13 +68,7 @@ impl Engine {
     /// Takes away everything that is stored for a task whose life has ended;
     /// `false` if another task stands there by now.
     pub(super) async fn take_away(&self, ended: &TaskRecord) -> Result<bool, EngineError> {
-        match tidy::remove_objects_of(&*self.reader.blobs, ended).await {
-            // A store that lists nothing cleans nothing up, and says so.
-            Err(StoreError::Refused(why)) => {
-                tracing::warn!("objects of a deleted task stay: {why}");
-            }
-            removed => drop(removed?),
-        }
+        tidy::remove_objects_of(&*self.reader.blobs, ended).await?;
         Ok(self.tasks.remove_task(ended).await?)
     }
 }

@@ -141,20 +141,22 @@ impl Reader {
         Ok(alone(message))
     }
 
-    /// Shows a task that runs elsewhere, or the reply it keeps.
+    /// Shows a task that runs elsewhere, or the reply it keeps, in time before
+    /// `deadline`.
     pub(super) async fn follow(
         &self,
         caller: &Caller,
         record: TaskRecord,
+        deadline: Option<Timestamp>,
         sink: &mut Sink,
     ) -> Result<(), EngineError> {
         if !record.hidden {
-            return self.tail(caller, &record, sink).await;
+            return self.tail(caller, &record, deadline, sink).await;
         }
-        let until = self.clock.now().plus(self.policy.blocking_budget);
+        let until = self.ends(self.policy.blocking_budget, deadline);
         let record = self.rested(caller, record, until).await?;
         if !record.hidden {
-            return self.tail(caller, &record, sink).await;
+            return self.tail(caller, &record, deadline, sink).await;
         }
         sink.message(self.reply(&record).await?);
         Ok(())

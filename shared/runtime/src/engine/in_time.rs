@@ -1,4 +1,5 @@
-//! No call is answered by the gateway's patience.
+//! No call is answered by the gateway's patience, and none by the end of its
+//! invocation.
 
 use super::{EngineError, Reader};
 use crate::store::StoreError;
@@ -11,7 +12,18 @@ use std::time::Duration;
 /// API Gateway gives a buffered integration (quotas for REST APIs).
 const BEYOND: Duration = Duration::from_secs(3);
 
+/// What is left of an invocation when a stream or a wait in it ends: time for
+/// the last look at the store and the last bytes.
+const LAST_BYTES: Duration = Duration::from_secs(2);
+
 impl Reader {
+    /// When a wait has to end that begins now and may last `longest`, in an
+    /// invocation that ends at `deadline`.
+    pub(super) fn ends(&self, longest: Duration, deadline: Option<Timestamp>) -> Timestamp {
+        let end = self.clock.now().plus(longest);
+        deadline.map_or(end, |at| end.min(at.minus(LAST_BYTES)))
+    }
+
     /// When a call that begins now and is no stream has to have its answer.
     pub(crate) fn answered_by(&self) -> Timestamp {
         self.clock.now().plus(self.policy.blocking_budget + BEYOND)

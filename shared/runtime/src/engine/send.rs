@@ -27,15 +27,15 @@ impl Engine {
         command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Sent, EngineError> {
-        let waits_until = self.waits_until();
+        let waits_until = self.waits_until(deadline);
         self.send_until(caller, command, deadline, waits_until)
             .await
     }
 
     /// Until when a call that begins now may wait for its turn.
-    pub(crate) fn waits_until(&self) -> Timestamp {
+    pub(crate) fn waits_until(&self, deadline: Option<Timestamp>) -> Timestamp {
         let reader = &self.reader;
-        reader.clock.now().plus(reader.policy.blocking_budget)
+        reader.ends(reader.policy.blocking_budget, deadline)
     }
 
     /// [`Engine::send`] as one entry of a batch whose entries wait until

@@ -152,6 +152,11 @@ impl Sink {
         });
     }
 
+    /// The last frame of a stream that ends before its task.
+    pub(super) fn comes_back(&self) {
+        self.send(Frame::ComeBack);
+    }
+
     fn closes(&self, event: &LoggedEvent) -> bool {
         let Event::Status(update) = &event.event else {
             return false;

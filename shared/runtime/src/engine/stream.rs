@@ -27,7 +27,7 @@ impl Engine {
         // A stream waits by its nature; the option belongs to unary calls.
         command.mode = SendMode::Blocking;
         let admission = self.admit(caller, command, deadline).await?;
-        let done = Box::pin(self.show_turn(caller, admission, &mut sink)).await;
+        let done = Box::pin(self.show_turn(caller, admission, deadline, &mut sink)).await;
         sink.close(done)
     }
 
@@ -35,12 +35,13 @@ impl Engine {
         &self,
         caller: &Caller,
         admission: Admission,
+        deadline: Option<Timestamp>,
         sink: &mut Sink,
     ) -> Result<(), EngineError> {
         let work = match admission {
             Admission::Work(work) => work,
             Admission::Replay(record) | Admission::Repeat(record) => {
-                return self.reader.follow(caller, *record, sink).await;
+                return self.reader.follow(caller, *record, deadline, sink).await;
             }
         };
         if work.is_reset() {
@@ -48,11 +49,11 @@ impl Engine {
         }
         if work.queued {
             let record = Box::pin(self.enqueue(*work, sink)).await?;
-            return self.reader.follow(caller, record, sink).await;
+            return self.reader.follow(caller, record, deadline, sink).await;
         }
         match Box::pin(self.run(*work, None, sink)).await? {
             Ended::Rested(record) if record.hidden => {
-                self.reader.follow(caller, record, sink).await
+                self.reader.follow(caller, record, deadline, sink).await
             }
             Ended::Rested(_) => Ok(()),
             Ended::Message(message) => {
@@ -62,7 +63,7 @@ impl Engine {
             // The turn goes on elsewhere, or another writer decided: show what
             // is stored.
             Ended::HandedOver(record) | Ended::Lost(Some(record)) | Ended::Repeated(record) => {
-                self.reader.follow(caller, record, sink).await
+                self.reader.follow(caller, record, deadline, sink).await
             }
             Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
         }

@@ -21,7 +21,8 @@ const LONG: Duration = Duration::from_secs(1);
 
 impl Reader {
     /// Shows a task and what happens to it until its end, or until the stream
-    /// is too old. With the id of an event it goes on after that event.
+    /// is too old or the invocation ends at `deadline`. With the id of an event
+    /// it goes on after that event.
     ///
     /// # Errors
     /// What is refused before the first frame: an unknown task, a finished one
@@ -31,6 +32,7 @@ impl Reader {
         &self,
         caller: &Caller,
         command: &SubscribeCommand,
+        deadline: Option<Timestamp>,
         frames: UnboundedSender<Frame>,
     ) -> Result<(), EngineError> {
         let record = self.load(caller, &command.id).await?;
@@ -43,27 +45,33 @@ impl Reader {
             }
             None => {}
         }
-        let done = self.tail(caller, &record, &mut sink).await;
+        let done = self.tail(caller, &record, deadline, &mut sink).await;
         sink.close(done)
     }
 
-    /// Shows a task as read and what follows, in order, until the stream ends.
+    /// Shows a task as read and what follows, in order, until the stream ends:
+    /// with the task, or as planned, in time before `deadline`.
     pub(super) async fn tail(
         &self,
         caller: &Caller,
         record: &TaskRecord,
+        deadline: Option<Timestamp>,
         sink: &mut Sink,
     ) -> Result<(), EngineError> {
-        let ends = self.clock.now().plus(self.policy.stream_max_age);
+        let ends = self.ends(self.policy.stream_max_age, deadline);
         let mut wait = SHORT;
         self.show(record, sink).await?;
         let mut state = record.state();
         loop {
             let now = self.clock.now();
-            if sink.is_closed() || sink.is_over() || sink.ends_at(state) || now >= ends {
+            if sink.is_closed() || sink.is_over() || sink.ends_at(state) {
                 return Ok(());
             }
-            self.clock.sleep_until(now.plus(wait)).await;
+            if now >= ends {
+                sink.comes_back();
+                return Ok(());
+            }
+            self.clock.sleep_until(now.plus(wait).min(ends)).await;
             let shown = sink.shown();
             let tail = self
                 .followed(caller, record, shown.unwrap_or_default())

@@ -125,7 +125,10 @@ impl Edge {
             // A turn is in it: boxed, so that no caller carries its size.
             Ok(Opened::One(call)) => Box::pin(visit.one(&call, &request)).await,
             Ok(Opened::Batch(entries)) => {
-                let batch_waits_until = self.engine().ok().map(Engine::waits_until);
+                let batch_waits_until = self
+                    .engine()
+                    .ok()
+                    .map(|engine| engine.waits_until(deadline));
                 let visit = Visit {
                     batch_waits_until,
                     ..visit
@@ -246,8 +249,9 @@ impl Visit<'_> {
             }
             Ask::Subscribe(command) => {
                 let reader = self.edge.reader()?.clone();
+                let deadline = self.deadline;
                 stream::respond(call, move |frames| async move {
-                    reader.subscribe(&caller, &command, frames).await
+                    reader.subscribe(&caller, &command, deadline, frames).await
                 })
                 .await
             }

@@ -9,6 +9,10 @@ use serde_json::Value;
 /// follows: readers exist that make an empty event of one once an id was seen.
 pub(super) const PING: &[u8] = b": ping\n";
 
+/// How long a client waits before it comes back, as the last line of a stream
+/// that ends before its task. No blank line follows, as above.
+pub(super) const RETRY: &[u8] = b"retry: 1000\n";
+
 /// One event. `id` is the place from which a client can go on.
 pub(super) fn event(id: Option<&str>, data: &Value) -> Vec<u8> {
     frame(None, id, data)
@@ -53,7 +57,8 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_is_a_comment_and_ends_no_event() {
+    fn a_ping_and_a_retry_end_no_event() {
         assert_eq!(PING, b": ping\n");
+        assert_eq!(RETRY, b"retry: 1000\n");
     }
 }

@@ -44,6 +44,7 @@ impl StreamEncoder {
         }
         match frame {
             Frame::KeepAlive => Some(sse::PING.to_vec()),
+            Frame::ComeBack => Some(sse::RETRY.to_vec()),
             Frame::Refused(refusal) => {
                 let body = error::body(refusal, self.dialect);
                 Some(match self.dialect.binding {
@@ -91,7 +92,11 @@ fn id_of(frame: &Frame) -> Option<String> {
             last_event.map(|id| id.to_string())
         }
         Frame::Event { event, .. } => Some(event.id.to_string()),
-        Frame::Resumed(_) | Frame::Message(_) | Frame::Refused(_) | Frame::KeepAlive => None,
+        Frame::Resumed(_)
+        | Frame::Message(_)
+        | Frame::Refused(_)
+        | Frame::KeepAlive
+        | Frame::ComeBack => None,
     }
 }
 
@@ -99,7 +104,7 @@ const fn task_of(frame: &Frame) -> Option<&TaskId> {
     match frame {
         Frame::Task(task) | Frame::Resumed(task) => Some(&task.id),
         Frame::Event { task_id, .. } => Some(task_id),
-        Frame::Message(_) | Frame::Refused(_) | Frame::KeepAlive => None,
+        Frame::Message(_) | Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => None,
     }
 }
 

@@ -186,28 +186,20 @@ pub trait Blobs: Send + Sync {
     /// after the key `after`. Fewer than `limit` are the last ones.
     ///
     /// # Errors
-    /// [`StoreError`] when the store does not answer, or cannot list.
+    /// [`StoreError`] when the store does not answer.
     async fn keys(
         &self,
         prefix: &str,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        let _nothing_listed = (prefix, after, limit);
-        Err(StoreError::Refused("this store lists no keys".to_owned()))
-    }
+    ) -> Result<Vec<String>, StoreError>;
 
     /// Removes the bytes under these keys, at most 1000; one that is not there
     /// is no error.
     ///
     /// # Errors
-    /// [`StoreError`] when the store does not answer, or removes nothing.
-    async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
-        let _nothing_removed = keys;
-        Err(StoreError::Refused(
-            "this store removes no bytes".to_owned(),
-        ))
-    }
+    /// [`StoreError`] when the store does not answer.
+    async fn remove(&self, keys: &[String]) -> Result<(), StoreError>;
 
     /// A URL by which whoever holds it reads the bytes, for `lifetime` from
     /// `now`; `None` if the store has no URLs. Making one asks nobody.
@@ -219,10 +211,7 @@ pub trait Blobs: Send + Sync {
         download: &Download<'_>,
         now: Timestamp,
         lifetime: Duration,
-    ) -> Result<Option<String>, StoreError> {
-        let _no_urls = (download, now, lifetime);
-        Ok(None)
-    }
+    ) -> Result<Option<String>, StoreError>;
 
     /// A URL by which whoever holds it stores exactly the bytes of `terms`,
     /// once, for `lifetime` from `now`; `None` if the store has no URLs.
@@ -234,10 +223,7 @@ pub trait Blobs: Send + Sync {
         terms: &UploadTerms<'_>,
         now: Timestamp,
         lifetime: Duration,
-    ) -> Result<Option<UploadUrl>, StoreError> {
-        let _no_urls = (terms, now, lifetime);
-        Ok(None)
-    }
+    ) -> Result<Option<UploadUrl>, StoreError>;
 }
 
 /// Removes everything below `prefix`, which ends with a `/`. It can be called

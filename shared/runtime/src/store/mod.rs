@@ -427,10 +427,7 @@ pub trait WriteTasks: ReadTasks {
         owner: &Owner,
         id: &TaskId,
         now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        let _ = (owner, id, now);
-        Ok(None)
-    }
+    ) -> Result<Option<TaskRecord>, StoreError>;
 
     /// A page of all that is stored in a conversation of `owner`, read consistently:
     /// up to `limit` heads of tasks after the place `after`, the newest made first,
@@ -460,11 +457,7 @@ pub trait WriteTasks: ReadTasks {
     /// # Errors
     /// [`StoreError`]; after `Unavailable` some of it may be there, and the same
     /// call may be made again.
-    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        let _ = record;
-        let why = "this store removes nothing";
-        Err(StoreError::Refused(why.to_owned()))
-    }
+    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError>;
 
     /// Extends the lease of the turn that runs in `record` to `lease_until`, if
     /// the stored task is that very task, `working` under the same epoch, and

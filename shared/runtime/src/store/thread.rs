@@ -273,16 +273,12 @@ pub trait ReadThreads: Send + Sync {
     /// `next` decides where the list goes on.
     ///
     /// # Errors
-    /// [`StoreError`] when the store does not answer, or lists nothing.
+    /// [`StoreError`] when the store does not answer.
     async fn list_threads(
         &self,
         owner: &Owner,
         query: &ThreadQuery,
-    ) -> Result<ThreadPage, StoreError> {
-        let _ = (owner, query);
-        let why = "this store lists no conversations";
-        Err(StoreError::Refused(why.to_owned()))
-    }
+    ) -> Result<ThreadPage, StoreError>;
 }
 
 /// Which conversations to list.
@@ -407,20 +403,12 @@ pub trait WriteThreads: ReadThreads {
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` some of it may be there.
-    async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError> {
-        let _ = record;
-        let why = "this store removes nothing";
-        Err(StoreError::Refused(why.to_owned()))
-    }
+    async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError>;
 
     /// Removes a thread that is stored as in `record`, after what lies beside it.
     /// `true` if nothing of it is left; `false` if another write stands there.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the thread may or may not be there.
-    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
-        let _ = record;
-        let why = "this store removes nothing";
-        Err(StoreError::Refused(why.to_owned()))
-    }
+    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError>;
 }

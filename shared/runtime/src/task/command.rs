@@ -169,6 +169,8 @@ pub enum Frame {
     Refused(super::Refusal),
     /// Nothing happened for a while: a comment that keeps the connection open.
     KeepAlive,
+    /// The stream ends as planned and the task goes on: its client comes back.
+    ComeBack,
 }
 
 /// A file that a client is about to send by itself, before the message that

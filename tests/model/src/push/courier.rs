@@ -5,7 +5,7 @@ use super::{Action, DEAD, EVENTS, FREE, Mutant, Push, Wait, World};
 /// No webhook was found.
 const NONE: u8 = u8::MAX;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum At {
     #[default]
     Idle,
@@ -29,7 +29,7 @@ pub(super) enum At {
     Done,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Courier {
     pub(super) at: At,
     /// Its message is in the queue until it deletes it.
@@ -210,6 +210,19 @@ fn answers(model: &Push, w: &mut World, number: usize, taken: bool) -> Option<()
         At::Failed(cursor)
     };
     Some(())
+}
+
+/// The couriers are alike: worlds that differ in their numbers only are one.
+pub(super) fn order(w: &mut World) {
+    let [first, second] = w.couriers;
+    if second < first {
+        w.couriers = [second, first];
+        w.lease = match w.lease {
+            lease if lease == holder(0) => holder(1),
+            lease if lease == holder(1) => holder(0),
+            lease => lease,
+        };
+    }
 }
 
 /// It dies where it is. Nobody hears of it: its message comes again, and its

@@ -236,6 +236,7 @@ impl Turn {
                 Self::start_inline(meta);
             } else {
                 meta.state = State::Submitted;
+                meta.epoch += 1;
                 meta.lease = Lease::None;
                 meta.dispatch = meta.version;
             }

@@ -7,6 +7,7 @@
 mod call;
 mod props;
 mod queue;
+mod refines;
 mod run;
 mod tests;
 mod world;

@@ -4,19 +4,20 @@
 use super::relay;
 use crate::auth::Caller;
 use crate::engine::doubles::{Line, Paused};
-use crate::engine::{Engine, Leases, Policy, RandomIds, Services, SweepReport};
+use crate::engine::{Engine, EngineError, Leases, Policy, RandomIds, Services, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
 use crate::store::{ReadTasks as _, RecordQuery, StoreError};
 use crate::task::{
-    CancelCommand, Event, Generation, Message, Owner, Part, PartContent, SendCommand, SendMode,
-    Sent, Subject, Task, TaskId, TaskRecord, TaskState, TenantId,
+    CancelCommand, Event, Frame, Generation, Message, Owner, Part, PartContent, SendCommand,
+    SendMode, Sent, Subject, SubscribeCommand, Task, TaskId, TaskRecord, TaskState, TenantId,
 };
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -43,6 +44,15 @@ impl SkillHandler for Worker {
     ) -> AgentResult<OnRequestResult<String>> {
         self.0.runs.fetch_add(1, Ordering::SeqCst);
         match input.as_str() {
+            "long steps" => {
+                for n in 0..20 {
+                    let minute = async {
+                        tokio::time::sleep(MINUTE).await;
+                        Ok(n)
+                    };
+                    cx.step(&format!("long-{n}"), minute).await?;
+                }
+            }
             "steps" => {
                 for n in 0..3 {
                     cx.step(&format!("step-{n}"), async {
@@ -74,6 +84,23 @@ impl SkillHandler for Worker {
     }
 }
 
+/// Works behind the calls.
+#[skill(id = "behind", tags = ["test"], input_modes = ["text/plain"], background = true)]
+struct Behind;
+
+impl SkillHandler for Behind {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: String,
+    ) -> AgentResult<OnRequestResult<String>> {
+        OnRequestResult::done("done".to_owned())
+    }
+}
+
 /// The index of the sweep.
 struct Index(Vec<OpenTask>);
 
@@ -101,6 +128,17 @@ impl World {
         let counter = Arc::new(Counter::default());
         let agent = Agent::builder("test").skill(Worker(counter.clone()));
         Self::with(agent.build().unwrap(), counter)
+    }
+
+    /// One whose skill works behind the calls if `words` say so.
+    fn told(words: &str) -> Self {
+        match words {
+            "background" => {
+                let agent = Agent::builder("test").skill(Behind);
+                Self::with(agent.build().unwrap(), Arc::default())
+            }
+            _ => Self::new(),
+        }
     }
 
     fn with(agent: AgentDefinition, counter: Arc<Counter>) -> Self {
@@ -231,6 +269,100 @@ async fn a_send_that_does_not_wait_is_answered_before_its_turn_runs() {
         "a repeat finds it at rest"
     );
     assert_eq!(world.counter.runs.load(Ordering::SeqCst), 1);
+}
+
+/// The frames of a stream, and how long it lasted.
+async fn watched(
+    work: impl Future<Output = Result<(), EngineError>>,
+    frames: &mut UnboundedReceiver<Frame>,
+) -> (Vec<Frame>, Duration) {
+    let begun = Instant::now();
+    work.await.unwrap();
+    let mut shown = Vec::new();
+    while let Ok(frame) = frames.try_recv() {
+        shown.push(frame);
+    }
+    (shown, begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_in_time_before_its_invocation_and_says_to_come_back() {
+    // A turn that is handed over, one that a worker is asked for, and one that
+    // ends by itself; the deadline of the last is none.
+    for (words, mode, left, lasts) in [
+        ("long steps", SendMode::Blocking, Some(900), 898),
+        ("long steps", SendMode::Blocking, Some(60), 58),
+        ("background", SendMode::Blocking, Some(900), 300),
+        ("background", SendMode::Blocking, Some(90), 88),
+        ("background", SendMode::Blocking, Some(1), 0),
+        ("background", SendMode::Blocking, None, 300),
+        ("steps", SendMode::Blocking, None, 60),
+    ] {
+        let world = World::told(words);
+        let clock = &world.engine.reader.clock;
+        let deadline = left.map(|left| clock.now().plus(Duration::from_secs(left)));
+        let command = World::command(words, mode);
+        let (sender, mut frames) = unbounded_channel();
+        let caller = World::caller();
+        let stream = world.engine.stream(&caller, command, deadline, sender);
+        let (shown, lasted) = watched(stream, &mut frames).await;
+        assert_eq!(lasted.as_secs(), lasts, "{words} {left:?}");
+        let ends = shown.iter().filter(|frame| **frame == Frame::ComeBack);
+        let planned = usize::from(words != "steps");
+        assert_eq!(ends.count(), planned, "{words} {left:?}");
+        assert_eq!(shown.last() == Some(&Frame::ComeBack), planned == 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_ends_in_time_before_its_invocation_and_says_to_come_back() {
+    let world = World::new();
+    let id = world.send("steps", SendMode::Immediate).await.id;
+    let caller = World::caller();
+    let command = SubscribeCommand {
+        id: id.clone(),
+        last_event: None,
+    };
+    for (left, lasts) in [(Some(60), 58), (Some(900), 300), (Some(2), 0), (None, 300)] {
+        let reader = world.engine.reader();
+        let deadline = left.map(|left| reader.clock.now().plus(Duration::from_secs(left)));
+        let (sender, mut frames) = unbounded_channel();
+        let stream = reader.subscribe(&caller, &command, deadline, sender);
+        let (shown, lasted) = watched(stream, &mut frames).await;
+        assert_eq!((lasted.as_secs(), shown.len()), (lasts, 2), "{left:?}");
+        assert_eq!(shown.last(), Some(&Frame::ComeBack), "{left:?}");
+    }
+    let (sender, mut frames) = unbounded_channel();
+    let stream = world
+        .engine
+        .reader()
+        .subscribe(&caller, &command, None, sender);
+    let watching = watched(stream, &mut frames);
+    let ((shown, _), _) = tokio::join!(watching, world.work(&id));
+    assert!(!shown.contains(&Frame::ComeBack), "the task has ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_ends_in_time_before_its_invocation() {
+    for words in ["steps", "background"] {
+        let world = World::told(words);
+        let begun = Instant::now();
+        let deadline = world
+            .engine
+            .reader
+            .clock
+            .now()
+            .plus(Duration::from_secs(10));
+        let command = World::command(words, SendMode::Blocking);
+        let caller = World::caller();
+        let sent = world.engine.send(&caller, command, Some(deadline));
+        assert!(matches!(sent.await.unwrap(), Sent::Task(_)));
+        assert!(
+            begun.elapsed() <= Duration::from_secs(9),
+            "{:?}",
+            begun.elapsed()
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,7 +39,7 @@ impl Stream {
                     .build(),
                 Event::Artifact(update) => self.artifact(update),
             }),
-            Frame::Refused(_) | Frame::KeepAlive => None,
+            Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => None,
         }
     }
 

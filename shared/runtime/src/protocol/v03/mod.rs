@@ -239,7 +239,7 @@ pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
                 Event::Artifact(update) => encode_artifact_update(update, scope),
             })
         }
-        Frame::Refused(_) | Frame::KeepAlive => None,
+        Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => None,
     }
 }
 

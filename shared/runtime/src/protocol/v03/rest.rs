@@ -241,7 +241,7 @@ pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
             };
             Some(encode_event(&event.event, scope, *last))
         }
-        Frame::Refused(_) | Frame::KeepAlive => None,
+        Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => None,
     }
 }
 

@@ -71,7 +71,7 @@ pub(in crate::protocol) fn encode_frame(frame: &Frame) -> Option<Value> {
             event,
             last: _,
         } => encode_event(task_id, context_id, event),
-        Frame::Refused(_) | Frame::KeepAlive => return None,
+        Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
     })
 }
 

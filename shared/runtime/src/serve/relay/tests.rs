@@ -111,15 +111,16 @@ async fn a_record_without_a_place_fails_its_batch() {
 const REMOVALS: &str = include_str!("removals.json");
 
 /// Objects that cannot be listed.
-struct Away;
+#[derive(Default)]
+struct Away(MemoryStore);
 
 #[async_trait]
-impl Blobs for Away {
-    async fn put(&self, _: &str, _: bytes::Bytes) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("away".to_owned()))
+impl crate::store::over::OverBlobs for Away {
+    fn blobs(&self) -> &dyn Blobs {
+        &self.0
     }
 
-    async fn get(&self, _: &str) -> Result<Option<bytes::Bytes>, StoreError> {
+    async fn keys(&self, _: &str, _: Option<&str>, _: usize) -> Result<Vec<String>, StoreError> {
         Err(StoreError::Unavailable("away".to_owned()))
     }
 }
@@ -164,6 +165,6 @@ async fn only_what_the_table_lets_go_by_itself_takes_its_objects_along() {
 #[tokio::test]
 async fn a_removal_that_is_not_carried_out_comes_again() {
     let store = MemoryStore::new();
-    let again = answered(&Takes::default(), &store, &Away, REMOVALS).await;
+    let again = answered(&Takes::default(), &store, &Away::default(), REMOVALS).await;
     assert_eq!(again, ["4421584500000000017450439101"]);
 }

@@ -76,12 +76,21 @@ pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
         lease_until: world.at(60_000),
     };
     let claimed = commit(stores, world, &running(stores, world).await?, claim).await?;
+    // A turn that has asked, and another that answers at once, look the same.
+    let asks = running(stores, world).await?;
+    let asked = commit(stores, world, &asks, question.clone()).await?;
+    let resume = Change::Resume {
+        message: Message::from_user("a", vec![Part::text("that one")]),
+        secret: false,
+        lease_until: world.at(60_000),
+    };
+    let answers = commit(stores, world, &asked, resume).await?;
     let (mut earlier, mut later) = (claimed.clone(), claimed.clone());
     earlier.epoch -= 1;
     later.epoch += 1;
     let mut another = claimed.clone();
     another.incarnation = world.write_id();
-    let mut refused = vec![(waiting.clone(), waiting)];
+    let mut refused = vec![(waiting.clone(), waiting), (answers, asks)];
     refused.extend([earlier, later, another].map(|beating| (claimed.clone(), beating)));
     for change in [
         Change::HandOver { progress: true },

@@ -2,11 +2,12 @@
 
 use super::{MemoryStore, Shelf};
 use crate::store::blobs::measured;
-use crate::store::{BlobHead, Blobs, StoreError};
-use crate::task::{TaskKey, ThreadKey};
+use crate::store::{BlobHead, Blobs, Download, StoreError, UploadTerms, UploadUrl};
+use crate::task::{TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::ops::Bound;
+use std::time::Duration;
 
 /// Stored bytes, and whose they are.
 #[derive(Debug)]
@@ -111,5 +112,23 @@ impl Blobs for MemoryStore {
             shelf.blobs.remove(key);
         }
         Ok(())
+    }
+
+    async fn read_url(
+        &self,
+        _: &Download<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
+    async fn upload_url(
+        &self,
+        _: &UploadTerms<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<UploadUrl>, StoreError> {
+        Ok(None)
     }
 }

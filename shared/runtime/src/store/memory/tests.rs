@@ -1,7 +1,11 @@
 use super::MemoryStore;
 use crate::store::contract::{self, Stores, World};
-use crate::store::{ReadTasks as _, WriteTasks as _};
-use crate::task::Change;
+use crate::store::over::OverTasks;
+use crate::store::queue::TasksByKey as _;
+use crate::store::{Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks};
+use crate::task::{Change, TaskRecord, Timestamp};
+use futures::FutureExt as _;
+use std::panic::AssertUnwindSafe;
 
 macro_rules! run {
     ($($case:ident)*) => {$(
@@ -29,6 +33,105 @@ async fn the_whole_suite_passes_in_one_store_twice() {
     for run in [1, 2] {
         contract::all(&stores, run).await.unwrap();
     }
+}
+
+/// A rule broken before the store: what the suite has to find.
+#[derive(Clone, Copy, Debug)]
+enum Mutant {
+    /// An answer that runs at once leaves the epoch as it is.
+    EpochKeptByResume,
+    /// Another task under the id passes for the one that is meant.
+    IncarnationIgnored,
+}
+
+struct Broken(MemoryStore, Mutant);
+
+impl Broken {
+    /// `record`, as if it were of the task that stands under its id now.
+    async fn disguised(&self, record: &TaskRecord) -> TaskRecord {
+        let stored = self.0.stored_at(&record.key()).await.unwrap();
+        let mut record = record.clone();
+        if let Some(stored) = stored {
+            record.incarnation = stored.incarnation;
+        }
+        record
+    }
+}
+
+#[async_trait::async_trait]
+impl OverTasks for Broken {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &self.0
+    }
+
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        let mut write = write.clone();
+        let stored = self.0.stored_at(&write.record.key()).await?;
+        match (self.1, &mut write.expect, stored) {
+            (Mutant::EpochKeptByResume, _, Some(stored)) if write.record.turn > stored.turn => {
+                write.record.epoch = stored.epoch;
+            }
+            (Mutant::IncarnationIgnored, Expect::Version { incarnation, .. }, Some(stored)) => {
+                *incarnation = stored.incarnation;
+            }
+            _ => {}
+        }
+        self.0.commit(&write).await
+    }
+
+    async fn heartbeat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
+        match self.1 {
+            Mutant::EpochKeptByResume => self.0.heartbeat(record, until).await,
+            Mutant::IncarnationIgnored => {
+                let disguised = self.disguised(record).await;
+                self.0.heartbeat(&disguised, until).await
+            }
+        }
+    }
+}
+
+/// The cases of the suite that a broken rule fails.
+async fn found(mutant: Mutant) -> Vec<&'static str> {
+    let mut failed = Vec::new();
+    macro_rules! each {
+        ($($case:ident)*) => {$(
+            let store = Broken(MemoryStore::new(), mutant);
+            let behind = &store.0;
+            let stores = Stores {
+                tasks: &store, sweep: behind, threads: behind, blobs: behind, pushes: Some(behind),
+            };
+            let world = World::new(1, stringify!($case)).unwrap();
+            let case = AssertUnwindSafe(contract::$case(&stores, &world)).catch_unwind();
+            if !matches!(Box::pin(case).await, Ok(Ok(()))) {
+                failed.push(stringify!($case));
+            }
+        )*};
+    }
+    each! {
+        a_commit_needs_the_version_and_the_incarnation
+        nothing_of_an_earlier_task_reaches_the_next_one_under_its_id
+        a_heartbeat_needs_the_running_turn_of_its_task
+        a_heartbeat_extends_the_lease_and_nothing_else
+        a_repeated_write_is_done_once
+    }
+    failed
+}
+
+#[tokio::test]
+async fn the_suite_finds_an_answer_that_keeps_the_epoch() {
+    let failed = found(Mutant::EpochKeptByResume).await;
+    assert_eq!(failed, ["a_heartbeat_needs_the_running_turn_of_its_task"]);
+}
+
+#[tokio::test]
+async fn the_suite_finds_a_store_that_ignores_the_incarnation() {
+    let failed = found(Mutant::IncarnationIgnored).await;
+    let expected = [
+        "a_commit_needs_the_version_and_the_incarnation",
+        "nothing_of_an_earlier_task_reaches_the_next_one_under_its_id",
+        "a_heartbeat_needs_the_running_turn_of_its_task",
+    ];
+    assert_eq!(failed, expected);
 }
 
 #[tokio::test]

@@ -18,9 +18,9 @@ struct Shelf {
 }
 
 #[async_trait]
-impl Blobs for Shelf {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.memory.put(key, bytes).await
+impl crate::store::over::OverBlobs for Shelf {
+    fn blobs(&self) -> &dyn Blobs {
+        &self.memory
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
