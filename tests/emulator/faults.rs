@@ -382,6 +382,7 @@ fn blob(key: String, bytes: &Bytes) -> Blob {
         key,
         size: bytes.len() as u64,
         sha256: String::new(),
+        upload: None,
     }
 }
 

@@ -10,6 +10,8 @@ mod conversations;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod credentials;
+#[cfg(test)]
 mod crossed_keys;
 #[cfg(feature = "docker-tests")]
 mod docker;

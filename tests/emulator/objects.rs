@@ -358,6 +358,7 @@ async fn a_task_says_that_it_has_no_objects_until_the_first_one_and_never_again(
         key: "v1/a/b".to_owned(),
         size: 1,
         sha256: "ab".repeat(32),
+        upload: None,
     }));
     let says = |parts| Change::Update {
         message: Some(Message::from_agent("m-2", parts)),

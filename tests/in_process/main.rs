@@ -18,6 +18,8 @@ mod contexts;
 #[cfg(test)]
 mod conversations;
 #[cfg(test)]
+mod credentials;
+#[cfg(test)]
 mod crossings;
 #[cfg(test)]
 mod deleted;

@@ -204,3 +204,28 @@ async fn a_file_above_the_setting_is_an_object_and_one_of_its_size_is_none() {
         assert_eq!(kept.len(), objects, "{size} bytes");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_goes_with_the_task_that_took_it() {
+    for whole in [false, true] {
+        let world = world();
+        let (grant, _) = sent(&world, BYTES).await;
+        let (_, other) = sent(&world, BYTES).await;
+        let reply = naming(&world, &[&grant, &grant], "acme:ann").await;
+        let task = Dialect::Rest10.task(&reply);
+        let path = match whole {
+            false => format!("/a2a-lambda/tasks/{}", task["id"].as_str().unwrap()),
+            true => format!(
+                "/a2a-lambda/contexts/{}",
+                task["contextId"].as_str().unwrap()
+            ),
+        };
+        let gone = world
+            .call(&Request::new("DELETE", path).from("acme:ann"))
+            .await;
+        assert_eq!(gone.status, 200, "{}", gone.text());
+        let memory = world.store.memory();
+        assert_eq!(memory.keys("v1/", None, 9).await.unwrap(), [""; 0]);
+        assert_eq!(memory.keys("up/", None, 9).await.unwrap(), [other]);
+    }
+}

@@ -46,7 +46,7 @@ OPERATOR = {"dynamodb:BatchWriteItem", "dynamodb:Scan"}
 RIGHTS = {
     "agent-card": {},
     # The right to send a file is handed on in a URL.
-    "tasks-send": _CALLS | {"Bucket/up/*": {"s3:GetObject", "s3:PutObject"}},
+    "tasks-send": _CALLS | {"Bucket/up/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"}},
     "tasks-get": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
@@ -82,6 +82,7 @@ RIGHTS = {
         "PushQueue": {"sqs:SendMessage"},
         "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
+        "Bucket/up/*": {"s3:DeleteObject"},
     },
 }
 # The roles that remove objects may list them. The one which reads objects as well names no prefix then, and is told
@@ -108,7 +109,7 @@ NAMED = {
     "tasks-stream": _CALLED,
     "rpc": _CALLED,
     "relay": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
-    "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL"},
+    "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_SECRET_KEY"},
     "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
     "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL"},
 }

@@ -9,7 +9,7 @@ use crate::hub::Hub;
 use crate::mutant::Mutant;
 use crate::store::SimStore;
 use a2a_lambda::store::over::{OverTasks, OverThreads};
-use a2a_lambda::store::stored::{self, Form};
+use a2a_lambda::store::stored;
 use a2a_lambda::store::{
     Committed, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
 };
@@ -24,8 +24,6 @@ const LATER: &str = "later";
 /// Which program a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Release {
-    /// The one before: it writes the form before, and reads today's.
-    Before,
     /// Today's.
     Today,
     /// The one to come.
@@ -35,9 +33,8 @@ pub(crate) enum Release {
 impl Release {
     /// The two releases of a history: every fourth is mixed.
     pub(crate) const fn of_history(seed: u64) -> &'static [Self] {
-        match seed % 8 {
-            3 => &[Self::Before, Self::Today],
-            7 => &[Self::Today, Self::After],
+        match seed % 4 {
+            3 => &[Self::Today, Self::After],
             _ => &[],
         }
     }
@@ -74,11 +71,7 @@ pub(crate) struct Released {
 impl Released {
     /// A task as it is stored by this release.
     fn task(&self, record: &TaskRecord, write: Option<&WriteId>) -> Result<TaskRecord, StoreError> {
-        let form = match self.release {
-            Release::Before => Form::First,
-            Release::Today | Release::After => Form::Short,
-        };
-        let mut value = stored::encode_as(record, form);
+        let mut value = stored::encode(record);
         if let Some(members) = value.as_object_mut() {
             if self.release == Release::After {
                 let by = write.map(WriteId::as_str);

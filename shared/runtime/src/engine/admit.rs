@@ -4,6 +4,7 @@
 use super::context::Standing;
 use super::idempotent::parts_hash;
 use super::run::{Job, Work};
+use super::seal::check_answer;
 use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
@@ -182,12 +183,19 @@ impl Engine {
     ) -> Result<Work, EngineError> {
         let now = self.reader.clock.now();
         let mut standing = self.standing_of(&record, now).await?;
+        let is_secret = record.state() == TaskState::AuthRequired;
+        if is_secret {
+            check_answer(&command.message)?;
+        }
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.heard(&command.message).await?;
         let mut facts = self.facts(caller, &record, &command);
         facts.turn = record.turn + 1;
-        let secret = record.state() == TaskState::AuthRequired;
         let message = placed(command.message.clone(), &record);
+        let secret = match is_secret {
+            true => Some(self.seal_answer(&record, &message)?),
+            false => None,
+        };
         let mut pin = Vec::new();
         let job = match &record.skill {
             Some(id) => self.pinned(id, &record, &said, &command)?,

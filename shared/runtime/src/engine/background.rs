@@ -114,7 +114,10 @@ impl Engine {
         }
         let heard = Heard {
             first: self.heard(asked_first(&claimed)).await?,
-            said: self.heard(said_last(&claimed)).await?,
+            said: match &claimed.secret {
+                Some(sealed) => self.open_answer(&claimed, sealed),
+                None => self.heard(said_last(&claimed)).await?,
+            },
         };
         let work = self.take_up(claimed, &heard, deadline);
         match Box::pin(self.run_received(work, receipt)).await? {
@@ -212,7 +215,12 @@ impl Engine {
             .skill(id)
             .ok_or_else(|| AgentError::skill_not_found(id))?;
         let said = heard.said.as_ref();
-        let said = said.ok_or_else(|| AgentError::missing_input("the task holds no message"))?;
+        let said = said.ok_or_else(|| {
+            AgentError::missing_input(match record.secret {
+                Some(_) => "the answer was sealed under another key",
+                None => "the task holds no message",
+            })
+        })?;
         let nothing = Metadata::new();
         let metadata = if record.turn == 1 {
             &record.metadata
@@ -278,12 +286,8 @@ fn asked_first(record: &TaskRecord) -> Option<&Message> {
 
 /// The message that opened the current turn.
 fn said_last(record: &TaskRecord) -> Option<&Message> {
-    let said = record
-        .history
-        .iter()
-        .rev()
-        .find(|message| message.role == Role::User);
-    record.secret.as_ref().or(said)
+    let mut said = record.history.iter().rev();
+    said.find(|message| message.role == Role::User)
 }
 
 #[cfg(test)]

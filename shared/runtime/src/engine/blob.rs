@@ -80,6 +80,7 @@ impl Engine {
             key,
             size: measured.size,
             sha256: measured.sha256,
+            upload: None,
         })
     }
 
@@ -93,8 +94,11 @@ impl Engine {
         if !blobs.copy(&base.key(), from, &key).await? {
             return Err(missing(from).into());
         }
+        // What comes out of another task is no upload of this one.
+        let upload = from.upload.clone();
         Ok(Blob {
             key,
+            upload: upload.filter(|_| from.key.starts_with(object::UPLOADS)),
             ..from.clone()
         })
     }

@@ -6,10 +6,12 @@
 //! deletion that does not come to its end leaves the item, by which a later call
 //! finds the rest; and native TTL with the relay, if nobody calls.
 
+use super::blob::object;
 use super::{Engine, EngineError, tidy};
 use crate::auth::Caller;
 use crate::store::StoreError;
 use crate::task::{Refusal, TaskId, TaskRecord};
+use std::collections::BTreeSet;
 
 /// How often a lost race is decided again.
 const ROUNDS: usize = 8;
@@ -62,7 +64,20 @@ impl Engine {
         if !record.state().is_at_rest() {
             return Err(Refusal::TaskBusy.into());
         }
+        self.forget_uploads(&record).await?;
         self.end(record).await
+    }
+
+    /// Removes the uploads that the messages of a task have named: before its life
+    /// ends, since a later call may find only its own item. The task has a copy.
+    async fn forget_uploads(&self, record: &TaskRecord) -> Result<(), EngineError> {
+        let uploads = record.uploads().map(|id| object::upload(&record.owner, id));
+        let keys: BTreeSet<String> = uploads.collect();
+        if !keys.is_empty() {
+            let keys: Vec<String> = keys.into_iter().collect();
+            self.reader.blobs.remove(&keys).await?;
+        }
+        Ok(())
     }
 
     /// Takes away everything that is stored for a task whose life has ended;

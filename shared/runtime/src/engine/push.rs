@@ -5,7 +5,7 @@
 //! listens. A task that has ended is left as it is.
 
 use super::commit::{Outcome, Race};
-use super::seal::{Place, Sealer};
+use super::seal::{Of, Place, Sealer};
 use super::{Engine, EngineError, Reader};
 use crate::auth::Caller;
 use crate::outbound::OutboundUrl;
@@ -206,8 +206,7 @@ impl Engine {
             let place = Place {
                 owner: &record.owner,
                 task: &record.id,
-                config: &id,
-                name,
+                of: Of::Webhook(&id, name),
             };
             let Some(secret) = secret else {
                 return Ok(None);
@@ -267,8 +266,7 @@ pub(super) fn open_secrets(sealer: &Sealer, push: &PushRecord) -> Option<Opened>
     let place = |name| Place {
         owner,
         task: &push.task,
-        config: &listener.id,
-        name,
+        of: Of::Webhook(&listener.id, name),
     };
     let token = match &listener.token {
         Some(sealed) => Some(sealer.open(sealed, place(TOKEN))?),

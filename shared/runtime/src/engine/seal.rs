@@ -1,11 +1,17 @@
 //! Secrets at rest: encrypted and authenticated with a key made of
-//! `A2A_SECRET_KEY`, and bound to the place they belong to.
+//! `A2A_SECRET_KEY`, and bound to the place they belong to. They are the tokens
+//! and credentials of webhooks, and answers to `auth-required`.
 //!
 //! AES-256-GCM. The key is derived for this purpose alone, so that no page
 //! token or other use of the secret says anything about it. The nonce is random
 //! and 96 bits wide, which is good for the 2^32 secrets a key may seal.
 
-use crate::task::{Owner, PushId, Sealed, Secret, TaskId};
+use super::{Engine, EngineError};
+use crate::store::{StoreError, stored};
+use crate::task::{
+    FieldViolation, Message, Owner, PartContent, PushId, Refusal, Sealed, Secret, TaskId,
+    TaskRecord, WriteId,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use hmac::{Hmac, Mac as _};
@@ -13,9 +19,11 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use sha2::Sha256;
 
 /// What the key is for.
-const PURPOSE: &[u8] = b"a2a-lambda push secrets 1";
+const PURPOSE: &[u8] = b"a2a-lambda secrets 1";
+/// Bytes of an answer to `auth-required`, as it is sealed.
+const ANSWER_MAX: usize = 32 * 1024;
 
-/// Seals and opens the secrets of webhooks.
+/// Seals and opens secrets.
 pub(super) struct Sealer {
     key: Option<LessSafeKey>,
 }
@@ -25,21 +33,42 @@ pub(super) struct Sealer {
 pub(super) struct Place<'a> {
     pub(super) owner: &'a Owner,
     pub(super) task: &'a TaskId,
-    pub(super) config: &'a PushId,
-    /// Which secret of the webhook it is.
-    pub(super) name: &'static str,
+    pub(super) of: Of<'a>,
 }
 
-impl Place<'_> {
+/// What of its task a secret is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Of<'a> {
+    /// A secret of a webhook, by its name.
+    Webhook(&'a PushId, &'static str),
+    /// The answer that opened a turn.
+    Answer(&'a WriteId, u32),
+}
+
+impl<'a> Place<'a> {
+    /// Of the answer that opens turn number `turn` of `record`.
+    pub(super) const fn of_answer(record: &'a TaskRecord, turn: u32) -> Self {
+        Self {
+            owner: &record.owner,
+            task: &record.id,
+            of: Of::Answer(&record.incarnation, turn),
+        }
+    }
+
     /// Lengths stand before the names, so that no two places feed the same.
     fn bytes(&self) -> Vec<u8> {
+        let (kind, whose, which) = match self.of {
+            Of::Webhook(id, name) => ("webhook", id.as_str(), name.to_owned()),
+            Of::Answer(incarnation, turn) => ("answer", incarnation.as_str(), turn.to_string()),
+        };
         let mut bytes = Vec::new();
         for field in [
+            kind,
             self.owner.tenant.as_str(),
             self.owner.subject.as_str(),
             self.task.as_str(),
-            self.config.as_str(),
-            self.name,
+            whose,
+            &which,
         ] {
             bytes.extend((field.len() as u64).to_be_bytes());
             bytes.extend(field.as_bytes());
@@ -63,7 +92,7 @@ impl Sealer {
         }
     }
 
-    /// Seals `secret` for `place`; `number` is random. `None`, never.
+    /// Seals `secret` for `place`; `number` is random in all its bits. `None`, never.
     pub(super) fn seal(&self, secret: &Secret, place: Place<'_>, number: u128) -> Option<Sealed> {
         let nonce: [u8; NONCE_LEN] = number.to_be_bytes().first_chunk().copied()?;
         let mut text = secret.expose().as_bytes().to_vec();
@@ -93,6 +122,64 @@ impl Sealer {
     }
 }
 
+/// Refuses an answer to `auth-required` that is kept nowhere: its files would lie
+/// open beside the task.
+///
+/// # Errors
+/// [`Refusal::InvalidParams`] naming each such part.
+pub(super) fn check_answer(message: &Message) -> Result<(), Refusal> {
+    let parts = message.parts.iter().enumerate();
+    let is_file =
+        |content: &PartContent| !matches!(content, PartContent::Text(_) | PartContent::Data(_));
+    let files = parts.filter(|(_, part)| is_file(&part.content));
+    let violations: Vec<FieldViolation> = files
+        .map(|(index, _)| {
+            let why = "an answer to auth-required holds text and data, and no files";
+            FieldViolation::new(format!("message.parts[{index}]"), why)
+        })
+        .collect();
+    if violations.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::InvalidParams { violations })
+}
+
+impl Engine {
+    /// Seals the answer that opens the next turn of `record`.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidParams`] if it is too large.
+    pub(super) fn seal_answer(
+        &self,
+        record: &TaskRecord,
+        message: &Message,
+    ) -> Result<Sealed, EngineError> {
+        let too_large = |size: String| {
+            let why =
+                format!("an answer to auth-required has at most {ANSWER_MAX} bytes, not {size}");
+            EngineError::from(Refusal::invalid("message.parts", why))
+        };
+        let text = match stored::message_text(message) {
+            Ok(text) if text.len() <= ANSWER_MAX => text,
+            Ok(text) => return Err(too_large(text.len().to_string())),
+            Err(StoreError::TooLarge(size)) => return Err(too_large(size)),
+            Err(error) => return Err(error.into()),
+        };
+        let place = Place::of_answer(record, record.turn + 1);
+        Sealer::new(&self.reader.policy.secret)
+            .seal(&Secret::new(text), place, self.ids.next())
+            .ok_or_else(|| EngineError::broken("failed to seal an answer"))
+    }
+
+    /// The answer that opened the present turn of `record`; `None` if it was sealed
+    /// under another key.
+    pub(super) fn open_answer(&self, record: &TaskRecord, sealed: &Sealed) -> Option<Message> {
+        let place = Place::of_answer(record, record.turn);
+        let opened = Sealer::new(&self.reader.policy.secret).open(sealed, place)?;
+        stored::message_of_text(opened.expose()).ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,11 +194,11 @@ mod tests {
         let (mine, other) = (owner("acme"), owner("other"));
         let (task, another) = (TaskId::made_of(1), TaskId::made_of(2));
         let (config, second) = (PushId::only(), PushId::made_of(1));
+        let write = WriteId::made_of(1);
         let place = Place {
             owner: &mine,
             task: &task,
-            config: &config,
-            name: "token",
+            of: Of::Webhook(&config, "token"),
         };
         let sealer = Sealer::new(b"secret");
         let secret = Secret::new("canary");
@@ -130,11 +217,15 @@ mod tests {
                 ..place
             },
             Place {
-                config: &second,
+                of: Of::Webhook(&second, "token"),
                 ..place
             },
             Place {
-                name: "credentials",
+                of: Of::Webhook(&config, "credentials"),
+                ..place
+            },
+            Place {
+                of: Of::Answer(&write, 1),
                 ..place
             },
         ] {
@@ -148,6 +239,27 @@ mod tests {
                 None,
                 "{broken}"
             );
+        }
+    }
+
+    #[test]
+    fn an_answer_opens_in_its_turn_of_its_incarnation_and_nowhere_else() {
+        let owner = Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        };
+        let (task, write, later) = (TaskId::made_of(1), WriteId::made_of(1), WriteId::made_of(2));
+        let place = |of| Place {
+            owner: &owner,
+            task: &task,
+            of,
+        };
+        let (sealer, secret) = (Sealer::new(b"secret"), Secret::new("canary"));
+        let own = place(Of::Answer(&write, 2));
+        let sealed = sealer.seal(&secret, own, 9 << 100).unwrap();
+        assert_eq!(sealer.open(&sealed, own), Some(secret));
+        for elsewhere in [Of::Answer(&write, 1), Of::Answer(&later, 2)] {
+            assert_eq!(sealer.open(&sealed, place(elsewhere)), None);
         }
     }
 }

@@ -431,7 +431,7 @@ const fn said(change: &Change) -> Option<&Message> {
         Change::Accept { message }
         | Change::Resume {
             message,
-            secret: false,
+            secret: None,
             ..
         } => Some(message),
         _ => None,

@@ -123,6 +123,7 @@ impl<'e> Turn<'e> {
             key,
             size: measured.size,
             sha256: measured.sha256,
+            upload: None,
         }))
     }
 

@@ -194,6 +194,7 @@ impl Engine {
             key,
             size: reference.size,
             sha256,
+            upload: Some(reference.id),
         }))
     }
 }

@@ -20,7 +20,7 @@ use std::convert::Infallible;
 /// [`ServeError`] when the function cannot start.
 pub async fn worker(agent: Built) -> Result<(), ServeError> {
     logging();
-    let settings = Settings::read_public(&Environment)?;
+    let settings = Settings::read(&Environment)?;
     let queue = queue(&settings).await?;
     let clients = clients().await;
     let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;

@@ -1,4 +1,5 @@
-//! The stored form of tasks and threads: JSON with compact member names.
+//! The stored form of tasks and threads: JSON with compact member names. What can
+//! be told from the rest is left out of a task (see `short`).
 //!
 //! A store keeps what [`encode`] gives and reads it back with [`decode`]; an
 //! author's own store does the same. The form carries its version in `schema`.
@@ -31,29 +32,11 @@ pub(crate) use self::short::Beside;
 pub(crate) use self::some::{Needs, join_some, needs};
 
 use super::{StoreError, ThreadRecord, ThreadState};
-use crate::task::{PushRecord, Saved, TaskRecord};
+use crate::task::{Message, PushRecord, Saved, TaskRecord};
 use serde_json::Value;
 
-/// The version of the stored form of a task. Decision 0009 says when it changes.
-pub const SCHEMA: u32 = 3;
-
-/// The version of the form in which nothing is left out; of everything but a
-/// task it is the present one.
-pub const FIRST: u32 = 1;
-
-/// The same, of a task whose parts lie in children.
-#[cfg(feature = "aws")]
-const FIRST_IN_PIECES: u32 = 2;
-
-/// A form in which a task can be written. Every one of them is read, whichever
-/// is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Version [`FIRST`].
-    First,
-    /// Version [`SCHEMA`].
-    Short,
-}
+/// The version of the stored forms. Decision 0009 says when it changes.
+pub const SCHEMA: u32 = 1;
 
 /// The largest record in its stored form, in bytes, without objects it points
 /// at: what a function can hold in memory a few times.
@@ -70,21 +53,13 @@ const MAX_DEPTH: usize = 120;
 /// The stored form of `record`.
 #[must_use]
 pub fn encode(record: &TaskRecord) -> Value {
-    encode_as(record, Form::Short)
-}
-
-/// The stored form of `record` as a release writes it which writes `form`.
-#[must_use]
-pub fn encode_as(record: &TaskRecord, form: Form) -> Value {
     // A form of plain values with text keys always is JSON.
-    serde_json::to_value(written(record, form)).unwrap_or_default()
+    serde_json::to_value(written(record)).unwrap_or_default()
 }
 
-fn written(record: &TaskRecord, form: Form) -> task::Stored {
+fn written(record: &TaskRecord) -> task::Stored {
     let mut stored = task::Stored::from(record);
-    if form == Form::Short {
-        stored.shorten();
-    }
+    stored.shorten();
     stored
 }
 
@@ -97,11 +72,8 @@ pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
 }
 
 fn whole(mut form: task::Stored) -> Result<TaskRecord, StoreError> {
-    if form.schema == Some(SCHEMA) {
-        form.expand(&Beside::default())?;
-    } else {
-        known(form.schema)?;
-    }
+    known(form.schema)?;
+    form.expand(&Beside::default())?;
     form.into_record()
 }
 
@@ -128,7 +100,7 @@ pub fn decode_thread(value: Value) -> Result<ThreadRecord, StoreError> {
 /// [`MAX_BYTES`], or nested more deeply than a reader follows.
 pub fn task_text(record: &TaskRecord) -> Result<String, StoreError> {
     checked(
-        serde_json::to_string(&written(record, Form::Short))
+        serde_json::to_string(&written(record))
             .map_err(|error| StoreError::Refused(error.to_string()))?,
         MAX_BYTES,
     )
@@ -150,11 +122,8 @@ pub fn task_of_text(text: &str) -> Result<TaskRecord, StoreError> {
 #[cfg(feature = "aws")]
 pub(crate) fn head_of_text(text: &str, beside: &Beside) -> Result<TaskRecord, StoreError> {
     let mut form: task::Stored = serde_json::from_str(text).map_err(corrupt)?;
-    match form.schema.or(beside.schema) {
-        Some(SCHEMA) => form.expand(beside)?,
-        Some(FIRST_IN_PIECES) => {}
-        schema => known(schema)?,
-    }
+    known(form.schema.or(beside.schema))?;
+    form.expand(beside)?;
     let mut record = form.into_record()?;
     record.partial = !record.layout.is_empty();
     Ok(record)
@@ -212,6 +181,28 @@ pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
     serde_json::from_str::<push::Stored>(text)
         .map_err(corrupt)?
         .into_record()
+}
+
+/// The stored form of a message as text, apart from its task.
+///
+/// # Errors
+/// [`StoreError::TooLarge`], as [`task_text`].
+pub(crate) fn message_text(message: &Message) -> Result<String, StoreError> {
+    checked(
+        serde_json::to_string(&content::Message::from(message))
+            .map_err(|error| StoreError::Refused(error.to_string()))?,
+        MAX_BYTES,
+    )
+}
+
+/// The message of a stored text.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it is not one.
+pub(crate) fn message_of_text(text: &str) -> Result<Message, StoreError> {
+    serde_json::from_str::<content::Message>(text)
+        .map_err(corrupt)?
+        .into_message()
 }
 
 /// Bytes of what a task keeps (slot, data and steps) in stored form.
@@ -290,7 +281,7 @@ fn corrupt(error: impl std::fmt::Display) -> StoreError {
 
 fn known(schema: impl Into<Option<u32>>) -> Result<(), StoreError> {
     match schema.into() {
-        Some(FIRST) => Ok(()),
+        Some(SCHEMA) => Ok(()),
         Some(other) => Err(corrupt(format_args!("unknown schema {other}"))),
         None => Err(corrupt("no `schema`")),
     }

@@ -7,8 +7,8 @@ use super::layout::truncate;
 use super::names;
 use super::{
     Artifact, ArtifactUpdate, Base, Event, EventId, EventMark, InvalidTransition, Listener,
-    LoggedEvent, Message, Metadata, PushId, Saved, SavedSlot, SkillId, Status, StatusUpdate,
-    TaskEvent, TaskRecord, TaskState, Timestamp, Transition, TurnRequest,
+    LoggedEvent, Message, Metadata, PushId, Saved, SavedSlot, Sealed, SkillId, Status,
+    StatusUpdate, TaskEvent, TaskRecord, TaskState, Timestamp, Transition, TurnRequest,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,8 +40,8 @@ pub enum Change {
     Queue {
         /// What it said.
         message: Message,
-        /// Whether the answer stays out of the history (credentials).
-        secret: bool,
+        /// The same, sealed, if it stays out of the history (credentials).
+        secret: Option<Sealed>,
     },
     /// The turn goes on elsewhere: the lease ends and a worker is asked for.
     HandOver {
@@ -58,8 +58,8 @@ pub enum Change {
     Resume {
         /// What it said.
         message: Message,
-        /// Whether the answer stays out of the history (credentials).
-        secret: bool,
+        /// The same, sealed, if it stays out of the history (credentials).
+        secret: Option<Sealed>,
         /// Until when nobody else may take the turn.
         lease_until: Timestamp,
     },
@@ -266,7 +266,7 @@ impl TaskRecord {
     fn resume(
         &mut self,
         message: Message,
-        secret: bool,
+        secret: Option<Sealed>,
         lease_until: Timestamp,
         at: Timestamp,
     ) -> Result<StatusUpdate, InvalidTransition> {
@@ -281,7 +281,7 @@ impl TaskRecord {
     fn queue(
         &mut self,
         message: Message,
-        secret: bool,
+        secret: Option<Sealed>,
         at: Timestamp,
     ) -> Result<StatusUpdate, InvalidTransition> {
         let update = self.step(TaskEvent::Queue, None, at)?;
@@ -460,17 +460,16 @@ impl TaskRecord {
     }
 
     /// The message of the client opens a turn, whose steps are its own.
-    fn open_turn(&mut self, message: Message, secret: bool) {
+    fn open_turn(&mut self, message: Message, secret: Option<Sealed>) {
         self.turn += 1;
         self.attempt = 0;
         self.saved.steps.clear();
         if let Some(write) = self.write_ids.last() {
             self.turn_write = write.clone();
         }
-        if secret {
-            self.secret = Some(message);
-        } else {
-            self.history.push(message);
+        match secret {
+            Some(_) => self.secret = secret,
+            None => self.history.push(message),
         }
         self.set_base();
     }

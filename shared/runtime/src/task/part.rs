@@ -42,6 +42,8 @@ pub struct Blob {
     pub size: u64,
     /// SHA-256 in lower-case hex, checked on read.
     pub sha256: String,
+    /// The id of the caller's upload that the bytes came from: it goes with the task.
+    pub upload: Option<String>,
 }
 
 impl Part {

@@ -7,8 +7,8 @@
 
 use super::{
     Artifact, Change, ContextId, Event, EventId, Generation, HeldKeys, InvalidTransition, KeyHash,
-    Layout, LoggedEvent, Message, Metadata, Owner, PartContent, PushId, SkillId, Status, TaskId,
-    TaskKey, TaskState, Timestamp, WriteId,
+    Layout, LoggedEvent, Message, Metadata, Owner, PartContent, PushId, Sealed, SkillId, Status,
+    TaskId, TaskKey, TaskState, Timestamp, WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,7 +136,7 @@ pub struct TaskRecord {
     /// Artifacts of the base which the turn has replaced since.
     pub(crate) replaced: Vec<Artifact>,
     /// An answer that stays out of the history, until its turn has ended.
-    pub(crate) secret: Option<Message>,
+    pub(crate) secret: Option<Sealed>,
     /// The request behind the running turn, until the turn has ended.
     pub(crate) request: Option<TurnRequest>,
     /// When the version in `dispatch` asked for a worker.
@@ -477,11 +477,7 @@ impl TaskRecord {
 
     /// The keys of all objects that it names, wherever.
     pub(crate) fn object_keys(&self) -> impl Iterator<Item = &str> {
-        let said = self
-            .history
-            .iter()
-            .chain(&self.status.message)
-            .chain(&self.secret);
+        let said = self.history.iter().chain(&self.status.message);
         let made = self.artifacts.iter().chain(&self.replaced);
         let logged = self.log.iter().flat_map(|logged| match &logged.event {
             Event::Artifact(update) => update.artifact.parts.as_slice(),
@@ -497,6 +493,15 @@ impl TaskRecord {
                 PartContent::Stored(blob) => Some(blob.key.as_str()),
                 _ => None,
             })
+    }
+
+    /// The ids of the uploads that its messages have named.
+    pub(crate) fn uploads(&self) -> impl Iterator<Item = &str> {
+        let parts = self.history.iter().flat_map(|message| &message.parts);
+        parts.filter_map(|part| match &part.content {
+            PartContent::Stored(blob) => blob.upload.as_deref(),
+            _ => None,
+        })
     }
 
     /// What an answer shows: the `history_length` newest messages (0 leaves the

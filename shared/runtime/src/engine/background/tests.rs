@@ -734,11 +734,11 @@ fn a_turn_does_not_get_the_steps_of_the_one_before() {
     let answers = [
         Change::Queue {
             message: message(),
-            secret: false,
+            secret: None,
         },
         Change::Resume {
             message: message(),
-            secret: false,
+            secret: None,
             lease_until: world.at(60_000),
         },
     ];

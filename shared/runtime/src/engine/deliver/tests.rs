@@ -606,6 +606,7 @@ async fn large_bytes_are_left_out_of_a_delivery() {
         key: "v1/x".to_owned(),
         size: 9,
         sha256: "ab".repeat(32),
+        upload: None,
     };
     let mut part = Part::new(PartContent::Stored(stored));
     leave_out(&mut part);
@@ -745,7 +746,7 @@ async fn a_continuation_and_a_cancel_do_not_lose_to_a_registration() {
         } else {
             vec![crate::task::Change::Resume {
                 message: Message::from_user("m-2", vec![Part::text("blue")]),
-                secret: false,
+                secret: None,
                 lease_until: stale.updated_at.plus(Duration::from_secs(60)),
             }]
         };

@@ -648,6 +648,7 @@ fn a_content_is_the_same_wherever_its_bytes_are_and_however_it_is_spelled() {
         key: "v1/x".to_owned(),
         size: 2,
         sha256: hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&bytes)),
+        upload: None,
     });
     let raw = [Part::new(PartContent::Raw(bytes))];
     assert_eq!(parts_hash(&raw), parts_hash(&[Part::new(stored)]));

@@ -103,6 +103,7 @@ fn delivered(key: &str) -> Change {
         key: key.to_owned(),
         size: 1,
         sha256: "x".to_owned(),
+        upload: None,
     }));
     Change::Artifact(ArtifactUpdate {
         artifact: Artifact {

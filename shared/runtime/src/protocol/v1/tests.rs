@@ -642,6 +642,7 @@ fn parts_are_never_empty_and_a_stored_key_never_leaves() {
         key: "acme/secret".to_owned(),
         size: 1,
         sha256: "00".to_owned(),
+        upload: None,
     }));
     let message = Message::from_agent("m", vec![stored]);
     assert!(

@@ -256,6 +256,7 @@ fn stored(size: u64) -> FilePart {
             key: "k".to_owned(),
             size,
             sha256: String::new(),
+            upload: None,
         }),
     }
 }

@@ -216,6 +216,7 @@ fn blob(key: String, bytes: &Bytes) -> Blob {
         key,
         size: measured.size,
         sha256: measured.sha256,
+        upload: None,
     }
 }
 

@@ -125,7 +125,7 @@ pub async fn a_task_that_goes_on_does_not_expire(
     world.stored(stores, &asking).await?;
     let resume = Change::Resume {
         message: Message::from_user("m-2", vec![Part::text("blue")]),
-        secret: false,
+        secret: None,
         lease_until: world.at(60_000),
     };
     let working = world.committed(stores, &asking, [resume]).await?;

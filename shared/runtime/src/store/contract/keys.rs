@@ -61,7 +61,7 @@ fn question() -> Change {
 fn answer(world: &World) -> Change {
     Change::Resume {
         message: Message::from_user("a", vec![Part::text("this")]),
-        secret: false,
+        secret: None,
         lease_until: world.at(60_000),
     }
 }

@@ -69,7 +69,7 @@ pub async fn a_sweep_finds_what_is_open_and_nothing_at_rest(
         (
             Change::Queue {
                 message: message(),
-                secret: false,
+                secret: None,
             },
             true,
         ),

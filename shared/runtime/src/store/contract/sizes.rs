@@ -2,7 +2,7 @@
 
 use super::{Broken, Stores, World};
 use crate::store::{Committed, StoreError, ThreadState, stored};
-use crate::task::{Change, Message, Part, Saved, SavedSlot, TaskId, TaskRecord};
+use crate::task::{Change, Message, Part, Saved, SavedSlot, Sealed, TaskId, TaskRecord};
 
 /// Around the limit of an item, of a value that stays in it, and of what a task
 /// or a conversation may keep.
@@ -90,7 +90,7 @@ pub async fn a_large_message_is_stored_wherever_it_stands(
             .await?;
         let answers = Change::Queue {
             message: said("m-3", size),
-            secret: true,
+            secret: Some(Sealed::stored("k".repeat(size))),
         };
         let task = world.committed(stores, &task, [answers]).await?;
         let claim = Change::Claim {

@@ -36,7 +36,7 @@ impl Statement {
         let record = &write.record;
         let id = write.id().map(ToString::to_string).unwrap_or_default();
         let attributes = Attributes::from([
-            (item::SCHEMA, item::number(stored::FIRST)),
+            (item::SCHEMA, item::number(stored::SCHEMA)),
             (CONTENT, item::text(&*key.content)),
             (TASK, item::text(record.id().as_str())),
             (item::INCARNATION, item::text(record.incarnation.as_str())),

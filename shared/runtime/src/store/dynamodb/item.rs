@@ -218,7 +218,7 @@ pub(super) fn thread(
         ..*record
     };
     let mut item = Attributes::from([
-        (SCHEMA, number(stored::FIRST)),
+        (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version)),
         (OWNER_SUBJECT, text(record.owner.subject.as_str())),
         (STATE_VERSION, number(record.state_version)),

@@ -101,7 +101,14 @@ enum Content {
     #[serde(rename = "d")]
     Data(Value),
     #[serde(rename = "b")]
-    Stored { k: String, n: u64, h: String },
+    Stored {
+        k: String,
+        n: u64,
+        h: String,
+        /// The upload it came from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        u: Option<String>,
+    },
 }
 
 impl From<&task::Part> for Part {
@@ -116,6 +123,7 @@ impl From<&task::Part> for Part {
                     k: blob.key.clone(),
                     n: blob.size,
                     h: blob.sha256.clone(),
+                    u: blob.upload.clone(),
                 },
             },
             f: part.filename.clone(),
@@ -135,10 +143,11 @@ impl Part {
                 }
                 Content::Url(url) => task::PartContent::Url(url),
                 Content::Data(data) => task::PartContent::Data(data),
-                Content::Stored { k, n, h } => task::PartContent::Stored(task::Blob {
+                Content::Stored { k, n, h, u } => task::PartContent::Stored(task::Blob {
                     key: k,
                     size: n,
                     sha256: h,
+                    upload: u,
                 }),
             },
             filename: self.f,

@@ -4,7 +4,7 @@ use super::content::{Artifact, Logged, Message, Part, all};
 use super::pieces::Place;
 use super::task::Kept;
 use super::{StoreError, corrupt};
-use crate::task::{self, Doc, LoggedEvent, Metadata, Segment, TaskRecord};
+use crate::task::{self, Doc, LoggedEvent, Metadata, Sealed, Segment, TaskRecord};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ fn join_docs(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<
                 status.message = Some(parsed::<Message>(text)?.into_message()?);
                 record.restore_status(status);
             }
-            Doc::Secret => record.secret = Some(parsed::<Message>(text)?.into_message()?),
+            Doc::Secret => record.secret = Some(Sealed::stored(parsed::<String>(text)?)),
             Doc::Replaced => record.replaced = all(parsed(text)?, Artifact::into_artifact)?,
         }
     }

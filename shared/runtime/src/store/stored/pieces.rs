@@ -218,7 +218,7 @@ fn with_doc<T>(record: &TaskRecord, doc: Doc, give: &dyn Fn(&dyn Form) -> T) -> 
         }
         Doc::Secret => {
             let secret = record.secret.as_ref();
-            secret.map(|message| give(&Message::from(message)))
+            secret.map(|sealed| give(&sealed.as_str()))
         }
         Doc::Replaced => (!record.replaced.is_empty()).then(|| give(&replaced(record))),
     }
@@ -345,7 +345,7 @@ fn head(record: &TaskRecord) -> Stored {
         head.sv = Kept::from(&record.saved);
     }
     if !apart(Doc::Secret) {
-        head.sec = record.secret.as_ref().map(Message::from);
+        head.sec = record.secret.as_ref().map(|it| it.as_str().to_owned());
     }
     if !apart(Doc::Replaced) {
         head.rp = replaced(record);

@@ -1,6 +1,6 @@
 //! A webhook in its stored form, without what deliveries write.
 
-use super::{FIRST, StoreError, corrupt, known, task};
+use super::{SCHEMA, StoreError, corrupt, known, task};
 use crate::task::{
     Delivery, Listener, Owner, PushId, PushRecord, Sealed, TaskId, Timestamp, WriteId,
 };
@@ -34,7 +34,7 @@ impl From<&PushRecord> for Stored {
         let listener = &push.listener;
         let sealed = |it: &Option<Sealed>| it.as_ref().map(|it| it.as_str().to_owned());
         Self {
-            schema: FIRST,
+            schema: SCHEMA,
             id: listener.id.to_string(),
             tenant: tenant.to_string(),
             subject: subject.to_string(),

@@ -7,7 +7,7 @@
 
 use super::content::{Artifact, Logged, Message, Shown, Status, told};
 use super::task::{Stored, generation_name};
-use super::{SCHEMA, StoreError, corrupt};
+use super::{StoreError, corrupt};
 use crate::task::{Generation, TaskState};
 
 /// What stands beside the text of a task in its item, and so not in the text.
@@ -61,7 +61,7 @@ fn leave_out<T: PartialEq>(member: &mut Option<T>, usual: &T) {
 }
 
 impl Stored {
-    /// The short form of the first one.
+    /// Leaves out what can be told.
     pub(super) fn shorten(&mut self) {
         self.refer();
         let (context, task) = (self.ctx.clone(), self.id.clone());
@@ -71,7 +71,6 @@ impl Stored {
         }
         self.shorten_log();
         self.shorten_times();
-        self.schema = Some(SCHEMA);
         leave_out(
             &mut self.generation,
             &generation_name(Generation::V10).to_owned(),
@@ -104,7 +103,7 @@ impl Stored {
         }
     }
 
-    /// The first form of a short one.
+    /// Tells what was left out.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when a member cannot be told.
@@ -152,7 +151,7 @@ impl Stored {
                 Shown::Artifact { .. } => None,
             });
         let said = self.h.iter_mut().chain(&mut self.st.m);
-        said.chain(&mut self.sec).chain(logged)
+        said.chain(logged)
     }
 
     /// Puts places where the log says what stands in the text already.

@@ -2,17 +2,17 @@
 
 use super::content::{self, Artifact, Logged, Message, Status, all, told};
 use super::layout::Layout;
-use super::{FIRST, StoreError, corrupt};
+use super::{SCHEMA, StoreError, corrupt};
 use crate::task::{
     Base, ContextId, Generation, HeldKeys, KeyHash, Metadata, NewTask, Owner, PushId,
-    Saved as SavedValues, SavedSlot, SkillId, Subject, TaskId, TaskRecord, TenantId, Timestamp,
-    Transition, TurnRequest, WriteId,
+    Saved as SavedValues, SavedSlot, Sealed, SkillId, Subject, TaskId, TaskRecord, TenantId,
+    Timestamp, Transition, TurnRequest, WriteId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The first form, or the short one: that has fewer members (see `short`).
+/// A task with everything, or shortened: then it has fewer members (see `short`).
 #[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ pub(super) struct Stored {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rp: Vec<Artifact>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) sec: Option<Message>,
+    pub(super) sec: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rq: Option<Request>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -268,7 +268,7 @@ impl From<&TaskRecord> for Stored {
             log: record.log.iter().map(Logged::from).collect(),
             sv: Kept::from(&record.saved),
             rp: record.replaced.iter().map(Artifact::from).collect(),
-            sec: record.secret.as_ref().map(Message::from),
+            sec: record.secret.as_ref().map(|it| it.as_str().to_owned()),
             ..Self::without_content(record)
         }
     }
@@ -278,7 +278,7 @@ impl Stored {
     /// The form without what can lie in children.
     pub(super) fn without_content(record: &TaskRecord) -> Self {
         Self {
-            schema: Some(FIRST),
+            schema: Some(SCHEMA),
             id: Some(record.id.to_string()),
             tenant: Some(record.owner.tenant.to_string()),
             subject: Some(record.owner.subject.to_string()),
@@ -366,11 +366,10 @@ impl Stored {
                 };
             }
             None if record.state().is_terminal() => {}
-            // Written before there was a base: nothing of it is taken back.
-            None => record.set_base(),
+            None => return Err(corrupt("no `b`")),
         }
         record.replaced = all(self.rp, Artifact::into_artifact)?;
-        record.secret = self.sec.map(Message::into_message).transpose()?;
+        record.secret = self.sec.map(Sealed::stored);
         record.request = self.rq.map(TurnRequest::from);
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
         record.redispatches = self.rd;

@@ -2,7 +2,7 @@
 
 use super::content::{Message, all};
 use super::task::owner;
-use super::{FIRST, StoreError, corrupt, known};
+use super::{SCHEMA, StoreError, corrupt, known};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
 use crate::task::{ContextId, Metadata, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,7 @@ pub(super) struct Stored {
     up: i64,
     exp: i64,
     sexp: i64,
-    /// Absent in the first records: then the state, if there is one, was
-    /// written with the thread.
-    #[serde(default)]
-    sv: Option<u64>,
+    sv: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     gone: bool,
     /// The fence of a deletion. One that is not before the beginning is that of
@@ -51,7 +48,7 @@ pub(super) struct State {
 impl From<&ThreadState> for State {
     fn from(state: &ThreadState) -> Self {
         Self {
-            schema: FIRST,
+            schema: SCHEMA,
             e: state.events.iter().map(Message::from).collect(),
             s: state.session.clone(),
             more: state.unknown.clone(),
@@ -73,7 +70,7 @@ impl State {
 impl From<&ThreadRecord> for Stored {
     fn from(record: &ThreadRecord) -> Self {
         Self {
-            schema: FIRST,
+            schema: SCHEMA,
             tenant: record.owner.tenant.to_string(),
             subject: record.owner.subject.to_string(),
             ctx: record.context_id.to_string(),
@@ -82,7 +79,7 @@ impl From<&ThreadRecord> for Stored {
             up: record.updated_at.as_millis(),
             exp: record.expires_at.as_millis(),
             sexp: record.state_expires_at.as_millis(),
-            sv: Some(record.state_version),
+            sv: record.state_version,
             gone: record.status != ThreadStatus::Active,
             clr: record.cleared_at.map(Timestamp::as_millis),
             st: State::from(&record.state),
@@ -94,12 +91,6 @@ impl From<&ThreadRecord> for Stored {
 impl Stored {
     pub(super) fn into_record(self) -> Result<ThreadRecord, StoreError> {
         known(self.schema)?;
-        let state = self.st.into_state()?;
-        let written = if state == ThreadState::default() {
-            0
-        } else {
-            self.v
-        };
         Ok(ThreadRecord {
             owner: owner(self.tenant, self.subject)?,
             context_id: ContextId::parse(self.ctx).map_err(corrupt)?,
@@ -113,8 +104,8 @@ impl Stored {
             updated_at: Timestamp::from_millis(self.up),
             expires_at: Timestamp::from_millis(self.exp),
             state_expires_at: Timestamp::from_millis(self.sexp),
-            state_version: self.sv.unwrap_or(written),
-            state,
+            state_version: self.sv,
+            state: self.st.into_state()?,
             cleared_at: self.clr.map(Timestamp::from_millis),
             unknown: self.more,
         })

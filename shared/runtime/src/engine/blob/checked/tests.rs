@@ -8,6 +8,7 @@ fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, Unread) {
         key: "k".to_owned(),
         size: measured.size,
         sha256: measured.sha256,
+        upload: None,
     };
     let unread = Unread::default();
     let reader = Checked::new(stored, blob, unread.clone());

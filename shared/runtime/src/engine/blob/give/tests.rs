@@ -79,6 +79,7 @@ impl Desk {
                 key: key.to_owned(),
                 size: measured.size,
                 sha256: measured.sha256,
+                upload: None,
             }))
         }
     }

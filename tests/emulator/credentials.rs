@@ -1,0 +1,278 @@
+//! Answers to `auth-required`, wherever they come by.
+
+use a2a_lambda::auth::Identity;
+use a2a_lambda::http::Door;
+use a2a_lambda::runtime::Runtime;
+use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::aws::{AwsClients, sdk_config};
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
+use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::{Blobs as _, ReadTasks as _, StoreError};
+use a2a_lambda::task::{Owner, Subject, TaskId, TaskRecord, TaskState, TenantId, Timestamp};
+use a2a_lambda_tests::world::{Reply, Request, send};
+use a2a_local::embedded::{BUCKET, Embedded, TABLE};
+use async_trait::async_trait;
+use aws_sdk_dynamodbstreams::types::ShardIteratorType;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What a client answers; the agent repeats no word of it.
+const CANARY: &str = "canary-credential-xyzzy";
+
+struct Local;
+
+impl Source for Local {
+    fn get(&self, name: &str) -> Option<String> {
+        (name == "A2A_AUTH").then(|| "dev".to_owned())
+    }
+}
+
+struct Held;
+
+#[async_trait]
+impl Receipt for Held {
+    async fn hide(&self, _: Duration) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+fn owner() -> Owner {
+    Owner {
+        tenant: TenantId::parse("acme").unwrap(),
+        subject: Subject::parse("ann").unwrap(),
+    }
+}
+
+/// An agent over a table with a stream, and a bucket.
+struct Site {
+    embedded: Embedded,
+    clients: AwsClients,
+    runtime: Runtime,
+}
+
+impl Site {
+    async fn new() -> Self {
+        let embedded = Embedded::start(None).await.unwrap();
+        let clients = AwsClients::connect(embedded.endpoints()).await;
+        let runtime = runtime(&clients, |_| ());
+        Self {
+            embedded,
+            clients,
+            runtime,
+        }
+    }
+
+    async fn says(&self, message: Value, at_once: bool) -> Reply {
+        let body = json!({"message": message, "configuration": {"returnImmediately": at_once}});
+        let request = Request::post("/message:send", &body).header("a2a-version", "1.0");
+        let identity = Identity {
+            authorizer: None,
+            authorization: Some("Bearer dev:acme:ann".to_owned()),
+        };
+        let edge = self.runtime.edge(Door::of(request.method, request.path()));
+        let reply = send(&edge, &request, identity).await.finish().await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply
+    }
+
+    /// A task that asks for credentials.
+    async fn asking(&self) -> TaskId {
+        let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "auth"}]});
+        let reply = self.says(message, false).await;
+        let task = reply.json()["task"].clone();
+        assert_eq!(
+            task["status"]["state"], "TASK_STATE_AUTH_REQUIRED",
+            "{task}"
+        );
+        TaskId::parse(task["id"].as_str().unwrap()).unwrap()
+    }
+
+    async fn answer(&self, task: &TaskId, text: &str, at_once: bool) -> Reply {
+        let message = json!({"messageId": "m2", "role": "ROLE_USER", "taskId": task.as_str(),
+            "parts": [{"text": text}, {"data": {"key": text}}]});
+        self.says(message, at_once).await
+    }
+
+    async fn stored(&self, task: &TaskId) -> TaskRecord {
+        let records = DynamoStore::new(self.clients.dynamodb.clone(), TABLE);
+        let found = records.load(&owner(), task, Timestamp::default()).await;
+        found.unwrap().unwrap()
+    }
+
+    /// Everything the services have, in words: items, records of the stream, objects.
+    async fn everything(&self) -> Vec<String> {
+        let scan = self.clients.dynamodb.scan().table_name(TABLE);
+        let found = scan.consistent_read(true).send().await.unwrap();
+        let mut all: Vec<String> = found.items().iter().map(|it| format!("{it:?}")).collect();
+        let at = self.embedded.endpoints();
+        let config = sdk_config(at.dynamodb.as_deref(), at.keys.as_ref()).await;
+        let client = aws_sdk_dynamodbstreams::Client::new(&config);
+        let streams = client
+            .list_streams()
+            .table_name(TABLE)
+            .send()
+            .await
+            .unwrap();
+        let arn = streams.streams()[0].stream_arn().unwrap();
+        let stream = client
+            .describe_stream()
+            .stream_arn(arn)
+            .send()
+            .await
+            .unwrap();
+        for shard in stream.stream_description().unwrap().shards() {
+            let from = client
+                .get_shard_iterator()
+                .stream_arn(arn)
+                .shard_id(shard.shard_id().unwrap())
+                .shard_iterator_type(ShardIteratorType::TrimHorizon);
+            let mut next = from.send().await.unwrap().shard_iterator;
+            while let Some(iterator) = next {
+                let read = client
+                    .get_records()
+                    .shard_iterator(iterator)
+                    .send()
+                    .await
+                    .unwrap();
+                all.extend(read.records().iter().map(|it| format!("{it:?}")));
+                next = read
+                    .next_shard_iterator
+                    .filter(|_| !read.records.unwrap_or_default().is_empty());
+            }
+        }
+        let blobs = S3Blobs::new(self.clients.s3.clone(), BUCKET);
+        for key in blobs.keys("", None, 1_000).await.unwrap() {
+            let bytes = blobs.get(&key).await.unwrap().unwrap();
+            all.push(format!("{key} {}", String::from_utf8_lossy(&bytes)));
+        }
+        all
+    }
+
+    async fn has_no_trace(&self, when: &str) {
+        let everything = self.everything().await;
+        assert!(everything.len() > 3, "{when}");
+        // Base64 of a text does not depend on what lies before it but for its
+        // place modulo three.
+        let mut traces = vec![CANARY.to_owned()];
+        for place in 0..3 {
+            let code = STANDARD.encode(&CANARY[place..place + 18]);
+            traces.push(code);
+        }
+        for what in everything {
+            let found = traces.iter().find(|trace| what.contains(*trace));
+            assert_eq!(found, None, "{when}: {what}");
+        }
+    }
+}
+
+fn runtime(clients: &AwsClients, change: impl FnOnce(&mut Settings)) -> Runtime {
+    let mut settings = Settings::read(&Local).unwrap();
+    change(&mut settings);
+    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let builder = Runtime::builder(agent, settings).aws(clients);
+    builder.build().unwrap()
+}
+
+fn work(record: &TaskRecord) -> WorkItem {
+    WorkItem {
+        owner: owner(),
+        task: record.id().clone(),
+        incarnation: record.incarnation().clone(),
+        turn: 2,
+        dispatch: record.version(),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_auth_required_is_in_no_item_no_stream_record_and_no_object() {
+    // What stays in the item of its task, and what moves to one of its own.
+    for length in [0, 10_000] {
+        let site = Site::new().await;
+        let words = format!("{CANARY}{}", "y".repeat(length));
+        let task = site.asking().await;
+        site.answer(&task, &words, true).await;
+        let queued = site.stored(&task).await;
+        assert_eq!(queued.state(), TaskState::Submitted);
+        site.has_no_trace("queued").await;
+        let engine = site.runtime.engine();
+        let ack = engine.work(&work(&queued), &Held, None).await;
+        assert_eq!(ack, Ack::Delete);
+        // The worker has read it: the agent asks what it means.
+        assert_eq!(site.stored(&task).await.state(), TaskState::InputRequired);
+        let task = site.asking().await;
+        let reply = site.answer(&task, &words, false).await;
+        assert!(!reply.text().contains(CANARY));
+        assert_eq!(site.stored(&task).await.state(), TaskState::InputRequired);
+        site.has_no_trace("at rest").await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_opens_in_the_turn_it_was_given_to_and_under_its_key_alone() {
+    let site = Site::new().await;
+    let mut sealed = Vec::new();
+    let mut tasks = Vec::new();
+    for _ in 0..2 {
+        let task = site.asking().await;
+        site.answer(&task, CANARY, true).await;
+        let everything = site.everything().await;
+        let item = everything.iter().find(|it| {
+            it.contains("\\\"sec\\\"") && it.contains(task.as_str()) && !it.contains("eventID")
+        });
+        let item = item.unwrap().clone();
+        let (_, rest) = item.split_once("\\\"sec\\\":\\\"").unwrap();
+        sealed.push(rest.split('\\').next().unwrap().to_owned());
+        tasks.push(task);
+    }
+    // Each sealing has twelve bytes of its own.
+    let nonces: Vec<Vec<u8>> = sealed
+        .iter()
+        .map(|it| STANDARD_NO_PAD.decode(it).unwrap()[..12].to_vec())
+        .collect();
+    assert_ne!(nonces[0], nonces[1]);
+    let other = runtime(&site.clients, |settings| {
+        settings.policy.secret = b"another key of 32 characters ....".to_vec();
+    });
+    let queued = site.stored(&tasks[0]).await;
+    let ack = other.engine().work(&work(&queued), &Held, None).await;
+    assert_eq!(ack, Ack::Delete);
+    let failed = site.stored(&tasks[0]).await;
+    assert_eq!(failed.state(), TaskState::Failed);
+    // The answer of one task in the place of the other's.
+    let queued = site.stored(&tasks[1]).await;
+    let key = |name: &str, value: String| {
+        (
+            name.to_owned(),
+            aws_sdk_dynamodb::types::AttributeValue::S(value),
+        )
+    };
+    let partition = format!("T#acme#K#{}", tasks[1]);
+    let got = site
+        .clients
+        .dynamodb
+        .get_item()
+        .table_name(TABLE)
+        .set_key(Some(
+            [key("PK", partition), key("SK", "META".to_owned())].into(),
+        ))
+        .send()
+        .await
+        .unwrap();
+    let mut item = got.item.unwrap();
+    let body = item["body"].as_s().unwrap().replace(&sealed[1], &sealed[0]);
+    assert!(body.contains(&sealed[0]));
+    let (name, body) = key("body", body);
+    item.insert(name, body);
+    let put = site.clients.dynamodb.put_item().table_name(TABLE);
+    put.set_item(Some(item)).send().await.unwrap();
+    let ack = site
+        .runtime
+        .engine()
+        .work(&work(&queued), &Held, None)
+        .await;
+    assert_eq!(ack, Ack::Delete);
+    assert_eq!(site.stored(&tasks[1]).await.state(), TaskState::Failed);
+}
