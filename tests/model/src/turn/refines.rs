@@ -172,7 +172,7 @@ fn a_turn_in_the_call_its_question_and_its_answer_are_the_same_in_model_and_reco
     let inline = |call, step| A::Run(Who::Call(call), step);
     walk.agree(&[A::Write(0, Heard)], [accept(), start()]);
     walk.agree(&[inline(0, Do::End(Heard))], [ask()]);
-    let (message, secret, lease_until) = (says(), false, AT);
+    let (message, secret, lease_until) = (says(), None, AT);
     let resume = Change::Resume {
         message,
         secret,
@@ -195,7 +195,7 @@ fn a_turn_of_workers_its_hand_over_and_its_cancel_are_the_same_in_model_and_reco
     walk.claims(true);
     walk.agree(&[walk.by_worker(Do::End(Heard))], [ask()]);
     walk.go(&[walk.by_worker(Do::Delete(false))]);
-    let (message, secret) = (says(), false);
+    let (message, secret) = (says(), None);
     walk.agree(
         &[A::Begin(1), A::Write(1, Heard)],
         [Change::Queue { message, secret }],

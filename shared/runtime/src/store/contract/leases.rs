@@ -81,7 +81,7 @@ pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
     let asked = commit(stores, world, &asks, question.clone()).await?;
     let resume = Change::Resume {
         message: Message::from_user("a", vec![Part::text("that one")]),
-        secret: false,
+        secret: None,
         lease_until: world.at(60_000),
     };
     let answers = commit(stores, world, &asked, resume).await?;

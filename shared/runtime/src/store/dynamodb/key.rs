@@ -168,13 +168,6 @@ pub(super) fn thread_of(partition: &str) -> Option<(TenantId, ContextId)> {
     ))
 }
 
-/// The address of the thread in this partition; `None` if it is another's.
-pub(super) fn thread_key(partition: &str) -> Option<ThreadKey> {
-    let (tenant, local) = partition.strip_prefix("T#")?.split_once("#C#")?;
-    let (subject, context) = local.split_once('#')?;
-    ThreadKey::stored(tenant, subject, context)
-}
-
 /// Parts of the index of what expires. A partition takes 1,000 writes a second, and
 /// a conversation that keeps something costs one or two an hour.
 pub(super) const EXPIRY_SHARDS: u32 = 64;

@@ -1,7 +1,7 @@
 use super::MemoryStore;
 use crate::store::contract::{self, Stores, World};
 use crate::store::over::OverTasks;
-use crate::store::queue::TasksByKey as _;
+use crate::store::queue::SweepObjects as _;
 use crate::store::{Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks};
 use crate::task::{Change, TaskRecord, Timestamp};
 use futures::FutureExt as _;
