@@ -53,9 +53,9 @@ async fn content_that_was_replaced_goes_with_the_sweep_of_the_next_day() {
             command.message.context_id = Some(context.clone());
         })
         .await;
-    // What the task keeps was saved twice.
+    // What the task keeps was saved twice, and once more with its question.
     let stored = estate.stored(&owner.tenant).await;
-    assert_eq!(objects(&stored, "-STATE.").len(), 2, "{:?}", stored.names());
+    assert_eq!(objects(&stored, "-STATE.").len(), 3, "{:?}", stored.names());
     look_tomorrow(&estate).await;
     let stored = estate.stored(&owner.tenant).await;
     assert_eq!(objects(&stored, "-STATE.").len(), 1, "{:?}", stored.names());

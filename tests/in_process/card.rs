@@ -118,6 +118,11 @@ async fn no_request_changes_the_bytes_of_a_card() {
                 .header(name, value)
                 .from("evil:eve");
             let reply = world.call(&hostile).await;
+            if name == "host" {
+                // Development identities are served under this machine's names only.
+                assert_eq!(reply.status, 421, "{name}");
+                continue;
+            }
             assert_eq!(reply.body, plain.body, "{name}");
             assert_eq!(reply.header("etag"), plain.header("etag"), "{name}");
         }

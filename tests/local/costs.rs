@@ -198,7 +198,7 @@ impl Counter {
     async fn still(agent: AgentDefinition) -> Self {
         let services = Embedded::start(None).await.unwrap();
         let clients = AwsClients::connect(services.endpoints()).await;
-        let meter = Meter::new(indexes(&clients).await);
+        let meter = Meter::new(indexes(&clients).await, clients.dynamodb.clone());
         let settings = Settings::read(&Local).unwrap();
         let near = counted(&clients, &meter);
         let clock = Arc::new(Moved::default());

@@ -7,6 +7,8 @@
 //! key changes; a read unit for each started 4 KB, half of one unless the read is
 //! consistent, and no less than for one such block.
 
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
     SharedHttpConnector,
@@ -18,7 +20,7 @@ use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use base64::Engine as _;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
@@ -53,6 +55,9 @@ pub(crate) struct Meter {
     open: watch::Sender<usize>,
     /// The size of the largest item that was written, in bytes.
     pub(crate) largest: AtomicUsize,
+    /// Reads items beside the count: the service takes no request that is
+    /// signed for another body.
+    beside: Client,
     indexes: Vec<Index>,
 }
 
@@ -66,11 +71,12 @@ pub(crate) struct Index {
 }
 
 impl Meter {
-    pub(crate) fn new(indexes: Vec<Index>) -> Arc<Self> {
+    pub(crate) fn new(indexes: Vec<Index>, beside: Client) -> Arc<Self> {
         Arc::new(Self {
             bill: Mutex::default(),
             open: watch::Sender::default(),
             largest: AtomicUsize::default(),
+            beside,
             indexes,
         })
     }
@@ -219,9 +225,8 @@ impl Counted<SharedHttpConnector> {
         let keys: Vec<Value> = actions(operation, &asked).iter().map(key).collect();
         let mut before = Vec::new();
         for key in &keys {
-            before.push(self.item(&request, key).await?);
+            before.push(self.item(&asked, key).await);
         }
-        let like = request.try_clone().unwrap();
         let (response, body) = whole(self.inner.call(request).await?).await?;
         let told: Value = serde_json::from_slice(&body).unwrap_or_default();
         let each = if operation == "TransactWriteItems" {
@@ -231,7 +236,7 @@ impl Counted<SharedHttpConnector> {
         };
         let mut writes = Written::default();
         for (key, before) in keys.iter().zip(&before) {
-            let after = self.item(&like, key).await?;
+            let after = self.item(&asked, key).await;
             let written = self.meter.written(before, &after, each);
             writes.table += written.table;
             writes.indexes += written.indexes;
@@ -249,21 +254,43 @@ impl Counted<SharedHttpConnector> {
     }
 
     /// An item as it stands, read beside the count.
-    async fn item(&self, like: &HttpRequest, key: &Value) -> Result<Value, ConnectorError> {
-        let asked: Value = serde_json::from_slice(like.body().bytes().unwrap()).unwrap();
+    async fn item(&self, asked: &Value, key: &Value) -> Value {
         let table = match &asked["TransactItems"][0] {
             Value::Object(action) => action.values().next().unwrap()["TableName"].clone(),
             _ => asked["TableName"].clone(),
         };
-        let question = json!({"TableName": table, "Key": key, "ConsistentRead": true}).to_string();
-        let mut request = like.try_clone().unwrap();
-        let headers = request.headers_mut();
-        headers.insert("x-amz-target", "DynamoDB_20120810.GetItem");
-        headers.insert("content-length", question.len().to_string());
-        *request.body_mut() = SdkBody::from(question);
-        let (_, body) = whole(self.inner.call(request).await?).await?;
-        let told: Value = serde_json::from_slice(&body).unwrap();
-        Ok(told["Item"].clone())
+        let text = |name: &str| AttributeValue::S(key[name]["S"].as_str().unwrap().to_owned());
+        let get = self.meter.beside.get_item();
+        let get = get
+            .table_name(table.as_str().unwrap())
+            .consistent_read(true);
+        let get = get.key("PK", text("PK")).key("SK", text("SK"));
+        let found = get.send().await.unwrap().item;
+        found.map_or(Value::Null, |item| members(&item))
+    }
+}
+
+fn members(item: &HashMap<String, AttributeValue>) -> Value {
+    let typed = item
+        .iter()
+        .map(|(name, value)| (name.clone(), typed(value)));
+    Value::Object(typed.collect())
+}
+
+/// A value as the service writes it in JSON.
+fn typed(value: &AttributeValue) -> Value {
+    match value {
+        AttributeValue::S(text) => json!({"S": text}),
+        AttributeValue::N(number) => json!({"N": number}),
+        AttributeValue::B(bytes) => {
+            json!({"B": base64::engine::general_purpose::STANDARD.encode(bytes)})
+        }
+        AttributeValue::Bool(flag) => json!({"BOOL": flag}),
+        AttributeValue::M(map) => json!({"M": members(map)}),
+        AttributeValue::L(list) => json!({"L": list.iter().map(typed).collect::<Vec<_>>()}),
+        AttributeValue::Ss(texts) => json!({"SS": texts}),
+        AttributeValue::Ns(numbers) => json!({"NS": numbers}),
+        _ => json!({"NULL": true}),
     }
 }
 

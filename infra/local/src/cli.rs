@@ -127,12 +127,15 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     if let Some(embedded) = &embedded {
         pumps.expire(embedded.expiry(), settings.sweep_interval);
     }
+    // Whoever reads that it listens may end it at once: the signals come first.
+    let mut interrupted = Box::pin(interrupted());
+    let _not_yet = futures::poll!(&mut interrupted);
     io::stdout().write_all(banner.as_bytes())?;
     io::stdout().flush()?;
     serve(
         listener,
         Arc::new(Functions::new(&runtime, settings.max_body)),
-        interrupted(),
+        interrupted,
     )
     .await;
     pumps.stop().await;

@@ -69,7 +69,12 @@ pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
         let counted = records.count_tenant(&tenant, blobs, &told).await?;
         summary("would be removed", &tenant, &counted)
     } else {
-        let erased = restore::erase(records, blobs, &tenant, &told).await?;
+        let erased = if options.data.is_some() {
+            // A data folder keeps no versions, and no note about a tenant.
+            records.erase_tenant(&tenant, blobs, &told).await?
+        } else {
+            restore::erase(records, blobs, &tenant, &told).await?
+        };
         summary("removed", &tenant, &erased)
     };
     io::stdout().write_all(text.as_bytes())?;

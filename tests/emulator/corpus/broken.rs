@@ -109,7 +109,7 @@ async fn read_all(site: &Site, item: &Value, what: &str) -> usize {
 
 #[tokio::test]
 async fn a_damaged_item_is_an_error_and_never_a_panic() {
-    const EACH: usize = 2;
+    const EACH: usize = 3;
     let mut runner = TestRunner::deterministic();
     let (mut tried, mut refused) = (0, 0);
     for release in releases() {

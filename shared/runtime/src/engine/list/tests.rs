@@ -157,10 +157,10 @@ async fn a_page_reads_no_more_than_its_answer_can_hold() {
 
 #[tokio::test(start_paused = true)]
 async fn the_tasks_of_a_page_are_read_together_sixteen_at_most() {
-    let lists = Lists::many(40, 100).await;
+    let lists = Lists::many(20, 100).await;
     let mut query = lists.query();
-    query.page_size = 40;
-    assert_eq!(lists.page(&query).await.tasks.len(), 40);
+    query.page_size = 20;
+    assert_eq!(lists.page(&query).await.tasks.len(), 20);
     assert_eq!(*lists.store.reading.lock().unwrap(), (0, 16));
 }
 
