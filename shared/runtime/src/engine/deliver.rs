@@ -15,6 +15,7 @@
 use super::again::QUEUED;
 use super::push::{Opened, open_secrets};
 use super::seal::Sealer;
+use super::sweep::Leases;
 use super::{Clock, EngineError, Ids, Policy};
 use crate::outbound::{OutboundUrl, UrlFault};
 use crate::store::push::DeliverPushes;
@@ -444,10 +445,13 @@ async fn waiting(
 
 /// Rings again for a task at rest, if nobody seems to be at it; gives how many
 /// webhooks. It writes nothing: only a call of a webhook counts as an attempt.
+/// After the process before this one died, no doorbell of it is left: then it
+/// rings for all, each when its lease or its pause ends.
 pub(super) async fn push_again(
     pushes: &dyn DeliverPushes,
     queue: &dyn PushQueue,
     record: &TaskRecord,
+    leases: Leases,
     now: Timestamp,
 ) -> Result<usize, EngineError> {
     let mut waiting = waiting(pushes, record).await?;
@@ -455,23 +459,32 @@ pub(super) async fn push_again(
         pushes.confirm_pushes(record).await?;
         return Ok(0);
     }
+    if leases == Leases::CountAsExpired {
+        for push in &waiting {
+            let leased = push.delivery.lease.as_ref().map(|lease| lease.until);
+            let free = push.delivery.retry_at.max(leased.unwrap_or_default());
+            queue.ring(&[item_of(push)], free.since(now)).await?;
+        }
+        return Ok(waiting.len());
+    }
     waiting.retain(|push| {
         let since = record.updated_at.max(push.delivery.retry_at);
         since.plus(QUEUED) <= now && !push.delivery.is_busy(now)
     });
-    let items: Vec<PushItem> = waiting
-        .into_iter()
-        .map(|push| PushItem {
-            owner: push.owner,
-            task: push.task,
-            incarnation: push.incarnation,
-            config: push.listener.id,
-        })
-        .collect();
+    let items: Vec<PushItem> = waiting.iter().map(item_of).collect();
     if !items.is_empty() {
         queue.ring(&items, Duration::ZERO).await?;
     }
     Ok(items.len())
+}
+
+fn item_of(push: &PushRecord) -> PushItem {
+    PushItem {
+        owner: push.owner.clone(),
+        task: push.task.clone(),
+        incarnation: push.incarnation.clone(),
+        config: push.listener.id.clone(),
+    }
 }
 
 impl std::fmt::Debug for Courier {

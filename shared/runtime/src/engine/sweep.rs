@@ -262,7 +262,7 @@ impl Engine {
         if head.state().is_at_rest() {
             if let Some((pushes, queue)) = &self.push_queue {
                 let now = self.reader.clock.now();
-                report.pushed += push_again(&**pushes, &**queue, &head, now).await?;
+                report.pushed += push_again(&**pushes, &**queue, &head, leases, now).await?;
             }
             return Ok(None);
         }
