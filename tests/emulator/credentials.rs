@@ -159,7 +159,7 @@ impl Site {
         // place modulo three.
         let mut traces = vec![CANARY.to_owned()];
         for place in 0..3 {
-            let code = STANDARD.encode(&CANARY[place..place + 18]);
+            let code = STANDARD.encode(CANARY.get(place..place + 18).unwrap());
             traces.push(code);
         }
         for what in everything {
@@ -269,11 +269,8 @@ async fn an_answer_opens_in_the_turn_it_was_given_to_and_under_its_key_alone() {
     item.insert(name, body);
     let put = site.clients.dynamodb.put_item().table_name(TABLE);
     put.set_item(Some(item)).send().await.unwrap();
-    let ack = site
-        .runtime
-        .engine()
-        .work(&work(&queued), &Held, None)
-        .await;
+    let engine = site.runtime.engine();
+    let ack = engine.work(&work(&queued), &Held, None).await;
     assert_eq!(ack, Ack::Delete);
     assert_eq!(site.stored(&tasks[1]).await.state(), TaskState::Failed);
 }

@@ -306,7 +306,7 @@ async fn a_stream_ends_in_time_before_its_invocation_and_says_to_come_back() {
         let (sender, mut frames) = unbounded_channel();
         let caller = World::caller();
         let stream = world.engine.stream(&caller, command, deadline, sender);
-        let (shown, lasted) = watched(stream, &mut frames).await;
+        let (shown, lasted) = Box::pin(watched(stream, &mut frames)).await;
         assert_eq!(lasted.as_secs(), lasts, "{words} {left:?}");
         let ends = shown.iter().filter(|frame| **frame == Frame::ComeBack);
         let planned = usize::from(words != "steps");
