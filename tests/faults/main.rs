@@ -10,6 +10,7 @@ mod case;
 mod line;
 mod scenario;
 
+use a2a_lambda::task::Refusal;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use case::Case;
 use line::{Answer, Fault, Plan};
@@ -138,4 +139,25 @@ async fn whatever_happens_to_a_store_call_the_answer_is_what_is_stored() {
     println!("{total} fault points, {} violations", violations.len());
     assert!(total > 0, "no such case");
     assert!(violations.is_empty(), "replay: {violations:#?}");
+}
+
+#[tokio::test]
+async fn a_throttled_send_costs_the_attempts_of_the_sdk_and_is_told_to_come_back() {
+    let emulator = Arc::new(Emulator::start().await.unwrap());
+    let plan = Plan {
+        at: 0,
+        count: usize::MAX,
+        fault: Fault::Reply(Answer::Throttled),
+    };
+    let tenant = format!("t{:x}", run());
+    let case = Case::new(&emulator, &tenant, Some(plan));
+    let sent = case
+        .engine
+        .send(&case.caller, case.says("short", None), None);
+    let refusal = sent.await.unwrap_err().refusal;
+    assert!(
+        matches!(refusal, Refusal::Unavailable { .. }),
+        "{refusal:?}"
+    );
+    assert_eq!(case.line.seen(), ["PutItem"; 3]);
 }

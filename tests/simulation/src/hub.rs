@@ -139,6 +139,11 @@ impl World {
         self.mutant == Some(mutant)
     }
 
+    /// Whether a call that failed is attempted again.
+    pub(crate) const fn repeats(&mut self) -> bool {
+        self.chance.below(2) == 0
+    }
+
     pub(crate) const fn fate(&mut self) -> Fate {
         if !self.faulty {
             return Fate::Fine;

@@ -33,6 +33,9 @@ pub(crate) struct SimStore {
     loose: Mutex<BTreeMap<KeyHash, (String, TaskId)>>,
 }
 
+/// Attempts of the SDK.
+const ATTEMPTS: u32 = 3;
+
 fn away() -> StoreError {
     StoreError::Unavailable("simulated".to_owned())
 }
@@ -44,9 +47,25 @@ impl SimStore {
         Self { memory, hub, loose }
     }
 
-    /// One call: it can be stopped before and after, fail before, and lose its
-    /// answer.
+    /// One call as the SDK makes it: it is attempted again, unless the process has
+    /// used up what it may repeat.
     async fn call<T, F>(&self, mut call: impl FnMut() -> F + Send) -> Result<T, StoreError>
+    where
+        T: Send,
+        F: Future<Output = Result<T, StoreError>> + Send,
+    {
+        for _ in 1..ATTEMPTS {
+            match self.attempt(&mut call).await {
+                Err(StoreError::Unavailable(_)) if self.hub.world().repeats() => {}
+                decided => return decided,
+            }
+        }
+        self.attempt(&mut call).await
+    }
+
+    /// One attempt: it can be stopped before and after, fail before, and lose its
+    /// answer.
+    async fn attempt<T, F>(&self, call: &mut (impl FnMut() -> F + Send)) -> Result<T, StoreError>
     where
         T: Send,
         F: Future<Output = Result<T, StoreError>> + Send,

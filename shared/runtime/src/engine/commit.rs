@@ -8,18 +8,10 @@ use super::idempotent::SendKey;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite, stored};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
-use std::future::Future;
 use std::time::Duration;
 
 /// How often a lost race is decided again before the engine gives up.
 const ROUNDS: usize = 8;
-/// Waits before the same write is tried again after the store was away.
-const BACK_OFF: [Duration; 3] = [
-    Duration::from_millis(50),
-    Duration::from_millis(200),
-    Duration::from_millis(800),
-];
-
 /// What a commit does when another write came between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Race {
@@ -127,7 +119,7 @@ impl Engine {
                 key: beside.key.as_ref().map(|key| key.write(kept_until)),
                 now,
             };
-            match self.put(&write).await? {
+            match self.tasks.commit(&write).await? {
                 Committed::Done => return Ok(Outcome::Stored(write.record)),
                 Committed::ThreadConflict => return Ok(Outcome::ThreadMoved),
                 Committed::KeyTaken(keyed) => return Ok(Outcome::KeyTaken(keyed)),
@@ -168,39 +160,8 @@ impl Engine {
             key: None,
             now,
         };
-        let committed = self.put(&write).await?;
+        let committed = self.tasks.commit(&write).await?;
         Ok((committed == Committed::Done).then_some(write.record))
-    }
-
-    /// Tries the same write again while the store is away: the write id makes
-    /// a second apply impossible.
-    async fn put(&self, write: &TaskWrite) -> Result<Committed, EngineError> {
-        self.retried(|| self.tasks.commit(write)).await
-    }
-
-    /// Asks a store again while it is away, or while others are in the way: each
-    /// caller after a wait of its own, so that they do not meet again. The write
-    /// has an id, so that it is done once.
-    pub(super) async fn retried<T, F>(&self, mut ask: impl FnMut() -> F) -> Result<T, EngineError>
-    where
-        F: Future<Output = Result<T, StoreError>>,
-    {
-        let mut away = None;
-        for wait in BACK_OFF {
-            match ask().await {
-                Err(StoreError::Contended(_)) => {}
-                Err(error @ StoreError::Unavailable(_)) => away = Some(error),
-                decided => return Ok(decided?),
-            }
-            let clock = &self.reader.clock;
-            let wait = wait / 2 + self.up_to(wait / 2);
-            clock.sleep_until(clock.now().plus(wait)).await;
-        }
-        match (ask().await, away) {
-            // One of the earlier tries may be stored.
-            (Err(StoreError::Contended(_)), Some(away)) => Err(away.into()),
-            (decided, _) => Ok(decided?),
-        }
     }
 
     /// A time below `longest`, another one each time.

@@ -370,7 +370,7 @@ impl Engine {
 
     /// Stores a thread; `false` if another write came between.
     pub(super) async fn keep_thread(&self, write: &ThreadWrite) -> Result<bool, EngineError> {
-        self.retried(|| self.threads.put_thread(write)).await
+        Ok(self.threads.put_thread(write).await?)
     }
 }
 

@@ -38,11 +38,6 @@ impl EngineError {
         }
     }
 
-    /// Whether the store was away: what was asked of it may be done or not.
-    pub(crate) const fn is_away(&self) -> bool {
-        matches!(self.cause, Some(Cause::Store(StoreError::Unavailable(_))))
-    }
-
     /// Whether other writes were in the way of one, of which nothing is stored.
     pub(crate) const fn is_contended(&self) -> bool {
         matches!(self.cause, Some(Cause::Store(StoreError::Contended(_))))

@@ -97,20 +97,15 @@ impl Journal<'_> {
         let write = self.engine.write_id(base);
         self.engine.store_blobs(base, &write, &mut changes).await?;
         let mut races = self.engine.races(conversation.stop_at());
-        let mut away = None;
         loop {
             match self.attempt(&write, base, &changes, conversation).await {
-                // The task stands as it stood: no earlier try is stored.
-                Ok(Write::ThreadMoved) => away = None,
+                // Another one may have written the thread: it is read again.
+                Ok(Write::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
-                Err(error) if error.is_away() => away = Some(error),
                 decided => return decided,
             }
             if !self.engine.stand_back(&mut races).await {
-                return match away {
-                    Some(error) => Err(error),
-                    None => self.outrun(base, changes, opens).await,
-                };
+                return self.outrun(base, changes, opens).await;
             }
         }
     }
@@ -195,7 +190,7 @@ impl Journal<'_> {
                 Ok(false) => {}
                 // A task has to tell: it fails of this when it is stored.
                 Err(error) if too_large(&error) => return Ok(false),
-                Err(error) if error.is_away() || error.is_contended() => lost = error,
+                Err(error) if error.is_contended() => lost = error,
                 Err(error) => return Err(error),
             }
             if !self.engine.stand_back(&mut races).await {

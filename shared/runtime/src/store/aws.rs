@@ -2,7 +2,12 @@
 //!
 //! TLS is rustls with ring, given explicitly: the SDKs' own defaults would link
 //! a second stack. An `http://` endpoint gets a connector without TLS.
+//!
+//! The SDK alone repeats requests; nothing of ours repeats what it has given up.
+//! Its jitter spreads the attempts, its token bucket limits those of a process,
+//! and a transaction keeps its token over all of them (decision 0021).
 
+use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
@@ -10,12 +15,26 @@ use aws_smithy_http_client::{
     Builder,
     tls::{self, rustls_provider::CryptoMode},
 };
+use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_types::retry::RetrySpec;
 use std::time::Duration;
 
 /// Time for a connection to stand.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Time for one attempt; the SDK makes three, with jitter between them.
+/// Attempts of one request.
+const ATTEMPTS: u32 = 3;
+/// Time for one attempt, where the service is not DynamoDB.
 const ATTEMPT: Duration = Duration::from_secs(6);
+/// Time for one attempt of DynamoDB, which answers within some ten milliseconds:
+/// a lost packet costs a caller this much.
+const TABLE_ATTEMPT: Duration = Duration::from_secs(1);
+/// Time for all attempts of DynamoDB with what lies between them. A call that
+/// reads and writes a few times still answers before the gateway gives up.
+const TABLE_OPERATION: Duration = Duration::from_secs(5);
+/// The longest wait before the second attempt, if the first one was throttled. One
+/// that was lost, or met another write, is repeated sooner: the SDK knows when.
+const THROTTLED: Duration = Duration::from_millis(500);
 
 /// Where the services answer. `None` is AWS, in the region of the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,8 +70,13 @@ impl AwsClients {
     /// Clients for `endpoints`. Region and credentials come from the usual
     /// places; a loopback endpoint is given credentials that no one checks.
     pub async fn connect(endpoints: &Endpoints) -> Self {
-        let first = sdk_config(endpoints.dynamodb.as_deref()).await;
-        let dynamodb = aws_sdk_dynamodb::Client::new(&first);
+        let at = endpoints.dynamodb.as_deref();
+        let first = sdk_config(at).await;
+        let mut dynamodb = aws_sdk_dynamodb::config::Builder::from(&first);
+        // An emulator shares its machine with whatever else runs there.
+        if !at.is_some_and(is_loopback) {
+            dynamodb = dynamodb.timeout_config(table_times());
+        }
         let second = if endpoints.s3 == endpoints.dynamodb {
             first
         } else {
@@ -63,7 +87,7 @@ impl AwsClients {
             .force_path_style(endpoints.s3.is_some())
             .build();
         Self {
-            dynamodb,
+            dynamodb: aws_sdk_dynamodb::Client::from_conf(dynamodb.build()),
             s3: aws_sdk_s3::Client::from_conf(s3),
         }
     }
@@ -75,9 +99,28 @@ pub async fn sqs_client(endpoint: Option<&str>) -> aws_sdk_sqs::Client {
     aws_sdk_sqs::Client::new(&sdk_config(endpoint).await)
 }
 
-/// Waits after try number `tries`, from 0, of something that is undecided.
-pub(super) async fn pause(tries: u32) {
-    tokio::time::sleep(Duration::from_millis(20 << tries.min(6))).await;
+/// Whether a request was carried out whose answer broke off: the SDK takes that
+/// for an error of no kind, and does not repeat it by itself. Every write of ours
+/// is known again, so that it can be repeated.
+pub(super) fn broke_off(context: &InterceptorContext) -> bool {
+    let failed = matches!(context.output_or_error(), Some(Err(_)));
+    let answered = |response: &HttpResponse| response.status().is_success();
+    failed && context.response().is_some_and(answered)
+}
+
+fn table_times() -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(CONNECT.min(TABLE_ATTEMPT))
+        .operation_attempt_timeout(TABLE_ATTEMPT)
+        .operation_timeout(TABLE_OPERATION)
+        .build()
+}
+
+fn retries() -> RetryConfig {
+    RetryConfig::standard()
+        .with_max_attempts(ATTEMPTS)
+        .with_initial_backoff(THROTTLED)
+        .with_retry_spec(RetrySpec::v2_1())
 }
 
 /// What every client of ours is made of: TLS, timeouts, and where `endpoint`
@@ -87,7 +130,9 @@ pub async fn sdk_config(endpoint: Option<&str>) -> SdkConfig {
         .connect_timeout(CONNECT)
         .operation_attempt_timeout(ATTEMPT)
         .build();
-    let mut loader = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);
+    let mut loader = aws_config::defaults(BehaviorVersion::latest())
+        .timeout_config(timeouts)
+        .retry_config(retries());
     if let Some(url) = endpoint {
         loader = loader.endpoint_url(url);
         if is_loopback(url) {

@@ -11,7 +11,7 @@ mod copy;
 mod multipart;
 mod presign;
 
-use super::aws::pause;
+use super::aws::broke_off;
 use super::blobs::read_up_to;
 use super::{
     BlobHead, BlobReader, Blobs, Download, Measured, StoreError, UploadTerms, UploadUrl, blobs,
@@ -24,14 +24,13 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumMode, Delete as Removal, ObjectIdentifier};
+use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
+use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryAction};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Puts that meet another put of the same key (409) are tried this often. It
-/// can only be an earlier attempt of our own, which the pauses let finish.
-const TRIES: u32 = 8;
 /// Keys of one list or removal.
 const KEYS: usize = 1000;
 /// The name of the note which says for which task bytes are kept.
@@ -55,17 +54,46 @@ enum Put {
     Stored,
     /// Something stands under the key.
     Taken,
-    /// Another put of the key runs; nothing is decided.
+    /// Another put of the key still runs: nothing is decided.
     Racing,
 }
 
+/// Tells the SDK what else it is to repeat: a put that meets another put of its
+/// key, which can only be an earlier attempt of our own, and what was answered
+/// without an answer.
+#[derive(Debug)]
+struct Repeats;
+
+impl ClassifyRetry for Repeats {
+    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
+        let racing = context
+            .response()
+            .is_some_and(|response| response.status().as_u16() == 409);
+        if racing || broke_off(context) {
+            RetryAction::transient_error()
+        } else {
+            RetryAction::NoActionIndicated
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "writes that decided nothing"
+    }
+}
+
 impl S3Blobs {
-    /// The blobs of `bucket`.
+    /// The blobs of `bucket`. Requests are those of `client`, repeated by the same
+    /// rules, and also where they have only met other writes.
     #[must_use]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the client is made over into one of the store's own"
+    )]
     pub fn new(client: Client, bucket: impl Into<String>) -> Self {
+        let config = client.config().to_builder();
         Self {
             signer: presign::signer(&client),
-            client,
+            client: Client::from_conf(config.retry_classifier(Repeats).build()),
             bucket: bucket.into(),
         }
     }
@@ -73,7 +101,7 @@ impl S3Blobs {
     async fn try_put(
         &self,
         key: &str,
-        note: Option<&Note>,
+        note: Option<Note>,
         bytes: Bytes,
     ) -> Result<Put, StoreError> {
         let sent = self
@@ -82,7 +110,7 @@ impl S3Blobs {
             .bucket(&self.bucket)
             .key(key)
             .if_none_match("*")
-            .set_metadata(note.map(|(name, text)| [((*name).to_owned(), text.clone())].into()))
+            .set_metadata(note.map(|(name, text)| [(name.to_owned(), text)].into()))
             .body(ByteStream::from(bytes))
             .send()
             .await;
@@ -90,19 +118,16 @@ impl S3Blobs {
     }
 
     async fn keep(&self, key: &str, note: Option<Note>, bytes: Bytes) -> Result<(), StoreError> {
-        for tries in 0..TRIES {
-            match self.try_put(key, note.as_ref(), bytes.clone()).await? {
-                Put::Stored => return Ok(()),
-                Put::Racing => pause(tries).await,
-                Put::Taken => match self.get(key).await? {
-                    Some(stored) if stored == bytes => return Ok(()),
-                    Some(_) => return Err(taken(key)),
-                    // Deleted in between; the key is free again.
-                    None => {}
-                },
-            }
+        match self.try_put(key, note, bytes.clone()).await? {
+            Put::Stored => Ok(()),
+            Put::Taken => match self.get(key).await? {
+                Some(stored) if stored == bytes => Ok(()),
+                Some(_) => Err(taken(key)),
+                // Deleted in between.
+                None => Err(racing(key)),
+            },
+            Put::Racing => Err(racing(key)),
         }
-        Err(racing(key))
     }
 
     /// Whether what stands under the key is of our length: the key is ours

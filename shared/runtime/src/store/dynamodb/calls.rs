@@ -7,7 +7,7 @@
 use super::item::Item;
 use super::statement::{Kind, Statement};
 use crate::store::StoreError;
-pub(super) use crate::store::aws::pause;
+use crate::store::aws::broke_off;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
@@ -17,10 +17,65 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
     CancellationReason, ReturnValue, ReturnValuesOnConditionCheckFailure,
 };
+use aws_smithy_runtime_api::client::interceptors::context::{self, InterceptorContext};
+use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryAction};
+use std::error::Error;
+use std::time::Duration;
 
-/// How often a write or read is tried on which nothing has been decided. The
-/// SDK has made three attempts of each before.
+/// How often a record that moves while it is read is read.
 pub(super) const TRIES: u32 = 4;
+
+/// Waits after look number `tries`, from 0, at a record that moves.
+pub(super) async fn pause(tries: u32) {
+    tokio::time::sleep(Duration::from_millis(20 << tries.min(6))).await;
+}
+
+/// Tells the SDK what else it is to repeat: what decided nothing, since it met
+/// another write, and what was answered without an answer.
+#[derive(Debug)]
+pub(super) struct Repeats;
+
+impl ClassifyRetry for Repeats {
+    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
+        let error = match context.output_or_error() {
+            Some(Err(error)) => error.as_operation_error(),
+            _ => return RetryAction::NoActionIndicated,
+        };
+        match error.and_then(undecided) {
+            Some(Meaning::Contended) => RetryAction::transient_error(),
+            Some(_) => RetryAction::throttling_error(),
+            None if broke_off(context) => RetryAction::transient_error(),
+            None => RetryAction::NoActionIndicated,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "writes that decided nothing"
+    }
+}
+
+/// Why a write decided nothing, where the SDK does not see it by itself.
+fn undecided(error: &context::Error) -> Option<Meaning> {
+    fn met<E: ProvideErrorMetadata + Error + Send + Sync + 'static>(
+        error: &context::Error,
+    ) -> Option<Meaning> {
+        let code = error.downcast_ref::<E>()?.code();
+        Some(meaning(code, "")).filter(|it| *it == Meaning::Contended)
+    }
+    match error.downcast_ref() {
+        Some(TransactWriteItemsError::TransactionCanceledException(canceled_by)) => {
+            match canceled(canceled_by.cancellation_reasons()) {
+                Outcome::Undecided(StoreError::Contended(_)) => Some(Meaning::Contended),
+                Outcome::Undecided(_) => Some(Meaning::Undecided),
+                _ => None,
+            }
+        }
+        Some(_) => None,
+        None => met::<PutItemError>(error)
+            .or_else(|| met::<UpdateItemError>(error))
+            .or_else(|| met::<DeleteItemError>(error)),
+    }
+}
 
 /// What a write came to.
 #[derive(Debug)]

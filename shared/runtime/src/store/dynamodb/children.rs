@@ -145,7 +145,7 @@ impl DynamoStore {
                 if key::place_of(sort).is_some() {
                     let until = kept.until.ttl_seconds();
                     // One that is gone, or stays longer, needs nothing.
-                    self.settle_again(Statement::keep(&partition, sort, until))
+                    self.settle(Statement::keep(&partition, sort, until))
                         .await?;
                 }
             }

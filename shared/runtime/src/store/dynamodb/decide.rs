@@ -1,9 +1,9 @@
-//! Writes that are tried until something is decided.
+//! Writes, and what they came to.
 //!
-//! A throttled write, or one that met another transaction, has decided nothing:
-//! it is made again, with the same write id.
+//! What the SDK has given up is not made again here. A throttled write, or one
+//! that only met other transactions, has decided nothing.
 
-use super::calls::{self, Check, Outcome, TRIES};
+use super::calls::{self, Check, Outcome};
 use super::item::Item;
 use super::statement::Statement;
 use super::{DynamoStore, StoreError};
@@ -22,17 +22,11 @@ pub(super) enum Decided {
 impl DynamoStore {
     /// Writes the statements, all or none.
     pub(super) async fn decide(&self, statements: &[Statement]) -> Result<Decided, StoreError> {
-        let mut tries = 0;
-        loop {
-            match calls::write(&self.client, &self.table, statements).await {
-                Outcome::Done => return Ok(Decided::Done),
-                Outcome::Refused(checks) => return Ok(Decided::Refused(checks)),
-                Outcome::Unknown(why) => return Ok(Decided::Unknown(why)),
-                Outcome::Failed(error) => return Err(error),
-                Outcome::Undecided(error) if tries + 1 == TRIES => return Err(error),
-                Outcome::Undecided(_) => calls::pause(tries).await,
-            }
-            tries += 1;
+        match calls::write(&self.client, &self.table, statements).await {
+            Outcome::Done => Ok(Decided::Done),
+            Outcome::Refused(checks) => Ok(Decided::Refused(checks)),
+            Outcome::Unknown(why) => Ok(Decided::Unknown(why)),
+            Outcome::Failed(error) | Outcome::Undecided(error) => Err(error),
         }
     }
 
@@ -45,41 +39,14 @@ impl DynamoStore {
         }
     }
 
-    /// Makes one write that may be made twice; `false` if its condition does not
-    /// hold.
-    pub(super) async fn settle_again(&self, statement: Statement) -> Result<bool, StoreError> {
-        let statement = std::slice::from_ref(&statement);
-        let mut tries = 0;
-        loop {
-            match self.decide(statement).await? {
-                Decided::Done => return Ok(true),
-                Decided::Refused(_) => return Ok(false),
-                Decided::Unknown(why) if tries + 1 == TRIES => {
-                    return Err(StoreError::Unavailable(why));
-                }
-                Decided::Unknown(_) => calls::pause(tries).await,
-            }
-            tries += 1;
-        }
-    }
-
-    /// Makes one removal, which may be made twice, and gives what stood there:
-    /// nothing where an earlier try has removed it, or where its condition does
-    /// not hold.
+    /// Makes one removal, and gives what stood there: nothing where its condition
+    /// does not hold.
     pub(super) async fn take_away(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
-        let mut tries = 0;
-        loop {
-            match calls::take(&self.client, &self.table, statement.clone()).await {
-                Ok(old) => return Ok(old),
-                Err(Outcome::Done | Outcome::Refused(_)) => return Ok(None),
-                Err(Outcome::Failed(error)) => return Err(error),
-                Err(Outcome::Undecided(error)) if tries + 1 == TRIES => return Err(error),
-                Err(Outcome::Unknown(why)) if tries + 1 == TRIES => {
-                    return Err(StoreError::Unavailable(why));
-                }
-                Err(Outcome::Undecided(_) | Outcome::Unknown(_)) => calls::pause(tries).await,
-            }
-            tries += 1;
+        match calls::take(&self.client, &self.table, statement).await {
+            Ok(old) => Ok(old),
+            Err(Outcome::Done | Outcome::Refused(_)) => Ok(None),
+            Err(Outcome::Failed(error) | Outcome::Undecided(error)) => Err(error),
+            Err(Outcome::Unknown(why)) => Err(StoreError::Unavailable(why)),
         }
     }
 }

@@ -9,7 +9,11 @@ use super::item::{self, Item};
 use super::{DynamoStore, calls, key, object};
 use crate::store::{Blobs, StoreError};
 use crate::task::TenantId;
+use aws_sdk_dynamodb::config::Builder;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::types::{DeleteRequest, WriteRequest};
+use std::time::Duration;
 
 /// Rounds after which somebody must still be writing.
 const ROUNDS: u32 = 5;
@@ -17,9 +21,11 @@ const ROUNDS: u32 = 5;
 const BATCH: usize = 25;
 /// Objects of one list, and of one removal.
 const LISTED: usize = 1000;
-/// How often a request that decided nothing is made again. The SDK has made
-/// three attempts of each before.
+/// Attempts of one request: nobody waits for the job, and it takes what the table
+/// has left.
 const PATIENCE: u32 = 10;
+/// Time for all of them.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// How far a job has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -150,31 +156,23 @@ impl DynamoStore {
         tenant: &TenantId,
         start: Option<Item>,
     ) -> Result<(u64, Vec<Item>, Option<Item>), StoreError> {
-        let mut tries = 0;
-        loop {
-            let sent = self
-                .client
-                .scan()
-                .table_name(&self.table)
-                .consistent_read(true)
-                .filter_expression("begins_with(PK, :tenant)")
-                .expression_attribute_values(":tenant", item::text(key::tenant(tenant)))
-                .projection_expression("PK, SK")
-                .set_exclusive_start_key(start.clone())
-                .send()
-                .await
-                .map_err(|error| calls::read_error(&error));
-            match sent {
-                Ok(found) => {
-                    let read = u64::try_from(found.scanned_count).unwrap_or_default();
-                    let keys = found.items.unwrap_or_default();
-                    return Ok((read, keys, found.last_evaluated_key));
-                }
-                Err(StoreError::Unavailable(_)) if tries < PATIENCE => calls::pause(tries).await,
-                Err(error) => return Err(error),
-            }
-            tries += 1;
-        }
+        let found = self
+            .client
+            .scan()
+            .table_name(&self.table)
+            .consistent_read(true)
+            .filter_expression("begins_with(PK, :tenant)")
+            .expression_attribute_values(":tenant", item::text(key::tenant(tenant)))
+            .projection_expression("PK, SK")
+            .set_exclusive_start_key(start)
+            .customize()
+            .config_override(self.patient())
+            .send()
+            .await
+            .map_err(|error| calls::read_error(&error))?;
+        let read = u64::try_from(found.scanned_count).unwrap_or_default();
+        let keys = found.items.unwrap_or_default();
+        Ok((read, keys, found.last_evaluated_key))
     }
 
     /// Removes at most [`BATCH`] items.
@@ -187,34 +185,35 @@ impl DynamoStore {
             let removal = removal.map_err(broken)?;
             left.push(WriteRequest::builder().delete_request(removal).build());
         }
-        let mut tries = 0;
         while !left.is_empty() {
-            let sent = self
+            let asked = left.len();
+            let done = self
                 .client
                 .batch_write_item()
-                .request_items(&self.table, left.clone())
+                .request_items(&self.table, left)
+                .customize()
+                .config_override(self.patient())
                 .send()
                 .await
-                .map_err(|error| calls::read_error(&error));
-            match sent {
-                Ok(done) => {
-                    let mut unprocessed = done.unprocessed_items.unwrap_or_default();
-                    let undone = unprocessed.remove(&self.table).unwrap_or_default();
-                    if undone.is_empty() {
-                        return Ok(());
-                    }
-                    left = undone;
-                }
-                Err(StoreError::Unavailable(_)) if tries < PATIENCE => {}
-                Err(error) => return Err(error),
-            }
-            if tries == PATIENCE {
+                .map_err(|error| calls::read_error(&error))?;
+            let mut unprocessed = done.unprocessed_items.unwrap_or_default();
+            left = unprocessed.remove(&self.table).unwrap_or_default();
+            if left.len() == asked {
                 let why = "the table takes no more removals now".to_owned();
                 return Err(StoreError::Unavailable(why));
             }
-            calls::pause(tries).await;
-            tries += 1;
         }
         Ok(())
+    }
+
+    /// The requests of a job that can wait.
+    fn patient(&self) -> Builder {
+        let config = self.client.config();
+        let retries = config.retry_config().cloned();
+        let retries = retries.unwrap_or_else(RetryConfig::standard);
+        let times = TimeoutConfig::builder().operation_timeout(LONGEST).build();
+        Builder::new()
+            .retry_config(retries.with_max_attempts(PATIENCE))
+            .timeout_config(times)
     }
 }

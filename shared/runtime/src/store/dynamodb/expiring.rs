@@ -65,7 +65,7 @@ impl SweepThreads for DynamoStore {
         thread: &ThreadRecord,
     ) -> Result<(), StoreError> {
         let statement = Statement::expiry(hint, thread);
-        self.settle_again(statement).await.map(|_| ())
+        self.settle(statement).await.map(|_| ())
     }
 
     async fn remove_state(

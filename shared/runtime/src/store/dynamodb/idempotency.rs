@@ -125,7 +125,7 @@ impl DynamoStore {
         for key in record.prolonged_keys() {
             let partition = key::idempotency(&record.owner().tenant, key);
             // One that is gone, or stays longer, needs nothing.
-            self.settle_again(Statement::keep(&partition, key::IDEM, until))
+            self.settle(Statement::keep(&partition, key::IDEM, until))
                 .await?;
         }
         Ok(())

@@ -6,7 +6,7 @@
 //! where the next one begins. One place is enough for all shards, and stays good
 //! when their number grows.
 
-use super::calls::{self, TRIES};
+use super::calls;
 use super::item::{self, Item};
 use super::key;
 use super::merge::{Merge, Step};
@@ -317,7 +317,6 @@ pub(super) async fn batch(
     mut keys: Vec<Item>,
 ) -> Result<Vec<Item>, StoreError> {
     let mut items = Vec::new();
-    let mut tries = 0;
     while !keys.is_empty() {
         let wanted = keys.len();
         let wanted_keys = KeysAndAttributes::builder()
@@ -335,13 +334,10 @@ pub(super) async fn batch(
         items.append(&mut answered.remove(table).unwrap_or_default());
         let mut rest = found.unprocessed_keys.take().unwrap_or_default();
         keys = rest.remove(table).map(|rest| rest.keys).unwrap_or_default();
-        // An answer stops at 16 MB; only one without progress is throttled.
+        // An answer stops at 16 MB; the service says by an error that it is
+        // throttled.
         if keys.len() == wanted {
-            if tries + 1 == TRIES {
-                return Err(StoreError::Unavailable("a batch read stalls".to_owned()));
-            }
-            calls::pause(tries).await;
-            tries += 1;
+            return Err(StoreError::Unavailable("a batch read stalls".to_owned()));
         }
     }
     Ok(items)

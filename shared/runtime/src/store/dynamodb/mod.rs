@@ -84,11 +84,17 @@ pub struct DynamoStore {
 }
 
 impl DynamoStore {
-    /// The store in `table`.
+    /// The store in `table`. Its requests are those of `client`, repeated by the
+    /// same rules, and also where they have only met other writes.
     #[must_use]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the client is made over into one of the store's own"
+    )]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
+        let config = client.config().to_builder();
         Self {
-            client,
+            client: Client::from_conf(config.retry_classifier(calls::Repeats).build()),
             table: table.into(),
             blobs: None,
             tombstone: TOMBSTONE,

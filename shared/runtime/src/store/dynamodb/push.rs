@@ -111,7 +111,7 @@ impl WritePushes for DynamoStore {
         gone.name(item::SUBJECT);
         gone.value(":owner", item::subject(owner));
         // Refused: it is not there, or not theirs to remove.
-        self.settle_again(gone.when("#subject = :owner"))
+        self.settle(gone.when("#subject = :owner"))
             .await
             .map(|_| ())
     }

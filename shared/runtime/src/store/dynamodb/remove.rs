@@ -124,16 +124,15 @@ impl DynamoStore {
                     item::INCARNATION
                 };
                 let object = object::named(&item);
-                self.settle_again(Statement::gone_as_seen(&item, name))
-                    .await?;
+                self.settle(Statement::gone_as_seen(&item, name)).await?;
                 self.remove_objects(object.into_iter().collect()).await;
             }
         }
         for key in record.held_keys() {
             let gone = Statement::no_key(record, key);
-            self.settle_again(gone).await?;
+            self.settle(gone).await?;
         }
-        let gone = self.settle_again(Statement::no_task(record)).await?;
+        let gone = self.settle(Statement::no_task(record)).await?;
         // A repeated call finds no item.
         Ok(gone || self.own_item(&record.key()).await?.is_none())
     }
@@ -144,7 +143,7 @@ impl DynamoStore {
         &self,
         record: &ThreadRecord,
     ) -> Result<(), StoreError> {
-        self.settle_again(Statement::no_state_up_to(record)).await?;
+        self.settle(Statement::no_state_up_to(record)).await?;
         let Some(blobs) = &self.blobs else {
             return Ok(());
         };
@@ -173,7 +172,7 @@ impl DynamoStore {
         record: &ThreadRecord,
     ) -> Result<bool, StoreError> {
         self.remove_thread_state(record).await?;
-        let gone = self.settle_again(Statement::no_thread(record)).await?;
+        let gone = self.settle(Statement::no_thread(record)).await?;
         // A repeated call finds no item.
         let partition = key::thread(&record.owner, &record.context_id);
         Ok(gone || self.meta(&partition).await?.is_none())

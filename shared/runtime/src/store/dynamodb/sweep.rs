@@ -54,7 +54,7 @@ impl SweepObjects for DynamoStore {
             attributes.insert(AFTER, item::text(&**after));
         }
         let note = Statement::put_at(key::SWEEPS, key::OBJECTS, attributes);
-        self.settle_again(note).await.map(|_| ())
+        self.settle(note).await.map(|_| ())
     }
 }
 

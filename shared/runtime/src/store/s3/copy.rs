@@ -5,7 +5,7 @@
 //! 5 GB in one request, but tells nobody how long that takes.)
 
 use super::multipart::Upload;
-use super::{Put, S3Blobs, TASK_NOTE, TRIES, failed, note, patient, pause, put_of, racing, status};
+use super::{Put, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
 use crate::store::StoreError;
 use crate::task::{Blob, TaskKey};
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
@@ -26,30 +26,27 @@ impl S3Blobs {
         from: &Blob,
         to: &str,
     ) -> Result<bool, StoreError> {
-        for tries in 0..TRIES {
-            let copied = self
-                .client
-                .copy_object()
-                .bucket(&self.bucket)
-                .key(to)
-                .copy_source(self.source(from))
-                .if_none_match("*")
-                .metadata_directive(MetadataDirective::Replace)
-                .metadata(TASK_NOTE, note(task))
-                .customize()
-                .config_override(patient())
-                .send()
-                .await;
-            if matches!(&copied, Err(error) if error.code() == Some("NoSuchKey")) {
-                return Ok(false);
-            }
-            match put_of(copied)? {
-                Put::Stored => return Ok(true),
-                Put::Taken => return self.is_ours(to, from.size).await.map(|()| true),
-                Put::Racing => pause(tries).await,
-            }
+        let copied = self
+            .client
+            .copy_object()
+            .bucket(&self.bucket)
+            .key(to)
+            .copy_source(self.source(from))
+            .if_none_match("*")
+            .metadata_directive(MetadataDirective::Replace)
+            .metadata(TASK_NOTE, note(task))
+            .customize()
+            .config_override(patient())
+            .send()
+            .await;
+        if matches!(&copied, Err(error) if error.code() == Some("NoSuchKey")) {
+            return Ok(false);
         }
-        Err(racing(to))
+        match put_of(copied)? {
+            Put::Stored => Ok(true),
+            Put::Taken => self.is_ours(to, from.size).await.map(|()| true),
+            Put::Racing => Err(racing(to)),
+        }
     }
 
     /// Copies one object in parts; `false` if there is none.

@@ -5,7 +5,7 @@
 //! joined; parts of an upload that broke off are removed at once, and those of
 //! a process that died by the bucket's lifecycle.
 
-use super::{Put, S3Blobs, TASK_NOTE, TRIES, failed, note, patient, pause, put_of, racing, status};
+use super::{Put, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
 use crate::store::StoreError;
 use crate::store::blobs::{BlobReader, Measured, read_up_to};
 use crate::task::TaskKey;
@@ -132,41 +132,38 @@ impl Upload<'_> {
     /// Makes the object of its parts.
     pub(super) async fn join(&self) -> Result<(), StoreError> {
         let ours = || self.store.is_ours(self.key, self.size);
-        for tries in 0..TRIES {
-            let parts = CompletedMultipartUpload::builder()
-                .set_parts(Some(self.parts.clone()))
-                .build();
-            let joined = self
-                .store
-                .client
-                .complete_multipart_upload()
-                .bucket(&self.store.bucket)
-                .key(self.key)
-                .upload_id(&self.id)
-                .if_none_match("*")
-                .multipart_upload(parts)
-                .customize()
-                .config_override(patient())
-                .send()
-                .await;
-            // An upload that is gone has been joined by an earlier try, which
-            // nobody heard of. (The embedded S3 says 403 of it.)
-            let gone = matches!(&joined, Err(error) if matches!(status(error), Some(403 | 404)));
-            if gone && ours().await.is_ok() {
-                return Ok(());
-            }
-            match put_of(joined)? {
-                Put::Stored => return Ok(()),
-                Put::Taken => {
-                    ours().await?;
-                    // The parts of this try are nobody's.
-                    self.give_up().await;
-                    return Ok(());
-                }
-                Put::Racing => pause(tries).await,
-            }
+        let parts = CompletedMultipartUpload::builder()
+            .set_parts(Some(self.parts.clone()))
+            .build();
+        let joined = self
+            .store
+            .client
+            .complete_multipart_upload()
+            .bucket(&self.store.bucket)
+            .key(self.key)
+            .upload_id(&self.id)
+            .if_none_match("*")
+            .multipart_upload(parts)
+            .customize()
+            .config_override(patient())
+            .send()
+            .await;
+        // An upload that is gone has been joined by an earlier attempt, which
+        // nobody heard of. (The embedded S3 says 403 of it.)
+        let gone = matches!(&joined, Err(error) if matches!(status(error), Some(403 | 404)));
+        if gone && ours().await.is_ok() {
+            return Ok(());
         }
-        Err(racing(self.key))
+        match put_of(joined)? {
+            Put::Stored => Ok(()),
+            Put::Taken => {
+                ours().await?;
+                // The parts of this attempt are nobody's.
+                self.give_up().await;
+                Ok(())
+            }
+            Put::Racing => Err(racing(self.key)),
+        }
     }
 
     /// Takes back what was sent.
