@@ -102,7 +102,8 @@ impl Driver {
     }
 
     pub(crate) fn is_broken(&self) -> bool {
-        !self.hub.world().oracle.violations.is_empty()
+        let world = self.hub.world();
+        world.oracle.abandoned || !world.oracle.violations.is_empty()
     }
 
     /// Polls one process of chance; false if all wait for the clock.

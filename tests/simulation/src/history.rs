@@ -25,6 +25,8 @@ pub(crate) struct Report {
     pub(crate) histories: u64,
     /// Those in which processes of two releases run.
     pub(crate) mixed: u64,
+    /// Those that came to a point where nothing can be said.
+    pub(crate) abandoned: u64,
     pub(crate) steps: u64,
     pub(crate) kills: u64,
     pub(crate) points: u64,
@@ -38,6 +40,7 @@ impl Report {
     pub(crate) fn add(&mut self, other: Self) {
         self.histories += other.histories;
         self.mixed += other.mixed;
+        self.abandoned += other.abandoned;
         self.steps += other.steps;
         self.kills += other.kills;
         self.points += other.points;
@@ -73,6 +76,7 @@ impl Lab {
         let mut report = Report {
             histories: 1,
             mixed: u64::from(driver.site.is_mixed()),
+            abandoned: u64::from(oracle.abandoned),
             steps: driver.steps,
             kills: driver.kills,
             tasks: oracle.tasks.len() as u64,

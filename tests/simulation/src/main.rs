@@ -79,9 +79,10 @@ fn histories(
 fn show(out: &mut impl Write, name: &str, report: &Report, time: Duration) -> std::io::Result<()> {
     writeln!(
         out,
-        "{name}: {} histories ({} of two releases), {} steps, {} kills, {} tasks, {} commits, {:.1} s, {} violations",
+        "{name}: {} histories ({} of two releases, {} abandoned), {} steps, {} kills, {} tasks, {} commits, {:.1} s, {} violations",
         report.histories,
         report.mixed,
+        report.abandoned,
         report.steps,
         report.kills,
         report.tasks,

@@ -105,6 +105,9 @@ impl SimStore {
         };
         write.record.forget_writes(WRITES);
         let write = &write;
+        if self.is_made_again(write).await? {
+            self.hub.world().oracle.abandoned = true;
+        }
         let committed = self.memory.commit(write).await?;
         match committed {
             Committed::Done => {
@@ -120,6 +123,18 @@ impl SimStore {
             ),
             other => Ok(other),
         }
+    }
+
+    /// Whether a create whose answer was lost is repeated when its task has been
+    /// deleted and taken away meanwhile: no store can know that, and the history
+    /// has nothing more to say.
+    async fn is_made_again(&self, write: &TaskWrite) -> Result<bool, StoreError> {
+        if write.expect != Expect::Absent || !self.hub.world().oracle.knows(write) {
+            return Ok(false);
+        }
+        let stored = self.memory.stored_at(&write.record.key()).await?;
+        let life = Life::of(&write.record);
+        Ok(stored.is_none_or(|stored| Life::of(&stored) != life))
     }
 
     /// Tells the oracle and the stream of a commit, once.

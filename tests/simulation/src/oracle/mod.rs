@@ -123,6 +123,8 @@ pub(crate) struct Position {
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     pub(crate) violations: Vec<String>,
+    /// Whether nothing can be said of what follows.
+    pub(crate) abandoned: bool,
     moment: u64,
     /// When the call began whose process is polled.
     pub(crate) begun: Moment,
