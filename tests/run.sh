@@ -120,6 +120,7 @@ step_interop() {
 
 step_watch() {
   venv watch tests/watch/requirements.txt
+  python3 -B tests/watch/release.py --tools "$target/venv/watch/bin"
   python3 -B tests/watch/walk.py --tools "$target/venv/watch/bin"
 }
 

@@ -9,7 +9,7 @@ use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::runtime::{Runtime, RuntimeError, stores};
-use a2a_lambda::settings::{Environment, Settings, Source as _};
+use a2a_lambda::settings::{Environment, Settings, Source as _, warn_of_unknown};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
@@ -83,6 +83,7 @@ pub async fn run(cli: Cli) -> Result<(), RunError> {
         LogFormat::Text,
         Environment.get("A2A_LOG").as_deref().or(Some(LOG)),
     );
+    warn_of_unknown();
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
         Some(Command::GrowList(options)) => grow_list(options).await,

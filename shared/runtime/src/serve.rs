@@ -10,6 +10,8 @@ mod push;
 #[cfg(feature = "aws")]
 mod relay;
 #[cfg(feature = "aws")]
+mod streaming;
+#[cfg(feature = "aws")]
 mod sweep;
 #[cfg(feature = "aws")]
 mod worker;
@@ -18,8 +20,9 @@ mod worker;
 pub use self::{push::push, relay::relay, sweep::sweep, worker::worker};
 
 use crate::auth::Identity;
+use crate::engine::{Clock as _, SystemClock};
 use crate::http::{Body, Edge};
-use crate::settings::{Environment, Settings, SettingsError, Source as _};
+use crate::settings::{self, Environment, Settings, SettingsError, Source as _};
 use crate::skill::{AgentDefinition, BuildError};
 use crate::task::Timestamp;
 use crate::telemetry::{self, LogFormat};
@@ -108,6 +111,7 @@ pub async fn rpc(agent: Built) -> Result<(), ServeError> {
 
 fn logging() {
     telemetry::start(LogFormat::Json, Environment.get("A2A_LOG").as_deref());
+    settings::warn_of_unknown();
 }
 
 #[cfg(feature = "aws")]
@@ -157,9 +161,9 @@ fn endpoint(name: &str) -> Option<String> {
 
 /// For integrations that hand on whole answers.
 async fn buffered(edge: Edge) -> Result<(), ServeError> {
-    let edge = &edge;
+    let (edge, process) = (&edge, Process::start());
     let handler = service_fn(move |request: lambda_http::Request| async move {
-        let response = Box::pin(answer(edge, request)).await;
+        let response = Box::pin(answer(edge, process, request)).await;
         let (parts, body) = response.into_parts();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
@@ -177,16 +181,18 @@ async fn buffered(edge: Edge) -> Result<(), ServeError> {
 /// For integrations that hand on bytes as they come; whole answers too.
 #[cfg(feature = "aws")]
 async fn streaming(edge: Edge) -> Result<(), ServeError> {
-    let handler = service_fn(move |request: lambda_http::Request| {
+    let process = Process::start();
+    let handler = move |request| {
         let edge = edge.clone();
-        async move { Ok::<_, Infallible>(Box::pin(answer(&edge, request)).await) }
-    });
-    Ok(lambda_http::run_with_streaming_response(handler).await?)
+        async move { Box::pin(answer(&edge, process, request)).await }
+    };
+    Ok(streaming::run(handler).await?)
 }
 
-async fn answer(edge: &Edge, request: lambda_http::Request) -> Response<Body> {
+async fn answer(edge: &Edge, process: Process, request: lambda_http::Request) -> Response<Body> {
     let identity = identity(&request);
-    let deadline = deadline(&request);
+    let context = request.lambda_context_ref();
+    let deadline = context.and_then(|context| process.deadline(context.deadline));
     edge.handle(plain(request), identity, deadline).await
 }
 
@@ -211,17 +217,26 @@ fn plain(request: lambda_http::Request) -> Request<Bytes> {
     Request::from_parts(parts, bytes)
 }
 
-/// When the invocation ends.
-fn deadline(request: &lambda_http::Request) -> Option<Timestamp> {
-    ends_at(request.lambda_context_ref()?.deadline)
+/// This process, as far as the deadlines of its invocations need it.
+#[derive(Debug, Clone, Copy)]
+struct Process {
+    started: Timestamp,
 }
 
-/// A deadline as the platform gives it, in milliseconds; 0 is none.
-fn ends_at(millis: u64) -> Option<Timestamp> {
-    i64::try_from(millis)
-        .ok()
-        .filter(|m| *m > 0)
-        .map(Timestamp::from_millis)
+impl Process {
+    /// To be called before the first invocation.
+    fn start() -> Self {
+        let started = SystemClock.now();
+        Self { started }
+    }
+
+    /// A deadline as the platform gives it, in milliseconds. One from before the
+    /// start is none: the emulator of cargo-lambda sends a constant of 1970. A
+    /// later one that has passed stands.
+    fn deadline(self, millis: u64) -> Option<Timestamp> {
+        let at = i64::try_from(millis).ok().map(Timestamp::from_millis);
+        at.filter(|at| *at >= self.started)
+    }
 }
 
 /// What the gateway says of the sender.

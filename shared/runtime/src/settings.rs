@@ -10,6 +10,10 @@ use crate::protocol::{CardShape, CardSignature};
 use crate::task::Timestamp;
 use std::time::Duration;
 
+mod names;
+
+pub use names::warn_of_unknown;
+
 /// How often turns that died are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 
@@ -119,6 +123,13 @@ pub trait Source {
 /// The process environment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Environment;
+
+impl Environment {
+    /// The names of what is set.
+    fn names() -> impl Iterator<Item = String> {
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
+    }
+}
 
 impl Source for Environment {
     #[expect(

@@ -168,6 +168,7 @@ impl Engine {
             standing: Some(standing),
             stop_at,
             deadline,
+            waits_until: None,
         })
     }
 
@@ -227,6 +228,7 @@ impl Engine {
             standing: Some(standing),
             stop_at,
             deadline,
+            waits_until: None,
         })
     }
 

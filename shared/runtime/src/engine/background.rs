@@ -194,6 +194,7 @@ impl Engine {
             standing: None,
             stop_at,
             deadline,
+            waits_until: None,
         }
     }
 

@@ -15,8 +15,8 @@ use crate::skill::host::Emission;
 use crate::skill::{Artifact as Made, Content};
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    ArtifactUpdate, Change, Message, Metadata, PartContent, Refusal, Saved, SavedSlot, TaskRecord,
-    Timestamp,
+    ArtifactUpdate, Change, Message, Metadata, PartContent, Refusal, Saved, SavedSlot, SkillId,
+    TaskRecord, Timestamp,
 };
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
@@ -178,6 +178,7 @@ impl<'e> Journal<'e> {
     /// commit with what is not stored yet.
     pub(super) async fn hand_over(mut self, sink: &mut Sink) -> Result<Ended, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
+        let repeats = !progress && self.record.saved.steps.is_empty();
         self.push(Change::HandOver { progress });
         if self.opens.is_none() {
             self.engine.look_after_thread(&self.record).await;
@@ -189,6 +190,7 @@ impl<'e> Journal<'e> {
             .commit_opening(base, changes, (opens, None), Race::Reapply)
             .await?;
         if self.stored(written, sink).await? {
+            log_hand_over(&self.record, repeats);
             Ok(Ended::HandedOver(self.record))
         } else {
             Ok(Ended::Lost(self.lost))
@@ -351,6 +353,17 @@ impl Engine {
         message.task_id = Some(record.id.clone());
         message.context_id = Some(record.context_id.clone());
         message
+    }
+}
+
+/// What an author has to know of a turn that outran its invocation: a skill
+/// without finished steps does all its work again.
+fn log_hand_over(record: &TaskRecord, repeats: bool) {
+    let (id, skill) = (&record.id, record.skill.as_ref().map(SkillId::as_str));
+    if repeats {
+        tracing::warn!(task.id = %id, skill, "a turn of task `{id}` goes on elsewhere and starts again: it has finished no step");
+    } else {
+        tracing::info!(task.id = %id, skill, "a turn of task `{id}` goes on elsewhere");
     }
 }
 

@@ -47,6 +47,8 @@ pub(super) struct Work {
     pub(super) stop_at: Option<Timestamp>,
     /// When the invocation ends.
     pub(super) deadline: Option<Timestamp>,
+    /// When the caller is answered, whether the turn has ended or not.
+    pub(super) waits_until: Option<Timestamp>,
 }
 
 impl Work {

@@ -92,7 +92,11 @@ impl Engine {
             return Box::pin(self.queued(caller, work, mode, history_length, waits_until)).await;
         }
         let stop_at = Some(work.stop_at.map_or(waits_until, |at| at.min(waits_until)));
-        let work = Work { stop_at, ..work };
+        let work = Work {
+            stop_at,
+            waits_until: Some(waits_until),
+            ..work
+        };
         match Box::pin(self.run(work, None, &mut Sink::none())).await? {
             Ended::Rested(record) | Ended::HandedOver(record) | Ended::Lost(Some(record)) => {
                 self.sent(&record, history_length).await

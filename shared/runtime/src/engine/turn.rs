@@ -25,6 +25,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
+/// The time a turn is told it has where nothing ends it: the most Lambda gives.
+const UNBOUND: Duration = Duration::from_secs(15 * 60);
+
 /// What the skill asks of its run.
 #[derive(Debug)]
 pub(super) enum Ask {
@@ -57,7 +60,7 @@ pub(super) struct Turn<'e> {
     task: TaskKey,
     attempt: Attempt,
     stop_at: Option<Timestamp>,
-    deadline: Option<Timestamp>,
+    ends_at: Option<Timestamp>,
     over: AtomicBool,
 }
 
@@ -85,7 +88,10 @@ impl<'e> Turn<'e> {
             task: work.record.key(),
             attempt: Attempt::of(&work.record, engine.reader.clock.now()),
             stop_at: work.stop_at,
-            deadline: work.deadline,
+            ends_at: [work.deadline, work.waits_until]
+                .into_iter()
+                .flatten()
+                .min(),
             over: AtomicBool::new(false),
         };
         (turn, inbox)
@@ -264,7 +270,7 @@ impl TurnHost for Turn<'_> {
 
     fn time_left(&self) -> Duration {
         let now = self.engine.reader.clock.now();
-        self.deadline.map_or(Duration::MAX, |end| end.since(now))
+        self.ends_at.map_or(UNBOUND, |end| end.since(now))
     }
 
     fn cancelled(&self) -> bool {

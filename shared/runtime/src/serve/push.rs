@@ -1,7 +1,7 @@
 //! The function that delivers to webhooks.
 
 use super::batch::Answer;
-use super::{ServeError, clients, endpoint, ends_at, logging};
+use super::{Process, ServeError, clients, endpoint, logging};
 use crate::engine::{Courier, SystemClock};
 use crate::runtime::stores;
 use crate::settings::{Environment, Settings};
@@ -33,8 +33,9 @@ pub async fn push() -> Result<(), ServeError> {
         courier: Courier::new(store.clone(), store, webhooks, clock, settings.policy),
         queue,
     };
+    let process = Process::start();
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
-        let deadline = ends_at(event.context.deadline);
+        let deadline = process.deadline(event.context.deadline);
         Ok::<_, Infallible>(deliveries.run(event.payload, deadline).await)
     });
     Ok(lambda_runtime::run(handler).await?)

@@ -1,6 +1,6 @@
 //! The function that looks for turns which died.
 
-use super::{Built, ServeError, clients, ends_at, logging, push_queue};
+use super::{Built, Process, ServeError, clients, logging, push_queue};
 use crate::engine::{EngineError, SweepPlaces, Swept};
 use crate::runtime::{Runtime, stores};
 use crate::settings::{Environment, Settings};
@@ -27,8 +27,9 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     }
     let (engine, tasks) = (&engine, &*tasks);
     let places = &Mutex::new(SweepPlaces::default());
+    let process = Process::start();
     let handler = service_fn(move |tick: LambdaEvent<IgnoredAny>| async move {
-        let deadline = ends_at(tick.context.deadline);
+        let deadline = process.deadline(tick.context.deadline);
         // One round at a time: the platform starts no two in one process.
         let mut places = places.lock().await;
         let swept = Box::pin(engine.sweep_round(tasks, &mut places, deadline)).await;

@@ -1,7 +1,7 @@
 //! The function that runs the turns which wait in the queue.
 
 use super::batch::Answer;
-use super::{Built, ServeError, clients, ends_at, logging, queue};
+use super::{Built, Process, ServeError, clients, logging, queue};
 use crate::engine::Engine;
 use crate::runtime::Runtime;
 use crate::settings::{Environment, Settings};
@@ -28,8 +28,9 @@ pub async fn worker(agent: Built) -> Result<(), ServeError> {
         turns: runtime.engine().clone(),
         queue,
     };
+    let process = Process::start();
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
-        let deadline = ends_at(event.context.deadline);
+        let deadline = process.deadline(event.context.deadline);
         Ok::<_, Infallible>(worker.run(event.payload, deadline).await)
     });
     Ok(lambda_runtime::run(handler).await?)

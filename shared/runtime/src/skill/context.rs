@@ -279,7 +279,14 @@ impl<'a> TaskContext<'a> {
             .ok_or_else(AgentError::model_unavailable)
     }
 
-    /// The time this turn may still run.
+    /// The time until the invocation ends or the waiting caller is answered,
+    /// whichever comes first; 15 minutes where neither has an end. It is zero when
+    /// that time has passed.
+    ///
+    /// The engine gives a turn away before its invocation ends: it keeps a tenth of
+    /// the time and 2 seconds, at least 4 seconds in all. From then on, or once the
+    /// caller is due, no step begins, and what runs is dropped 2 seconds later. The
+    /// skill then starts again elsewhere; its finished steps do not.
     #[must_use]
     pub fn time_left(&self) -> Duration {
         self.host.time_left()

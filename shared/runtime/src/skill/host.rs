@@ -94,7 +94,7 @@ pub(crate) trait TurnHost: Send + Sync {
     /// Adds an event to the conversation, in the turn's final commit.
     fn add_event(&self, content: Content) -> AgentResult<()>;
 
-    /// The time this turn may still run.
+    /// The time until the turn has to be over or goes on elsewhere.
     fn time_left(&self) -> Duration;
 
     /// Whether the task was canceled, as far as is known without asking.

@@ -4,13 +4,16 @@ use super::media;
 use super::{AgentError, AgentResult, Content, FilePart};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 use serde_path_to_error::Segment;
 
 /// The input of a skill: every `DeserializeOwned + JsonSchema` type (read from
 /// the first data part, else from the first text as a JSON string, so that
 /// `String` is "the text"), [`TextOr`], [`Content`] (as it came) and
 /// [`FilePart`] (the first file).
+///
+/// A whole number may come as `2.0`, below 2^53: some clients write every number
+/// so.
 ///
 /// Give own input types `#[serde(deny_unknown_fields)]`: a misspelled member
 /// is then an error and not ignored.
@@ -119,12 +122,53 @@ pub(super) fn read<T: DeserializeOwned>(content: &Content) -> AgentResult<T> {
     } else {
         return Err(AgentError::missing_input("a data or text part is needed"));
     };
-    serde_path_to_error::deserialize(value).map_err(|error| {
+    let decoded = match serde_path_to_error::deserialize(value) {
+        Ok(decoded) => Ok(decoded),
+        Err(error) => match with_integers(value) {
+            Some(value) => serde_path_to_error::deserialize(&value),
+            None => Err(error),
+        },
+    };
+    decoded.map_err(|error| {
         let pointer = pointer(error.path());
         let wrong = public(&error.into_inner().to_string());
         AgentError::invalid_input(format!("invalid input at `{pointer}`: {wrong}"))
             .with_detail("pointer", pointer)
     })
+}
+
+/// The same value with whole doubles as integers; `None` if there are none.
+///
+/// Clients whose JSON passes through protobuf or JavaScript have doubles only. From
+/// 2^53 on a double may stand for its neighbour too, so it stays as it is.
+fn with_integers(value: &Value) -> Option<Value> {
+    let mut value = value.clone();
+    integers(&mut value).then_some(value)
+}
+
+/// Whether there was one to change.
+fn integers(value: &mut Value) -> bool {
+    match value {
+        Value::Number(number) => match integer(number) {
+            Some(integer) => {
+                *number = integer.into();
+                true
+            }
+            None => false,
+        },
+        // `|`, not `any`: each is to be changed.
+        Value::Array(items) => items.iter_mut().fold(false, |is, item| is | integers(item)),
+        Value::Object(members) => members
+            .values_mut()
+            .fold(false, |is, member| is | integers(member)),
+        _ => false,
+    }
+}
+
+fn integer(number: &Number) -> Option<i64> {
+    const LIMIT: f64 = 9_007_199_254_740_992.0;
+    let double = number.as_f64().filter(|_| number.is_f64())?;
+    (double.fract() == 0.0 && double.abs() < LIMIT).then_some(double as i64)
 }
 
 /// The place of an error as a JSON pointer (RFC 6901); empty = the whole.

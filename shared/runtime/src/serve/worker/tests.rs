@@ -39,7 +39,7 @@ async fn worker(ack: Ack) -> Worker<Says> {
 
 async fn answer(worker: &Worker<Says>, event: &str) -> serde_json::Value {
     let event = serde_json::from_str(event).unwrap();
-    let response = worker.run(event, ends_at(1_000)).await;
+    let response = worker.run(event, Some(Timestamp::from_millis(1_000))).await;
     serde_json::to_value(response).unwrap()
 }
 
@@ -81,7 +81,13 @@ async fn a_message_nobody_can_read_is_left_for_the_dead_letters() {
 }
 
 #[test]
-fn no_deadline_is_none_and_not_the_year_1970() {
-    assert_eq!(ends_at(0), None);
-    assert_eq!(ends_at(5), Some(Timestamp::from_millis(5)));
+fn a_deadline_before_the_start_of_the_process_is_none() {
+    let started = Timestamp::from_millis(1_700_000_000_000);
+    let process = Process { started };
+    // 600000 is what `cargo lambda watch` sends.
+    for none in [0, 600_000, 1_699_999_999_999, u64::MAX] {
+        assert_eq!(process.deadline(none), None, "{none}");
+    }
+    // Whether it has passed by now is not asked.
+    assert_eq!(process.deadline(1_700_000_000_000), Some(started));
 }

@@ -74,6 +74,57 @@ fn an_invalid_input_is_named_by_its_json_pointer() {
     }
 }
 
+#[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct Trip {
+    days: i64,
+    legs: Vec<u8>,
+    price: f64,
+}
+
+#[test]
+fn a_whole_number_may_come_as_a_double_below_2_to_the_53() {
+    // As text: a literal of Rust would be another number than the client's.
+    for (sent, days) in [
+        ("19", Some(19)),
+        ("19.0", Some(19)),
+        ("1.9e1", Some(19)),
+        ("-0.0", Some(0)),
+        ("-19.0", Some(-19)),
+        ("9007199254740991.0", Some(9_007_199_254_740_991)),
+        ("-9007199254740991.0", Some(-9_007_199_254_740_991)),
+        ("9007199254740993", Some(9_007_199_254_740_993)),
+        ("19.5", None),
+        ("9007199254740992.0", None),
+        ("9007199254740993.0", None),
+        ("-9007199254740993.0", None),
+        ("1e300", None),
+    ] {
+        let text = format!(r#"{{"days": {sent}, "legs": [1.0, 2], "price": 3.0}}"#);
+        let content = data(serde_json::from_str(&text).unwrap());
+        match days {
+            Some(days) => {
+                let (legs, price) = (vec![1, 2], 3.0);
+                let expected = Trip { days, legs, price };
+                assert_eq!(Trip::decode(&content).unwrap(), expected, "{sent}");
+            }
+            None => {
+                let error = refused::<Trip>(&content);
+                assert_eq!(error.details()["pointer"], "/days", "{sent}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_double_that_is_taken_for_an_integer_hides_no_violation() {
+    let error = refused::<Trip>(&data(json!({"days": 1.0, "legs": [300.0], "price": 3.5})));
+    assert_eq!(error.details()["pointer"], "/legs/0");
+    let as_they_are = data(json!([1.0, 2.5]));
+    assert_eq!(Vec::<f64>::decode(&as_they_are).unwrap(), [1.0, 2.5]);
+    assert_eq!(Value::decode(&as_they_are).unwrap(), json!([1.0, 2.5]));
+}
+
 #[test]
 fn an_invalid_input_never_names_a_rust_type() {
     for content in [data(json!(5)), data(json!({"items": [7]})), "text".into()] {

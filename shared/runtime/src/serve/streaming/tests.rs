@@ -1,0 +1,406 @@
+//! The wire, seen by a Runtime API that acknowledges when its kernel likes to.
+
+use super::*;
+use crate::settings::{Environment, Source as _};
+use http_body_util::Full;
+use lambda_http::tower::Service as _;
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+const JSON: &str = r#"{"jsonrpc":"2.0"}"#;
+
+/// What a function of the tests answers, by its path.
+async fn handler(request: lambda_http::Request) -> Response<Body> {
+    use lambda_http::RequestExt as _;
+    let body = match request.raw_http_path() {
+        "/json" => Full::from(JSON).boxed_unsync(),
+        "/empty" => Full::default().boxed_unsync(),
+        "/stream" => later(vec!["data: 1\n\n", "data: 2\n\n", "data: 3\n\n"]),
+        "/half" => {
+            let chunks = stream::iter(["data: 1\n\n"]).map(|text| Ok(Frame::data(text.into())));
+            let dies = stream::once(async { panic!("in the middle") });
+            StreamBody::new(chunks.chain(dies)).boxed_unsync()
+        }
+        _ => panic!("secret words"),
+    };
+    let mut response = Response::new(body);
+    if request.raw_http_path() == "/json" {
+        let json = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(CONTENT_TYPE, json);
+    }
+    response
+}
+
+/// A body that is not ready between its chunks.
+fn later(chunks: Vec<&'static str>) -> Body {
+    let chunks = stream::iter(chunks).then(|text| async move {
+        tokio::task::yield_now().await;
+        Ok(Frame::data(text.into()))
+    });
+    StreamBody::new(chunks).boxed_unsync()
+}
+
+/// An event of API Gateway that asks for `path`.
+fn event(path: &str) -> String {
+    let event = serde_json::json!({
+        "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "",
+        "headers": {}, "isBase64Encoded": false,
+        "requestContext": {
+            "accountId": "1", "apiId": "a", "domainName": "localhost", "domainPrefix": "l",
+            "requestId": "r", "routeKey": "$default", "stage": "$default",
+            "time": "01/Jan/2026:00:00:00 +0000", "timeEpoch": 1,
+            "http": { "method": "GET", "path": path, "protocol": "HTTP/1.1",
+                      "sourceIp": "127.0.0.1", "userAgent": "t" },
+        },
+    });
+    event.to_string()
+}
+
+/// What a function posted.
+#[derive(Debug)]
+struct Post {
+    /// The request line.
+    line: String,
+    /// Sorted, without the host, which names a port.
+    headers: Vec<String>,
+    /// The chunks of a body in chunks; the body otherwise.
+    chunks: Vec<Vec<u8>>,
+    /// It ended as HTTP wants it.
+    whole: bool,
+    /// So often bytes came.
+    reads: usize,
+}
+
+impl Post {
+    fn body(&self) -> Vec<u8> {
+        self.chunks.concat()
+    }
+
+    /// What stands behind the prelude.
+    fn answer(&self) -> String {
+        let text = String::from_utf8(self.body()).unwrap();
+        text.split_once("\0\0\0\0\0\0\0\0").unwrap().1.to_owned()
+    }
+}
+
+/// How the Runtime API treats connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Keeps,
+    /// It closes each after an answer.
+    Closes,
+    /// It closes one that brings an answer, and says nothing.
+    HangsUp,
+}
+
+/// A Runtime API that hands out `events` and then nothing.
+struct Api {
+    address: SocketAddr,
+    posts: Receiver<Post>,
+}
+
+impl Api {
+    fn open(manner: Manner, events: Vec<String>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let events = Arc::new(Mutex::new(VecDeque::from(events)));
+        let (sender, posts) = channel();
+        std::thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                let (events, sender) = (events.clone(), sender.clone());
+                std::thread::spawn(move || serve(connection, manner, &events, &sender));
+            }
+        });
+        Self { address, posts }
+    }
+
+    fn post(&self) -> Post {
+        self.posts.recv().unwrap()
+    }
+}
+
+/// Counts how often a connection brings bytes.
+struct Counted {
+    stream: TcpStream,
+    reads: usize,
+}
+
+impl std::io::Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.reads += 1;
+        self.stream.read(buffer)
+    }
+}
+
+fn serve(
+    stream: TcpStream,
+    manner: Manner,
+    events: &Mutex<VecDeque<String>>,
+    posts: &Sender<Post>,
+) -> Option<()> {
+    let mut out = stream.try_clone().ok()?;
+    let mut input = BufReader::with_capacity(1 << 20, Counted { stream, reads: 0 });
+    loop {
+        input.get_mut().reads = 0;
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            (input.read_line(&mut head).ok()? > 0).then_some(())?;
+        }
+        let mut lines = head.trim_end().split("\r\n").map(str::to_owned);
+        let line = lines.next()?;
+        if line.starts_with("GET") {
+            let event = match line.contains("/restore/") {
+                true => Some(String::new()),
+                false => events.lock().unwrap().pop_front(),
+            };
+            let Some(event) = event else {
+                // There will be no other; its process ends with the test.
+                std::thread::park();
+                return None;
+            };
+            let length = event.len();
+            write!(
+                out,
+                "HTTP/1.1 200 OK\r\nlambda-runtime-aws-request-id: id-1\r\n\
+                 lambda-runtime-invocation-id: turn-7\r\nlambda-runtime-deadline-ms: 600000\r\n\
+                 lambda-runtime-invoked-function-arn: arn\r\ncontent-length: {length}\r\n\r\n{event}"
+            )
+            .ok()?;
+        } else {
+            let mut headers: Vec<_> = lines.map(|line| line.to_lowercase()).collect();
+            headers.retain(|header| !header.starts_with("host:"));
+            headers.sort();
+            let (chunks, whole) = body(&mut input, &headers);
+            let reads = input.get_ref().reads;
+            let post = Post {
+                line,
+                headers,
+                chunks,
+                whole,
+                reads,
+            };
+            posts.send(post).ok()?;
+            if manner == Manner::HangsUp {
+                return None;
+            }
+            write!(
+                out,
+                "HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{{}}"
+            )
+            .ok()?;
+        }
+        if manner == Manner::Closes {
+            return None;
+        }
+    }
+}
+
+/// The body of a request, in its chunks, and whether it came to its end.
+fn body(input: &mut impl std::io::BufRead, headers: &[String]) -> (Vec<Vec<u8>>, bool) {
+    let length = headers
+        .iter()
+        .find_map(|header| header.strip_prefix("content-length: "));
+    if let Some(length) = length {
+        let mut all = vec![0; length.parse().unwrap()];
+        let whole = input.read_exact(&mut all).is_ok();
+        return (vec![all], whole);
+    }
+    let mut chunks = Vec::new();
+    loop {
+        let mut size = String::new();
+        if input.read_line(&mut size).unwrap_or(0) == 0 {
+            return (chunks, false);
+        }
+        let size = usize::from_str_radix(size.trim(), 16).unwrap();
+        let mut chunk = vec![0; size + 2];
+        if input.read_exact(&mut chunk).is_err() {
+            return (chunks, false);
+        }
+        chunk.truncate(size);
+        if size == 0 {
+            return (chunks, true);
+        }
+        chunks.push(chunk);
+    }
+}
+
+/// Answers one event in this process.
+async fn answered(manner: Manner, event: &str) -> (Result<(), Error>, Post) {
+    let api = Api::open(manner, Vec::new());
+    let client = PooledClient::builder()
+        .with_connector(connector())
+        .with_endpoint(format!("http://{}", api.address).parse().unwrap())
+        .build();
+    let mut headers = Response::new(());
+    headers
+        .headers_mut()
+        .insert(INVOCATION_ID, HeaderValue::from_static("turn-7"));
+    let mut context = lambda_http::Context::default();
+    "id-1".clone_into(&mut context.request_id);
+    let invocation = LambdaInvocation {
+        parts: headers.into_parts().0,
+        body: event.to_owned().into(),
+        context,
+    };
+    let done = answer(&client, handler, invocation).await;
+    (done, api.post())
+}
+
+async fn posted(path: &str) -> Post {
+    let (done, post) = answered(Manner::Keeps, &event(path)).await;
+    done.unwrap();
+    post
+}
+
+#[tokio::test]
+async fn an_answer_that_is_ready_leaves_in_one_write() {
+    let post = posted("/json").await;
+    assert_eq!(post.reads, 1, "{post:?}");
+    let prelude =
+        r#"{"statusCode":200,"headers":{"content-type":"application/json"},"cookies":[]}"#;
+    let expected = format!("{prelude}\0\0\0\0\0\0\0\0{JSON}");
+    assert_eq!(post.chunks, [expected.into_bytes()]);
+    assert!(post.whole);
+}
+
+#[tokio::test]
+async fn later_chunks_wait_for_no_acknowledgement() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}", listener.local_addr().unwrap());
+    let stream = connector().call(uri.parse().unwrap()).await.unwrap();
+    assert!(stream.inner().nodelay().unwrap());
+}
+
+#[tokio::test]
+async fn an_answer_without_a_body_is_its_prelude() {
+    let post = posted("/empty").await;
+    assert_eq!(post.answer(), "");
+    assert_eq!((post.chunks.len(), post.whole), (1, true));
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_ready_does_not_hold_the_prelude_back() {
+    let post = posted("/stream").await;
+    assert!(post.chunks[0].ends_with(&END_OF_PRELUDE), "{post:?}");
+    assert_eq!(post.answer(), "data: 1\n\ndata: 2\n\ndata: 3\n\n");
+    assert!(post.whole);
+}
+
+#[tokio::test]
+async fn a_panic_before_the_first_byte_is_an_error_without_its_words() {
+    let post = posted("/panics").await;
+    assert!(post.line.contains("/id-1/error "), "{post:?}");
+    let told: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
+    assert_eq!(told, panicked());
+}
+
+#[tokio::test]
+async fn a_panic_later_is_no_clean_end() {
+    let (done, post) = answered(Manner::Keeps, &event("/half")).await;
+    assert!(done.is_err());
+    assert!(!post.whole, "{post:?}");
+}
+
+#[tokio::test]
+async fn an_event_of_something_else_is_an_error() {
+    for other in ["{}", "{", "\u{0}"] {
+        let (done, post) = answered(Manner::Keeps, other).await;
+        done.unwrap();
+        assert!(post.line.contains("/id-1/error "), "{post:?}");
+        let told: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
+        assert_eq!(told.error_type, "UnreadableEvent");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_took_is_an_error() {
+    let (done, _) = answered(Manner::HangsUp, &event("/json")).await;
+    done.unwrap_err();
+}
+
+/// A function in a process of its own: `Runtime` reads the environment.
+struct Function(Child);
+
+impl Function {
+    fn start(of: &str, api: &Api, starts: &str) -> Self {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "serve::streaming::tests::function"])
+            .env("TEST_STREAMING_OF", of)
+            .env("AWS_LAMBDA_RUNTIME_API", api.address.to_string())
+            .env("AWS_LAMBDA_FUNCTION_NAME", "f")
+            .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128")
+            .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
+            .env("AWS_LAMBDA_INITIALIZATION_TYPE", starts)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[tokio::test]
+#[ignore = "the process of the tests below"]
+async fn function() {
+    let done = match Environment.get("TEST_STREAMING_OF").as_deref() {
+        Some("runtime") => {
+            let handler = |request| async { Ok::<_, Infallible>(handler(request).await) };
+            lambda_http::run_with_streaming_response(service_fn(handler)).await
+        }
+        Some(_) => run(handler).await,
+        None => Ok(()),
+    };
+    done.unwrap();
+}
+
+fn events(paths: &[&str]) -> Vec<String> {
+    paths.iter().map(|path| event(path)).collect()
+}
+
+#[test]
+fn the_runtime_itself_posts_the_same_bytes() {
+    let paths = ["/json", "/empty", "/stream", "/panics", "/json"];
+    let posts = |of| {
+        let api = Api::open(Manner::Keeps, events(&paths));
+        let _function = Function::start(of, &api, "on-demand");
+        paths.map(|_| api.post())
+    };
+    for (ours, theirs) in posts("ours").iter().zip(posts("runtime")) {
+        assert_eq!(ours.line, theirs.line);
+        if ours.line.contains("/error ") {
+            let without_length = |post: &Post| {
+                let mut headers = post.headers.clone();
+                headers.retain(|header| !header.starts_with("content-length"));
+                headers
+            };
+            assert_eq!(without_length(ours), without_length(&theirs));
+        } else {
+            assert_eq!(ours.headers, theirs.headers);
+            assert_eq!(ours.body(), theirs.body());
+        }
+    }
+}
+
+#[test]
+fn a_restore_and_closed_connections_cost_no_answer() {
+    let paths = ["/json", "/panics", "/stream", "/json"];
+    for starts in ["on-demand", "snap-start"] {
+        let api = Api::open(Manner::Closes, events(&paths));
+        let _function = Function::start("ours", &api, starts);
+        for path in paths {
+            let post = api.post();
+            assert_eq!(post.line.contains("/response "), path != "/panics");
+        }
+    }
+}

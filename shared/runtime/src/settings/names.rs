@@ -1,0 +1,104 @@
+//! The names of the settings, so that a misspelt one is told.
+
+use super::Environment;
+
+/// What every name of ours begins with.
+const PREFIX: &str = "A2A_";
+
+/// Every setting that begins with [`PREFIX`], those of the local agent too.
+const NAMES: [&str; 31] = [
+    "A2A_AUTH",
+    "A2A_BIND",
+    "A2A_BLOCKING_BUDGET",
+    "A2A_BUCKET",
+    "A2A_CARD",
+    "A2A_CARD_SIGNATURES",
+    "A2A_DEPLOYED_AT",
+    "A2A_FLUSH_INTERVAL",
+    "A2A_IDEMPOTENT_MESSAGE_ID",
+    "A2A_INLINE_MAX",
+    "A2A_LEASE",
+    "A2A_LIST_COUNT_MAX",
+    "A2A_LOG",
+    "A2A_MAX_ATTEMPTS",
+    "A2A_MAX_BODY",
+    "A2A_PUBLIC_URL",
+    "A2A_PUSH",
+    "A2A_PUSH_ALLOW_PRIVATE",
+    "A2A_PUSH_QUEUE_URL",
+    "A2A_RESPONSE_MAX",
+    "A2A_SECRET_KEY",
+    "A2A_STATE_MAX_BYTES",
+    "A2A_STATE_TTL",
+    "A2A_STREAM_MAX_AGE",
+    "A2A_SWEEP_INTERVAL",
+    "A2A_TABLE",
+    "A2A_TASK_TTL",
+    "A2A_THREAD_TOMBSTONE",
+    "A2A_THREAD_TTL",
+    "A2A_UPLOAD_MAX",
+    "A2A_WORK_QUEUE_URL",
+];
+
+/// Logs a warning that names the `A2A_…` variables which are no settings. It is
+/// no refusal: they may belong to another program.
+pub fn warn_of_unknown() {
+    let names = unknown(Environment::names());
+    if !names.is_empty() {
+        tracing::warn!(
+            "unknown settings, which change nothing: {}",
+            names.join(", ")
+        );
+    }
+}
+
+/// Those of `names` that look like settings and are none, in order.
+fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
+    let is_unknown = |name: &String| name.starts_with(PREFIX) && !NAMES.contains(&name.as_str());
+    let mut unknown: Vec<String> = names.filter(is_unknown).collect();
+    unknown.sort();
+    unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Settings, Source};
+    use super::*;
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    /// Has no setting, and takes note of what it is asked for.
+    #[derive(Default)]
+    struct Asked(RefCell<BTreeSet<String>>);
+
+    impl Source for Asked {
+        fn get(&self, name: &str) -> Option<String> {
+            self.0.borrow_mut().insert(name.to_owned());
+            (name == "A2A_AUTH").then(|| "dev".to_owned())
+        }
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_named_and_a_known_one_is_not() {
+        let set = [
+            "A2A_LEAES",
+            "A2A_LEASE",
+            "TCK_STREAMING_TIMEOUT",
+            "PATH",
+            "A2A_",
+        ];
+        let names = unknown(set.into_iter().map(str::to_owned));
+        assert_eq!(names, ["A2A_", "A2A_LEAES"]);
+    }
+
+    #[test]
+    fn every_setting_that_is_read_is_known_and_every_known_one_is_read() {
+        let asked = Asked::default();
+        Settings::read(&asked).unwrap();
+        let mut read = asked.0.into_inner();
+        read.retain(|name| name.starts_with(PREFIX));
+        // Read where the program starts.
+        read.extend(["A2A_LOG", "A2A_BIND"].map(str::to_owned));
+        assert_eq!(read, NAMES.map(str::to_owned).into());
+    }
+}
