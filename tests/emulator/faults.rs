@@ -201,8 +201,7 @@ async fn a_sign_of_life_that_nobody_answers_is_none() {
     let task = task.unwrap();
     let beat = async || {
         let until = world.at(120_000);
-        let (owner, id) = (task.owner(), task.id());
-        bench.far.heartbeat(owner, id, task.epoch(), until).await
+        bench.far.heartbeat(&task, until).await
     };
     bench.line.spoil_all(Fault::Refuse);
     let unheard = beat().await;

@@ -141,7 +141,7 @@ async fn a_child_is_never_written_over_and_stays_longer_when_its_task_does() {
         &other,
         Expect::Version {
             version: task.version(),
-            epoch: task.epoch(),
+            incarnation: task.incarnation().clone(),
         },
     );
     let answer = emulator.records.commit(&write).await;

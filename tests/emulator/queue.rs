@@ -20,6 +20,7 @@ fn items(count: usize) -> Vec<WorkItem> {
     let item = |turn| WorkItem {
         owner: world.owner.clone(),
         task: TaskId::made_of(world.number()),
+        incarnation: world.write_id(),
         turn,
         dispatch: 7,
     };

@@ -10,7 +10,9 @@ use a2a_lambda::task::{Part, PartContent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 /// Private text of a skill that no client may ever see.
 pub const SKILL_CANARY: &str = "canary-skill-secret-0002";
@@ -378,15 +380,32 @@ impl SkillHandler<Asked> for Login {
     }
 }
 
-/// Works until the gate opens.
+/// Works until the gate opens; told `for <seconds>`, for that time; told
+/// `steps <count> <milliseconds>`, with a piece of output each time.
 struct Slow(Gate);
 
 impl SkillHandler for Slow {
     type Input = Content;
     type Output = String;
 
-    async fn on_request(&self, _: &mut TaskContext<'_>, _: Content) -> Done {
-        self.0.pass().await;
-        OnRequestResult::done("at last".to_owned())
+    async fn on_request(&self, cx: &mut TaskContext<'_>, input: Content) -> Done {
+        let words = input.first_text().unwrap_or_default().to_owned();
+        let number = |text: &str| text.parse::<u64>().map_err(AgentError::from);
+        match words.split(' ').collect::<Vec<_>>().as_slice() {
+            ["for", seconds] => sleep(Duration::from_secs(number(seconds)?)).await,
+            ["steps", count, millis] => {
+                let mut letters = cx.artifact_chunks("letters");
+                for step in 0..number(count)? {
+                    letters.push(&format!("{words}: {step}")).await?;
+                    sleep(Duration::from_millis(number(millis)?)).await;
+                }
+                letters.finish().await?;
+            }
+            _ => {
+                self.0.pass().await;
+                return OnRequestResult::done("at last".to_owned());
+            }
+        }
+        OnRequestResult::done(format!("after {words}"))
     }
 }

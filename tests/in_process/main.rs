@@ -38,6 +38,8 @@ mod idempotency;
 #[cfg(test)]
 mod in_time;
 #[cfg(test)]
+mod incarnations;
+#[cfg(test)]
 mod list;
 #[cfg(test)]
 mod matrix;

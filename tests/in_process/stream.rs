@@ -38,12 +38,13 @@ fn told(dialect: Dialect, reply: &Reply) -> Vec<String> {
     frames.iter().map(|frame| dialect.told(frame)).collect()
 }
 
-/// Ids are `<version>.<n>` and rise.
+/// Ids are `<version>.<n>`, with a mark below the id of a client, and rise.
 fn numbered(frames: &[Frame]) {
     let ids: Vec<(u64, u32)> = frames
         .iter()
         .map(|frame| {
-            let (version, n) = frame.id.as_ref().unwrap().split_once('.').unwrap();
+            let mut parts = frame.id.as_ref().unwrap().split('.');
+            let (version, n) = (parts.next().unwrap(), parts.next().unwrap());
             (version.parse().unwrap(), n.parse().unwrap())
         })
         .collect();

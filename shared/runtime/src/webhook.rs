@@ -117,7 +117,11 @@ mod tests {
         Notice {
             url: OutboundUrl::parse("https://hook.example/", Reach::Public).unwrap(),
             generation: Generation::V10,
-            id: EventId { version: 3, n: 1 },
+            id: EventId {
+                version: 3,
+                n: 1,
+                mark: None,
+            },
             scheme: Some("Bearer".to_owned()),
             credentials: Some(Secret::new("canary-credentials")),
             token: Some(Secret::new("canary-token")),

@@ -69,6 +69,7 @@ async fn a_turn_that_an_earlier_release_has_begun_is_claimed_and_finished() {
         let item = WorkItem {
             owner: owner(),
             task: task.id().clone(),
+            incarnation: task.incarnation().clone(),
             turn: 1,
             dispatch: task.version(),
         };

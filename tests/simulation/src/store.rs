@@ -4,7 +4,9 @@ use crate::hub::{Fate, Hub};
 use crate::mutant::Mutant;
 use crate::oracle::{Life, Oracle};
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TasksByKey};
+use a2a_lambda::store::queue::{
+    ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TaskImage, TasksByKey,
+};
 use a2a_lambda::store::{
     BlobHead, Blobs, Committed, Excerpt, Expect, ExpiringThread, Keyed, ReadTasks, ReadThreads,
     RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail, TaskWrite, ThreadPage,
@@ -99,8 +101,9 @@ impl SimStore {
         }
         let mut write = match mutant {
             Some(Mutant::BlindCommit) => self.blind(write).await?,
-            Some(Mutant::EpochIgnored) => self.any_epoch(write).await?,
             Some(Mutant::BlindThread) => self.blind_thread(write).await?,
+            Some(Mutant::IncarnationIgnored) => self.of_any_task(write).await?,
+            Some(Mutant::EpochKeptByResume) => self.of_any_turn(write).await?,
             _ => write.clone(),
         };
         write.record.forget_writes(WRITES);
@@ -118,9 +121,10 @@ impl SimStore {
                 let found = self.memory.load(record.owner(), record.id(), write.now);
                 Ok(Committed::Conflict(found.await?.map(Box::new)))
             }
-            Committed::Conflict(Some(current)) if mutant == Some(Mutant::EpochIgnored) => Ok(
-                Committed::Conflict(Some(Box::new(epoch_of(&current, &write.record)?))),
-            ),
+            Committed::Conflict(Some(current)) => {
+                let seen = disguised(mutant, &current, &write.record)?;
+                Ok(Committed::Conflict(Some(Box::new(seen))))
+            }
             other => Ok(other),
         }
     }
@@ -205,23 +209,45 @@ impl SimStore {
         let found = self.memory.load(record.owner(), record.id(), write.now);
         let expect = found
             .await?
-            .map_or(Expect::Absent, |stored| Expect::Version {
-                version: stored.version(),
-                epoch: stored.epoch(),
-            });
+            .map_or(Expect::Absent, |stored| Expect::of(&stored));
         Ok(TaskWrite {
             expect,
             ..write.clone()
         })
     }
 
-    async fn any_epoch(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
+    /// The write as a store takes it that does not ask which task has the id.
+    async fn of_any_task(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
         let blind = self.blind(write).await?;
-        let same = match (&write.expect, &blind.expect) {
-            (Expect::Version { version: a, .. }, Expect::Version { version: b, .. }) => a == b,
-            _ => false,
+        let version = |expect: &Expect| match expect {
+            Expect::Absent => None,
+            Expect::Version { version, .. } => Some(*version),
         };
+        let same = version(&write.expect).is_some_and(|it| version(&blind.expect) == Some(it));
         Ok(if same { blind } else { write.clone() })
+    }
+
+    /// The write as it is where an answer leaves the epoch as it was.
+    async fn of_any_turn(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
+        let record = &write.record;
+        let found = self.memory.load(record.owner(), record.id(), write.now);
+        let mut write = write.clone();
+        if let Some(stored) = found.await?
+            && stored.epoch() > write.record.epoch()
+        {
+            write.record = with(&write.record, "e", &stored)?;
+        }
+        Ok(write)
+    }
+
+    async fn beat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
+        if self.hub.world().is(Mutant::IncarnationIgnored)
+            && let Some(stored) = self.memory.stored_at(&record.key()).await?
+            && stored.epoch() == record.epoch()
+        {
+            return self.memory.heartbeat(&stored, until).await;
+        }
+        self.memory.heartbeat(record, until).await
     }
 
     async fn blind_thread(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
@@ -319,11 +345,26 @@ impl SimStore {
     }
 }
 
-/// `current`, as if its epoch were that of `mine`.
-fn epoch_of(current: &TaskRecord, mine: &TaskRecord) -> Result<TaskRecord, StoreError> {
-    let mut form = stored::encode(current);
-    if let Some(epoch) = form.get_mut("e") {
-        *epoch = mine.epoch().into();
+/// What a commit of `mine` is told to stand in its way.
+fn disguised(
+    mutant: Option<Mutant>,
+    current: &TaskRecord,
+    mine: &TaskRecord,
+) -> Result<TaskRecord, StoreError> {
+    let turn = |record| TaskImage::of(record).turn;
+    match mutant {
+        Some(Mutant::EpochIgnored) => with(current, "e", mine),
+        Some(Mutant::EpochKeptByResume) if turn(current) != turn(mine) => with(current, "e", mine),
+        Some(Mutant::IncarnationIgnored) => with(current, "inc", mine),
+        _ => Ok(current.clone()),
+    }
+}
+
+/// `record` with one member of its stored form as `other` has it.
+fn with(record: &TaskRecord, member: &str, other: &TaskRecord) -> Result<TaskRecord, StoreError> {
+    let (mut form, other) = (stored::encode(record), stored::encode(other));
+    if let (Some(own), Some(theirs)) = (form.get_mut(member), other.get(member)) {
+        *own = theirs.clone();
     }
     stored::decode(form)
 }
@@ -382,7 +423,7 @@ pointed! {
             owner: &Owner, context: &ContextId, after: Option<String>, limit: usize,
         ) -> (Vec<TaskRecord>, Option<String>);
         remove_task(record: &TaskRecord) -> bool;
-        heartbeat(owner: &Owner, id: &TaskId, epoch: u64, lease_until: Timestamp) -> bool;
+        heartbeat(record: &TaskRecord, lease_until: Timestamp) -> bool = beat;
     }
     SweepTasks {
         [open_shards() -> u32]

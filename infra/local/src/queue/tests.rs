@@ -1,5 +1,5 @@
 use super::*;
-use a2a_lambda::task::{Subject, TenantId};
+use a2a_lambda::task::{Subject, TenantId, WriteId};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -51,6 +51,7 @@ fn item(turn: u32) -> WorkItem {
     WorkItem {
         owner: owner(),
         task: TaskId::parse("mine").unwrap(),
+        incarnation: WriteId::made_of(1),
         turn,
         dispatch: 1,
     }

@@ -31,6 +31,7 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
             items.push(WorkItem {
                 owner: image.owner.clone(),
                 task: image.task.clone(),
+                incarnation: image.incarnation.clone(),
                 turn: image.turn,
                 dispatch,
             });
@@ -125,7 +126,8 @@ impl Engine {
     /// Reads the task of a message.
     async fn look(&self, item: &WorkItem, receipt: &dyn Receipt) -> Result<Look, EngineError> {
         let now = self.reader.clock.now();
-        let Some(record) = self.tasks.load(&item.owner, &item.task, now).await? else {
+        let found = self.tasks.load(&item.owner, &item.task, now).await?;
+        let Some(record) = found.filter(|record| record.incarnation == item.incarnation) else {
             tracing::warn!(task.id = %item.task, "a message names no task `{}`", item.task);
             return Ok(Look::Settled(Ack::Delete));
         };
@@ -145,7 +147,8 @@ impl Engine {
     /// the task rests.
     async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
-        let record = self.tasks.head(&item.owner, &item.task, now).await?;
+        let found = self.tasks.head(&item.owner, &item.task, now).await?;
+        let record = found.filter(|record| record.incarnation == item.incarnation);
         let rests = record.is_none_or(|record| record.state().is_at_rest());
         Ok(if rests { Ack::Delete } else { Ack::Keep })
     }

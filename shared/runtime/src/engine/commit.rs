@@ -15,8 +15,8 @@ const ROUNDS: usize = 8;
 /// What a commit does when another write came between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Race {
-    /// The caller owns the running turn: while the epoch is its own and the
-    /// task open, the changes are applied to the fresh record.
+    /// The caller owns the running turn: while the task and its epoch are the
+    /// same and it is open, the changes are applied to the fresh record.
     Reapply,
     /// The caller decides again.
     Decide,
@@ -28,7 +28,7 @@ pub(super) enum Outcome {
     /// It is stored; this is the record now.
     Stored(TaskRecord),
     /// Somebody else decided: the task was canceled, taken over or ended. The
-    /// record as it stands, or none.
+    /// record as it stands; none if the task is gone, whatever has its id now.
     Lost(Option<TaskRecord>),
     /// The thread has moved on; nothing was written.
     ThreadMoved,
@@ -92,7 +92,6 @@ impl Engine {
         beside: Beside,
         race: Race,
     ) -> Result<Outcome, EngineError> {
-        let epoch = base.epoch;
         let registers = changes.iter().all(|it| matches!(it, Change::Listen(_)));
         self.store_blobs(&base, &write, &mut changes).await?;
         for _ in 0..ROUNDS {
@@ -110,7 +109,7 @@ impl Engine {
             }
             next.hold_keys(beside.key.as_ref().map(SendKey::address), kept_until);
             stored::arrange(&mut next);
-            let expect = expectation(&base);
+            let expect = Expect::of(&base);
             let write = TaskWrite {
                 record: next,
                 expect,
@@ -123,8 +122,14 @@ impl Engine {
                 Committed::Done => return Ok(Outcome::Stored(write.record)),
                 Committed::ThreadConflict => return Ok(Outcome::ThreadMoved),
                 Committed::KeyTaken(keyed) => return Ok(Outcome::KeyTaken(keyed)),
+                // The task is gone. Only a create learns whose its id is.
                 Committed::Conflict(Some(current))
-                    if race == Race::Reapply && current.epoch == epoch && open(&current) =>
+                    if base.version > 0 && !current.is_same_task(&base) =>
+                {
+                    return Ok(Outcome::Lost(None));
+                }
+                Committed::Conflict(Some(current))
+                    if race == Race::Reapply && current.is_same_turn(&base) =>
                 {
                     base = *current;
                 }
@@ -153,7 +158,7 @@ impl Engine {
             return Ok(Some(record));
         }
         let write = TaskWrite {
-            expect: expectation(&record),
+            expect: Expect::of(&record),
             record: record.ended(self.write_id(&record), now),
             thread: None,
             pushes: Vec::new(),
@@ -188,17 +193,5 @@ impl Engine {
     }
 }
 
-fn expectation(base: &TaskRecord) -> Expect {
-    if base.version == 0 {
-        Expect::Absent
-    } else {
-        Expect::Version {
-            version: base.version,
-            epoch: base.epoch,
-        }
-    }
-}
-
-fn open(record: &TaskRecord) -> bool {
-    !record.state().is_at_rest()
-}
+#[cfg(test)]
+mod tests;

@@ -149,12 +149,12 @@ impl Reader {
         sink: &mut Sink,
     ) -> Result<(), EngineError> {
         if !record.hidden {
-            return self.tail(caller, record.id(), sink).await;
+            return self.tail(caller, &record, sink).await;
         }
         let until = self.clock.now().plus(self.policy.blocking_budget);
         let record = self.rested(caller, record, until).await?;
         if !record.hidden {
-            return self.tail(caller, record.id(), sink).await;
+            return self.tail(caller, &record, sink).await;
         }
         sink.message(self.reply(&record).await?);
         Ok(())

@@ -197,11 +197,12 @@ impl<'e> Journal<'e> {
         }
     }
 
-    /// Reads what another writer left.
+    /// Reads what another writer left of the task.
     pub(super) async fn reload(&mut self) -> Result<(), EngineError> {
         let (owner, id) = (&self.record.owner, &self.record.id);
         let now = self.engine.reader.clock.now();
-        self.lost = self.engine.tasks.load(owner, id, now).await?;
+        let found = self.engine.tasks.load(owner, id, now).await?;
+        self.lost = found.filter(|left| left.is_same_task(&self.record));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Signs of life: a running turn extends its lease, and learns that it has
 //! lost its task.
 //!
-//! Time only permits a takeover; the epoch decides every write. So a late or
+//! Time only permits a takeover; incarnation and version decide every write. So a late or
 //! lost heartbeat can waste work, but never damage a task.
 
 use super::Engine;
@@ -77,30 +77,30 @@ impl<'e> Pulse<'e> {
 
     fn start(&mut self, record: &TaskRecord) -> BoxFuture<'e, Result<bool, StoreError>> {
         let now = self.engine.reader.clock.now();
-        let (owner, id, epoch) = (record.owner.clone(), record.id.clone(), record.epoch);
+        let record = record.clone();
         let engine = self.engine;
         if now < self.extend_at {
             return Box::pin(async move {
-                let stored = engine.tasks.head(&owner, &id, now).await?;
-                Ok(stored
-                    .is_some_and(|task| task.epoch == epoch && task.state() == TaskState::Working))
+                let stored = engine.tasks.head(&record.owner, &record.id, now).await?;
+                Ok(stored.is_some_and(|task| {
+                    task.is_same_turn(&record) && task.state() == TaskState::Working
+                }))
             });
         }
         let lease = engine.reader.policy.lease;
         self.extend_at = now.plus(lease / 3);
         let until = engine.lease_until(self.deadline);
         let receipt = self.receipt;
-        let mut talk = None;
-        if engine.half_way(self.looked, now) {
+        let talk = engine.half_way(self.looked, now);
+        if talk {
             self.looked = now;
-            talk = Some(record.clone());
         }
         Box::pin(async move {
-            let alive = engine.tasks.heartbeat(&owner, &id, epoch, until).await?;
+            let alive = engine.tasks.heartbeat(&record, until).await?;
             if let Some(receipt) = receipt.filter(|_| alive) {
                 receipt.hide(lease).await?;
             }
-            if let Some(record) = talk.filter(|_| alive) {
+            if talk && alive {
                 engine.look_after_thread(&record).await;
             }
             Ok(alive)

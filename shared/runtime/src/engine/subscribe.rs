@@ -6,8 +6,8 @@ use super::{EngineError, Reader};
 use crate::auth::Caller;
 use crate::store::Tail;
 use crate::task::{
-    Event, EventId, Frame, Refusal, Status, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
-    Timestamp, WriteId,
+    Event, EventId, Frame, Refusal, Status, SubscribeCommand, Task, TaskRecord, TaskState,
+    Timestamp,
 };
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
@@ -43,71 +43,56 @@ impl Reader {
             }
             None => {}
         }
-        let done = self.tail(caller, &command.id, &mut sink).await;
+        let done = self.tail(caller, &record, &mut sink).await;
         sink.close(done)
     }
 
-    /// Shows what is stored and what follows, in order, until the stream ends.
+    /// Shows a task as read and what follows, in order, until the stream ends.
     pub(super) async fn tail(
         &self,
         caller: &Caller,
-        id: &TaskId,
+        record: &TaskRecord,
         sink: &mut Sink,
     ) -> Result<(), EngineError> {
         let ends = self.clock.now().plus(self.policy.stream_max_age);
         let mut wait = SHORT;
-        let mut task = None;
-        while !sink.is_closed() {
-            let before = sink.shown();
-            let (incarnation, state) = self.show_next(caller, id, sink).await?;
-            // Another task under the same id is none that this stream shows.
-            if *task.get_or_insert_with(|| incarnation.clone()) != incarnation {
-                return Err(Refusal::TaskNotFound.into());
-            }
+        self.show(record, sink).await?;
+        let mut state = record.state();
+        loop {
             let now = self.clock.now();
-            if sink.is_over() || sink.ends_at(state) || now >= ends {
-                break;
+            if sink.is_closed() || sink.is_over() || sink.ends_at(state) || now >= ends {
+                return Ok(());
             }
-            if sink.shown() == before {
+            self.clock.sleep_until(now.plus(wait)).await;
+            let shown = sink.shown();
+            let tail = self
+                .followed(caller, record, shown.unwrap_or_default())
+                .await?;
+            self.show_events(record.id(), &tail.context_id, tail.events, sink)
+                .await?;
+            state = tail.state;
+            if sink.shown() == shown {
                 wait = LONG.min(wait * 2);
             } else {
                 wait = SHORT;
             }
-            self.clock.sleep_until(now.plus(wait)).await;
         }
-        Ok(())
     }
 
-    /// Shows what the stream has not shown of the task: the task itself, or
-    /// only what followed the last event. Tells which task that is, and its
-    /// state.
-    async fn show_next(
-        &self,
-        caller: &Caller,
-        id: &TaskId,
-        sink: &mut Sink,
-    ) -> Result<(WriteId, TaskState), EngineError> {
-        let Some(shown) = sink.shown() else {
-            let record = self.load(caller, id).await?;
-            self.show(&record, sink).await?;
-            return Ok((record.incarnation.clone(), record.state()));
-        };
-        let tail = self.followed(caller, id, shown).await?;
-        self.show_events(id, &tail.context_id, tail.events, sink)
-            .await?;
-        Ok((tail.incarnation, tail.state))
-    }
-
-    /// What followed event number `after` of a task.
+    /// What followed event number `after` of this very task. Another one under
+    /// its id is as good as none.
     async fn followed(
         &self,
         caller: &Caller,
-        id: &TaskId,
+        record: &TaskRecord,
         after: u64,
     ) -> Result<Tail, EngineError> {
         let now = self.clock.now();
-        let found = self.tasks.tail(&caller.owner, id, after, now).await?;
-        Ok(found.ok_or(Refusal::TaskNotFound)?)
+        let found = self.tasks.tail(&caller.owner, record.id(), after, now);
+        let same = found
+            .await?
+            .filter(|tail| tail.incarnation == record.incarnation);
+        Ok(same.ok_or(Refusal::TaskNotFound)?)
     }
 }
 
@@ -127,13 +112,15 @@ impl Reader {
         while now < until {
             self.clock.sleep_until(now.plus(wait).min(until)).await;
             wait = LONG.min(wait * 2);
-            let tail = self.followed(caller, record.id(), u64::MAX).await?;
+            let tail = self.followed(caller, &record, u64::MAX).await?;
             if tail.state.is_at_rest() {
                 break;
             }
             now = self.clock.now();
         }
-        self.load_any(caller, record.id()).await
+        let found = self.load_any(caller, record.id()).await?;
+        let same = Some(found).filter(|found| found.is_same_task(&record));
+        Ok(same.ok_or(Refusal::TaskNotFound)?)
     }
 }
 

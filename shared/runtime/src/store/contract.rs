@@ -46,7 +46,8 @@ macro_rules! store_contract_cases {
             a_created_task_is_loaded_as_it_was_written
             an_unknown_task_is_not_found
             a_create_over_a_live_task_shows_that_task
-            a_commit_needs_the_version_and_the_epoch
+            a_commit_needs_the_version_and_the_incarnation
+            nothing_of_an_earlier_task_reaches_the_next_one_under_its_id
             a_commit_to_an_absent_task_is_a_conflict
             a_write_without_an_id_is_refused
             a_repeated_write_is_done_once
@@ -59,7 +60,7 @@ macro_rules! store_contract_cases {
             a_task_that_goes_on_does_not_expire
             a_write_that_was_stored_is_done_even_after_its_expiry
             a_heartbeat_extends_the_lease_and_nothing_else
-            a_heartbeat_needs_a_running_turn_under_its_epoch
+            a_heartbeat_needs_the_running_turn_of_its_task
             a_heartbeat_does_not_make_a_commit_lose
             nobody_extends_the_lease_of_anothers_task
             a_sweep_finds_what_is_open_and_nothing_at_rest

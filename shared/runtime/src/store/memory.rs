@@ -116,10 +116,15 @@ impl Shelf {
             return Some(Committed::Done);
         }
         let expired = stored.expired(write.now);
-        let holds = match write.expect {
+        let holds = match &write.expect {
             Expect::Absent => expired,
-            Expect::Version { version, epoch } => {
-                mine && !expired && stored.version() == version && stored.epoch == epoch
+            Expect::Version {
+                version,
+                incarnation,
+            } => {
+                mine && !expired
+                    && stored.version() == *version
+                    && stored.incarnation == *incarnation
             }
         };
         if holds {
@@ -463,17 +468,15 @@ impl WriteTasks for MemoryStore {
 
     async fn heartbeat(
         &self,
-        owner: &Owner,
-        id: &TaskId,
-        epoch: u64,
+        beating: &TaskRecord,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError> {
         let mut shelf = self.shelf();
-        let stored = shelf.tasks.get_mut(&TaskKey::new(owner, id));
+        let stored = shelf.tasks.get_mut(&beating.key());
         let running = stored.filter(|record| {
-            record.owner() == owner
+            record.owner() == beating.owner()
                 && record.state() == TaskState::Working
-                && record.epoch == epoch
+                && record.is_same_turn(beating)
                 && record.lease_until.is_some()
         });
         Ok(running

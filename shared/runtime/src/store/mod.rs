@@ -74,13 +74,29 @@ pub enum StoreError {
 pub enum Expect {
     /// No record, or one that has expired (at rest with `expires_at <= now`).
     Absent,
-    /// The record has exactly this version and epoch, and has not expired.
+    /// The record is of this very task, has exactly this version and has not
+    /// expired. Each commit has a version of its own, so this one condition
+    /// fences out everybody who has not seen the last commit.
     Version {
         /// The version.
         version: u64,
-        /// The epoch.
-        epoch: u64,
+        /// The task, of those that had its id one after the other.
+        incarnation: WriteId,
     },
+}
+
+impl Expect {
+    /// The record as it stands in `base`; none, if `base` is not stored yet.
+    #[must_use]
+    pub fn of(base: &TaskRecord) -> Self {
+        match base.version() {
+            0 => Self::Absent,
+            version => Self::Version {
+                version,
+                incarnation: base.incarnation.clone(),
+            },
+        }
+    }
 }
 
 /// One commit of a task, with the thread changes that belong to it.
@@ -445,18 +461,17 @@ pub trait WriteTasks: ReadTasks {
         Err(StoreError::Refused(why.to_owned()))
     }
 
-    /// Extends the lease of a running turn to `lease_until`, if the task is
-    /// `working` under `epoch` and has a lease; `false` if it is not. A turn
-    /// that was handed over has none, and a late heartbeat gives it none. The
-    /// version stays, so a commit on its way does not lose.
+    /// Extends the lease of the turn that runs in `record` to `lease_until`, if
+    /// the stored task is that very task, `working` under the same epoch, and
+    /// has a lease; `false` if it is not. A turn that was handed over has none,
+    /// and a late heartbeat gives it none. The version stays, so a commit on its
+    /// way does not lose.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the lease may or may not be longer.
     async fn heartbeat(
         &self,
-        owner: &Owner,
-        id: &TaskId,
-        epoch: u64,
+        record: &TaskRecord,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError>;
 }

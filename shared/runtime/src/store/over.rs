@@ -132,7 +132,7 @@ over! {
             owner: &Owner, context: &ContextId, after: Option<String>, limit: usize,
         ) -> (Vec<TaskRecord>, Option<String>);
         remove_task(record: &TaskRecord) -> bool;
-        heartbeat(owner: &Owner, id: &TaskId, epoch: u64, lease_until: Timestamp) -> bool;
+        heartbeat(record: &TaskRecord, lease_until: Timestamp) -> bool;
     }
 }
 

@@ -4,7 +4,7 @@
 //! what they are worth.
 
 use super::StoreError;
-use crate::task::{Owner, PushId, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp};
+use crate::task::{Owner, PushId, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
 use async_trait::async_trait;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub struct WorkItem {
     pub owner: Owner,
     /// The task.
     pub task: TaskId,
+    /// Which task it is, of those that had this id one after the other.
+    pub incarnation: WriteId,
     /// The turn.
     pub turn: u32,
     /// The version of the task that asked for a worker.
@@ -86,6 +88,8 @@ pub struct TaskImage {
     pub owner: Owner,
     /// The task.
     pub task: TaskId,
+    /// Which task it is, of those that had this id one after the other.
+    pub incarnation: WriteId,
     /// Its turn.
     pub turn: u32,
     /// Its version.
@@ -106,6 +110,7 @@ impl TaskImage {
         Self {
             owner: record.owner.clone(),
             task: record.id.clone(),
+            incarnation: record.incarnation.clone(),
             turn: record.turn,
             version: record.version,
             dispatch: record.dispatch,

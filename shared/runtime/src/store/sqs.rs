@@ -7,7 +7,7 @@ pub mod push;
 
 use super::StoreError;
 use super::queue::{Receipt, WorkItem, WorkQueue};
-use crate::task::{Owner, Subject, TaskId, TenantId};
+use crate::task::{Owner, Subject, TaskId, TenantId, WriteId};
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
@@ -173,6 +173,7 @@ struct Body {
     tenant: String,
     subject: String,
     task: String,
+    incarnation: String,
     turn: u32,
     dispatch: u64,
 }
@@ -185,6 +186,7 @@ pub fn encode(item: &WorkItem) -> String {
         tenant: item.owner.tenant.to_string(),
         subject: item.owner.subject.to_string(),
         task: item.task.to_string(),
+        incarnation: item.incarnation.to_string(),
         turn: item.turn,
         dispatch: item.dispatch,
     };
@@ -201,12 +203,16 @@ pub fn decode(body: &str) -> Result<WorkItem, StoreError> {
     if body.v != BODY {
         return Err(corrupt(format_args!("unknown message version {}", body.v)));
     }
+    if body.incarnation.is_empty() {
+        return Err(corrupt("the message names no incarnation"));
+    }
     Ok(WorkItem {
         owner: Owner {
             tenant: TenantId::parse(body.tenant).map_err(corrupt)?,
             subject: Subject::parse(body.subject).map_err(corrupt)?,
         },
         task: TaskId::parse(body.task).map_err(corrupt)?,
+        incarnation: WriteId::stored(body.incarnation),
         turn: body.turn,
         dispatch: body.dispatch,
     })

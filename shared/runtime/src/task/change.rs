@@ -6,9 +6,9 @@
 use super::layout::truncate;
 use super::names;
 use super::{
-    Artifact, ArtifactUpdate, Base, Event, EventId, InvalidTransition, Listener, LoggedEvent,
-    Message, Metadata, PushId, Saved, SavedSlot, SkillId, Status, StatusUpdate, TaskEvent,
-    TaskRecord, TaskState, Timestamp, Transition, TurnRequest,
+    Artifact, ArtifactUpdate, Base, Event, EventId, EventMark, InvalidTransition, Listener,
+    LoggedEvent, Message, Metadata, PushId, Saved, SavedSlot, SkillId, Status, StatusUpdate,
+    TaskEvent, TaskRecord, TaskState, Timestamp, Transition, TurnRequest,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -228,9 +228,12 @@ impl TaskRecord {
     /// Puts an event into the log, as number `n` of this commit.
     pub(super) fn log_event(&mut self, event: Event, n: u32) {
         self.last_seq += 1;
+        // No id that the server has made is ever given to another task.
+        let again = !self.id.is_server_made();
         let id = EventId {
             version: self.version,
             n,
+            mark: again.then(|| EventMark::of(&self.incarnation)),
         };
         self.last_event = Some(id);
         self.log.push(LoggedEvent {
@@ -253,6 +256,7 @@ impl TaskRecord {
         at: Timestamp,
     ) -> Result<StatusUpdate, InvalidTransition> {
         let update = self.step(TaskEvent::Start, None, at)?;
+        self.epoch += 1;
         self.attempt = 1;
         self.lease_until = Some(lease_until);
         self.dispatch = None;
@@ -267,6 +271,7 @@ impl TaskRecord {
         at: Timestamp,
     ) -> Result<StatusUpdate, InvalidTransition> {
         let update = self.step(TaskEvent::Resume, None, at)?;
+        self.epoch += 1;
         self.open_turn(message, secret);
         self.attempt = 1;
         self.lease_until = Some(lease_until);
@@ -280,6 +285,7 @@ impl TaskRecord {
         at: Timestamp,
     ) -> Result<StatusUpdate, InvalidTransition> {
         let update = self.step(TaskEvent::Queue, None, at)?;
+        self.epoch += 1;
         self.open_turn(message, secret);
         self.redispatches = 0;
         self.dispatch(at);

@@ -1,6 +1,7 @@
 //! What happens to a task, as its streams show it.
 
-use super::{Artifact, Message, Metadata, TaskState, Timestamp};
+use super::{Artifact, Message, Metadata, TaskState, Timestamp, WriteId};
+use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
@@ -49,23 +50,46 @@ pub struct ArtifactUpdate {
 
 /// The id of an event: the version of its commit and its place in it. It is
 /// the `id:` line of a stream and the value of `Last-Event-ID`.
+///
+/// Where a client makes the id of a task, it can use it again once the task is
+/// gone. The ids of such a task's events carry the mark of its incarnation, so
+/// that the event of an earlier task is no event of a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId {
     /// The task version whose commit stored the event.
     pub version: u64,
     /// The place in that commit, from 1.
     pub n: u32,
+    /// The mark of the incarnation; none where no other task gets the id.
+    pub mark: Option<EventMark>,
+}
+
+/// What tells the events of a task from those of another one under its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventMark(u32);
+
+impl EventMark {
+    /// The mark of a task.
+    pub(super) fn of(incarnation: &WriteId) -> Self {
+        let hash: [u8; 32] = Sha256::digest(incarnation.as_str()).into();
+        let [a, b, c, d, ..] = hash;
+        Self(u32::from_be_bytes([a, b, c, d]))
+    }
 }
 
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.version, self.n)
+        write!(f, "{}.{}", self.version, self.n)?;
+        match self.mark {
+            Some(EventMark(mark)) => write!(f, ".{mark:08x}"),
+            None => Ok(()),
+        }
     }
 }
 
-/// Text that is not `<version>.<n>`.
+/// Text that is no event id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an event id is `<version>.<n>`")]
+#[error("an event id is `<version>.<n>` or `<version>.<n>.<mark>`")]
 pub struct InvalidEventId;
 
 impl FromStr for EventId {
@@ -75,13 +99,22 @@ impl FromStr for EventId {
         let plain = |part: &str| {
             !part.is_empty() && part.len() <= 18 && part.bytes().all(|b| b.is_ascii_digit())
         };
-        let (version, n) = text.split_once('.').ok_or(InvalidEventId)?;
-        if !plain(version) || !plain(n) {
+        let hex = |part: &str| {
+            part.len() == 8 && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        let (version, rest) = text.split_once('.').ok_or(InvalidEventId)?;
+        let (n, mark) = match rest.split_once('.') {
+            Some((n, mark)) => (n, Some(mark)),
+            None => (rest, None),
+        };
+        if !plain(version) || !plain(n) || !mark.is_none_or(hex) {
             return Err(InvalidEventId);
         }
+        let mark = mark.map(|mark| u32::from_str_radix(mark, 16).map(EventMark));
         Ok(Self {
             version: version.parse().map_err(|_| InvalidEventId)?,
             n: n.parse().map_err(|_| InvalidEventId)?,
+            mark: mark.transpose().map_err(|_| InvalidEventId)?,
         })
     }
 }
@@ -99,12 +132,21 @@ pub struct LoggedEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::EventId;
+    use super::{EventId, EventMark, WriteId};
 
     #[test]
     fn an_event_id_reads_back_and_nothing_else_is_one() {
-        let id = EventId { version: 12, n: 3 };
+        let id = EventId {
+            version: 12,
+            n: 3,
+            mark: None,
+        };
         assert_eq!(id.to_string().parse(), Ok(id));
+        for mark in [0, 0xab, u32::MAX] {
+            let mark = Some(EventMark(mark));
+            let id = EventId { mark, ..id };
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
         for bad in [
             "",
             "1",
@@ -115,8 +157,22 @@ mod tests {
             "1.-2",
             "a.b",
             "1.99999999999999999999",
+            "1.2.",
+            "1.2.0123456",
+            "1.2.012345678",
+            "1.2.0123456F",
+            "1.2.+1234567",
+            "1.2.01234567.",
         ] {
             assert!(bad.parse::<EventId>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn tasks_under_one_id_have_marks_of_their_own() {
+        let mark = |number| EventMark::of(&WriteId::made_of(number));
+        assert_eq!(mark(1), mark(1));
+        assert_ne!(mark(1), mark(2));
+        assert_ne!(mark(1), mark(1 << 64));
     }
 }

@@ -38,7 +38,7 @@ pub use command::{
     SendCommand, SendMode, Sent, SubscribeCommand, UploadGrant, UploadOrder,
 };
 pub use event::{
-    ArtifactUpdate, Event, EventId, InvalidEventId, LoggedEvent, Status, StatusUpdate,
+    ArtifactUpdate, Event, EventId, EventMark, InvalidEventId, LoggedEvent, Status, StatusUpdate,
 };
 pub use id::{
     ContextId, InvalidId, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,

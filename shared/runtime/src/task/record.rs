@@ -106,7 +106,8 @@ pub struct TaskRecord {
     pub(crate) skill: Option<SkillId>,
     /// 0 before the first commit, then +1 a commit.
     pub(crate) version: u64,
-    /// +1 a claim or cancel.
+    /// +1 with each change of who may write: start, answer, claim, cancel. A
+    /// turn that began under an earlier one writes nothing more.
     pub(crate) epoch: u64,
     /// +1 a message of the client.
     pub(crate) turn: u32,
@@ -368,10 +369,17 @@ impl TaskRecord {
         self.version
     }
 
-    /// Its epoch: +1 a claim or cancel.
+    /// Its epoch: +1 a start, an answer, a claim or a cancel.
     #[must_use]
     pub const fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The id of the write that created it: it tells the task from every other
+    /// one that has had its id.
+    #[must_use]
+    pub const fn incarnation(&self) -> &WriteId {
+        &self.incarnation
     }
 
     /// Whether no client may see it: it only keeps a reply, for the caller who
@@ -422,6 +430,19 @@ impl TaskRecord {
     pub fn forget_writes(&mut self, kept: usize) {
         let surplus = self.write_ids.len().saturating_sub(kept);
         self.write_ids.drain(..surplus);
+    }
+
+    /// Whether `other` is of this very task, and not of another one that had the
+    /// same id before or has it since.
+    #[must_use]
+    pub fn is_same_task(&self, other: &Self) -> bool {
+        self.incarnation == other.incarnation
+    }
+
+    /// Whether the turn that has written `base` is still the one which may write.
+    #[must_use]
+    pub fn is_same_turn(&self, base: &Self) -> bool {
+        self.is_same_task(base) && self.epoch == base.epoch && !self.state().is_at_rest()
     }
 
     /// Whether `write` made one of its last commits, opened its turn, or created it.

@@ -11,7 +11,6 @@ mod talk;
 
 use crate::oracle::skill::Run;
 use crate::oracle::talk::Talk;
-use a2a_lambda::store::Tail;
 use a2a_lambda::task::{Event, EventId, LoggedEvent, Refusal, TaskId, TaskRecord, TaskState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -35,10 +34,9 @@ pub(crate) struct Life {
 
 impl Life {
     pub(crate) fn of(record: &TaskRecord) -> Self {
-        let incarnation = Tail::of(record, u64::MAX).incarnation;
         Self {
             task: record.id().clone(),
-            incarnation: incarnation.as_str().to_owned(),
+            incarnation: record.incarnation().as_str().to_owned(),
         }
     }
 }

@@ -169,6 +169,7 @@ impl World {
         WorkItem {
             owner: record.owner.clone(),
             task: record.id.clone(),
+            incarnation: record.incarnation.clone(),
             turn: record.turn,
             dispatch: record.dispatch.unwrap_or_default(),
         }
@@ -198,6 +199,7 @@ fn image(record: &TaskRecord) -> TaskImage {
     TaskImage {
         owner: record.owner.clone(),
         task: record.id.clone(),
+        incarnation: record.incarnation.clone(),
         turn: record.turn,
         version: record.version,
         dispatch: record.dispatch,
@@ -229,6 +231,41 @@ async fn a_send_that_does_not_wait_is_answered_before_its_turn_runs() {
         "a repeat finds it at rest"
     );
     assert_eq!(world.counter.runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_for_an_earlier_task_is_dropped_and_leaves_the_next_one_under_its_id() {
+    let world = World::new();
+    let (caller, id) = (World::caller(), TaskId::parse("order-1").unwrap());
+    let send = async || {
+        let mut command = World::command("quick", SendMode::Immediate);
+        command.client_task_id = Some(id.clone());
+        command.generation = Generation::V01;
+        world.ask(&caller, command).await
+    };
+    send().await;
+    let earlier = world.item(&id).await;
+    let cancel = CancelCommand {
+        id: id.clone(),
+        metadata: serde_json::Map::new(),
+    };
+    world.engine.cancel(&caller, &cancel).await.unwrap();
+    world.engine.delete_task(&caller, &id).await.unwrap();
+    send().await;
+    let before = world.record(&id).await;
+    let same = WorkItem {
+        incarnation: earlier.incarnation.clone(),
+        ..world.item(&id).await
+    };
+    assert_eq!(same, earlier, "nothing else tells them apart");
+    assert_eq!(
+        world.engine.work(&earlier, &world.line, None).await,
+        Ack::Delete
+    );
+    assert_eq!(world.record(&id).await, before);
+    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 0);
+    assert_eq!(world.work(&id).await, Ack::Delete);
+    assert_eq!(world.record(&id).await.state(), TaskState::Completed);
 }
 
 #[tokio::test(start_paused = true)]

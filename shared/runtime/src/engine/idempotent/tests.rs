@@ -289,9 +289,13 @@ impl World {
             .await
             .unwrap();
         assert_eq!(report.redispatched, 1);
+        let task = self.open().await.remove(0);
+        let now = Timestamp::default();
+        let found = self.store.memory.load(&owner("ann"), &task, now).await;
         let item = WorkItem {
             owner: owner("ann"),
-            task: self.open().await.remove(0),
+            task,
+            incarnation: found.unwrap().unwrap().incarnation,
             turn: 1,
             dispatch: 2,
         };

@@ -388,9 +388,11 @@ impl World {
     }
 
     async fn work(&self, task: &TaskId) -> (Ack, TaskRecord) {
+        let found = self.store.load(&owner(), task, Timestamp::default()).await;
         let item = WorkItem {
             owner: owner(),
             task: task.clone(),
+            incarnation: found.unwrap().unwrap().incarnation,
             turn: 1,
             dispatch: 1,
         };

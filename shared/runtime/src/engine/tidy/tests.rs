@@ -53,14 +53,14 @@ impl Desk {
 
     /// Stores the task as it is after `changes`.
     async fn store(&mut self, changes: Vec<Change>) {
-        let (version, epoch) = (self.record.version, self.record.epoch);
+        let version = self.record.version;
+        let expect = match self.stored {
+            true => Expect::of(&self.record),
+            false => Expect::Absent,
+        };
         let (now, write) = (self.world.now, WriteId::made_of(u128::from(version)));
         let expires_at = now.plus(30 * 24 * HOUR);
         self.record = self.record.next(changes, write, now, expires_at).unwrap();
-        let expect = match self.stored {
-            true => Expect::Version { version, epoch },
-            false => Expect::Absent,
-        };
         self.stored = true;
         let write = TaskWrite {
             record: self.record.clone(),

@@ -347,7 +347,14 @@ fn a_stream_goes_on_after_the_last_event_named() {
     };
     match subscribe(Some("4.2")).unwrap() {
         Ask::Subscribe(command) => {
-            assert_eq!(command.last_event, Some(EventId { version: 4, n: 2 }));
+            assert_eq!(
+                command.last_event,
+                Some(EventId {
+                    version: 4,
+                    n: 2,
+                    mark: None
+                })
+            );
         }
         other => panic!("{other:?}"),
     }

@@ -99,7 +99,11 @@ fn event(event: Event, last: bool) -> Frame {
         task_id: task_id(),
         context_id: context_id(),
         event: LoggedEvent {
-            id: EventId { version: 1, n: 1 },
+            id: EventId {
+                version: 1,
+                n: 1,
+                mark: None,
+            },
             seq: 1,
             event,
         },

@@ -24,7 +24,11 @@ fn task(generation: Generation) -> Box<Task> {
         history: None,
         metadata: Default::default(),
         transitions: Vec::new(),
-        last_event: Some(EventId { version: 2, n: 1 }),
+        last_event: Some(EventId {
+            version: 2,
+            n: 1,
+            mark: None,
+        }),
     })
 }
 
@@ -33,7 +37,11 @@ fn done() -> Frame {
         task_id: TaskId::parse("t1").unwrap(),
         context_id: ContextId::parse("c1").unwrap(),
         event: LoggedEvent {
-            id: EventId { version: 3, n: 2 },
+            id: EventId {
+                version: 3,
+                n: 2,
+                mark: None,
+            },
             seq: 5,
             event: Event::Status(StatusUpdate {
                 status: status(TaskState::Completed),

@@ -149,7 +149,11 @@ fn a_task_is_asked_for_by_its_id() {
     assert_eq!(query.history_length, 0);
     let cancel = decode_cancel(&json!({"id": "t-1", "metadata": {"k": 1}})).unwrap();
     assert_eq!(Value::from(cancel.metadata), json!({"k": 1}));
-    let last = EventId { version: 3, n: 1 };
+    let last = EventId {
+        version: 3,
+        n: 1,
+        mark: None,
+    };
     let subscribe = decode_subscribe(&json!({"id": "t-1"}), Some(last)).unwrap();
     assert_eq!(subscribe.last_event, Some(last));
 

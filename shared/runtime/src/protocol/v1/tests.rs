@@ -468,7 +468,11 @@ fn task_in(state: TaskState) -> Task {
         history: None,
         metadata: Default::default(),
         transitions: Vec::new(),
-        last_event: Some(EventId { version: 2, n: 1 }),
+        last_event: Some(EventId {
+            version: 2,
+            n: 1,
+            mark: None,
+        }),
     }
 }
 
@@ -573,7 +577,11 @@ fn event(event: Event, last: bool) -> Frame {
         task_id: TaskId::parse("t1").unwrap(),
         context_id: ContextId::parse("c1").unwrap(),
         event: LoggedEvent {
-            id: EventId { version: 3, n: 1 },
+            id: EventId {
+                version: 3,
+                n: 1,
+                mark: None,
+            },
             seq: 4,
             event,
         },

@@ -57,26 +57,83 @@ pub async fn a_create_over_a_live_task_shows_that_task(
     Ok(())
 }
 
-/// Both numbers have to be those of the stored task.
+/// The version has to be that of the stored task, and the task that very one.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_commit_needs_the_version_and_the_epoch(
+pub async fn a_commit_needs_the_version_and_the_incarnation(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
-    let mut task = world.task()?;
-    task.epoch = 3;
+    let task = world.task()?;
     world.stored(stores, &task).await?;
     let next = world.next(&task, [world.start()])?;
-    for (version, epoch) in [(0, 3), (2, 3), (1, 2), (1, 4), (0, 0)] {
-        let write = world.write(&next, Expect::Version { version, epoch });
+    let (own, other) = (task.incarnation.clone(), world.write_id());
+    for (version, incarnation) in [(0, &own), (2, &own), (1, &other), (0, &other)] {
+        let incarnation = incarnation.clone();
+        let write = world.write(
+            &next,
+            Expect::Version {
+                version,
+                incarnation,
+            },
+        );
         let answer = stores.tasks.commit(&write).await?;
-        assert_eq!(answer, conflict_with(&task), "{version} {epoch}");
+        assert_eq!(answer, conflict_with(&task), "{version}");
     }
     assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
     let answer = stores.tasks.commit(&world.update(&next, &task)).await?;
     assert_eq!(answer, Committed::Done);
+    Ok(())
+}
+
+/// A turn of a task that is gone changes nothing of another task under its id,
+/// though the version, the epoch, the state and the lease are the same.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn nothing_of_an_earlier_task_reaches_the_next_one_under_its_id(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = TaskId::parse("again")?;
+    let first = world.new_task(&world.owner, id.clone())?;
+    world.stored(stores, &first).await?;
+    let working = world.next(&first, [world.start()])?;
+    let ended = world
+        .next(&first, [Change::Cancel])?
+        .ended(world.write_id(), world.now);
+    let answer = stores.tasks.commit(&world.update(&ended, &first)).await?;
+    assert_eq!(answer, Committed::Done);
+    assert!(stores.tasks.remove_task(&ended).await?);
+
+    let second = world.new_task(&world.owner, id)?;
+    world.stored(stores, &second).await?;
+    let running = world.next(&second, [world.start()])?;
+    let answer = stores
+        .tasks
+        .commit(&world.update(&running, &second))
+        .await?;
+    assert_eq!(answer, Committed::Done);
+    assert_eq!(
+        (running.version(), running.epoch()),
+        (working.version(), working.epoch())
+    );
+    for changes in [
+        vec![Change::Complete { message: None }],
+        vec![Change::Cancel],
+        vec![Change::Claim {
+            lease_until: world.at(60_000),
+        }],
+    ] {
+        let late = world.next(&working, changes)?;
+        let answer = stores.tasks.commit(&world.update(&late, &working)).await?;
+        assert_eq!(answer, conflict_with(&running));
+    }
+    let until = world.at(3_600_000);
+    assert!(!stores.tasks.heartbeat(&working, until).await?);
+    assert!(!stores.tasks.remove_task(&working).await?);
+    assert_eq!(world.loaded(stores, &second).await?, Some(running));
     Ok(())
 }
 
@@ -231,7 +288,7 @@ pub async fn a_finished_task_keeps_its_content(
             &done,
             Expect::Version {
                 version: canceled.version(),
-                epoch: working.epoch,
+                incarnation: world.write_id(),
             },
         ),
         world.create(&world.new_task(&world.owner, task.id().clone())?),

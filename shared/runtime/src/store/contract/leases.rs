@@ -2,7 +2,7 @@
 
 use super::{Broken, Stores, World};
 use crate::store::Committed;
-use crate::task::{Change, Message, Part, SavedSlot, TaskId, TaskRecord};
+use crate::task::{Change, Message, Part, SavedSlot, TaskRecord};
 use std::time::Duration;
 
 /// A stored task whose turn runs.
@@ -36,10 +36,7 @@ pub async fn a_heartbeat_extends_the_lease_and_nothing_else(
     let mut task = running(stores, world).await?;
     for millis in [90_000, 80_000, 3_600_000] {
         let until = world.at(millis);
-        let beat = stores
-            .tasks
-            .heartbeat(task.owner(), task.id(), task.epoch, until);
-        assert!(beat.await?);
+        assert!(stores.tasks.heartbeat(&task, until).await?);
         task.lease_until = Some(until);
         assert_eq!(world.loaded(stores, &task).await?.as_ref(), Some(&task));
         let listed = stores
@@ -52,12 +49,12 @@ pub async fn a_heartbeat_extends_the_lease_and_nothing_else(
     Ok(())
 }
 
-/// Another epoch has no lease to extend, and neither has a task that waits,
-/// that was handed over, or that is at rest.
+/// Another epoch and another task under the id have no lease to extend, and
+/// neither has a task that waits, that was handed over, or that is at rest.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_heartbeat_needs_a_running_turn_under_its_epoch(
+pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -69,8 +66,8 @@ pub async fn a_heartbeat_needs_a_running_turn_under_its_epoch(
             value: serde_json::Value::Null,
         },
     };
-    let unknown = TaskId::made_of(world.number());
-    let beat = stores.tasks.heartbeat(&world.owner, &unknown, 0, until);
+    let unknown = world.next(&world.task()?, [world.start()])?;
+    let beat = stores.tasks.heartbeat(&unknown, until);
     assert!(!beat.await?, "an unknown task");
 
     let waiting = world.task()?;
@@ -79,25 +76,24 @@ pub async fn a_heartbeat_needs_a_running_turn_under_its_epoch(
         lease_until: world.at(60_000),
     };
     let claimed = commit(stores, world, &running(stores, world).await?, claim).await?;
-    let mut refused = vec![
-        (waiting.clone(), waiting.epoch),
-        (claimed.clone(), claimed.epoch - 1),
-        (claimed.clone(), claimed.epoch + 1),
-    ];
+    let (mut earlier, mut later) = (claimed.clone(), claimed.clone());
+    earlier.epoch -= 1;
+    later.epoch += 1;
+    let mut another = claimed.clone();
+    another.incarnation = world.write_id();
+    let mut refused = vec![(waiting.clone(), waiting)];
+    refused.extend([earlier, later, another].map(|beating| (claimed.clone(), beating)));
     for change in [
         Change::HandOver { progress: true },
         question,
         Change::Complete { message: None },
     ] {
         let task = commit(stores, world, &running(stores, world).await?, change).await?;
-        let epoch = task.epoch;
-        refused.push((task, epoch));
+        refused.push((task.clone(), task));
     }
-    for (task, epoch) in refused {
-        let beat = stores
-            .tasks
-            .heartbeat(task.owner(), task.id(), epoch, until);
-        assert!(!beat.await?, "{:?} under {epoch}", task.state());
+    for (task, beating) in refused {
+        let beat = stores.tasks.heartbeat(&beating, until);
+        assert!(!beat.await?, "{:?} {}", task.state(), beating.epoch);
         assert_eq!(world.loaded(stores, &task).await?, Some(task));
     }
     Ok(())
@@ -114,10 +110,7 @@ pub async fn a_heartbeat_does_not_make_a_commit_lose(
 ) -> Result<(), Broken> {
     let task = running(stores, world).await?;
     let until = world.at(3_600_000);
-    let beat = stores
-        .tasks
-        .heartbeat(task.owner(), task.id(), task.epoch, until);
-    assert!(beat.await?);
+    assert!(stores.tasks.heartbeat(&task, until).await?);
     let save = Change::Save {
         key: "k".to_owned(),
         value: serde_json::json!(1),
@@ -144,8 +137,9 @@ pub async fn nobody_extends_the_lease_of_anothers_task(
     let until = task.lease_until.map(|at| at.plus(Duration::from_secs(60)));
     let until = until.unwrap_or(world.now);
     for other in [&world.colleague, &world.stranger] {
-        let beat = stores.tasks.heartbeat(other, task.id(), task.epoch, until);
-        assert!(!beat.await?);
+        let mut beating = task.clone();
+        beating.owner = other.clone();
+        assert!(!stores.tasks.heartbeat(&beating, until).await?);
     }
     assert_eq!(world.loaded(stores, &task).await?, Some(task));
     Ok(())

@@ -236,7 +236,7 @@ pub async fn a_conflict_shows_the_whole_of_a_large_task(
         &late,
         Expect::Version {
             version,
-            epoch: task.epoch(),
+            incarnation: task.incarnation.clone(),
         },
     );
     let answer = stores.tasks.commit(&write).await?;

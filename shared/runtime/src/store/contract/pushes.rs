@@ -78,7 +78,7 @@ pub async fn a_webhook_is_stored_with_its_commit_or_not_at_all(
     let mut lost = world.registers(&record, &late)?;
     lost.expect = crate::store::Expect::Version {
         version: record.version() + 7,
-        epoch: record.epoch(),
+        incarnation: record.incarnation.clone(),
     };
     let answer = stores.tasks.commit(&lost).await?;
     assert_eq!(answer, Committed::Conflict(Some(Box::new(record.clone()))));

@@ -201,8 +201,7 @@ impl World {
     /// A write of `record` over `before`.
     #[must_use]
     pub fn update(&self, record: &TaskRecord, before: &TaskRecord) -> TaskWrite {
-        let (version, epoch) = (before.version(), before.epoch);
-        self.write(record, Expect::Version { version, epoch })
+        self.write(record, Expect::of(before))
     }
 
     /// A write of `record` under a condition.

@@ -6,7 +6,7 @@
 use super::{item, key};
 use crate::store::StoreError;
 use crate::store::queue::TaskImage;
-use crate::task::{Owner, PushId, Subject, TaskKey, ThreadKey};
+use crate::task::{Owner, PushId, Subject, TaskKey, ThreadKey, WriteId};
 use std::str::FromStr;
 
 /// Who removes the items whose time is up.
@@ -36,9 +36,12 @@ pub fn task_image(
     let notify = attribute(item::NOTIFY)
         .map(|digits| parsed(&digits, item::NOTIFY))
         .transpose()?;
+    let incarnation = attribute(item::INCARNATION).filter(|text| !text.is_empty());
+    let incarnation = incarnation.ok_or_else(|| missing(item::INCARNATION))?;
     Ok(Some(TaskImage {
         owner: Owner { tenant, subject },
         task,
+        incarnation: WriteId::stored(incarnation),
         turn: number(attribute, item::TURN)?,
         version: number(attribute, item::VERSION)?,
         dispatch,
@@ -181,6 +184,7 @@ mod tests {
                 let expected = TaskImage {
                     owner: world.owner.clone(),
                     task: task.id().clone(),
+                    incarnation: task.incarnation.clone(),
                     turn: 1,
                     version: record.version(),
                     dispatch,
@@ -211,14 +215,20 @@ mod tests {
     }
 
     #[test]
-    fn an_image_without_a_turn_is_corrupt() {
+    fn an_image_that_names_no_turn_is_corrupt() {
         let world = World::new(1, "image").unwrap();
         let whole = stored(
             &world
                 .next(&world.task().unwrap(), [Change::Dispatch])
                 .unwrap(),
         );
-        for name in [item::OWNER_SUBJECT, item::TURN, item::VERSION] {
+        let needed = [
+            item::OWNER_SUBJECT,
+            item::INCARNATION,
+            item::TURN,
+            item::VERSION,
+        ];
+        for name in needed {
             let mut lacking = whole.clone();
             lacking.remove(name);
             let read = image(&lacking);

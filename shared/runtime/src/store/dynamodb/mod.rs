@@ -489,13 +489,10 @@ impl WriteTasks for DynamoStore {
 
     async fn heartbeat(
         &self,
-        owner: &Owner,
-        id: &TaskId,
-        epoch: u64,
+        record: &TaskRecord,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.settle(Statement::heartbeat(owner, id, epoch, lease_until))
-            .await
+        self.settle(Statement::heartbeat(record, lease_until)).await
     }
 }
 

@@ -7,9 +7,7 @@ use crate::store::{
     Expect, Expiring, ExpiringThread, StoreError, TaskWrite, ThreadRecord, ThreadStatus,
     ThreadWrite,
 };
-use crate::task::{
-    ContextId, Owner, PushRecord, TaskId, TaskKey, TaskRecord, TaskState, Timestamp,
-};
+use crate::task::{ContextId, Owner, PushRecord, TaskRecord, TaskState, Timestamp, WriteId};
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
@@ -50,13 +48,16 @@ const LIVE: &str = "(attribute_not_exists(#expires_at) OR #expires_at > :now)";
 /// The task of one owner: ids which the server makes are the tenant's alone.
 const OWNED: &str = "#owner_subject = :owner";
 
+/// The very task, and not another one that had its id before or has it since.
+const SAME: &str = "#incarnation = :same";
+
 impl Statement {
     /// The write of a task's own item, which holds `head`; its owner's list has
     /// `shards` shards. `objects` says whether anything of it is an object.
     pub(super) fn task(write: &TaskWrite, shards: NonZeroU32, head: String, objects: bool) -> Self {
         let mut attributes = item::task(&write.record, shards, head);
         let partition = key::task(&write.record.key());
-        let mut statement = match write.expect {
+        let mut statement = match &write.expect {
             Expect::Absent => {
                 // Below an id of a client's may lie what the task before has left.
                 if !objects && write.record.id().is_server_made() {
@@ -65,18 +66,20 @@ impl Statement {
                 Self::put(&partition, attributes)
                     .when("attribute_not_exists(PK) OR #expires_at <= :now")
             }
-            Expect::Version { version, epoch } => {
+            Expect::Version {
+                version,
+                incarnation,
+            } => {
                 let gone = item::OPTIONAL.into_iter();
                 let gone = gone.filter(|name| !attributes.contains_key(name));
                 let gone: Vec<_> = gone.chain(objects.then_some(item::BARE)).collect();
                 let mut update = Self::update(&partition, attributes, &gone);
                 update.name(item::VERSION);
-                update.name(item::EPOCH);
                 update.owned_by(write.record.owner());
-                update.value(":was", item::number(version));
-                update.value(":mine", item::number(epoch));
+                update.value(":was", item::number(*version));
+                update.same_task(incarnation);
                 update.when(&format!(
-                    "#version = :was AND #epoch = :mine AND {OWNED} AND {LIVE}"
+                    "#version = :was AND {SAME} AND {OWNED} AND {LIVE}"
                 ))
             }
         };
@@ -114,20 +117,21 @@ impl Statement {
         update.when("#ttl < :ttl")
     }
 
-    /// A longer lease for a turn that runs under `epoch`. Nothing else
+    /// A longer lease for the turn that runs in `record`. Nothing else
     /// changes, so no commit on its way loses to it.
-    pub(super) fn heartbeat(owner: &Owner, id: &TaskId, epoch: u64, until: Timestamp) -> Self {
-        let partition = key::task(&TaskKey::new(owner, id));
+    pub(super) fn heartbeat(record: &TaskRecord, until: Timestamp) -> Self {
+        let partition = key::task(&record.key());
         let lease = Attributes::from([(item::LEASE_UNTIL, item::number(until.as_millis()))]);
         // A heartbeat has nothing new to push.
         let mut update = Self::update(&partition, lease, &[item::NOTIFY]);
         update.name(item::EPOCH);
         update.name(item::STATE);
-        update.owned_by(owner);
-        update.value(":mine", item::number(epoch));
+        update.owned_by(record.owner());
+        update.same_task(&record.incarnation);
+        update.value(":mine", item::number(record.epoch()));
         update.value(":working", item::text(TaskState::Working.as_str()));
         update.when(&format!(
-            "#epoch = :mine AND #state = :working AND {OWNED} \
+            "#epoch = :mine AND {SAME} AND #state = :working AND {OWNED} \
              AND attribute_exists(#lease_until)"
         ))
     }
@@ -139,10 +143,9 @@ impl Statement {
         let gone = [key::SWEEP_PK, key::SWEEP_SK, item::NOTIFY];
         let mut update = Self::update_at(meta, Attributes::new(), &gone);
         update.name(item::VERSION);
-        update.name(item::INCARNATION);
         update.value(":was", item::number(record.version()));
-        update.value(":same", item::text(record.incarnation.as_str()));
-        update.when("#version = :was AND #incarnation = :same")
+        update.same_task(&record.incarnation);
+        update.when(&format!("#version = :was AND {SAME}"))
     }
 
     /// The write of a webhook, over one of the same id.
@@ -243,13 +246,10 @@ impl Statement {
         let partition = key::task(&record.key());
         let mut statement = Self::gone(item::key_of(&partition, key::META));
         statement.name(item::VERSION);
-        statement.name(item::INCARNATION);
         statement.value(":was", item::number(record.version()));
         statement.owned_by(record.owner());
-        statement.value(":same", item::text(record.incarnation.as_str()));
-        statement.when(&format!(
-            "#version = :was AND #incarnation = :same AND {OWNED}"
-        ))
+        statement.same_task(&record.incarnation);
+        statement.when(&format!("#version = :was AND {SAME} AND {OWNED}"))
     }
 
     /// Removes a thread's deciding item that is stored as in `record`.
@@ -373,6 +373,12 @@ impl Statement {
     fn owned_by(&mut self, owner: &Owner) {
         self.name(item::OWNER_SUBJECT);
         self.value(":owner", item::text(owner.subject.as_str()));
+    }
+
+    /// What [`SAME`] asks for.
+    fn same_task(&mut self, incarnation: &WriteId) {
+        self.name(item::INCARNATION);
+        self.value(":same", item::text(incarnation.as_str()));
     }
 
     fn now(&mut self, now: Timestamp) {

@@ -8,6 +8,7 @@ fn item() -> WorkItem {
             subject: Subject::parse("a#\"\u{1F600}\u{0}").unwrap(),
         },
         task: TaskId::parse("order:1").unwrap(),
+        incarnation: WriteId::made_of(u128::MAX),
         turn: u32::MAX,
         dispatch: u64::MAX,
     }
@@ -23,9 +24,11 @@ fn a_message_holds_ids_and_nothing_else() {
     let mut simple = item();
     simple.owner.subject = Subject::parse("ann").unwrap();
     (simple.turn, simple.dispatch) = (2, 7);
+    simple.incarnation = WriteId::made_of(5);
     let body: serde_json::Value = serde_json::from_str(&encode(&simple)).unwrap();
     let expected = json!({
-        "v": 1, "tenant": "acme", "subject": "ann", "task": "order:1", "turn": 2, "dispatch": 7,
+        "v": 1, "tenant": "acme", "subject": "ann", "task": "order:1",
+        "incarnation": "00000000000000000000000000000005", "turn": 2, "dispatch": 7,
     });
     assert_eq!(body, expected);
 }
@@ -43,7 +46,15 @@ fn a_poison_message_is_corrupt_and_never_a_panic() {
     let mut bad: Vec<String> = ["", "{", "null", "[]", "\"x\"", "{}", "1e999", "\u{0}"]
         .map(str::to_owned)
         .into();
-    for name in ["v", "tenant", "subject", "task", "turn", "dispatch"] {
+    for name in [
+        "v",
+        "tenant",
+        "subject",
+        "task",
+        "incarnation",
+        "turn",
+        "dispatch",
+    ] {
         for value in [
             json!(null),
             json!(-1),
@@ -54,8 +65,8 @@ fn a_poison_message_is_corrupt_and_never_a_panic() {
         ] {
             let mut broken = whole.clone();
             broken[name] = value.clone();
-            // A subject is any text.
-            if (name, &value) != ("subject", &json!("#/")) {
+            // A subject is any text, and so is an incarnation.
+            if !["subject", "incarnation"].contains(&name) || value != json!("#/") {
                 bad.push(broken.to_string());
             }
         }

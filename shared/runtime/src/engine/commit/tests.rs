@@ -1,0 +1,238 @@
+//! A write whose answer comes late, after others have written.
+
+use crate::auth::Caller;
+use crate::engine::doubles::{Line, Paused};
+use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::prelude::*;
+use crate::store::memory::MemoryStore;
+use crate::store::over::OverTasks;
+use crate::store::queue::{Ack, WorkItem};
+use crate::store::{Committed, RecordQuery, StoreError, TaskWrite, WriteTasks};
+use crate::task::{
+    Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject, Task, TaskId,
+    TaskRecord, TaskState, TenantId, Timestamp,
+};
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// More commits than a record knows the writes of.
+const LATER: u32 = 10;
+
+/// Asks once, and then works in as many commits as it takes to be forgotten.
+#[skill(id = "ask", tags = ["test"], input_modes = ["text/plain"])]
+struct Asks(Arc<AtomicU32>);
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Asked;
+
+impl SkillSlot for Asked {
+    const VERSION: u32 = 1;
+}
+
+impl SkillHandler<Asked> for Asks {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: String,
+    ) -> AgentResult<OnRequestResult<String, Asked>> {
+        cx.step("look", async { Ok(1) }).await?;
+        OnRequestResult::ask("which one?", Asked)
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        _: Asked,
+        _: Content,
+    ) -> AgentResult<OnInputResult<String, Asked>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        for step in 0..LATER + 5 {
+            cx.step(&format!("step-{step}"), async {
+                tokio::time::sleep(Duration::from_millis(250)).await;
+                Ok(step)
+            })
+            .await?;
+        }
+        OnInputResult::done("all of it".to_owned())
+    }
+}
+
+/// Does not answer the write that asks until others have followed it; then it is
+/// sent again, as the client of a store does when no answer comes.
+struct Late {
+    behind: MemoryStore,
+    version: watch::Sender<u64>,
+    again: watch::Sender<Option<Committed>>,
+}
+
+#[async_trait]
+impl OverTasks for Late {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &self.behind
+    }
+
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        let committed = WriteTasks::commit(&self.behind, write).await?;
+        let version = write.record.version();
+        if committed == Committed::Done {
+            self.version.send_replace(version);
+        }
+        if write.record.state() != TaskState::InputRequired || self.again.borrow().is_some() {
+            return Ok(committed);
+        }
+        let mut stored = self.version.subscribe();
+        let later = version + 1 + u64::from(LATER);
+        stored.wait_for(|stored| *stored >= later).await.unwrap();
+        let again = WriteTasks::commit(&self.behind, write).await?;
+        self.again.send_replace(Some(again.clone()));
+        Ok(again)
+    }
+}
+
+fn caller() -> Caller {
+    let owner = Owner {
+        tenant: TenantId::parse("acme").unwrap(),
+        subject: Subject::parse("ann").unwrap(),
+    };
+    Caller::behind(&owner, None)
+}
+
+struct World {
+    engine: Engine,
+    store: Arc<Late>,
+    answered: Arc<AtomicU32>,
+}
+
+impl World {
+    fn new() -> Self {
+        let answered = Arc::new(AtomicU32::new(0));
+        let agent = Agent::builder("test").skill(Asks(answered.clone()));
+        let store = Arc::new(Late {
+            behind: MemoryStore::new(),
+            version: watch::Sender::new(0),
+            again: watch::Sender::new(None),
+        });
+        let beside = Arc::new(MemoryStore::new());
+        let services = Services {
+            tasks: store.clone(),
+            threads: beside.clone(),
+            blobs: beside,
+            clock: Arc::new(Paused::new()),
+            ids: Arc::new(RandomIds),
+            model: None,
+        };
+        Self {
+            engine: Engine::new(
+                Arc::new(agent.build().unwrap()),
+                services,
+                Policy::default(),
+            ),
+            store,
+            answered,
+        }
+    }
+
+    async fn send(&self, task: Option<&TaskId>, queued: bool) -> Task {
+        let mut message = Message::from_user("m-1", vec![Part::text("hello")]);
+        message.task_id = task.cloned();
+        let mode = match queued {
+            true => SendMode::Immediate,
+            false => SendMode::Blocking,
+        };
+        let command = SendCommand {
+            message,
+            client_task_id: None,
+            mode,
+            history_length: 10,
+            accepted_output_modes: Vec::new(),
+            push: None,
+            metadata: serde_json::Map::new(),
+            generation: Generation::V10,
+            idempotency_key: None,
+        };
+        match self.engine.send(&caller(), command, None).await.unwrap() {
+            Sent::Task(task) => *task,
+            Sent::Message(message) => panic!("{message:?}"),
+        }
+    }
+
+    /// A message, and where it is queued the worker that takes its turn.
+    async fn turn(&self, task: Option<&TaskId>, queued: bool) {
+        let task = self.send(task, queued).await;
+        if !queued {
+            return;
+        }
+        let record = self.record(&task.id).await;
+        let item = WorkItem {
+            owner: record.owner.clone(),
+            task: record.id.clone(),
+            incarnation: record.incarnation.clone(),
+            turn: record.turn,
+            dispatch: record.dispatch.unwrap(),
+        };
+        let line = Line::<WorkItem>::default();
+        let ack = self.engine.work(&item, &line, None).await;
+        // A message whose turn may not have ended is never dropped.
+        let rests = self.record(&task.id).await.state().is_at_rest();
+        assert!(rests || ack == Ack::Keep);
+    }
+
+    async fn record(&self, id: &TaskId) -> TaskRecord {
+        let (owner, now) = (caller().owner, Timestamp::default());
+        let found = self.store.tasks().load(&owner, id, now).await;
+        found.unwrap().unwrap()
+    }
+
+    /// The task that asks.
+    async fn asking(&self) -> TaskId {
+        let query = RecordQuery {
+            context_id: None,
+            state: Some(TaskState::InputRequired),
+            status_after: None,
+            after: None,
+            limit: 1,
+            count_limit: 1,
+            now: Timestamp::default(),
+        };
+        loop {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let page = self.store.tasks().list(&caller().owner, &query).await;
+            if let Some(task) = page.unwrap().records.pop() {
+                return task.id;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_whose_answer_comes_late_does_not_stop_the_turn_that_answers_it() {
+    for asked_by_worker in [false, true] {
+        for answered_by_worker in [false, true] {
+            let world = World::new();
+            let answer = async {
+                let id = world.asking().await;
+                world.turn(Some(&id), answered_by_worker).await;
+                id
+            };
+            let ((), id) = tokio::join!(world.turn(None, asked_by_worker), answer);
+            let case = (asked_by_worker, answered_by_worker);
+            let again = world.store.again.borrow().clone();
+            assert!(
+                matches!(again, Some(Committed::Conflict(Some(_)))),
+                "{again:?}"
+            );
+            let record = world.record(&id).await;
+            assert_eq!(record.state(), TaskState::Completed, "{case:?}");
+            assert_eq!(world.answered.load(Ordering::SeqCst), 1, "{case:?}");
+            let asked = record.transitions.iter();
+            let asked = asked.filter(|it| it.state == TaskState::InputRequired);
+            assert_eq!(asked.count(), 1, "{case:?}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! One id, several tasks: what was begun for one of them changes and shows
+//! nothing of the next. Clients make the ids of tasks in 0.1 only.
+
+use super::contexts::ours;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::error_rows::{Fault, NOT_FOUND, PARAMS};
+use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::world::{Reply, Request, World};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+const ID: &str = "order-1";
+const OLD: [Dialect; 2] = [Dialect::Rpc01, Dialect::Path01];
+
+/// The first message of a task, and of one that takes its place.
+fn say(words: &str) -> Say<'_> {
+    Say::to("slow", words).under(ID)
+}
+
+/// Cancels the task and deletes it.
+async fn remove(world: &World, dialect: Dialect) {
+    let canceled = world.call(&dialect.of_task(Op::Cancel, ID)).await;
+    assert_eq!(dialect.state(&dialect.task(&canceled)), "canceled");
+    let deleted = world.call(&ours("DELETE", &format!("tasks/{ID}"))).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.text());
+    gone(dialect, &world.call(&dialect.of_task(Op::Get, ID)).await);
+}
+
+fn gone(dialect: Dialect, reply: &Reply) {
+    let fault = Fault::new(dialect, NOT_FOUND);
+    assert_eq!(fault.check(reply), Ok(()), "{}", reply.text());
+}
+
+/// After a while another task takes the place of the one that runs; its answer.
+async fn replace(world: &World, dialect: Dialect, words: &str) -> Value {
+    sleep(Duration::from_millis(1500)).await;
+    remove(world, dialect).await;
+    let reply = world.call(&dialect.send(&say(words))).await;
+    dialect.task(&reply)
+}
+
+/// The second task is what it would be if there had been no first one.
+fn untouched(dialect: Dialect, task: &Value, words: &str, first: &str) {
+    assert_eq!(dialect.state(task), "completed", "{task}");
+    let text = task.to_string();
+    assert!(text.contains(&format!("after {words}")), "{text}");
+    assert!(!text.contains(first), "{text}");
+}
+
+/// What a stream has shown of the first task is no word of the second, and its
+/// last frame says that the task is gone.
+fn ended(reply: &Reply, words: &str) {
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let text = reply.text();
+    assert!(!text.contains(words), "{text}");
+    let last = frames(reply).unwrap().pop().unwrap().data.to_string();
+    assert!(last.contains("TASK_NOT_FOUND") || last.contains("-32001"), "{last}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_a_deleted_task_changes_nothing_of_the_next_one_under_its_id() {
+    // The versions are equal when the first turn ends, and differ at each of its
+    // steps.
+    for dialect in OLD {
+        for first in ["for 8", "steps 10 900"] {
+            for second in ["for 15", "steps 3 3000"] {
+                let world = World::new().unwrap();
+                let turn = dialect.send(&say(first));
+                let (reply, task) =
+                    tokio::join!(world.call(&turn), replace(&world, dialect, second));
+                gone(dialect, &reply);
+                untouched(dialect, &task, second, first);
+                let read = world.call(&dialect.get(ID, 10)).await;
+                untouched(dialect, &dialect.task(&read), second, first);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_a_deleted_task_shows_nothing_of_the_next_one_under_its_id() {
+    for dialect in OLD {
+        for first in ["for 8", "steps 10 900"] {
+            for second in ["for 15", "steps 3 3000"] {
+                let world = World::new().unwrap();
+                let own = dialect.stream(&say(first));
+                let watch = async {
+                    sleep(Duration::from_millis(500)).await;
+                    world.call(&dialect.of_task(Op::Subscribe, ID)).await
+                };
+                let (own, watched, task) = tokio::join!(
+                    world.call(&own),
+                    watch,
+                    replace(&world, dialect, second)
+                );
+                ended(&own, second);
+                ended(&watched, second);
+                untouched(dialect, &task, second, first);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_deleted_task_gets_nothing_of_the_next_one_under_its_id() {
+    for dialect in OLD {
+        for first in ["for 8", "steps 10 900"] {
+            for second in ["for 4", "for 15"] {
+                let world = World::new().unwrap();
+                let keyed = |request: Request| request.header("idempotency-key", "key 1");
+                let (turn, again) = (keyed(dialect.send(&say(first))), dialect.stream(&say(first)));
+                let later = async |request: &Request| {
+                    sleep(Duration::from_millis(500)).await;
+                    world.call(request).await
+                };
+                let again = keyed(again);
+                let (own, waiting, followed, task) = tokio::join!(
+                    world.call(&turn),
+                    later(&turn),
+                    later(&again),
+                    replace(&world, dialect, second)
+                );
+                gone(dialect, &own);
+                gone(dialect, &waiting);
+                ended(&followed, &format!("after {second}"));
+                untouched(dialect, &task, second, first);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_learns_by_its_heartbeat_that_its_id_is_another_tasks() {
+    for dialect in OLD {
+        for stream in [false, true] {
+            let world = World::new().unwrap();
+            let first = say("for 24");
+            let first = match stream {
+                true => dialect.stream(&first),
+                false => dialect.send(&first),
+            };
+            let began = Instant::now();
+            let turn = async {
+                let reply = world.call(&first).await;
+                (reply, began.elapsed().as_secs())
+            };
+            let ((reply, lasted), task) =
+                tokio::join!(turn, replace(&world, dialect, "for 22"));
+            // A third of a lease, or two seconds where somebody watches.
+            assert_eq!(lasted, if stream { 2 } else { 20 }, "{}", reply.text());
+            untouched(dialect, &task, "for 22", "for 24");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_of_an_earlier_task_is_none_of_the_next_one_under_its_id() {
+    for dialect in OLD {
+        let world = World::new().unwrap();
+        let mut seen = Vec::new();
+        for words in ["steps 2 100", "steps 3 100"] {
+            let stream = world.call(&dialect.stream(&say(words))).await;
+            let shown = frames(&stream).unwrap();
+            for reader in Dialect::ALL {
+                for id in &seen {
+                    let resume = reader.of_task(Op::Subscribe, ID);
+                    let refused = world.call(&resume.header("last-event-id", id)).await;
+                    let field = Fault::new(reader, PARAMS).at("Last-Event-ID");
+                    assert_eq!(field.check(&refused), Ok(()), "{id} {}", refused.text());
+                }
+                let own = shown[0].id.as_ref().unwrap();
+                let resume = reader.of_task(Op::Subscribe, ID).header("last-event-id", own);
+                let resumed = world.call(&resume).await;
+                assert_eq!(frames(&resumed).unwrap().len(), shown.len(), "{reader:?}");
+            }
+            seen.extend(shown.into_iter().filter_map(|frame| frame.id));
+            let deleted = world.call(&ours("DELETE", &format!("tasks/{ID}"))).await;
+            assert_eq!(deleted.status, 200, "{}", deleted.text());
+        }
+        assert!(seen.len() > 6, "{seen:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_id_of_a_deleted_task_opens_another_one_where_clients_make_ids_and_none_elsewhere() {
+    for dialect in Dialect::ALL {
+        let world = World::new().unwrap();
+        for round in 1..=3 {
+            let words = format!("for {round}");
+            let task = dialect.task(&world.call(&dialect.send(&say(&words))).await);
+            untouched(dialect, &task, &words, &format!("for {}", round - 1));
+            let id = task["id"].as_str().unwrap();
+            let deleted = world.call(&ours("DELETE", &format!("tasks/{id}"))).await;
+            assert_eq!(deleted.status, 200, "{}", deleted.text());
+            if !dialect.is_v01() {
+                let late = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
+                gone(dialect, &late);
+            }
+        }
+    }
+}
