@@ -18,6 +18,7 @@ use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use a2a_lambda_tests::faulty::Fault;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::erase::{self, EraseTenant, EraseTenantError};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The conversation of each owner.
@@ -253,18 +254,28 @@ async fn the_command_erases_a_tenant_of_a_data_folder_and_needs_to_be_told_so() 
         "{absent:?}"
     );
     let embedded = Embedded::start(Some(&folder)).await.unwrap();
-    let (records, _) = stores(&embedded).await;
+    let (records, blobs) = stores(&embedded).await;
     let tasks = [mine, other].map(|owner| {
         let id = TaskId::made_of(world.number());
         world.new_task(owner, id).unwrap()
     });
     for task in &tasks {
         records.commit(&world.create(task)).await.unwrap();
+        let key = format!("v1/{}/file", task.key().folder());
+        blobs.put(&key, "content".into()).await.unwrap();
     }
     embedded.stop().await;
+    // The object of each, and two files beside it.
+    let kept = |tenant: &str| (names(&folder, tenant), files(&folder.join("s3")).len());
+    assert_eq!(kept(mine.tenant.as_str()), (true, 6));
     for (dry_run, left) in [(true, [true, true]), (false, [false, true])] {
         let options = command(mine.tenant.as_str(), dry_run);
         erase::run(&options).await.unwrap();
+        assert_eq!(
+            kept(mine.tenant.as_str()),
+            if dry_run { (true, 6) } else { (false, 3) }
+        );
+        assert!(names(&folder, other.tenant.as_str()));
         let embedded = Embedded::start(Some(&folder)).await.unwrap();
         let (records, _) = stores(&embedded).await;
         for (task, left) in tasks.iter().zip(left) {
@@ -274,6 +285,30 @@ async fn the_command_erases_a_tenant_of_a_data_folder_and_needs_to_be_told_so() 
         embedded.stop().await;
     }
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                files(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
+}
+
+/// Whether any file below a folder holds the word.
+fn names(folder: &Path, word: &str) -> bool {
+    files(folder).iter().any(|file| {
+        let content = std::fs::read(file).unwrap();
+        let mut found = content.windows(word.len());
+        found.any(|found| found == word.as_bytes())
+    })
 }
 
 async fn stores(embedded: &Embedded) -> (DynamoStore, S3Blobs) {

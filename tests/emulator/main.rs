@@ -46,6 +46,8 @@ mod removals;
 #[cfg(test)]
 mod reused;
 #[cfg(test)]
+mod strangers;
+#[cfg(test)]
 mod sweep;
 #[cfg(test)]
 mod together;

@@ -212,11 +212,10 @@ async fn what_the_table_lets_go_by_itself_takes_its_objects_along_through_the_st
     let mut settings = crate::estate::settings();
     short(&mut settings);
     TABLE.clone_into(&mut settings.table);
-    let dynamodb = embedded.endpoints().dynamodb.clone();
     let pumps = Pumps::start(
         present.engine(),
         records.clone(),
-        dynamodb.as_deref(),
+        embedded.endpoints(),
         &settings,
     );
     let mut pumps = Box::pin(pumps).await.unwrap();

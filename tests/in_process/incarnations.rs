@@ -55,7 +55,10 @@ fn ended(reply: &Reply, words: &str) {
     let text = reply.text();
     assert!(!text.contains(words), "{text}");
     let last = frames(reply).unwrap().pop().unwrap().data.to_string();
-    assert!(last.contains("TASK_NOT_FOUND") || last.contains("-32001"), "{last}");
+    assert!(
+        last.contains("TASK_NOT_FOUND") || last.contains("-32001"),
+        "{last}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,11 +92,8 @@ async fn a_stream_of_a_deleted_task_shows_nothing_of_the_next_one_under_its_id()
                     sleep(Duration::from_millis(500)).await;
                     world.call(&dialect.of_task(Op::Subscribe, ID)).await
                 };
-                let (own, watched, task) = tokio::join!(
-                    world.call(&own),
-                    watch,
-                    replace(&world, dialect, second)
-                );
+                let (own, watched, task) =
+                    tokio::join!(world.call(&own), watch, replace(&world, dialect, second));
                 ended(&own, second);
                 ended(&watched, second);
                 untouched(dialect, &task, second, first);
@@ -109,7 +109,10 @@ async fn who_waits_for_a_deleted_task_gets_nothing_of_the_next_one_under_its_id(
             for second in ["for 4", "for 15"] {
                 let world = World::new().unwrap();
                 let keyed = |request: Request| request.header("idempotency-key", "key 1");
-                let (turn, again) = (keyed(dialect.send(&say(first))), dialect.stream(&say(first)));
+                let (turn, again) = (
+                    keyed(dialect.send(&say(first))),
+                    dialect.stream(&say(first)),
+                );
                 let later = async |request: &Request| {
                     sleep(Duration::from_millis(500)).await;
                     world.call(request).await
@@ -145,8 +148,7 @@ async fn a_turn_learns_by_its_heartbeat_that_its_id_is_another_tasks() {
                 let reply = world.call(&first).await;
                 (reply, began.elapsed().as_secs())
             };
-            let ((reply, lasted), task) =
-                tokio::join!(turn, replace(&world, dialect, "for 22"));
+            let ((reply, lasted), task) = tokio::join!(turn, replace(&world, dialect, "for 22"));
             // A third of a lease, or two seconds where somebody watches.
             assert_eq!(lasted, if stream { 2 } else { 20 }, "{}", reply.text());
             untouched(dialect, &task, "for 22", "for 24");
@@ -158,7 +160,7 @@ async fn a_turn_learns_by_its_heartbeat_that_its_id_is_another_tasks() {
 async fn an_event_of_an_earlier_task_is_none_of_the_next_one_under_its_id() {
     for dialect in OLD {
         let world = World::new().unwrap();
-        let mut seen = Vec::new();
+        let mut seen: Vec<String> = Vec::new();
         for words in ["steps 2 100", "steps 3 100"] {
             let stream = world.call(&dialect.stream(&say(words))).await;
             let shown = frames(&stream).unwrap();
@@ -170,7 +172,9 @@ async fn an_event_of_an_earlier_task_is_none_of_the_next_one_under_its_id() {
                     assert_eq!(field.check(&refused), Ok(()), "{id} {}", refused.text());
                 }
                 let own = shown[0].id.as_ref().unwrap();
-                let resume = reader.of_task(Op::Subscribe, ID).header("last-event-id", own);
+                let resume = reader
+                    .of_task(Op::Subscribe, ID)
+                    .header("last-event-id", own);
                 let resumed = world.call(&resume).await;
                 assert_eq!(frames(&resumed).unwrap().len(), shown.len(), "{reader:?}");
             }

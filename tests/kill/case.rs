@@ -30,7 +30,7 @@ pub(crate) struct Store {
     dynamodb: String,
     s3: String,
     _lines: JoinSet<()>,
-    _services: Embedded,
+    services: Embedded,
 }
 
 impl Store {
@@ -51,7 +51,7 @@ impl Store {
             dynamodb,
             s3,
             _lines: lines,
-            _services: services,
+            services,
         }
     }
 
@@ -67,7 +67,12 @@ impl Store {
             "--s3-endpoint",
             &self.s3,
         ];
-        let settings = [("A2A_FLUSH_INTERVAL", "10ms")];
+        let keys = self.services.endpoints().keys.as_ref().unwrap();
+        let settings = [
+            ("A2A_FLUSH_INTERVAL", "10ms"),
+            ("AWS_ACCESS_KEY_ID", &keys.id),
+            ("AWS_SECRET_ACCESS_KEY", &keys.secret),
+        ];
         Running::start(&self.folder, &arguments, &settings, "listening on ").await
     }
 

@@ -141,6 +141,13 @@ impl Running {
         Self::ready(command, "listening on ").await
     }
 
+    /// A setting that it printed.
+    pub(crate) fn setting(&self, name: &str) -> &str {
+        let lines = self.said.lines();
+        let mut values = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        values.next().unwrap()
+    }
+
     /// The base URL it names.
     pub(crate) fn base(&self) -> &str {
         let (_, base) = self.said.rsplit_once("listening on ").unwrap();

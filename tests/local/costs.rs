@@ -199,8 +199,8 @@ impl Counter {
             .force_path_style(true);
         let tasks = DynamoStore::new(clients.dynamodb.clone(), TABLE);
         let near = DynamoStore::new(near.dynamodb, TABLE);
-        let dynamodb = services.endpoints().dynamodb.as_deref();
-        let pumps = Pumps::start(runtime.engine(), near.clone(), dynamodb, &settings);
+        let endpoints = services.endpoints();
+        let pumps = Pumps::start(runtime.engine(), near.clone(), endpoints, &settings);
         let pumps = pumps.await.unwrap();
         meter.take();
         Self {

@@ -26,6 +26,8 @@ mod push;
 #[cfg(test)]
 mod resumed;
 #[cfg(test)]
+mod shut;
+#[cfg(test)]
 mod signed;
 #[cfg(test)]
 mod talk;

@@ -122,16 +122,15 @@ async fn the_card_is_for_every_generation_unless_told_otherwise() {
 async fn an_agent_uses_the_services_it_is_given() {
     let folder = Folder::new();
     let services = Running::start(&folder, &["aws", "--memory"], &[], "ready").await;
-    let setting = |name: &str| {
-        let lines = services.said.lines();
-        let mut values = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-        values.next().unwrap()
-    };
     let (dynamodb, s3) = (
-        setting("AWS_ENDPOINT_URL_DYNAMODB"),
-        setting("AWS_ENDPOINT_URL_S3"),
+        services.setting("AWS_ENDPOINT_URL_DYNAMODB"),
+        services.setting("AWS_ENDPOINT_URL_S3"),
     );
+    let keys = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
+    let keys = keys.map(|name| (name, services.setting(name)));
     let arguments = [
+        "--port",
+        "0",
         "--agent",
         "conformance",
         "--endpoint",
@@ -139,12 +138,13 @@ async fn an_agent_uses_the_services_it_is_given() {
         "--s3-endpoint",
         s3,
     ];
-    let first = Running::agent(&folder, &arguments).await;
+    let agent = || Running::start(&folder, &arguments, &keys, "listening on ");
+    let first = agent().await;
     assert!(first.said.contains(dynamodb), "{}", first.said);
     let answer = Call::say(first.base(), "file 100000").json().await;
     first.kill().await;
     // Another agent finds the task and its bytes where the first has put them.
-    let second = Running::agent(&folder, &arguments).await;
+    let second = agent().await;
     let id = answer["task"]["id"].as_str().unwrap();
     let found = Call::get(&format!("{}/tasks/{id}", second.base()));
     let found = found.json().await;

@@ -137,6 +137,7 @@ def walk(agent):
     check(state(seen[-1]["result"]) == "TASK_STATE_INPUT_REQUIRED", "rpc streams one too", seen)
 
     walk_first_generation(agent)
+    walk_as_a_web_page(agent)
 
     status, answer = agent.call("DELETE", "/tasks", headers=V1)
     check(status in (404, 405), "a method without a route enters no function", status, answer)
@@ -158,6 +159,22 @@ def walk_first_generation(agent):
     call = {**call, "id": f"walk-{uuid.uuid4()}"}
     seen = list(frames(agent.open("POST", "/tasks/sendSubscribe", call)))
     check(seen[-1]["final"] is True, "tasks-stream streams a 0.1 call", seen)
+
+
+def walk_as_a_web_page(agent):
+    """What a page of another site tries: it reads nothing and changes nothing."""
+    ask = {"message": message(UNCLEAR)}
+    for path in ("/message:send", "/message:stream", "/"):
+        for name, value in (("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site")):
+            status, answer = agent.call("POST", path, ask, {**V1, name: value})
+            check(status == 403, f"{path} refuses a page by its {name}", status, answer)
+    status, answer = agent.call("GET", "/tasks", headers={**V1, "Host": "evil.example"})
+    check(status == 421, "another host is not served", status, answer)
+    preflight = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    response = agent.open("OPTIONS", "/message:send", headers=preflight)
+    response.read()
+    allowed = response.headers.get("Access-Control-Allow-Origin")
+    check(allowed is None, "no page is allowed to read", response.status, allowed)
 
 
 @contextlib.contextmanager
@@ -218,7 +235,9 @@ def main():
             "A2A_AUTH": "dev",
             "A2A_PUBLIC_URL": f"http://127.0.0.1:{port}",
         }
-        watch = ["cargo", "lambda", "watch", "--ignore-changes", "-A", "127.0.0.1", "-P", str(port)]
+        watch = ["cargo", "lambda", "watch", "--ignore-changes", "-P", str(port)]
+        # As the papers have it: watch listens on all addresses, and lets every page read.
+        watch += ["-A", "127.0.0.1", "--disable-cors"]
         # One process serves one call at a time: an open stream needs company.
         with running([*watch, "--concurrency", "4"], env=environment) as watching:
             wait_until_open(port, watching)

@@ -3,7 +3,6 @@
 use crate::config::{AgentName, Cli, Command, ConfigError, GrowList, Serve};
 use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
-use crate::host::Hosts;
 use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
@@ -24,9 +23,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// What is logged unless `A2A_LOG` says otherwise. The embedded database calls
-/// each lost condition an error, which is ordinary here.
-const LOG: &str = "warn,dynoxide=error";
+/// What is logged unless `A2A_LOG` says otherwise.
+const LOG: &str = "warn";
 
 /// Why the program ended.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +115,7 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     let mut pumps = Pumps::start(
         runtime.engine(),
         stores(&clients, &settings).0,
-        endpoints.dynamodb.as_deref(),
+        &endpoints,
         &settings,
     )
     .await?;
@@ -128,11 +126,7 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     io::stdout().flush()?;
     serve(
         listener,
-        Arc::new(Functions::new(
-            &runtime,
-            settings.max_body,
-            Hosts::of(address, &settings.public_url),
-        )),
+        Arc::new(Functions::new(&runtime, settings.max_body)),
         interrupted(),
     )
     .await;
@@ -172,12 +166,16 @@ fn definition(name: AgentName, settings: &Settings) -> Result<AgentDefinition, B
 async fn aws(data: Option<&Path>) -> Result<(), RunError> {
     let embedded = Embedded::start(data).await?;
     let endpoints = embedded.endpoints();
-    let url = |service: &Option<String>| service.clone().unwrap_or_default();
+    let or_none = |value: Option<&String>| value.cloned().unwrap_or_default();
+    let keys = endpoints.keys.as_ref();
     let text = format!(
         "A2A_TABLE={TABLE}\nA2A_BUCKET={BUCKET}\nAWS_ENDPOINT_URL_DYNAMODB={}\n\
-         AWS_ENDPOINT_URL_S3={}\nready\n",
-        url(&endpoints.dynamodb),
-        url(&endpoints.s3),
+         AWS_ENDPOINT_URL_S3={}\nAWS_REGION=us-east-1\nAWS_ACCESS_KEY_ID={}\n\
+         AWS_SECRET_ACCESS_KEY={}\nready\n",
+        or_none(endpoints.dynamodb.as_ref()),
+        or_none(endpoints.s3.as_ref()),
+        or_none(keys.map(|keys| &keys.id)),
+        or_none(keys.map(|keys| &keys.secret)),
     );
     io::stdout().write_all(text.as_bytes())?;
     io::stdout().flush()?;

@@ -2,8 +2,9 @@
 
 use crate::embedded::{BUCKET, TABLE};
 use crate::erase::EraseTenant;
-use crate::folder::make_private;
+use crate::folder::{make_private, private_file};
 use crate::sign::SignCard;
+use a2a_lambda::http::Hosts;
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
 use a2a_lambda::store::aws::Endpoints;
@@ -12,7 +13,7 @@ use a2a_lambda::task::Timestamp;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serves DynamoDB and S3 only, for functions that run elsewhere on this
-    /// machine (`cargo lambda watch`); prints the settings they need.
+    /// machine (`cargo lambda watch`); prints the settings they need, the
+    /// credentials of this run among them: no others are taken.
     Aws {
         /// Where tables and objects are kept.
         #[arg(long, value_name = "DIR", default_value = ".a2a")]
@@ -227,6 +229,9 @@ impl Serve {
             local.insert("A2A_SECRET_KEY", secret(data)?);
         }
         let mut settings = Settings::read(&Local(local))?;
+        if !self.address()?.is_loopback() {
+            settings.hosts = Hosts::Any;
+        }
         if self.agent == AgentName::Conformance && settings.policy.reach == Reach::Public {
             // The kits' webhooks are on this machine, and not encrypted.
             settings.policy.reach = Reach::Loopback;
@@ -265,26 +270,14 @@ fn secret(folder: &Path) -> Result<String, ConfigError> {
     }
     make_private(folder).map_err(failed)?;
     let secret = fresh_secret();
-    write_private(&path, &secret).map_err(failed)?;
+    let mut file = private_file(&path).map_err(failed)?;
+    file.write_all(secret.as_bytes()).map_err(failed)?;
     Ok(secret)
 }
 
 fn fresh_secret() -> String {
     use a2a_lambda::engine::{Ids as _, RandomIds};
     format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next())
-}
-
-/// Writes a file that only its owner can read.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    use std::io::Write as _;
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path)?.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! An operator's job: it reads the whole table, with rights that no function
 //! has. A run that was cut is made again, and ends with nothing left.
 
-use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
+use crate::embedded::{BUCKET, DATABASE, Embedded, EmbeddedError, TABLE};
 use a2a_lambda::settings::{Environment, Source as _};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
@@ -114,8 +114,10 @@ pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
         summary("removed", &tenant, &erased)
     };
     io::stdout().write_all(text.as_bytes())?;
-    if let Some(embedded) = embedded {
-        embedded.stop().await;
+    match embedded {
+        Some(embedded) if options.dry_run => embedded.stop().await,
+        Some(embedded) => embedded.stop_and_tidy().await?,
+        None => {}
     }
     Ok(())
 }
@@ -136,7 +138,7 @@ impl EraseTenant {
 /// The services over a folder that a local agent has kept its data in. A wrong
 /// name must not make an empty one and report that nothing is left.
 async fn kept_in(folder: &Path) -> Result<Embedded, EraseTenantError> {
-    if !folder.join("dynamodb.sqlite").is_file() {
+    if !folder.join(DATABASE).is_file() {
         return Err(EraseTenantError::NoFolder(folder.to_owned()));
     }
     Ok(Embedded::start(Some(folder)).await?)

@@ -1,7 +1,62 @@
-//! The data folder: what lies in it is its owner's alone.
+//! The data folder: it is its owner's alone, and one program's at a time.
 
-use std::io;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
+
+/// A data folder that no other program uses while this stands.
+#[derive(Debug)]
+pub(crate) struct DataFolder {
+    /// The lock of the operating system, which ends with the process too.
+    _lock: File,
+}
+
+/// Why a folder cannot hold the data.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The operating system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Another user owns it, and could open it again.
+    #[error("it belongs to another user")]
+    Foreign,
+    /// It is for everybody, as the folder for passing files.
+    #[error("it is shared by all users; choose one of your own")]
+    Shared,
+    /// Another program uses it.
+    #[error("in use by {0}; stop that first, or choose another folder with --data")]
+    InUse(String),
+}
+
+impl DataFolder {
+    /// Makes the folder if it is absent, shuts it to other users, and locks it.
+    ///
+    /// # Errors
+    /// [`FolderError`] when it is not this user's, or in use.
+    pub(crate) fn take(path: &Path) -> Result<Self, FolderError> {
+        make_private(path)?;
+        shut(path)?;
+        let mut lock = private_file(&path.join("lock"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(FolderError::InUse(holder(&mut lock))),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        lock.set_len(0)?;
+        write!(lock, "{}", std::process::id())?;
+        Ok(Self { _lock: lock })
+    }
+}
+
+/// Who holds the lock: each holder writes its process id.
+fn holder(lock: &mut File) -> String {
+    let mut id = String::new();
+    match lock.read_to_string(&mut id) {
+        Ok(_) if !id.is_empty() => format!("pid {id}"),
+        // It has only just begun.
+        _ => "another program".to_owned(),
+    }
+}
 
 /// Makes `path` and what is missing above it; nobody else can look into what
 /// is made here. A folder that exists stays as it is.
@@ -9,31 +64,138 @@ use std::path::Path;
 /// # Errors
 /// When it cannot be made.
 pub(crate) fn make_private(path: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
+    private().recursive(true).create(path)
+}
+
+/// Makes the folder `path`, which must not be there: one that somebody else
+/// has made would be theirs.
+///
+/// # Errors
+/// When it cannot be made, or is there.
+pub(crate) fn make_new(path: &Path) -> io::Result<()> {
+    private().create(path)
+}
+
+fn private() -> DirBuilder {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "other systems have no mode"))]
+    let mut builder = DirBuilder::new();
     #[cfg(unix)]
     {
         use std::os::unix::fs::DirBuilderExt as _;
         builder.mode(0o700);
     }
-    builder.create(path)
+    builder
+}
+
+/// Opens a file that only its owner can read, made if it is absent.
+///
+/// # Errors
+/// When it cannot be opened, or is another user's.
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    let file = options.open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
+/// Takes the rights of others on the folder away. What lies in it is private
+/// then, however it was made.
+#[cfg(unix)]
+fn shut(path: &Path) -> Result<(), FolderError> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    /// Whoever made a file in such a folder may remove it, whoever owns the folder.
+    const STICKY: u32 = 0o1000;
+    let folder = fs::metadata(path)?;
+    if folder.uid() != rustix::process::geteuid().as_raw() {
+        return Err(FolderError::Foreign);
+    }
+    if folder.mode() & STICKY != 0 {
+        return Err(FolderError::Shared);
+    }
+    if folder.mode() & 0o077 != 0 {
+        tracing::warn!(
+            "`{}` was open to other users: it is shut now",
+            path.display()
+        );
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn shut(_path: &Path) -> Result<(), FolderError> {
+    Ok(())
 }
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::make_private;
+    use super::{DataFolder, FolderError, make_new, make_private};
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::{Path, PathBuf};
+
+    fn scratch(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("a2a-{name}-{}", std::process::id()))
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o777
+    }
 
     #[test]
     fn nobody_else_can_look_into_the_data_folder() {
-        let top = std::env::temp_dir().join(format!("a2a-private-{}", std::process::id()));
+        let top = scratch("private");
         let deep = top.join("tables");
         make_private(&deep).unwrap();
         make_private(&deep).unwrap();
         for folder in [&top, &deep] {
-            let mode = folder.metadata().unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o700, "{}", folder.display());
+            assert_eq!(mode(folder), 0o700, "{}", folder.display());
         }
-        std::fs::remove_dir_all(top).unwrap();
+        assert!(make_new(&deep).is_err(), "one that was there was taken");
+        fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_shut_however_it_was_made() {
+        let folder = scratch("open");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        let taken = DataFolder::take(&folder).unwrap();
+        assert_eq!(mode(&folder), 0o700);
+        assert_eq!(mode(&folder.join("lock")), 0o600);
+        drop(taken);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_all_users_is_refused() {
+        let folder = scratch("shared");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o1777)).unwrap();
+        let taken = DataFolder::take(&folder);
+        assert!(matches!(taken, Err(FolderError::Shared)), "{taken:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_of_one_program_at_a_time() {
+        let folder = scratch("locked");
+        let first = DataFolder::take(&folder).unwrap();
+        let second = DataFolder::take(&folder).unwrap_err().to_string();
+        let holder = format!("in use by pid {}", std::process::id());
+        assert!(second.contains(&holder), "{second}");
+        drop(first);
+        drop(DataFolder::take(&folder).unwrap());
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use a2a_lambda::engine::{
     Courier, Engine, EngineError, Leases, SweepPlaces, SystemClock, relay, relay_pushes,
 };
 use a2a_lambda::settings::Settings;
-use a2a_lambda::store::aws::sdk_config;
+use a2a_lambda::store::aws::{Endpoints, sdk_config};
 use a2a_lambda::store::dynamodb::{DynamoStore, Removed};
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
 use a2a_lambda::webhook::HttpWebhooks;
@@ -51,14 +51,14 @@ impl Pumps {
     /// to be called before any call is served: every lease that is stored now
     /// counts as one of a process that is gone.
     ///
-    /// `dynamodb` is where the table and its stream answer; `None` is AWS.
+    /// `endpoints` is where the table and its stream answer.
     ///
     /// # Errors
     /// [`PumpsError`] when the table cannot be read.
     pub async fn start(
         engine: &Engine,
         tasks: DynamoStore,
-        dynamodb: Option<&str>,
+        endpoints: &Endpoints,
         settings: &Settings,
     ) -> Result<Self, PumpsError> {
         let clock = Arc::new(SystemClock);
@@ -75,7 +75,8 @@ impl Pumps {
                 taken.failed
             );
         }
-        let client = aws_sdk_dynamodbstreams::Client::new(&sdk_config(dynamodb).await);
+        let config = sdk_config(endpoints.dynamodb.as_deref(), endpoints.keys.as_ref()).await;
+        let client = aws_sdk_dynamodbstreams::Client::new(&config);
         let stream = Stream::new(client, &settings.table);
         let queue = LocalQueue::new(clock.clone(), settings.policy.lease);
         let policy = settings.policy.clone();

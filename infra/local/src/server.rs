@@ -1,26 +1,30 @@
 //! An HTTP/1.1 listener in front of the functions' edges.
 
-use crate::host::Hosts;
+use crate::accept::{Limits, accept};
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Body, Door, Edge};
 use a2a_lambda::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
 
 /// What a body may send beyond the limit before the connection is cut:
 /// enough for a client to read its refusal.
 const DRAIN: usize = 16 * 1024 * 1024;
-/// How long a client may take for its headers.
-const HEADERS: Duration = Duration::from_secs(30);
+/// How long a client may take for its body.
+const BODY: Duration = Duration::from_secs(30);
+/// A stream is a connection, so many tasks are followed at once.
+const LIMITS: Limits = Limits {
+    connections: 512,
+    headers: Duration::from_secs(30),
+};
 
 /// The edges of all functions, behind one base URL.
 #[derive(Debug)]
@@ -31,14 +35,12 @@ pub struct Functions {
     tasks_stream: Edge,
     rpc: Edge,
     max_body: usize,
-    hosts: Hosts,
 }
 
 impl Functions {
-    /// The functions of `runtime`, for requests that name one of `hosts`; bodies
-    /// above `max_body` bytes are cut.
+    /// The functions of `runtime`; bodies above `max_body` bytes are cut.
     #[must_use]
-    pub fn new(runtime: &Runtime, max_body: usize, hosts: Hosts) -> Self {
+    pub fn new(runtime: &Runtime, max_body: usize) -> Self {
         Self {
             agent_card: runtime.edge(Door::AgentCard),
             tasks_send: runtime.edge(Door::TasksSend),
@@ -46,15 +48,11 @@ impl Functions {
             tasks_stream: runtime.edge(Door::TasksStream),
             rpc: runtime.edge(Door::Rpc),
             max_body,
-            hosts,
         }
     }
 
     /// Answers one request by the function that API Gateway would choose.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        if !self.hosts.serve(request.headers()) {
-            return misdirected();
-        }
         let edge = match Door::of(request.method().as_str(), request.uri().path()) {
             Door::AgentCard => &self.agent_card,
             Door::TasksSend => &self.tasks_send,
@@ -62,37 +60,50 @@ impl Functions {
             Door::TasksStream => &self.tasks_stream,
             Door::Rpc => &self.rpc,
         };
-        let authorization = request.headers().get(http::header::AUTHORIZATION);
-        let authorization = authorization
-            .and_then(|v| v.to_str().ok())
-            .map(str::to_owned);
-        let identity = Identity {
-            authorizer: None,
-            authorization,
-        };
+        let identity = Identity::of(request.headers());
         let (parts, body) = request.into_parts();
-        let body = read(body, self.max_body).await;
+        let body = match timeout(BODY, read(body, self.max_body)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(error)) => {
+                tracing::debug!("a body broke off: {error}");
+                return plain(
+                    StatusCode::BAD_REQUEST,
+                    "the body of the request broke off\n",
+                );
+            }
+            Err(_) => {
+                return plain(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "the body of the request took too long\n",
+                );
+            }
+        };
         edge.handle(Request::from_parts(parts, body), identity, None)
             .await
     }
 }
 
-/// The answer to a request for another host (RFC 9110 §15.5.20).
-fn misdirected() -> Response<Body> {
-    let text = "this agent is not served under the host of the request\n";
+/// The answer to a request that never became whole: the connection ends with
+/// it, since what follows cannot be told from the rest of the body.
+fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Full::from(text).boxed_unsync());
-    *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+    *response.status_mut() = status;
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
     response
 }
 
 /// The body, cut one byte above `max` so that the edge refuses it. What follows
 /// is read and dropped, in bounds, so that the refusal can be read.
-async fn read(mut body: Incoming, max: usize) -> Bytes {
+///
+/// # Errors
+/// When it breaks off: half of a message is none.
+async fn read(mut body: Incoming, max: usize) -> Result<Bytes, hyper::Error> {
     let mut kept = BytesMut::new();
     let mut seen = 0_usize;
     let enough = max.saturating_add(1);
-    while let Some(Ok(frame)) = body.frame().await {
-        let Ok(data) = frame.into_data() else {
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else {
             continue;
         };
         seen = seen.saturating_add(data.len());
@@ -102,7 +113,7 @@ async fn read(mut body: Incoming, max: usize) -> Bytes {
             break;
         }
     }
-    kept.freeze()
+    Ok(kept.freeze())
 }
 
 /// Serves until `stop` is ready. Connections that are open then are dropped.
@@ -111,36 +122,47 @@ pub async fn serve(
     functions: Arc<Functions>,
     stop: impl Future<Output = ()>,
 ) {
-    tokio::pin!(stop);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut stop => return,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    tokio::spawn(connection(stream, Arc::clone(&functions)));
-                }
-                // Out of descriptors, or the client left: nothing is lost.
-                Err(error) => tracing::warn!("failed to accept a connection: {error}"),
-            },
-        }
-    }
+    let handle = move |request| {
+        let functions = Arc::clone(&functions);
+        async move { functions.handle(request).await }
+    };
+    accept(listener, LIMITS, handle, stop).await;
 }
 
-async fn connection(stream: TcpStream, functions: Arc<Functions>) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!("failed to set nodelay: {error}");
+#[cfg(test)]
+mod tests {
+    use super::{Functions, serve};
+    use a2a_lambda::runtime::Runtime;
+    use a2a_lambda::settings::{Settings, Source};
+    use std::future::pending;
+    use std::sync::Arc;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    struct Development;
+
+    impl Source for Development {
+        fn get(&self, name: &str) -> Option<String> {
+            (name == "A2A_AUTH").then(|| "dev".to_owned())
+        }
     }
-    let service = service_fn(move |request| {
-        let functions = Arc::clone(&functions);
-        async move { Ok::<_, Infallible>(functions.handle(request).await) }
-    });
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = served {
-        tracing::debug!("a connection ended: {error}");
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_never_comes_ends_its_connection() {
+        let settings = Settings::read(&Development).unwrap();
+        let agent = reference_agent::agent().unwrap();
+        let runtime = Runtime::builder(agent, settings).build().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let functions = Arc::new(Functions::new(&runtime, 1000));
+        let serving = tokio::spawn(serve(listener, functions, pending()));
+        let half = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{";
+        client.write_all(half.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+        serving.abort();
     }
 }

@@ -7,20 +7,24 @@ use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Body, Door};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
-use http::{Request, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Empty, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::error::Error;
 use std::io::{self, Write as _};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
 /// Bytes of a request body.
 const MAX_BODY: usize = 1024 * 1024;
+/// How long a client may take for its headers, and for its body.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Settings of one's own machine, reached at this URL.
 struct Development(String);
@@ -36,25 +40,29 @@ impl Source for Development {
 }
 
 /// Answers a request by the function which API Gateway would give it to.
+///
+/// Under `A2A_AUTH=dev` the edge itself refuses other hosts than loopback's and
+/// that of the public URL, and changes by web pages of other sites.
 async fn answer(runtime: Runtime, request: Request<Incoming>) -> Response<Body> {
     let edge = runtime.edge(Door::of(request.method().as_str(), request.uri().path()));
-    let authorization = request.headers().get(header::AUTHORIZATION);
-    let identity = Identity {
-        authorizer: None,
-        authorization: authorization.and_then(|value| Some(value.to_str().ok()?.to_owned())),
-    };
+    let identity = Identity::of(request.headers());
     let (head, body) = request.into_parts();
-    match Limited::new(body, MAX_BODY).collect().await {
-        Ok(body) => {
+    match timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await {
+        Ok(Ok(body)) => {
             let request = Request::from_parts(head, body.to_bytes());
             edge.handle(request, identity, None).await
         }
-        Err(_) => {
-            let mut refused = Response::new(Empty::new().boxed_unsync());
-            *refused.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-            refused
-        }
+        // Half of a message is none: what was read of it is not used.
+        Ok(Err(error)) if error.is::<LengthLimitError>() => refused(StatusCode::PAYLOAD_TOO_LARGE),
+        Ok(Err(_)) => refused(StatusCode::BAD_REQUEST),
+        Err(_) => refused(StatusCode::REQUEST_TIMEOUT),
     }
+}
+
+fn refused(status: StatusCode) -> Response<Body> {
+    let mut refused = Response::new(Empty::new().boxed_unsync());
+    *refused.status_mut() = status;
+    refused
 }
 
 async fn connection(runtime: Runtime, stream: TcpStream) {
@@ -64,6 +72,8 @@ async fn connection(runtime: Runtime, stream: TcpStream) {
     });
     // A client that goes away is no event.
     let _gone = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }

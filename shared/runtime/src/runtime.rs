@@ -217,6 +217,7 @@ fn edge(door: Door, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -
         settings.max_body,
     )
     .with_push(settings.push)
+    .with_hosts(settings.hosts.clone())
 }
 
 /// What is published of an agent under these settings: the same everywhere,

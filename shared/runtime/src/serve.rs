@@ -129,6 +129,7 @@ async fn clients() -> AwsClients {
     let endpoints = Endpoints {
         dynamodb: endpoint("AWS_ENDPOINT_URL_DYNAMODB"),
         s3: endpoint("AWS_ENDPOINT_URL_S3"),
+        keys: None,
     };
     AwsClients::connect(&endpoints).await
 }
@@ -241,13 +242,9 @@ impl Process {
 
 /// What the gateway says of the sender.
 fn identity(request: &lambda_http::Request) -> Identity {
-    let authorizer = request.request_context_ref().and_then(authorizer);
-    let authorization = request.headers().get(http::header::AUTHORIZATION);
     Identity {
-        authorizer,
-        authorization: authorization
-            .and_then(|v| v.to_str().ok())
-            .map(str::to_owned),
+        authorizer: request.request_context_ref().and_then(authorizer),
+        ..Identity::of(request.headers())
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::auth::AuthMode;
 use crate::engine::Policy;
+use crate::http::Hosts;
 use crate::outbound::Reach;
 use crate::protocol::{CardShape, CardSignature};
 use crate::task::Timestamp;
@@ -47,6 +48,9 @@ pub struct Settings {
     pub bucket: String,
     /// `A2A_PUBLIC_URL`: the base URL on the card, never taken from a request.
     pub public_url: String,
+    /// Under which hosts an agent with `A2A_AUTH=dev` is served: those of this
+    /// machine and of the public URL.
+    pub hosts: Hosts,
     /// `A2A_AUTH`: `gateway` or `dev`.
     pub auth: AuthMode,
     /// `A2A_CARD`: `union` or `v1`.
@@ -189,10 +193,12 @@ impl Settings {
         if reach == Reach::Anything && deployed(source) {
             return Err(SettingsError::PrivateDeployed);
         }
+        let public_url = read.url("A2A_PUBLIC_URL", "http://127.0.0.1:8080")?;
         Ok(Self {
             table: read.text("A2A_TABLE", "a2a-lambda-local"),
             bucket: read.text("A2A_BUCKET", "a2a-lambda-local"),
-            public_url: read.url("A2A_PUBLIC_URL", "http://127.0.0.1:8080")?,
+            hosts: Hosts::local(&public_url),
+            public_url,
             auth,
             card: read.choice(
                 "A2A_CARD",

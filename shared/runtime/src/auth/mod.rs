@@ -6,6 +6,8 @@ mod dev;
 mod gateway;
 
 use crate::task::{Owner, Refusal, TurnRequest};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -38,6 +40,19 @@ pub struct Identity {
     pub authorizer: Option<Map<String, Value>>,
     /// The `Authorization` header.
     pub authorization: Option<String>,
+}
+
+impl Identity {
+    /// What a request with these headers says by itself. A header that cannot
+    /// be read is a bad one, not none: without one the caller is somebody.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        let authorization = headers.get(AUTHORIZATION);
+        Self {
+            authorizer: None,
+            authorization: authorization.map(|value| value.to_str().unwrap_or_default().to_owned()),
+        }
+    }
 }
 
 /// The tier of a caller whose credentials name none.
@@ -96,5 +111,27 @@ impl AuthMode {
             Self::Dev if identity.authorization.is_some() => self.caller(identity).map(|_| ()),
             Self::Dev => Err(Refusal::Unauthenticated),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AuthMode, Identity};
+    use http::{HeaderMap, HeaderValue, header};
+
+    #[test]
+    fn an_authorization_that_cannot_be_read_is_a_bad_one() {
+        let of = |value: &[u8]| {
+            let value = HeaderValue::from_bytes(value).unwrap();
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
+            AuthMode::Dev.caller(&Identity::of(&headers))
+        };
+        assert!(of(b"Bearer dev:acme:ann").is_ok());
+        assert!(of(b"Bearer dev:acme:\xff").is_err());
+        assert!(
+            AuthMode::Dev
+                .caller(&Identity::of(&HeaderMap::new()))
+                .is_ok()
+        );
     }
 }

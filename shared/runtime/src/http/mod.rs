@@ -8,9 +8,11 @@ mod card;
 mod date;
 mod decode;
 mod encode;
+pub mod hosts;
 mod stream;
 
 pub use card::Cards;
+pub use hosts::Hosts;
 
 use crate::auth::{AuthMode, Caller, Identity};
 use crate::engine::{Engine, EngineError, Reader};
@@ -61,6 +63,7 @@ pub struct Edge {
     auth: AuthMode,
     max_body: usize,
     push: bool,
+    hosts: Hosts,
 }
 
 impl Edge {
@@ -80,6 +83,7 @@ impl Edge {
             auth,
             max_body,
             push: false,
+            hosts: Hosts::Any,
         }
     }
 
@@ -90,6 +94,14 @@ impl Edge {
         self
     }
 
+    /// The same edge for requests to `hosts` alone, where identities are those
+    /// of development. Behind a gateway it is the gateway that knows its names.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: Hosts) -> Self {
+        self.hosts = hosts;
+        self
+    }
+
     /// Answers one request. `deadline` is the end of the invocation, if any.
     pub async fn handle(
         &self,
@@ -97,6 +109,11 @@ impl Edge {
         identity: Identity,
         deadline: Option<Timestamp>,
     ) -> Response<Body> {
+        if self.auth == AuthMode::Dev
+            && let Err(foreign) = self.hosts.admit(request.method(), request.headers())
+        {
+            return foreign.answer();
+        }
         let visit = Visit {
             edge: self,
             identity,

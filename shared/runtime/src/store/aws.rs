@@ -7,6 +7,8 @@
 //! Its jitter spreads the attempts, its token bucket limits those of a process,
 //! and a transaction keeps its token over all of them (decision 0021).
 
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
+use aws_config::meta::credentials::CredentialsProviderChain;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
@@ -43,6 +45,23 @@ pub struct Endpoints {
     pub dynamodb: Option<String>,
     /// URL of S3.
     pub s3: Option<String>,
+    /// What both take, if they are this program's own.
+    pub keys: Option<Keys>,
+}
+
+/// Credentials that one pair of endpoints takes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Keys {
+    /// The access key id.
+    pub id: String,
+    /// The secret access key.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
 }
 
 impl Endpoints {
@@ -53,6 +72,7 @@ impl Endpoints {
         Self {
             dynamodb: Some(url.clone()),
             s3: Some(url),
+            keys: None,
         }
     }
 }
@@ -68,10 +88,11 @@ pub struct AwsClients {
 
 impl AwsClients {
     /// Clients for `endpoints`. Region and credentials come from the usual
-    /// places; a loopback endpoint is given credentials that no one checks.
+    /// places. A loopback endpoint is given the keys of the endpoints, else
+    /// those of the environment, else some that an emulator does not check.
     pub async fn connect(endpoints: &Endpoints) -> Self {
-        let at = endpoints.dynamodb.as_deref();
-        let first = sdk_config(at).await;
+        let (at, keys) = (endpoints.dynamodb.as_deref(), endpoints.keys.as_ref());
+        let first = sdk_config(at, keys).await;
         let mut dynamodb = aws_sdk_dynamodb::config::Builder::from(&first);
         // An emulator shares its machine with whatever else runs there.
         if !at.is_some_and(is_loopback) {
@@ -80,7 +101,7 @@ impl AwsClients {
         let second = if endpoints.s3 == endpoints.dynamodb {
             first
         } else {
-            sdk_config(endpoints.s3.as_deref()).await
+            sdk_config(endpoints.s3.as_deref(), keys).await
         };
         let s3 = aws_sdk_s3::config::Builder::from(&second)
             // A bucket as a host name below an emulator's does not resolve.
@@ -96,7 +117,7 @@ impl AwsClients {
 /// A client of SQS, for the two functions that need one: on a machine without
 /// AWS the look for a region takes seconds.
 pub async fn sqs_client(endpoint: Option<&str>) -> aws_sdk_sqs::Client {
-    aws_sdk_sqs::Client::new(&sdk_config(endpoint).await)
+    aws_sdk_sqs::Client::new(&sdk_config(endpoint, None).await)
 }
 
 /// Whether a request was carried out whose answer broke off: the SDK takes that
@@ -123,9 +144,9 @@ fn retries() -> RetryConfig {
         .with_retry_spec(RetrySpec::v2_1())
 }
 
-/// What every client of ours is made of: TLS, timeouts, and where `endpoint`
-/// is; `None` is AWS.
-pub async fn sdk_config(endpoint: Option<&str>) -> SdkConfig {
+/// What every client of ours is made of: TLS, timeouts, where `endpoint` is
+/// (`None` is AWS), and the keys it takes, if they are known.
+pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&Keys>) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT)
         .operation_attempt_timeout(ATTEMPT)
@@ -138,7 +159,7 @@ pub async fn sdk_config(endpoint: Option<&str>) -> SdkConfig {
         if is_loopback(url) {
             loader = loader
                 .region(Region::from_static("us-east-1"))
-                .credentials_provider(Credentials::new("test", "test", None, None, "loopback"));
+                .credentials_provider(credentials(keys));
         }
     }
     let http = if endpoint.is_some_and(|url| url.starts_with("http://")) {
@@ -149,6 +170,19 @@ pub async fn sdk_config(endpoint: Option<&str>) -> SdkConfig {
             .build_https()
     };
     loader.http_client(http).load().await
+}
+
+/// The credentials for an endpoint on this machine.
+fn credentials(keys: Option<&Keys>) -> CredentialsProviderChain {
+    let fixed = |id: &str, secret: &str| Credentials::new(id, secret, None, None, "loopback");
+    match keys {
+        Some(Keys { id, secret }) => CredentialsProviderChain::first_try("keys", fixed(id, secret)),
+        None => CredentialsProviderChain::first_try(
+            "environment",
+            EnvironmentVariableCredentialsProvider::new(),
+        )
+        .or_else("loopback", fixed("test", "test")),
+    }
 }
 
 /// Whether `url` names this machine.
@@ -169,7 +203,7 @@ mod tests {
     use super::is_loopback;
 
     #[test]
-    fn only_this_machine_is_given_unchecked_credentials() {
+    fn only_this_machine_is_given_credentials_of_an_emulator() {
         for url in [
             "http://127.0.0.1:4566",
             "http://localhost",

@@ -13,7 +13,7 @@ use super::statement::Statement;
 use super::{DynamoStore, key, torn};
 use crate::store::stored::{self, Child, Found, Place};
 use crate::store::{StoreError, Tail, TaskWrite};
-use crate::task::{LoggedEvent, TaskKey, TaskRecord};
+use crate::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What names a child, its version and its object.
@@ -163,13 +163,14 @@ impl DynamoStore {
     /// [`StoreError`] when the table does not answer or an item is corrupt.
     pub(super) async fn log_after(
         &self,
-        id: &TaskKey,
+        owner: &Owner,
+        id: &TaskId,
         after: u64,
     ) -> Result<Option<(TaskRecord, Tail)>, StoreError> {
-        let partition = key::task(id);
+        let partition = key::task(&TaskKey::new(owner, id));
         let mut versions = BTreeSet::new();
         for tries in 0..TRIES {
-            let Some((head, batches)) = self.read_log(&partition, after).await? else {
+            let Some((head, batches)) = self.read_log(owner, &partition, after).await? else {
                 return Ok(None);
             };
             versions.insert(head.version());
@@ -201,6 +202,7 @@ impl DynamoStore {
     /// its batches; none of these if the task went on, or away, meanwhile.
     async fn read_log(
         &self,
+        owner: &Owner,
         partition: &str,
         after: u64,
     ) -> Result<Option<(TaskRecord, Option<Vec<LoggedEvent>>)>, StoreError> {
@@ -231,6 +233,9 @@ impl DynamoStore {
             return Ok(None);
         };
         if item::string(&meta, key::SK)? != key::META {
+            return Ok(None);
+        }
+        if !item::may_belong_to(&meta, owner) {
             return Ok(None);
         }
         let head = item::to_task(&meta)?;

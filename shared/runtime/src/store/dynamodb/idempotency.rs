@@ -146,10 +146,10 @@ impl DynamoStore {
             .map_err(|error| StoreError::Corrupt(error.to_string()))?;
         let incarnation = item::string(item, item::INCARNATION)?;
         let content = item::string(item, CONTENT)?.to_owned();
-        let named = |task: &TaskRecord| {
-            task.owner() == owner && task.incarnation.as_str() == incarnation && !task.expired(now)
-        };
-        let live = self.stored_task(&TaskKey::new(owner, &id), named).await?;
+        let named =
+            |task: &TaskRecord| task.incarnation.as_str() == incarnation && !task.expired(now);
+        let task = TaskKey::new(owner, &id);
+        let live = self.stored_task(Some(owner), &task, named).await?;
         Ok(live.map(|record| Keyed { content, record }))
     }
 }

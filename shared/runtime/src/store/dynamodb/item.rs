@@ -170,6 +170,12 @@ pub(super) fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
     Ok(record)
 }
 
+/// Whether the item of a task can be one of `owner`, in whose tenant it was
+/// looked for: unless it names another subject.
+pub(super) fn may_belong_to(item: &Item, owner: &Owner) -> bool {
+    string(item, OWNER_SUBJECT).map_or(true, |subject| subject == owner.subject.as_str())
+}
+
 /// What the item of a task says beside its text. That it lacks something is
 /// for the reader of the text to say, which may hold it itself.
 fn beside(item: &Item) -> Beside {

@@ -145,15 +145,34 @@ impl DynamoStore {
         meta.as_ref().map(item::to_task).transpose()
     }
 
+    /// The same, if it is a task of `owner`. Whose it is, an attribute says: the
+    /// item of another subject is not read further, and its size costs no time.
+    async fn item_for(
+        &self,
+        owner: &Owner,
+        id: &TaskKey,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let meta = self.meta(&key::task(id)).await?;
+        let mine = meta.filter(|meta| item::may_belong_to(meta, owner));
+        let task = mine.as_ref().map(item::to_task).transpose()?;
+        Ok(task.filter(|task| task.owner() == owner))
+    }
+
     /// The task if `wanted` holds for what its own item says, with its children.
+    /// With an `owner` it is a task of theirs.
     async fn stored_task(
         &self,
+        owner: Option<&Owner>,
         id: &TaskKey,
         wanted: impl Fn(&TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, StoreError> {
         let mut versions = BTreeSet::new();
         for tries in 0..TRIES {
-            let Some(head) = self.own_item(id).await?.filter(&wanted) else {
+            let head = match owner {
+                Some(owner) => self.item_for(owner, id).await?,
+                None => self.own_item(id).await?,
+            };
+            let Some(head) = head.filter(&wanted) else {
                 return Ok(None);
             };
             versions.insert(head.version());
@@ -195,7 +214,7 @@ impl DynamoStore {
         };
         let stored = match shown.filter(known) {
             Some(shown) => Some(shown),
-            None => self.stored_task(&record.key(), |_| true).await?,
+            None => self.stored_task(None, &record.key(), |_| true).await?,
         };
         let mine = stored.filter(|stored| stored.owner() == record.owner());
         if let (Some(stored), Some(id)) = (&mine, write.id())
@@ -358,8 +377,9 @@ impl ReadTasks for DynamoStore {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let wanted = |record: &TaskRecord| record.owner() == owner && !record.expired(now);
-        self.stored_task(&TaskKey::new(owner, id), wanted).await
+        let wanted = |record: &TaskRecord| !record.expired(now);
+        self.stored_task(Some(owner), &TaskKey::new(owner, id), wanted)
+            .await
     }
 
     async fn head(
@@ -368,8 +388,8 @@ impl ReadTasks for DynamoStore {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let found = self.own_item(&TaskKey::new(owner, id)).await?;
-        Ok(found.filter(|record| record.owner() == owner && !record.expired(now)))
+        let found = self.item_for(owner, &TaskKey::new(owner, id)).await?;
+        Ok(found.filter(|record| !record.expired(now)))
     }
 
     async fn heads(
@@ -396,7 +416,7 @@ impl ReadTasks for DynamoStore {
         after: u64,
         now: Timestamp,
     ) -> Result<Option<Tail>, StoreError> {
-        let found = self.log_after(&TaskKey::new(owner, id), after).await?;
+        let found = self.log_after(owner, id, after).await?;
         let wanted = |record: &TaskRecord| record.owner() == owner && !record.expired(now);
         Ok(found.and_then(|(head, tail)| wanted(&head).then_some(tail)))
     }
@@ -419,7 +439,7 @@ impl ReadTasks for DynamoStore {
 #[async_trait]
 impl TasksByKey for DynamoStore {
     async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.stored_task(key, |_| true).await
+        self.stored_task(None, key, |_| true).await
     }
 
     async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {

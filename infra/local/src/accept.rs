@@ -1,0 +1,150 @@
+//! The accept loop of every listener of this program.
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// How long a listener rests when it cannot accept: no descriptor gets free by
+/// asking at once again.
+const REST: Duration = Duration::from_millis(50);
+
+/// What a listener grants to its clients.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Connections at once. More wait in the backlog.
+    pub(crate) connections: usize,
+    /// How long a connection may take for the headers of its next request.
+    pub(crate) headers: Duration,
+}
+
+/// Serves until `stop` is ready. Connections that are open then are dropped,
+/// and nothing of them runs when this returns.
+pub(crate) async fn accept<H, F, B>(
+    listener: TcpListener,
+    limits: Limits,
+    handle: H,
+    stop: impl Future<Output = ()>,
+) where
+    H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let mut connections = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = listener.accept(), if connections.len() < limits.connections => {
+                match accepted {
+                    Ok((socket, _)) => {
+                        if let Err(error) = socket.set_nodelay(true) {
+                            tracing::debug!("a connection stays slow: {error}");
+                        }
+                        connections.spawn(connection(socket, limits, handle.clone()));
+                    }
+                    // Out of descriptors, or the client left: nothing is lost.
+                    Err(error) => {
+                        tracing::warn!("failed to accept a connection: {error}");
+                        sleep(REST).await;
+                    }
+                }
+            }
+        }
+    }
+    connections.shutdown().await;
+}
+
+async fn connection<S, H, F, B>(socket: S, limits: Limits, handle: H)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    H: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Response<B>>,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let service = service_fn(move |request| {
+        let answer = handle(request);
+        async move { Ok::<_, Infallible>(answer.await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.headers)
+        .serve_connection(TokioIo::new(socket), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!("a connection ended: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, accept};
+    use bytes::Bytes;
+    use http::Response;
+    use http_body_util::Full;
+    use std::future::pending;
+    use std::net::SocketAddr;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::task::JoinHandle;
+
+    const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+    /// A server that takes one connection at a time.
+    async fn narrow() -> (SocketAddr, JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let limits = Limits {
+            connections: 1,
+            headers: Duration::from_secs(30),
+        };
+        let answer = |_| async { Response::new(Full::new(Bytes::from_static(b"here"))) };
+        let serving = tokio::spawn(accept(listener, limits, answer, pending()));
+        (address, serving)
+    }
+
+    /// Everything that comes until the connection ends.
+    async fn rest(mut socket: TcpStream) -> String {
+        let mut text = String::new();
+        socket.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn a_connection_beyond_the_cap_is_served_when_another_ends() {
+        let (address, serving) = narrow().await;
+        let mut first = TcpStream::connect(address).await.unwrap();
+        first.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+        let mut second = TcpStream::connect(address).await.unwrap();
+        second.write_all(ASK).await.unwrap();
+        let mut byte = [0];
+        let early = tokio::time::timeout(Duration::from_millis(300), second.peek(&mut byte));
+        assert!(early.await.is_err(), "a second connection was served");
+        drop(first);
+        assert!(rest(second).await.ends_with("here"));
+        serving.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_sends_nothing_is_closed() {
+        let (address, serving) = narrow().await;
+        let idle = TcpStream::connect(address).await.unwrap();
+        assert_eq!(rest(idle).await, "");
+        serving.abort();
+    }
+}

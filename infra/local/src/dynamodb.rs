@@ -1,0 +1,165 @@
+//! The door of the embedded DynamoDB: our own listener over the typed calls of
+//! the database. The library's own listener answers every origin, under every
+//! host, to every signature, and cannot be fronted without a second port.
+
+use crate::host::only_programs_here;
+use crate::sigv4::{Claim, Unproven};
+use a2a_lambda::http::hosts::Foreign;
+use a2a_lambda::store::aws::Keys;
+use bytes::Bytes;
+use dynoxide::{Database, DynoxideError};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// What a call of DynamoDB may be: 16 MB of items in one batch.
+const MOST: usize = 17 * 1024 * 1024;
+/// How long a client may take for its body.
+const BODY: Duration = Duration::from_secs(30);
+const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
+/// How the header names a call: the service and its version before the name.
+const SERVICES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
+
+/// A database, for programs on this machine that have its keys.
+#[derive(Clone)]
+pub(crate) struct DynamoDoor {
+    database: Database,
+    keys: Arc<Keys>,
+}
+
+/// Why a request gets no answer of the database.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("{}", .0.text().trim_end())]
+    Foreign(Foreign),
+    #[error("the request is not signed with the credentials of this run")]
+    Unproven(Unproven),
+    #[error("no such call")]
+    Call,
+    #[error("the body broke off, is too large, or came too slowly")]
+    Body,
+    #[error(transparent)]
+    Database(#[from] DynoxideError),
+}
+
+impl DynamoDoor {
+    pub(crate) fn new(database: Database, keys: Arc<Keys>) -> Self {
+        Self { database, keys }
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer(self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (status, body) = match self.call(request).await {
+            Ok(body) => (StatusCode::OK, Bytes::from(body)),
+            Err(refused) => refused.answer(),
+        };
+        let mut response = Response::new(Full::new(body));
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, JSON);
+        response
+    }
+
+    async fn call(&self, request: Request<Incoming>) -> Result<Vec<u8>, Refused> {
+        let (head, body) = request.into_parts();
+        only_programs_here(&head.headers).map_err(Refused::Foreign)?;
+        let claim = Claim::of(&head.headers, &self.keys).map_err(Refused::Unproven)?;
+        if head.method != Method::POST || head.uri != "/" {
+            return Err(Refused::Call);
+        }
+        let body = timeout(BODY, Limited::new(body, MOST).collect()).await;
+        let Ok(Ok(body)) = body else {
+            return Err(Refused::Body);
+        };
+        let body = body.to_bytes();
+        claim
+            .check(&head, &body, &self.keys)
+            .map_err(Refused::Unproven)?;
+        run(&self.database, operation(&head.headers)?, &body)
+    }
+}
+
+/// The name of the call.
+fn operation(headers: &HeaderMap) -> Result<&str, Refused> {
+    let target = headers.get("x-amz-target");
+    let target = target.and_then(|target| target.to_str().ok());
+    let target = target.unwrap_or_default();
+    let name = SERVICES
+        .iter()
+        .find_map(|service| target.strip_prefix(service));
+    name.ok_or(Refused::Call)
+}
+
+/// The calls that the agent makes, and those by which a person looks around.
+fn run(db: &Database, operation: &str, body: &[u8]) -> Result<Vec<u8>, Refused> {
+    match operation {
+        "BatchGetItem" => typed(body, |request| db.batch_get_item(request)),
+        "BatchWriteItem" => typed(body, |request| db.batch_write_item(request)),
+        "CreateTable" => typed(body, |request| db.create_table(request)),
+        "DeleteItem" => typed(body, |request| db.delete_item(request)),
+        "DescribeStream" => typed(body, |request| db.describe_stream(request)),
+        "DescribeTable" => typed(body, |request| db.describe_table(request)),
+        "DescribeTimeToLive" => typed(body, |request| db.describe_time_to_live(request)),
+        "GetItem" => typed(body, |request| db.get_item(request)),
+        "GetRecords" => typed(body, |request| db.get_records(request)),
+        "GetShardIterator" => typed(body, |request| db.get_shard_iterator(request)),
+        "ListStreams" => typed(body, |request| db.list_streams(request)),
+        "ListTables" => typed(body, |request| db.list_tables(request)),
+        "PutItem" => typed(body, |request| db.put_item(request)),
+        "Query" => typed(body, |request| db.query(request)),
+        "Scan" => typed(body, |request| db.scan(request)),
+        "TransactGetItems" => typed(body, |request| db.transact_get_items(request)),
+        "TransactWriteItems" => typed(body, |request| db.transact_write_items(request)),
+        "UpdateItem" => typed(body, |request| db.update_item(request)),
+        "UpdateTimeToLive" => typed(body, |request| db.update_time_to_live(request)),
+        _ => Err(Refused::Call),
+    }
+}
+
+/// One call: its body as the database reads it, and the answer written.
+fn typed<Q: DeserializeOwned, A: Serialize>(
+    body: &[u8],
+    call: impl FnOnce(Q) -> dynoxide::Result<A>,
+) -> Result<Vec<u8>, Refused> {
+    let request = serde_json::from_slice(body)
+        .map_err(|error| DynoxideError::ValidationException(error.to_string()))?;
+    let answer = serde_json::to_vec(&call(request)?)
+        .map_err(|error| DynoxideError::InternalServerError(error.to_string()))?;
+    Ok(answer)
+}
+
+impl Refused {
+    /// Status and body, in the words of the service.
+    fn answer(&self) -> (StatusCode, Bytes) {
+        let (status, name) = match self {
+            Self::Foreign(foreign) => (foreign.status(), "AccessDeniedException"),
+            Self::Unproven(Unproven::Unsigned) => (
+                StatusCode::BAD_REQUEST,
+                "MissingAuthenticationTokenException",
+            ),
+            Self::Unproven(Unproven::UnknownKeys) => {
+                (StatusCode::BAD_REQUEST, "UnrecognizedClientException")
+            }
+            Self::Unproven(Unproven::Wrong) => {
+                (StatusCode::BAD_REQUEST, "InvalidSignatureException")
+            }
+            Self::Call => (StatusCode::BAD_REQUEST, "UnknownOperationException"),
+            Self::Body => (StatusCode::BAD_REQUEST, "SerializationException"),
+            Self::Database(error) => {
+                let status = StatusCode::from_u16(error.status_code());
+                let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                return (status, Bytes::from(error.to_json()));
+            }
+        };
+        let body = serde_json::json!({
+            "__type": format!("com.amazon.coral.service#{name}"),
+            "message": self.to_string(),
+        });
+        (status, Bytes::from(body.to_string()))
+    }
+}

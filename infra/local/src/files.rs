@@ -1,0 +1,210 @@
+//! The files of the embedded S3. Two things are otherwise than the library has
+//! them: bytes that are refused leave nothing behind, as on S3, and an object
+//! takes the files beside it along when it goes, which name it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _, stream};
+use s3s::dto::{
+    AbortMultipartUploadInput, AbortMultipartUploadOutput, CompleteMultipartUploadInput,
+    CompleteMultipartUploadOutput, CopyObjectInput, CopyObjectOutput, CreateBucketInput,
+    CreateBucketOutput, CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteObjectInput,
+    DeleteObjectOutput, DeleteObjectsInput, DeleteObjectsOutput, GetBucketLocationInput,
+    GetBucketLocationOutput, GetObjectInput, GetObjectOutput, HeadBucketInput, HeadBucketOutput,
+    HeadObjectInput, HeadObjectOutput, ListBucketsInput, ListBucketsOutput, ListObjectsV2Input,
+    ListObjectsV2Output, ListPartsInput, ListPartsOutput, PutObjectInput, PutObjectOutput,
+    StreamingBlob, UploadPartCopyInput, UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
+};
+use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result};
+use s3s_fs::FileSystem;
+use sha2::{Digest as _, Sha256};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Objects as files below a folder.
+#[derive(Debug)]
+pub(crate) struct Files {
+    library: FileSystem,
+    root: PathBuf,
+}
+
+/// Why a body ends before the library has stored it.
+#[derive(Debug, thiserror::Error)]
+enum Cut {
+    #[error("the bytes are not those of the digest")]
+    Digest,
+    #[error("the body broke off: {0}")]
+    Broken(s3s::StdError),
+}
+
+impl Files {
+    /// The objects below `root`.
+    ///
+    /// # Errors
+    /// What is wrong with the folder.
+    pub(crate) fn below(root: &Path) -> Result<Self, String> {
+        Ok(Self {
+            library: FileSystem::new(root).map_err(|error| format!("{error:?}"))?,
+            root: root.to_owned(),
+        })
+    }
+
+    /// Removes what the library keeps beside the object of a key.
+    fn forget(&self, bucket: &str, key: &str) {
+        for kind in ["metadata", "internal"] {
+            let name = format!("{}.{kind}.json", side_name(bucket, key));
+            match fs::remove_file(self.root.join(name)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tracing::warn!("a file beside an object stays: {error}"),
+            }
+        }
+    }
+}
+
+/// How the names of files begin that lie beside an object.
+fn side_name(bucket: &str, key: &str) -> String {
+    let code = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    format!(".bucket-{}.object-{}", code(bucket), code(key))
+}
+
+/// The body, which ends in an error unless it has this digest.
+fn checked(
+    body: StreamingBlob,
+    announced: String,
+    spoiled: Arc<AtomicBool>,
+) -> impl Stream<Item = Result<Bytes, Cut>> + Send + Sync + 'static {
+    let begun = (body, Sha256::new(), announced, spoiled);
+    stream::try_unfold(begun, |(mut body, mut digest, announced, spoiled)| async {
+        match body.next().await {
+            Some(Ok(bytes)) => {
+                digest.update(&bytes);
+                Ok(Some((bytes, (body, digest, announced, spoiled))))
+            }
+            Some(Err(error)) => Err(Cut::Broken(error)),
+            None if STANDARD.encode(digest.finalize()) == announced => Ok(None),
+            None => {
+                spoiled.store(true, Ordering::Relaxed);
+                Err(Cut::Digest)
+            }
+        }
+    })
+}
+
+/// The store: these calls as the library has them, the others as written here.
+macro_rules! store {
+    ($($call:ident($input:ty) -> $output:ty;)*) => {
+        #[async_trait::async_trait]
+        impl S3 for Files {
+            $(async fn $call(&self, request: S3Request<$input>) -> S3Result<S3Response<$output>> {
+                self.library.$call(request).await
+            })*
+
+            async fn put_object(
+                &self,
+                mut request: S3Request<PutObjectInput>,
+            ) -> S3Result<S3Response<PutObjectOutput>> {
+                let spoiled = Arc::new(AtomicBool::new(false));
+                if let Some(announced) = request.input.checksum_sha256.clone() {
+                    let body = request.input.body.take();
+                    request.input.body = body.map(|body| {
+                        StreamingBlob::wrap(checked(body, announced, Arc::clone(&spoiled)))
+                    });
+                }
+                let put = self.library.put_object(request).await;
+                if spoiled.load(Ordering::Relaxed) {
+                    return Err(S3Error::new(S3ErrorCode::BadDigest));
+                }
+                put
+            }
+
+            async fn delete_object(
+                &self,
+                request: S3Request<DeleteObjectInput>,
+            ) -> S3Result<S3Response<DeleteObjectOutput>> {
+                let DeleteObjectInput { bucket, key, .. } = request.input.clone();
+                let deleted = self.library.delete_object(request).await?;
+                self.forget(&bucket, &key);
+                Ok(deleted)
+            }
+
+            async fn delete_objects(
+                &self,
+                request: S3Request<DeleteObjectsInput>,
+            ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+                let DeleteObjectsInput { bucket, delete, .. } = request.input.clone();
+                let deleted = self.library.delete_objects(request).await?;
+                for object in delete.objects {
+                    self.forget(&bucket, &object.key);
+                }
+                Ok(deleted)
+            }
+        }
+    };
+}
+
+store! {
+    abort_multipart_upload(AbortMultipartUploadInput) -> AbortMultipartUploadOutput;
+    complete_multipart_upload(CompleteMultipartUploadInput) -> CompleteMultipartUploadOutput;
+    copy_object(CopyObjectInput) -> CopyObjectOutput;
+    create_bucket(CreateBucketInput) -> CreateBucketOutput;
+    create_multipart_upload(CreateMultipartUploadInput) -> CreateMultipartUploadOutput;
+    get_bucket_location(GetBucketLocationInput) -> GetBucketLocationOutput;
+    get_object(GetObjectInput) -> GetObjectOutput;
+    head_bucket(HeadBucketInput) -> HeadBucketOutput;
+    head_object(HeadObjectInput) -> HeadObjectOutput;
+    list_buckets(ListBucketsInput) -> ListBucketsOutput;
+    list_objects_v2(ListObjectsV2Input) -> ListObjectsV2Output;
+    list_parts(ListPartsInput) -> ListPartsOutput;
+    upload_part(UploadPartInput) -> UploadPartOutput;
+    upload_part_copy(UploadPartCopyInput) -> UploadPartCopyOutput;
+}
+
+/// Removes what names objects that are gone, below the folder of a store that
+/// does not run: files beside them, parts of uploads that never ended, and
+/// folders without a file.
+///
+/// # Errors
+/// When a file or a folder cannot be looked at or removed.
+pub(crate) fn tidy(root: &Path, bucket: &str) -> io::Result<()> {
+    let objects = root.join(bucket);
+    let kept: Vec<String> = sweep_folders(&objects)?
+        .iter()
+        .filter_map(|path| path.strip_prefix(&objects).ok()?.to_str())
+        .map(|key| side_name(bucket, key))
+        .collect();
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let beside = |side: &String| {
+            let rest = name.strip_prefix(side.as_str());
+            rest.is_some_and(|rest| [".metadata.json", ".internal.json"].contains(&rest))
+        };
+        if name.starts_with('.') && entry.file_type()?.is_file() && !kept.iter().any(beside) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the folders below `top` that hold nothing, and gives the files.
+fn sweep_folders(top: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(top)? {
+        let path = entry?.path();
+        if !path.is_dir() {
+            files.push(path);
+            continue;
+        }
+        let below = sweep_folders(&path)?;
+        if below.is_empty() {
+            fs::remove_dir(&path)?;
+        }
+        files.extend(below);
+    }
+    Ok(files)
+}

@@ -1,0 +1,46 @@
+//! The credentials of one run: the embedded services take no others.
+
+use a2a_lambda::engine::{Ids as _, RandomIds};
+use a2a_lambda::store::aws::Keys;
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+
+/// Credentials that no other run has.
+pub(crate) fn fresh() -> Keys {
+    Keys {
+        id: format!("A2ALOCAL{:032X}", RandomIds.next()),
+        secret: format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next()),
+    }
+}
+
+/// Whether `id` is the access key id of `keys`. The time it takes tells nothing
+/// of where two ids differ.
+pub(crate) fn known(keys: &Keys, id: &str) -> bool {
+    let code = |id: &str| mac(keys.secret.as_bytes(), id.as_bytes());
+    match (code(id), code(&keys.id)) {
+        (Some(given), Some(own)) => given.verify(&own.finalize().into_bytes()).is_ok(),
+        _ => false,
+    }
+}
+
+/// The code of `text` under `key`; HMAC takes keys of every length.
+pub(crate) fn mac(key: &[u8], text: &[u8]) -> Option<Hmac<Sha256>> {
+    let code = Hmac::<Sha256>::new_from_slice(key).ok()?;
+    Some(code.chain_update(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fresh, known};
+
+    #[test]
+    fn only_the_id_of_the_run_is_known() {
+        let (keys, other) = (fresh(), fresh());
+        assert!(known(&keys, &keys.id));
+        for id in [other.id.as_str(), "test", "", &keys.id.to_lowercase()] {
+            assert!(!known(&keys, id), "{id}");
+        }
+        assert_ne!(keys.secret, other.secret);
+        assert!(!format!("{keys:?}").contains(&keys.secret));
+    }
+}

@@ -1,0 +1,65 @@
+//! The door of the embedded S3.
+
+use crate::files::Files;
+use crate::host::only_programs_here;
+use crate::keys::known;
+use a2a_lambda::store::aws::Keys;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use s3s::auth::{S3Auth, SecretKey};
+use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::{Body, S3Error, S3ErrorCode, S3Result};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A store of objects, for programs on this machine that have its keys, and
+/// for whoever was given a URL that they signed.
+#[derive(Clone)]
+pub(crate) struct ObjectDoor(S3Service);
+
+/// The one pair of keys that signatures are checked with.
+struct Run(Arc<Keys>);
+
+#[async_trait::async_trait]
+impl S3Auth for Run {
+    async fn get_secret_key(&self, id: &str) -> S3Result<SecretKey> {
+        if known(&self.0, id) {
+            Ok(SecretKey::from(self.0.secret.as_str()))
+        } else {
+            Err(S3Error::new(S3ErrorCode::InvalidAccessKeyId))
+        }
+    }
+}
+
+impl ObjectDoor {
+    /// The objects below `root`.
+    ///
+    /// # Errors
+    /// What is wrong with the folder.
+    pub(crate) fn new(root: &Path, keys: Arc<Keys>) -> Result<Self, String> {
+        let mut service = S3ServiceBuilder::new(Files::below(root)?);
+        service.set_auth(Run(keys));
+        Ok(Self(service.build()))
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer(self, request: Request<Incoming>) -> Response<Body> {
+        if let Err(foreign) = only_programs_here(request.headers()) {
+            return plain(foreign.status(), foreign.text());
+        }
+        match self.0.call(request.map(Body::from)).await {
+            Ok(response) => response,
+            Err(error) => {
+                tracing::warn!("the embedded S3 has no answer: {error:?}");
+                plain(StatusCode::INTERNAL_SERVER_ERROR, "internal error\n")
+            }
+        }
+    }
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,122 @@
+//! Checks the signature of a request to the embedded DynamoDB: AWS Signature
+//! Version 4, in the `Authorization` header. (The embedded S3 checks its own.)
+
+use crate::keys::{known, mac};
+use a2a_lambda::store::aws::Keys;
+use hmac::Mac as _;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use sha2::{Digest as _, Sha256};
+
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+/// The headers that a signature has to cover: where the request goes, when it
+/// was made, and which call it is.
+const COVERED: [&str; 3] = ["host", "x-amz-date", "x-amz-target"];
+
+/// Why a request is not from a holder of the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unproven {
+    /// It has no signature of this form.
+    Unsigned,
+    /// It names other keys.
+    UnknownKeys,
+    /// The signature is of another request, or made with another secret.
+    Wrong,
+}
+
+/// What a request says of its signature, read before its body.
+#[derive(Debug)]
+pub(crate) struct Claim<'r> {
+    /// Day, region, service and the word at the end.
+    scope: [&'r str; 4],
+    signed: &'r str,
+    signature: Vec<u8>,
+}
+
+impl<'r> Claim<'r> {
+    /// The claim of a request, which has to name `keys`.
+    ///
+    /// # Errors
+    /// [`Unproven`] unless it does.
+    pub(crate) fn of(headers: &'r HeaderMap, keys: &Keys) -> Result<Self, Unproven> {
+        let mut all = headers.get_all(AUTHORIZATION).iter();
+        let (Some(one), None) = (all.next(), all.next()) else {
+            return Err(Unproven::Unsigned);
+        };
+        let text = one.to_str().map_err(|_| Unproven::Unsigned)?;
+        let (id, claim) = Self::read(text).ok_or(Unproven::Unsigned)?;
+        if known(keys, id) {
+            Ok(claim)
+        } else {
+            Err(Unproven::UnknownKeys)
+        }
+    }
+
+    fn read(text: &'r str) -> Option<(&'r str, Self)> {
+        let (algorithm, fields) = text.split_once(' ')?;
+        let field = |name: &str| {
+            let mut fields = fields.split(',').map(str::trim);
+            fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+        };
+        let credential: Vec<&str> = field("Credential")?.split('/').collect();
+        let [id, day, region, service, end] = credential.try_into().ok()?;
+        let claim = Self {
+            scope: [day, region, service, end],
+            signed: field("SignedHeaders")?,
+            signature: hex::decode(field("Signature")?).ok()?,
+        };
+        (algorithm == ALGORITHM).then_some((id, claim))
+    }
+
+    /// Checks the signature.
+    ///
+    /// # Errors
+    /// [`Unproven`] unless a holder of `keys` signed this request.
+    pub(crate) fn check(&self, head: &Parts, body: &[u8], keys: &Keys) -> Result<(), Unproven> {
+        let covered = |name: &&str| self.signed.split(';').any(|signed| signed == *name);
+        if !COVERED.iter().all(covered) {
+            return Err(Unproven::Wrong);
+        }
+        self.proven(head, body, keys)
+            .filter(|proven| *proven)
+            .map(|_| ())
+            .ok_or(Unproven::Wrong)
+    }
+
+    fn proven(&self, head: &Parts, body: &[u8], keys: &Keys) -> Option<bool> {
+        let time = head.headers.get("x-amz-date")?.to_str().ok()?;
+        let request = hex::encode(Sha256::digest(self.canonical(head, body)?));
+        let scope = self.scope.join("/");
+        let text = format!("{ALGORITHM}\n{time}\n{scope}\n{request}");
+        let mut key = format!("AWS4{}", keys.secret).into_bytes();
+        for step in self.scope {
+            key = mac(&key, step.as_bytes())?.finalize().into_bytes().to_vec();
+        }
+        let code = mac(&key, text.as_bytes())?;
+        Some(code.verify_slice(&self.signature).is_ok())
+    }
+
+    /// The request as it was signed. A call of DynamoDB has no query.
+    fn canonical(&self, head: &Parts, body: &[u8]) -> Option<String> {
+        let mut headers = String::new();
+        for name in self.signed.split(';') {
+            let values = head.headers.get_all(name).iter();
+            let values: Result<Vec<String>, _> =
+                values.map(|value| value.to_str().map(one_space)).collect();
+            headers.push_str(&format!("{name}:{}\n", values.ok()?.join(",")));
+        }
+        Some(format!(
+            "{}\n{}\n\n{headers}\n{}\n{}",
+            head.method,
+            head.uri.path(),
+            self.signed,
+            hex::encode(Sha256::digest(body)),
+        ))
+    }
+}
+
+/// A value without spaces at its ends, and one where there are more.
+fn one_space(value: &str) -> String {
+    value.split_whitespace().collect::<Vec<_>>().join(" ")
+}
