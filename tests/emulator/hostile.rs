@@ -277,7 +277,7 @@ fn is_table_key(name: &str, key: &str, tenant: &str) -> bool {
         ("SK", ["META" | "STATE" | "IDEM" | "SHARDS"]) => true,
         ("SK", ["DOC", doc]) => doc.bytes().all(|b| b.is_ascii_lowercase()),
         ("SK", ["ART" | "EVT" | "MSG", n]) => n.len() == 12 && number(n),
-        ("SK", ["PUSH", push]) => id(push),
+        ("SK", ["PUSH", push] | ["PUSH", push, "SENT"]) => id(push),
         ("GSI1SK", [at, named]) => at.len() == 13 && number(at) && id(named),
         ("open", ["open" | "expiry", n]) => number(n),
         ("open_at", [at, ..]) => number(at),
@@ -656,6 +656,7 @@ fn a_key_or_a_header_out_of_its_form_would_be_seen() {
         assert!(!is_table_key("PK", &key, "acme"), "{key}");
     }
     assert!(!is_table_key("SK", "PUSH#a/b", "acme"));
+    assert!(!is_table_key("SK", "PUSH#a#b", "acme"));
     assert!(is_table_key(
         "PK",
         &format!("T#acme#K#{hash}~order:1"),

@@ -213,7 +213,9 @@ impl Fault {
                 at(error, "/details").clone()
             }
         };
-        self.detailed(&details)
+        let message = [at(&body, "/error/message"), at(&body, "/message")];
+        let message = message.into_iter().find_map(Value::as_str);
+        self.detailed(&details, message.unwrap_or_default())
     }
 
     fn coded(&self, error: &Value, code: i64) -> Result<Value, String> {
@@ -223,7 +225,7 @@ impl Fault {
         Ok(at(error, "/data").clone())
     }
 
-    fn detailed(&self, details: &Value) -> Result<(), String> {
+    fn detailed(&self, details: &Value, message: &str) -> Result<(), String> {
         let list = details.as_array().cloned().unwrap_or_default();
         let of = |kind: &str| {
             list.iter()
@@ -247,6 +249,13 @@ impl Fault {
             .iter()
             .filter_map(|one| at(one, "/field").as_str())
             .collect();
+        if let (Some(field), PARAMS) = (fields.first(), self.row) {
+            // SDKs drop the details: the message says what is wrong first.
+            let field: String = field.chars().take(200).collect();
+            if !message.starts_with(&format!("invalid parameters: `{field}")) {
+                return Err(format!("the message is {message:?}"));
+            }
+        }
         match &self.field {
             Some(field) if !fields.contains(&field.as_str()) => {
                 Err(format!("the fields are {fields:?}, without {field:?}"))

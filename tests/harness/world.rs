@@ -184,7 +184,8 @@ pub struct World {
     pub store: Arc<WatchedStore>,
     /// Holds the skill `slow`.
     pub gate: Gate,
-    clock: Arc<VirtualClock>,
+    /// Its time.
+    pub clock: Arc<VirtualClock>,
     runtime: Runtime,
 }
 

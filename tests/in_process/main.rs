@@ -44,9 +44,13 @@ mod list;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod numbers;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod push;
+#[cfg(test)]
+mod push_fair;
 #[cfg(test)]
 mod references;
 #[cfg(test)]

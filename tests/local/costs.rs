@@ -2,18 +2,23 @@
 
 use crate::meter::{Bill, Counted, Index, Meter};
 use a2a_lambda::auth::Identity;
-use a2a_lambda::engine::{Clock, SweepPlaces, SystemClock};
+use a2a_lambda::engine::{
+    Clock, Courier, Notice, NoticeError, Outgoing, Policy, RandomIds, SweepPlaces, SystemClock,
+    Webhooks, relay_pushes,
+};
 use a2a_lambda::http::{Door, Edge};
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::queue::{PushItem, TaskImage};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{Blobs as _, ReadTasks as _};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId, Timestamp};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::pumps::Pumps;
+use a2a_local::queue::LocalQueue;
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use bytes::Bytes;
@@ -140,7 +145,7 @@ struct Counter {
     /// Reaches into the table beside the count.
     table: aws_sdk_dynamodb::Client,
     rows: String,
-    _pumps: Pumps,
+    pumps: Vec<Pumps>,
     services: Embedded,
 }
 
@@ -181,13 +186,26 @@ fn counted(clients: &AwsClients, meter: &Arc<Meter>) -> AwsClients {
 
 impl Counter {
     async fn new(agent: AgentDefinition) -> Self {
+        let mut counter = Self::still(agent).await;
+        let endpoints = counter.services.endpoints();
+        let settings = Settings::read(&Local).unwrap();
+        let engine = counter.runtime.engine();
+        let pumps = Pumps::start(engine, counter.near.clone(), endpoints, &settings);
+        let pumps = pumps.await.unwrap();
+        counter.pumps.push(pumps);
+        counter.meter.take();
+        counter
+    }
+
+    /// One in which nothing happens behind the calls.
+    async fn still(agent: AgentDefinition) -> Self {
         let services = Embedded::start(None).await.unwrap();
         let clients = AwsClients::connect(services.endpoints()).await;
         let meter = Meter::new(indexes(&clients).await);
         let settings = Settings::read(&Local).unwrap();
         let near = counted(&clients, &meter);
         let clock = Arc::new(Moved::default());
-        let runtime = Runtime::builder(agent, settings.clone())
+        let runtime = Runtime::builder(agent, settings)
             .aws(&near)
             .clock(clock.clone())
             .build()
@@ -199,9 +217,6 @@ impl Counter {
             .force_path_style(true);
         let tasks = DynamoStore::new(clients.dynamodb.clone(), TABLE);
         let near = DynamoStore::new(near.dynamodb, TABLE);
-        let endpoints = services.endpoints();
-        let pumps = Pumps::start(runtime.engine(), near.clone(), endpoints, &settings);
-        let pumps = pumps.await.unwrap();
         meter.take();
         Self {
             runtime,
@@ -212,7 +227,7 @@ impl Counter {
             clock,
             table: clients.dynamodb,
             rows: String::new(),
-            _pumps: pumps,
+            pumps: Vec::new(),
             services,
         }
     }
@@ -605,6 +620,55 @@ async fn later(counter: &mut Counter) {
     counter.row("the table lets go four tasks, of which one made a file");
 }
 
+/// Webhooks that take everything, or nothing.
+struct Hooks(bool);
+
+#[async_trait::async_trait]
+impl Webhooks for Hooks {
+    async fn post(&self, _: &Notice) -> Result<(), NoticeError> {
+        self.0.then_some(()).ok_or(NoticeError::Status(503))
+    }
+}
+
+/// The calls of the queue and of the webhooks are not counted.
+async fn deliveries(counter: &mut Counter) {
+    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let mut still = Counter::still(agent).await;
+    let queue = LocalQueue::<PushItem>::new(still.clock.clone(), Duration::from_secs(90));
+    for takes in [true, false] {
+        let mut body = message("echo hello");
+        let hook = json!({"id": "hook-1", "url": "https://example.com/hook"});
+        body["configuration"] = json!({"taskPushNotificationConfig": hook});
+        let task = still.post("/message:send", &body).await["task"].clone();
+        let id = TaskId::parse(task["id"].as_str().unwrap()).unwrap();
+        let found = still.tasks.load(&owner(), &id, still.clock.now()).await;
+        let image = TaskImage::of(&found.unwrap().unwrap());
+        assert_eq!(image.notify, Some(3));
+        assert_eq!(relay_pushes(&queue, &[image]).await, [0_usize; 0]);
+        let rung = queue.receive().await;
+        let store = Arc::new(still.near.clone());
+        let outgoing = Outgoing {
+            tasks: store.clone(),
+            pushes: store,
+            queue: Arc::new(queue.clone()),
+            webhooks: Arc::new(Hooks(takes)),
+            clock: still.clock.clone(),
+            ids: Arc::new(RandomIds),
+        };
+        let courier = Courier::new(outgoing, Policy::default());
+        still.meter.take();
+        courier.deliver(&rung.item, None).await;
+        if takes {
+            still.row("delivering the three events of a finished task to its webhook");
+            courier.deliver(&rung.item, None).await;
+            still.row("a doorbell for a webhook that has them");
+        } else {
+            still.row("an attempt that fails");
+        }
+    }
+    counter.rows.push_str(&still.rows);
+}
+
 async fn sweeps(counter: &mut Counter) {
     counter.meter.settles().await;
     counter.meter.take();
@@ -656,6 +720,7 @@ async fn an_operation_costs_what_the_paper_says() {
     large(&mut counter).await;
     conversations(&mut counter).await;
     uploads(&mut counter).await;
+    deliveries(&mut counter).await;
     sweeps(&mut counter).await;
     larger(&mut counter).await;
     later(&mut counter).await;

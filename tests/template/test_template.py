@@ -274,13 +274,9 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_a_relay_that_every_write_starts(self):
         self.assertTrue(checks.mappings(self.broken('"dispatch":{"N":[{"exists":true}]}', '"version":{"N":[{"exists":true}]}')))
 
-    def test_deliveries_without_order(self):
-        copy = self.broken("      FifoQueue: true\n", "", count=2)
-        self.assertTrue(checks.queues(copy))
-
-    def test_dead_letters_of_another_kind(self):
-        copy = self.broken("      FifoQueue: true\n      MessageRetentionPeriod: 1209600\n", "      MessageRetentionPeriod: 1209600\n")
-        self.assertTrue(checks.queues(copy))
+    def test_a_queue_that_is_fair_to_no_tenant(self):
+        line = "      VisibilityTimeout: 90\n"
+        self.assertTrue(checks.queues(self.broken(line, line + "      FifoQueue: true\n")))
 
     def test_a_relay_that_hears_of_no_event(self):
         line = """          - Pattern: '{"dynamodb":{"Keys":{"SK":{"S":["META"]}},"NewImage":{"notify":{"N":[{"exists":true}]}}}}'\n"""

@@ -6,7 +6,8 @@ use crate::embedded::Expiry;
 use crate::queue::{Delivery, LocalQueue};
 use crate::stream::Stream;
 use a2a_lambda::engine::{
-    Courier, Engine, EngineError, Leases, SweepPlaces, SystemClock, relay, relay_pushes,
+    Clock as _, Courier, Engine, EngineError, Leases, Outgoing, RandomIds, SweepPlaces,
+    SystemClock, relay, relay_pushes,
 };
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
@@ -22,7 +23,9 @@ use tokio::time::{Instant, interval_at, sleep};
 const WORKERS: usize = 16;
 /// Deliveries to webhooks at once.
 const COURIERS: usize = 16;
-/// For how long a delivery is hidden unless it says otherwise.
+/// What a delivery may take, as in a deployment.
+const DELIVERY: Duration = Duration::from_secs(60);
+/// For how long it is hidden.
 const HIDDEN: Duration = Duration::from_secs(90);
 /// How often the stream is asked for more.
 const POLL: Duration = Duration::from_millis(100);
@@ -80,8 +83,15 @@ impl Pumps {
         let stream = Stream::new(client, &settings.table);
         let queue = LocalQueue::new(clock.clone(), settings.policy.lease);
         let policy = settings.policy.clone();
-        let webhooks = Arc::new(HttpWebhooks::new(policy.reach));
-        let courier = Courier::new(store.clone(), store, webhooks, clock, policy);
+        let outgoing = Outgoing {
+            tasks: store.clone(),
+            pushes: store,
+            queue: Arc::new(pushes.clone()),
+            webhooks: Arc::new(HttpWebhooks::new(policy.reach)),
+            clock,
+            ids: Arc::new(RandomIds),
+        };
+        let courier = Courier::new(outgoing, policy);
         let mut pumps = JoinSet::new();
         pumps.spawn(forward(
             stream,
@@ -215,7 +225,8 @@ async fn deliver(courier: Courier, queue: LocalQueue<PushItem>) {
 
 async fn delivered(courier: Courier, delivery: Delivery<PushItem>) {
     let Delivery { item, receipt } = delivery;
-    if courier.deliver(&item, &receipt, None).await == Ack::Delete && !receipt.delete() {
+    let deadline = SystemClock.now().plus(DELIVERY);
+    if courier.deliver(&item, Some(deadline)).await == Ack::Delete && !receipt.delete() {
         tracing::debug!(task.id = %item.task, "a delivery has come again meanwhile");
     }
 }

@@ -1,8 +1,8 @@
 //! The queues inside this process, with the promises of SQS: a message comes at
 //! least once, is hidden while somebody has it, comes again unless it is
-//! deleted, and is deleted by the receipt it was last received with. The
-//! messages of one group come one at a time and in order, as in a FIFO queue;
-//! a turn is a group of its own, a webhook of a task is one.
+//! deleted, and is deleted by the receipt it was last received with. Like the
+//! fair queues of a deployment they let the tenants take turns, however many
+//! messages one has.
 //!
 //! They forget everything at the end. The table does not: a start reads its
 //! stream from the beginning and sweeps, and each webhook has its cursor.
@@ -10,9 +10,9 @@
 use a2a_lambda::engine::Clock;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkQueue};
-use a2a_lambda::task::{Owner, PushId, TaskId, Timestamp};
+use a2a_lambda::task::{Owner, TaskId, TenantId, Timestamp};
 use async_trait::async_trait;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,30 +21,19 @@ use tokio::sync::Notify;
 /// A message that was received this often is given up, as the queue of a
 /// deployment does. The sweep finds its task.
 const RECEIVES: u32 = 100;
-/// Items after which those are forgotten that would not be known any more.
-const KNOWN_ITEMS: usize = 10_000;
 
 /// What waits in a queue.
-pub trait Queued: Clone + Ord + Debug + Send + Sync + 'static {
-    /// What messages have in common that come one at a time and in order.
-    type Group: Clone + Ord + Debug + Send + Sync;
+pub trait Queued: Clone + Debug + Send + Sync + 'static {
+    /// Whose message it is. The group is the tenant.
+    fn owner(&self) -> &Owner;
 
-    /// For how long the same item, sent again, does not come again.
-    const KNOWN: Option<Duration>;
-
-    /// The group of the message with this number.
-    fn group(&self, number: u64) -> Self::Group;
-
-    /// Whose message it is, for the log.
+    /// Which task it is about, for the log.
     fn task(&self) -> &TaskId;
 }
 
 impl Queued for WorkItem {
-    type Group = u64;
-    const KNOWN: Option<Duration> = None;
-
-    fn group(&self, number: u64) -> u64 {
-        number
+    fn owner(&self) -> &Owner {
+        &self.owner
     }
 
     fn task(&self) -> &TaskId {
@@ -53,12 +42,8 @@ impl Queued for WorkItem {
 }
 
 impl Queued for PushItem {
-    type Group = (Owner, TaskId, PushId);
-    /// The interval in which SQS FIFO queues know a de-duplication id again.
-    const KNOWN: Option<Duration> = Some(Duration::from_secs(300));
-
-    fn group(&self, _number: u64) -> Self::Group {
-        (self.owner.clone(), self.task.clone(), self.config.clone())
+    fn owner(&self) -> &Owner {
+        &self.owner
     }
 
     fn task(&self) -> &TaskId {
@@ -75,11 +60,11 @@ pub struct LocalQueue<I: Queued> {
 }
 
 #[derive(Debug)]
-struct Messages<I: Queued> {
-    /// A group is gone with its last message.
-    groups: BTreeMap<I::Group, VecDeque<Message<I>>>,
-    /// Items sent lately, and until when they are known again.
-    known: BTreeMap<I, Timestamp>,
+struct Messages<I> {
+    /// By their numbers, the oldest first.
+    waiting: BTreeMap<u64, Message<I>>,
+    /// The last receive of each tenant that has a message.
+    served: BTreeMap<TenantId, u64>,
     /// Numbers given so far, to messages and receipts.
     numbers: u64,
 }
@@ -107,7 +92,7 @@ pub struct Delivery<I: Queued> {
 #[derive(Debug, Clone)]
 pub struct LocalReceipt<I: Queued> {
     queue: LocalQueue<I>,
-    group: I::Group,
+    message: u64,
     receipt: u64,
 }
 
@@ -119,15 +104,15 @@ impl<I: Queued> LocalQueue<I> {
             clock,
             visibility,
             messages: Arc::new(Mutex::new(Messages {
-                groups: BTreeMap::new(),
-                known: BTreeMap::new(),
+                waiting: BTreeMap::new(),
+                served: BTreeMap::new(),
                 numbers: 0,
             })),
             changed: Arc::default(),
         }
     }
 
-    /// The first message of a group that is not hidden, once there is one.
+    /// The next message that is not hidden, once there is one.
     pub async fn receive(&self) -> Delivery<I> {
         loop {
             let changed = self.changed.notified();
@@ -150,7 +135,7 @@ impl<I: Queued> LocalQueue<I> {
     /// How many messages there are, hidden or not.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().groups.values().map(VecDeque::len).sum()
+        self.lock().waiting.len()
     }
 
     /// Whether there is no message, not even a hidden one.
@@ -164,41 +149,39 @@ impl<I: Queued> LocalQueue<I> {
         let mut messages = self.lock();
         messages.give_up(now);
         let receipt = messages.number();
-        let group = match messages.next(now) {
-            Ok(group) => group,
-            Err(next) => return next.map_or(Next::Nothing, Next::At),
-        };
-        let Some(first) = messages.first(&group) else {
-            return Next::Nothing;
+        let (number, first) = match messages.next(now) {
+            Ok(next) => next,
+            Err(visible_at) => return visible_at.map_or(Next::Nothing, Next::At),
         };
         first.visible_at = now.plus(self.visibility);
         first.receipt = receipt;
         first.receives += 1;
+        let item = first.item.clone();
+        let tenant = item.owner().tenant.clone();
+        messages.served.insert(tenant, receipt);
         Next::Message(Box::new(Delivery {
-            item: first.item.clone(),
+            item,
             receipt: LocalReceipt {
                 queue: self.clone(),
-                group,
+                message: number,
                 receipt,
             },
         }))
     }
 
     /// Everything sent to this process is taken.
-    fn put(&self, items: &[I]) -> Vec<bool> {
-        let now = self.clock.now();
+    fn put(&self, items: &[I], wait: Duration) -> Vec<bool> {
+        let visible_at = self.clock.now().plus(wait);
         let mut messages = self.lock();
         for item in items {
-            if messages.is_new(item, now) {
-                let group = item.group(messages.number());
-                let waiting = messages.groups.entry(group).or_default();
-                waiting.push_back(Message {
-                    item: item.clone(),
-                    visible_at: now,
-                    receipt: 0,
-                    receives: 0,
-                });
-            }
+            let message = Message {
+                item: item.clone(),
+                visible_at,
+                receipt: 0,
+                receives: 0,
+            };
+            let number = messages.number();
+            messages.waiting.insert(number, message);
         }
         drop(messages);
         self.changed.notify_waiters();
@@ -225,69 +208,58 @@ impl<I: Queued> Messages<I> {
         self.numbers
     }
 
-    fn first(&mut self, group: &I::Group) -> Option<&mut Message<I>> {
-        self.groups.get_mut(group).and_then(VecDeque::front_mut)
-    }
-
-    /// The group that is next; if there is none, when one will be. Whoever could
-    /// be seen for longest is first, so that no group starves.
-    fn next(&self, now: Timestamp) -> Result<I::Group, Option<Timestamp>> {
-        let fronts = self.groups.iter();
-        let fronts = fronts.filter_map(|(group, waiting)| Some((waiting.front()?, group)));
-        let earliest = fronts.min_by_key(|(first, _)| first.visible_at);
-        match earliest {
-            Some((first, group)) if first.visible_at <= now => Ok(group.clone()),
-            hidden => Err(hidden.map(|(first, _)| first.visible_at)),
-        }
+    /// The message that is next; if there is none, when one will be. Whoever was
+    /// served longest ago is first, and the message that could be seen for longest.
+    fn next(&mut self, now: Timestamp) -> Result<(u64, &mut Message<I>), Option<Timestamp>> {
+        let visible_at = self.waiting.values().map(|it| it.visible_at).min();
+        let served = &self.served;
+        let turn = |it: &Message<I>| served.get(&it.item.owner().tenant).copied();
+        let visible = self.waiting.iter_mut();
+        let visible = visible.filter(|(_, it)| it.visible_at <= now);
+        let next = visible.min_by_key(|(number, it)| (turn(it), it.visible_at, **number));
+        next.map(|(number, it)| (*number, it)).ok_or(visible_at)
     }
 
     fn give_up(&mut self, now: Timestamp) {
-        for waiting in self.groups.values_mut() {
-            waiting.retain(|message| {
-                let dead = message.visible_at <= now && message.receives >= RECEIVES;
-                if dead {
-                    let task = message.item.task();
-                    tracing::error!(task.id = %task, "gave up a message of task `{task}`");
-                }
-                !dead
-            });
-        }
-        self.groups.retain(|_, waiting| !waiting.is_empty());
-    }
-
-    /// Whether the item is new; it is known from now on.
-    fn is_new(&mut self, item: &I, now: Timestamp) -> bool {
-        let Some(time) = I::KNOWN else {
-            return true;
-        };
-        if self.known.get(item).is_some_and(|until| *until > now) {
-            return false;
-        }
-        if self.known.len() >= KNOWN_ITEMS {
-            self.known.retain(|_, until| *until > now);
-        }
-        self.known.insert(item.clone(), now.plus(time));
-        true
+        self.waiting.retain(|_, message| {
+            let dead = message.visible_at <= now && message.receives >= RECEIVES;
+            if dead {
+                let task = message.item.task();
+                tracing::error!(task.id = %task, "gave up a message of task `{task}`");
+            }
+            !dead
+        });
     }
 
     /// The message of a receipt that is still worth something.
     fn received(&mut self, receipt: &LocalReceipt<I>) -> Option<&mut Message<I>> {
-        self.first(&receipt.group)
-            .filter(|message| message.receipt == receipt.receipt)
+        let message = self.waiting.get_mut(&receipt.message);
+        message.filter(|message| message.receipt == receipt.receipt)
+    }
+
+    fn remove(&mut self, message: u64) {
+        let Some(gone) = self.waiting.remove(&message) else {
+            return;
+        };
+        let tenant = &gone.item.owner().tenant;
+        let has = |it: &Message<I>| it.item.owner().tenant == *tenant;
+        if !self.waiting.values().any(has) {
+            self.served.remove(tenant);
+        }
     }
 }
 
 #[async_trait]
 impl WorkQueue for LocalQueue<WorkItem> {
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        Ok(self.put(items))
+        Ok(self.put(items, Duration::ZERO))
     }
 }
 
 #[async_trait]
 impl PushQueue for LocalQueue<PushItem> {
-    async fn send_pushes(&self, items: &[PushItem]) -> Result<Vec<bool>, StoreError> {
-        Ok(self.put(items))
+    async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
+        Ok(self.put(items, wait))
     }
 }
 
@@ -296,15 +268,9 @@ impl<I: Queued> LocalReceipt<I> {
     pub fn delete(&self) -> bool {
         let mut messages = self.queue.lock();
         let mine = messages.received(self).is_some();
-        if mine && let Some(waiting) = messages.groups.get_mut(&self.group) {
-            waiting.pop_front();
-            if waiting.is_empty() {
-                messages.groups.remove(&self.group);
-            }
+        if mine {
+            messages.remove(self.message);
         }
-        drop(messages);
-        // The next of the group can be received.
-        self.queue.changed.notify_waiters();
         mine
     }
 }

@@ -37,7 +37,7 @@ pub fn agent(streaming_timeout: Duration) -> Result<AgentDefinition, BuildError>
     id = "conformance",
     name = "Conformance",
     tags = ["test"],
-    examples = ["echo hello", "wait 5", "chunks 10 100", "file 1000", "steps 2", "note it", "recall", "refer", "fail", "reject", "auth"],
+    examples = ["echo hello", "wait 5", "chunks 10 100", "file 1000", "steps 2", "note it", "recall", "refer", "sum", "fail", "reject", "auth"],
     input_modes = ["*/*"],
     output_modes = ["text/plain", "application/json", "application/octet-stream"],
 )]
@@ -100,6 +100,7 @@ impl Conformance {
             Command::Wait(time) => work_for(cx, time).await,
             Command::Chunks { count, pause } => chunks(cx, count, pause).await,
             Command::Back => deliver(given_back(content)?),
+            Command::Sum => deliver(sum(content)?),
             Command::Note(words) => note(cx, words),
             Command::Recall => recall(cx).await,
             Command::Refer => refer(cx).await,
@@ -316,6 +317,20 @@ impl AsyncRead for Pattern {
         self.given += bytes.len();
         Poll::Ready(Ok(()))
     }
+}
+
+/// What `sum` adds, read as the input of a typed skill is.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Terms {
+    a: i32,
+    b: i32,
+}
+
+fn sum(content: &Content) -> AgentResult<Artifact> {
+    let Terms { a, b } = content.parse()?;
+    let sum = i64::from(a) + i64::from(b);
+    Ok(Artifact::from_text(RESULT, format!("sum: {sum}")))
 }
 
 /// The file that was sent, as it came.

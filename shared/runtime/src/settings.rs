@@ -66,7 +66,7 @@ pub struct Settings {
     pub work_queue_url: Option<String>,
     /// `A2A_PUSH`: whether clients may register webhooks.
     pub push: bool,
-    /// `A2A_PUSH_QUEUE_URL`: the FIFO queue of deliveries to webhooks.
+    /// `A2A_PUSH_QUEUE_URL`: the queue of deliveries to webhooks.
     pub push_queue_url: Option<String>,
     /// `A2A_SWEEP_INTERVAL`: how often the local agent looks for turns that died.
     pub sweep_interval: Duration,

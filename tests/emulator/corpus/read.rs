@@ -4,7 +4,9 @@ use super::{Corpus, NOW, Site, owner, releases, tasks_of, text, untyped};
 use a2a_lambda::store::push::{DeliverPushes as _, ReadPushes as _};
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
 use a2a_lambda::store::{ReadThreads as _, StoreError, ThreadWrite, WriteThreads as _};
-use a2a_lambda::task::{ContextId, TaskId, TaskRecord, TaskState, Timestamp, WriteId};
+use a2a_lambda::task::{
+    ContextId, Delivery, PushLease, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+};
 use a2a_lambda_tests::world::Request;
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -256,7 +258,7 @@ async fn a_webhook_of_a_later_release_gets_its_deliveries() {
             .iter()
             .map(|item| {
                 let mut item = later(item);
-                if text(&item, "SK").starts_with("PUSH#") {
+                if text(&item, "SK") == "PUSH#hook" {
                     let mut body: Value = serde_json::from_str(&text(&item, "body")).unwrap();
                     body["later"] = json!(true);
                     item["body"]["S"] = json!(body.to_string());
@@ -269,26 +271,27 @@ async fn a_webhook_of_a_later_release_gets_its_deliveries() {
         let pushes = site.records.pushes(&owner(), &task).await.unwrap();
         assert_eq!(pushes.len(), 1, "{release}");
         let push = &pushes[0];
-        let until = Timestamp::from_millis(NOW + 3_600_000);
-        assert!(
-            site.records.attempt_push(push, until).await.unwrap(),
-            "{release}"
-        );
-        assert!(
-            site.records
-                .advance_push(push, push.cursor + 1, until)
-                .await
-                .unwrap(),
-            "{release}"
-        );
+        let lease = PushLease {
+            holder: WriteId::made_of(1),
+            until: Timestamp::from_millis(NOW + 30_000),
+        };
+        let now = Timestamp::from_millis(NOW);
+        let leased = site.records.lease_push(push, &lease, now, push.clean_at);
+        assert!(leased.await.unwrap(), "{release}");
+        let further = Delivery::after(push.delivery.cursor + 1);
+        let moved = site.records.note_delivery(push, &lease.holder, &further);
+        assert!(moved.await.unwrap(), "{release}");
         let items = site.items().await;
         let stored = items.iter().find(|item| {
-            text(item, "SK") == "PUSH#hook"
-                && item["cursor"] != json!({"N": push.cursor.to_string()})
+            text(item, "SK") == "PUSH#hook#SENT"
+                && item["cursor"] == json!({"N": further.cursor.to_string()})
         });
         let stored = stored.unwrap();
         assert!(has_later(stored).1, "{release}");
-        assert!(text(stored, "body").contains("later"), "{release}");
         assert!(untyped(stored).contains_key("mark"));
+        let read = site.records.pushes(&owner(), &task).await.unwrap();
+        assert_eq!(read[0].delivery, further, "{release}");
+        let registered = items.iter().find(|item| text(item, "SK") == "PUSH#hook");
+        assert!(text(registered.unwrap(), "body").contains("later"));
     }
 }

@@ -73,6 +73,12 @@ class Sdk {
     return task(await (wait ? this.calls : this.polls).sendMessage(this.request(text, continued)));
   }
 
+  async sendData(text, data) {
+    const request = this.request(text);
+    request.message.parts.push({ kind: 'data', data });
+    return task(await this.calls.sendMessage(request));
+  }
+
   async hooked(text, pushNotificationConfig) {
     return task(await this.calls.sendMessage({ ...this.request(text), configuration: { blocking: true, pushNotificationConfig } }));
   }

@@ -113,6 +113,13 @@ class Sdk {
     return this.task(await (wait ? this.calls : this.polls).sendMessage(this.request(text, task)));
   }
 
+  async sendData(text, data) {
+    const request = this.request(text);
+    const content = { $case: 'data', value: data };
+    request.message.parts.push({ content, metadata: undefined, filename: '', mediaType: '' });
+    return this.task(await this.calls.sendMessage(request));
+  }
+
   async hooked(text, { url, token }) {
     const hook = { tenant: '', id: '', taskId: '', url, token, authentication: undefined };
     const configuration = {

@@ -1,7 +1,7 @@
 // The walk every Node client takes, written once against a small adapter; the
 // same steps, in the same order, as ../python/walk.py.
 //
-// An adapter has: lists, fileSize, losesAppend, open(base), send(text, {task, wait}),
+// An adapter has: lists, fileSize, losesAppend, open(base), send(text, {task, wait}), sendData(text, data),
 // hooked(text, {url, token}), stream(text), subscribe(taskId), get(taskId, history), cancel(taskId),
 // list(contextId), refusal(error). Tasks and events are brought to the neutral
 // shapes {id, contextId, state, artifacts: [{id, texts, files}], history:
@@ -141,6 +141,12 @@ const steps = {
     const newest = await client.get(task.id, 1);
     assert.deepEqual(newest.history, kept.history.slice(-1), 'the newest message');
     walk.twoTurns = task;
+  },
+
+  async whole_numbers_arrive_as_such({ client }) {
+    const task = await client.sendData('sum', { a: 19, b: 23 });
+    assert.equal(task.state, 'completed');
+    assert.equal(artifactText(task), 'sum: 42');
   },
 
   async an_open_task_is_canceled_once({ client }) {

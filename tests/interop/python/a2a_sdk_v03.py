@@ -117,6 +117,12 @@ class Sdk(Adapter):
         answers = [one async for one in sender.send_message(self.message(text, task))]
         return self.task(answers[-1][0])
 
+    async def send_data(self, text: str, data: dict) -> Task:
+        message = self.message(text, None)
+        message.parts.append(wire.Part(root=wire.DataPart(data=data)))
+        answers = [one async for one in self.calls.send_message(message)]
+        return self.task(answers[-1][0])
+
     async def hooked(self, text: str, url: str) -> Task:
         hook = wire.PushNotificationConfig(url=url, token=TOKEN)
         sender = self.client(self.card, streaming=False, push_notification_configs=[hook])

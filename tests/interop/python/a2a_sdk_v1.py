@@ -24,6 +24,8 @@ from a2a.utils.errors import (
     TaskNotFoundError,
     UnsupportedOperationError,
 )
+from google.protobuf.json_format import ParseDict
+from google.protobuf.struct_pb2 import Value
 
 import recorded_httpx
 from webhook import TOKEN
@@ -156,6 +158,11 @@ class Sdk(Adapter):
     async def send(self, text: str, task: Task | None = None, wait: bool = True) -> Task:
         sender = self.calls if wait else self.polls
         return await self.answer(sender, self.request(text, task))
+
+    async def send_data(self, text: str, data: dict) -> Task:
+        request = self.request(text, None)
+        request.message.parts.append(Part(data=ParseDict(data, Value())))
+        return await self.answer(self.calls, request)
 
     async def send_upload(self, text: str, reference: str) -> Task:
         request = self.request(text, None)

@@ -69,6 +69,7 @@ class Walk:
             self.an_unknown_task_is_not_found,
             self.a_stream_shows_each_chunk_in_order,
             self.a_second_turn_continues_the_task,
+            self.whole_numbers_arrive_as_such,
             self.an_open_task_is_canceled_once,
             self.a_file_arrives_byte_for_byte,
             self.a_finished_task_takes_no_message,
@@ -139,6 +140,11 @@ class Walk:
         equal("artifact text", task.get_text(), "echo: done")
         kept = self.client.get_task(asked.id, history_length=10)
         equal("user messages in history", user_texts(kept), ["hello?", "echo done"])
+
+    def whole_numbers_arrive_as_such(self) -> None:
+        sent = new_task("sum")
+        sent.message["parts"].append({"type": "data", "data": {"a": 19, "b": 23}})
+        equal("artifact text", self.send(sent).get_text(), "sum: 42")
 
     def an_open_task_is_canceled_once(self) -> None:
         asked = self.send(new_task("hello?"))

@@ -130,6 +130,7 @@ class Walk:
             self.an_unknown_task_is_not_found,
             self.a_stream_shows_each_chunk_in_order,
             self.a_second_turn_continues_the_task,
+            self.whole_numbers_arrive_as_such,
             self.an_open_task_is_canceled_once,
             self.every_stream_of_a_task_sees_its_cancel,
             self.a_push_configuration_is_kept,
@@ -226,6 +227,14 @@ class Walk:
         equal("user messages in history", user_texts(kept), ["hello?", "echo done"])
         newest = self.get(asked["id"], historyLength=1)
         equal("messages asked for", newest["history"], kept["history"][-1:])
+
+    def whole_numbers_arrive_as_such(self) -> None:
+        for a in (19, 19.0):
+            said = message("sum")
+            said["parts"].append({"type": "data", "data": {"a": a, "b": 23}})
+            params = {"id": f"task-{uuid.uuid4()}", "message": said}
+            task = self.wire.call("tasks/send", params)
+            equal("artifact text", texts(task["artifacts"][0]["parts"]), "sum: 42")
 
     def an_open_task_is_canceled_once(self) -> None:
         asked = self.send("hello?")

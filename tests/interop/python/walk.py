@@ -100,6 +100,10 @@ class Adapter(ABC):
     async def send(self, text: str, task: Task | None = None, wait: bool = True) -> Task:
         """Sends one text message, continuing `task` if one is given."""
 
+    @abstractmethod
+    async def send_data(self, text: str, data: dict) -> Task:
+        """Sends a text and a data part."""
+
     async def send_upload(self, text: str, reference: str) -> Task:
         """Sends a text and a part that names an upload."""
         raise NotImplementedError
@@ -208,6 +212,7 @@ class Walk:
             self.an_unknown_task_is_not_found,
             self.a_stream_shows_each_chunk_in_order,
             self.a_second_turn_continues_the_task,
+            self.whole_numbers_arrive_as_such,
             self.an_open_task_is_canceled_once,
             self.a_subscriber_sees_the_cancel_of_a_running_task,
         ]
@@ -275,6 +280,12 @@ class Walk:
         equal("messages asked for", len(newest.history), 1)
         equal("the newest message", newest.history, kept.history[-1:])
         self.two_turns = task
+
+    async def whole_numbers_arrive_as_such(self) -> None:
+        # Some clients have doubles only, and write 19 as 19.0.
+        task = await self.adapter.send_data("sum", {"a": 19, "b": 23})
+        equal("state", task.state, "completed")
+        equal("artifact text", task.artifact_text(), "sum: 42")
 
     async def an_open_task_is_canceled_once(self) -> None:
         asked = await self.adapter.send("hello?")

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `turn` | send, continue, cancel, relay, queue, workers, lease, hand-over, sweep, artifacts |
 //! | `reader` | a stream that takes a snapshot, tails, is cut and resumes |
-//! | `push` | a webhook registered while the turn ends |
+//! | `push` | a webhook registered while the turn ends; two couriers, their doorbells and the lease |
 //! | `thread` | conversation state written in the transaction of the final commit |
 //! | `key` | sends and answers that come again under an idempotency key |
 //! | `expiry` | tasks that expire or are deleted, and tasks that must not; the next task of their id |
@@ -47,6 +47,7 @@
 //! | resume frame with a later state | `reader` | kill `Damage::Late` |
 //! | skill run again after a lost thread write; thread written blindly, or torn | `thread` | simulation `BlindThread`; kill `Torn` |
 //! | webhook registered without touching META | `push` | |
+//! | no second look at the log; the wait noted before its doorbell; a delivery noted without the lease, or a live lease taken | `push` | store contract |
 //! | expiry unchecked in one condition, or applied to running work | `expiry`, `context` | |
 //! | tombstone forgotten, a server's id made anew, old state taken over | `context` | |
 //! | hand-over without dispatch, or before the drop | `turn` | |

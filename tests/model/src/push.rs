@@ -2,16 +2,31 @@
 //!
 //! The first config on an open task bumps META's version in its transaction, so
 //! that a running turn sees it; a commit with listeners names its last event;
-//! the relay queues a delivery; the function delivers in order, moves the cursor
-//! and confirms the end; until then the sweep finds the task.
+//! the relay rings; of two couriers the one with the lease delivers in order,
+//! moves the cursor and confirms the end; until then the sweep finds the task.
 
+mod courier;
 mod props;
 
 use crate::check;
+use courier::{At, Courier};
 use stateright::{Model, Property};
 
 /// Events of the task: one on the way, then the end.
 const EVENTS: u8 = 2;
+const COURIERS: usize = 2;
+/// A lease of nobody, and of a courier that has died.
+const FREE: u8 = 0;
+const DEAD: u8 = 9;
+
+/// The time that a webhook is left alone, which ends when its doorbells ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Wait {
+    #[default]
+    None,
+    Ahead,
+    Over,
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Registrar {
@@ -42,13 +57,26 @@ struct World {
     /// Images with `notify` which the relay has not passed, and one it has sent.
     stream: u8,
     relay_sent: bool,
-    /// Delivery messages that are visible, and whether one is in flight.
+    /// Doorbells that can be received, those whose time has not come, and the
+    /// messages of couriers that died, which come again.
     queue: u8,
-    /// The push function: 0 idle, 1 has a message, 2 posted, 3 cursor moved.
-    push: (u8, u8),
+    delayed: u8,
+    hidden: u8,
+    couriers: [Courier; COURIERS],
+    /// Who has the lease: nobody, a courier by its number, one that is dead.
+    lease: u8,
+    /// The lease is past.
+    past: bool,
+    /// Failed attempts since the last success.
+    attempts: u8,
+    /// The webhook is to be left alone until the wait is over.
+    retry: bool,
+    wait: Wait,
     /// The events the webhook got, a bit each.
     got: u8,
     out_of_order: bool,
+    /// Two called the webhook at once, though neither lease had ended.
+    crossed: bool,
     terminal_changed: bool,
     /// A stream record was lost: only the sweep can help.
     lost: bool,
@@ -65,7 +93,8 @@ impl World {
     fn quiet(&self) -> bool {
         let registering = matches!(self.registrar, Registrar::Checked(_) | Registrar::Written);
         self.terminal()
-            && self.stream + self.queue + self.push.0 == 0
+            && self.stream + self.queue + self.delayed + self.hidden == 0
+            && self.couriers.iter().all(|it| it.at == At::Idle)
             && !self.relay_sent
             && !registering
     }
@@ -87,6 +116,11 @@ enum Mutant {
     ConfirmedBeforePost,
     TerminalBumped,
     LatestOnly,
+    NoSecondLook,
+    RetryBeforeDoorbell,
+    AdvanceWithoutHolder,
+    LiveLeaseTaken,
+    GoesAfterItsWait,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,22 +142,25 @@ enum Action {
     /// The relay sends; the queue may report the entry as failed.
     RelaySends(bool),
     RelayCheckpoints,
-    PushReceives,
-    /// The webhook answers, or fails.
-    PushPosts(bool),
-    PushMovesCursor,
-    PushConfirmsAndDeletes,
-    /// The message is shown again while its function still works.
-    Redeliver,
+    /// A courier takes its next step; the webhook answers it, or fails.
+    Goes(usize),
+    Answers(usize, bool),
+    /// Its message is shown again while it still works.
+    Redeliver(usize),
+    /// The message of a courier that died is shown again: later than any lease
+    /// lasts.
+    Shown,
+    LeasePasses,
+    WaitEnds,
     LoseRecord,
     Sweep,
     CrashWorker,
     CrashRegistrar,
     CrashRelay,
-    CrashPush,
+    CrashCourier(usize),
 }
 
-const ACTIONS: [Action; 20] = [
+const ACTIONS: [Action; 26] = [
     Action::WorkerReads,
     Action::WorkerCommits,
     Action::RegistrarReads,
@@ -132,18 +169,24 @@ const ACTIONS: [Action; 20] = [
     Action::RelaySends(false),
     Action::RelaySends(true),
     Action::RelayCheckpoints,
-    Action::PushReceives,
-    Action::PushPosts(true),
-    Action::PushPosts(false),
-    Action::PushMovesCursor,
-    Action::PushConfirmsAndDeletes,
-    Action::Redeliver,
+    Action::Goes(0),
+    Action::Goes(1),
+    Action::Answers(0, true),
+    Action::Answers(1, true),
+    Action::Answers(0, false),
+    Action::Answers(1, false),
+    Action::Redeliver(0),
+    Action::Redeliver(1),
+    Action::Shown,
+    Action::LeasePasses,
+    Action::WaitEnds,
     Action::LoseRecord,
     Action::Sweep,
     Action::CrashWorker,
     Action::CrashRegistrar,
     Action::CrashRelay,
-    Action::CrashPush,
+    Action::CrashCourier(0),
+    Action::CrashCourier(1),
 ];
 
 impl Push {
@@ -225,68 +268,9 @@ impl Push {
                 w.lost = true;
             }
             // It finds an end that nobody confirmed and that nothing stands for.
-            Action::Sweep if w.terminal() && w.open && w.quiet() => w.queue += 1,
-            _ => return None,
-        }
-        Some(())
-    }
-
-    /// One message at a time per config: the queue is FIFO in its group.
-    fn deliver(&self, w: &mut World, action: Action) -> Option<()> {
-        let (at, event) = w.push;
-        match action {
-            Action::PushReceives if at == 0 && w.queue > 0 => {
-                w.queue -= 1;
-                let early = self.is(Mutant::CursorBeforePost) && w.config.1 < w.notify;
-                w.push = (1, w.config.1);
-                if early {
-                    w.config.1 = w.notify;
-                }
-                if self.is(Mutant::DeletedBeforePost) {
-                    w.push.0 = 4;
-                }
-                if self.is(Mutant::ConfirmedBeforePost) && w.terminal() {
-                    w.open = false;
-                    w.push.0 = 4;
-                }
-            }
-            Action::PushPosts(true)
-                if self.is(Mutant::LatestOnly) && at == 1 && event < w.notify =>
-            {
-                w.out_of_order |= event + 1 < w.notify;
-                w.got |= 1 << (w.notify - 1);
-                w.push = (2, w.notify);
-            }
-            Action::PushPosts(answers)
-                if (at == 1 || at == 4) && event < w.notify && w.config.0 =>
-            {
-                if !answers {
-                    // Kept: shown again after the back-off.
-                    w.failures = w.failures.checked_sub(1)?;
-                    w.queue += u8::from(at == 1);
-                    w.push = (0, 0);
-                    return Some(());
-                }
-                let before = (w.config.2..event).fold(0, |bits, event| bits | 1 << event);
-                w.out_of_order |= w.got & before != before;
-                w.got |= 1 << event;
-                w.push = (if at == 4 { 5 } else { 2 }, event + 1);
-            }
-            Action::PushMovesCursor if at == 2 || at == 5 => {
-                w.config.1 = w.config.1.max(event);
-                w.push = (if at == 5 { 4 } else { 1 }, event);
-            }
-            Action::PushConfirmsAndDeletes
-                if (at == 1 || at == 4) && (event >= w.notify || !w.config.0) =>
-            {
-                if w.terminal() && w.notify == w.events {
-                    w.open = false;
-                }
-                w.push = (0, 0);
-            }
-            Action::Redeliver if at > 0 && at < 4 => {
-                w.glitches = w.glitches.checked_sub(1)?;
-                w.queue += 1;
+            Action::Sweep if w.terminal() && w.open && w.quiet() => {
+                w.settle();
+                w.queue += u8::from(w.open);
             }
             _ => return None,
         }
@@ -304,10 +288,7 @@ impl Push {
                 w.registrar = Registrar::Dead;
             }
             Action::CrashRelay if w.relay_sent => w.relay_sent = false,
-            Action::CrashPush if w.push.0 > 0 => {
-                w.queue += u8::from(w.push.0 < 4);
-                w.push = (0, 0);
-            }
+            Action::CrashCourier(number) => courier::crash(w, number)?,
             _ => return None,
         }
         Some(())
@@ -345,10 +326,10 @@ impl Model for Push {
             A::RelaySends(_) | A::RelayCheckpoints | A::LoseRecord | A::Sweep => {
                 self.relay(&mut w, action)
             }
-            A::CrashWorker | A::CrashRegistrar | A::CrashRelay | A::CrashPush => {
+            A::CrashWorker | A::CrashRegistrar | A::CrashRelay | A::CrashCourier(_) => {
                 self.crash(&mut w, action)
             }
-            _ => self.deliver(&mut w, action),
+            _ => courier::step(self, &mut w, action),
         }?;
         Some(w)
     }
@@ -383,6 +364,11 @@ fn every_broken_rule_of_push_is_noticed() {
         (Mutant::ConfirmedBeforePost, "G8"),
         (Mutant::TerminalBumped, "G2"),
         (Mutant::LatestOnly, "G8"),
+        (Mutant::NoSecondLook, "G8 a registered webhook"),
+        (Mutant::RetryBeforeDoorbell, "G8 a registered webhook"),
+        (Mutant::AdvanceWithoutHolder, "G8 one courier"),
+        (Mutant::LiveLeaseTaken, "G8 one courier"),
+        (Mutant::GoesAfterItsWait, "G8 a registered webhook"),
     ] {
         check::caught(
             &format!("{mutant:?}"),

@@ -1,5 +1,5 @@
 use super::*;
-use a2a_lambda::task::{Subject, TenantId, WriteId};
+use a2a_lambda::task::{PushId, Subject, WriteId};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -158,72 +158,55 @@ async fn who_waits_is_told_of_a_message_that_is_shown_again() {
     assert_eq!(waiting.await.item, item(1));
 }
 
-fn push(config: &str, seq: u64) -> PushItem {
+fn push(tenant: &str, config: &str) -> PushItem {
+    let mut owner = owner();
+    owner.tenant = TenantId::parse(tenant).unwrap();
     PushItem {
-        owner: owner(),
+        owner,
         task: TaskId::parse("mine").unwrap(),
+        incarnation: WriteId::made_of(1),
         config: PushId::parse(config).unwrap(),
-        seq,
     }
 }
 
-async fn pushed(items: &[(&str, u64)]) -> (Arc<Time>, Pushes) {
+async fn rung(items: &[(&str, &str)]) -> (Arc<Time>, Pushes) {
     let (time, queue) = queue::<PushItem>();
     let items: Vec<_> = items
         .iter()
-        .map(|(config, seq)| push(config, *seq))
+        .map(|(tenant, config)| push(tenant, config))
         .collect();
-    let taken = queue.send_pushes(&items).await.unwrap();
+    let taken = queue.ring(&items, Duration::ZERO).await.unwrap();
     assert_eq!(taken, vec![true; items.len()]);
     (time, queue)
 }
 
 #[tokio::test]
-async fn messages_of_one_webhook_come_one_at_a_time_and_in_order() {
-    let (_time, queue) = pushed(&[("a", 1), ("a", 2), ("a", 3)]).await;
-    for seq in 1..=3 {
+async fn tenants_take_turns_however_many_messages_one_has() {
+    let (_time, queue) = rung(&[("a", "1"), ("a", "2"), ("a", "3"), ("b", "1"), ("b", "2")]).await;
+    let mut order = Vec::new();
+    for (tenant, config) in [("a", "1"), ("b", "1"), ("a", "2"), ("b", "2"), ("a", "3")] {
         let delivery = now(&queue).unwrap();
-        assert_eq!(delivery.item, push("a", seq));
-        assert!(now(&queue).is_none(), "the first is not done with");
-        assert!(delivery.receipt.delete());
+        assert_eq!(delivery.item, push(tenant, config));
+        order.push(delivery);
     }
-    assert!(queue.is_empty());
-}
-
-#[tokio::test]
-async fn a_webhook_that_is_busy_holds_up_no_other() {
-    let (time, queue) = pushed(&[("a", 1), ("a", 2), ("b", 1)]).await;
-    let slow = now(&queue).unwrap();
-    assert_eq!(slow.item, push("a", 1));
-    slow.receipt.hide(Duration::from_secs(900)).await.unwrap();
-    let other = now(&queue).unwrap();
-    assert_eq!(other.item, push("b", 1));
-    assert!(other.receipt.delete());
     assert!(now(&queue).is_none());
-    time.pass(Duration::from_secs(899));
+    // Whoever comes now is served before those who have been.
+    let late = [push("a", "4"), push("c", "1")];
+    queue.ring(&late, Duration::ZERO).await.unwrap();
+    assert_eq!(now(&queue).unwrap().item, push("c", "1"));
+    assert!(order.iter().all(|delivery| delivery.receipt.delete()));
+}
+
+#[tokio::test]
+async fn a_doorbell_rings_after_its_time_and_not_before() {
+    let (time, queue) = rung(&[]).await;
+    let wait = Duration::from_secs(900);
+    queue.ring(&[push("a", "1")], wait).await.unwrap();
+    queue.ring(&[push("a", "2")], wait / 2).await.unwrap();
     assert!(now(&queue).is_none());
-    time.pass(Duration::from_secs(1));
-    assert_eq!(now(&queue).unwrap().item, push("a", 1), "in its place");
-}
-
-#[tokio::test]
-async fn the_same_item_comes_once_within_five_minutes() {
-    let (time, queue) = pushed(&[("a", 1), ("a", 1)]).await;
-    assert_eq!(queue.len(), 1);
-    assert!(now(&queue).unwrap().receipt.delete());
-    queue.send_pushes(&[push("a", 1)]).await.unwrap();
-    assert!(queue.is_empty());
-    time.pass(PushItem::KNOWN.unwrap());
-    queue.send_pushes(&[push("a", 1)]).await.unwrap();
-    assert_eq!(queue.len(), 1);
-}
-
-#[tokio::test]
-async fn a_message_that_comes_again_and_again_is_given_up() {
-    let (time, queue) = pushed(&[("a", 1), ("a", 2)]).await;
-    for _ in 0..RECEIVES {
-        assert_eq!(now(&queue).unwrap().item, push("a", 1));
-        time.pass(LEASE);
-    }
-    assert_eq!(now(&queue).unwrap().item, push("a", 2));
+    time.pass(wait / 2);
+    assert_eq!(now(&queue).unwrap().item, push("a", "2"));
+    assert!(now(&queue).is_none());
+    time.pass(wait / 2);
+    assert_eq!(now(&queue).unwrap().item, push("a", "1"));
 }

@@ -26,6 +26,8 @@ pub(super) enum Command<'a> {
     Chunks { count: u32, pause: Duration },
     /// `back`: the file that came along.
     Back,
+    /// `sum`: the whole numbers `a` and `b` of the data that came along.
+    Sum,
     /// `note …`: words to keep in the conversation.
     Note(&'a str),
     /// `recall`: the conversation so far.
@@ -137,6 +139,7 @@ impl<'a> Command<'a> {
                 pause: Duration::from_millis(up_to(numbers.next().unwrap_or("0"), MAX_PAUSE)?),
             },
             "back" => Self::Back,
+            "sum" => Self::Sum,
             "recall" => Self::Recall,
             "refer" => Self::Refer,
             "file" => Self::File {
@@ -205,6 +208,7 @@ mod tests {
         let pause = Duration::ZERO;
         assert_eq!(told("chunks 5"), Command::Chunks { count: 5, pause });
         assert_eq!(told("back"), Command::Back);
+        assert_eq!(told("sum"), Command::Sum);
         assert_eq!(told("note  of it "), Command::Note("of it"));
         assert_eq!(told("recall"), Command::Recall);
         assert_eq!(told("refer"), Command::Refer);

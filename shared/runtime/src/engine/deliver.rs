@@ -1,42 +1,42 @@
 //! Telling webhooks what happens: the step behind the queue of deliveries.
 //!
-//! A message says that a webhook may have something to get; the task's log and
-//! the webhook's cursor say what. Each event is sent once the one before it has
-//! been taken, and the cursor moves after the answer, so an event may come
-//! twice and never out of order. Its id is the id of the delivery.
+//! A message is a doorbell: a webhook may have something to get. The task's log
+//! and the webhook's cursor say what, and the lease of the webhook who brings
+//! it. These rules keep every event and their order:
+//!
+//! 1. Only the holder of the lease calls the webhook and moves its cursor, one
+//!    event after the other, each once the one before it has been taken. So an
+//!    event may come twice, and none before an earlier one was taken.
+//! 2. A doorbell that finds a lease, or a webhook to be left alone, goes: the
+//!    holder looks at the log once more after it has dropped the lease, and
+//!    whoever leaves a webhook alone rings for its time first.
+//! 3. A message goes last. Whoever dies leaves one, and a lease that ends.
 
 use super::push::{Opened, open_secrets};
 use super::seal::Sealer;
-use super::subscribe::status_as_of;
 use super::sweep::QUEUED;
-use super::{Clock, EngineError, Policy};
+use super::{Clock, EngineError, Ids, Policy};
 use crate::outbound::{OutboundUrl, UrlFault};
 use crate::store::push::DeliverPushes;
-use crate::store::queue::{Ack, PushItem, PushQueue, Receipt, TaskImage};
+use crate::store::queue::{Ack, PushItem, PushQueue, TaskImage};
 use crate::store::{ReadTasks, StoreError, Tail};
-use crate::task::names::TRUNCATED;
 use crate::task::{
-    Event, EventId, Frame, Generation, LoggedEvent, Metadata, Part, PartContent, PushRecord,
-    Secret, Status, Task, TaskRecord, TaskState, Timestamp,
+    Delivery, EventId, Frame, Generation, PushLease, PushRecord, Secret, TaskRecord, Timestamp,
+    WriteId,
 };
 use async_trait::async_trait;
-use serde_json::Value;
+use pace::ATTEMPTS;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After this many attempts without success a webhook is given up. With the
-/// waits between them that is four hours.
-pub(super) const ATTEMPTS: u32 = 24;
-/// The wait after the first failure; doubled at each further one.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// The longest wait.
-const LONGEST_WAIT: Duration = Duration::from_secs(900);
-/// Time that has to be left for one more delivery.
-const ONE_MORE: Duration = Duration::from_secs(15);
-/// For how long a message is hidden while its deliveries run.
-const WORKING: Duration = Duration::from_secs(90);
-/// Messages of history in a task that is pushed.
-const HISTORY: usize = 100;
+mod frame;
+mod pace;
+
+/// For how long a courier may be silent before another takes over.
+const LEASE: Duration = Duration::from_secs(30);
+/// So much of its lease is left when the longest attempt is over, to note what
+/// it came to.
+const NOTING: Duration = Duration::from_secs(10);
 
 /// One delivery, not yet spelled.
 #[derive(Debug, Clone)]
@@ -84,14 +84,40 @@ pub trait Webhooks: Send + Sync {
     async fn post(&self, notice: &Notice) -> Result<(), NoticeError>;
 }
 
+/// What a courier stands on.
+#[derive(Clone)]
+pub struct Outgoing {
+    /// The tasks.
+    pub tasks: Arc<dyn ReadTasks>,
+    /// Their webhooks.
+    pub pushes: Arc<dyn DeliverPushes>,
+    /// Where its messages come from.
+    pub queue: Arc<dyn PushQueue>,
+    /// How a webhook is called.
+    pub webhooks: Arc<dyn Webhooks>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh numbers.
+    pub ids: Arc<dyn Ids>,
+}
+
 /// Brings events to webhooks.
 #[derive(Clone)]
 pub struct Courier {
-    tasks: Arc<dyn ReadTasks>,
-    pushes: Arc<dyn DeliverPushes>,
-    webhooks: Arc<dyn Webhooks>,
-    clock: Arc<dyn Clock>,
+    to: Outgoing,
     policy: Arc<Policy>,
+}
+
+/// How far a courier came under one lease.
+enum Came {
+    /// It has dropped the lease, and the webhook is as it says.
+    Back(Box<PushRecord>),
+    /// It has lost the lease, or does not know.
+    Astray,
+    /// Its time is up; it has no lease.
+    Late,
+    /// Somebody else is on the way.
+    Second,
 }
 
 /// Forwards images that webhooks want to know of, one message a webhook; gives
@@ -103,21 +129,23 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<us
     let mut items = Vec::new();
     let mut asking = Vec::new();
     for (index, image) in images.iter().enumerate() {
-        let Some(seq) = image.notify else { continue };
+        if image.notify.is_none() {
+            continue;
+        }
         for config in &image.listeners {
             asking.push(index);
             items.push(PushItem {
                 owner: image.owner.clone(),
                 task: image.task.clone(),
+                incarnation: image.incarnation.clone(),
                 config: config.clone(),
-                seq,
             });
         }
     }
     if items.is_empty() {
         return Vec::new();
     }
-    let taken = match queue.send_pushes(&items).await {
+    let taken = match queue.ring(&items, Duration::ZERO).await {
         Ok(taken) => taken,
         Err(error) => {
             tracing::warn!("failed to send deliveries: {error}");
@@ -135,34 +163,20 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<us
 }
 
 impl Courier {
-    /// A courier between the stores of the tasks and `webhooks`.
+    /// A courier between the stores of the tasks and their webhooks.
     #[must_use]
-    pub fn new(
-        tasks: Arc<dyn ReadTasks>,
-        pushes: Arc<dyn DeliverPushes>,
-        webhooks: Arc<dyn Webhooks>,
-        clock: Arc<dyn Clock>,
-        policy: Policy,
-    ) -> Self {
+    pub fn new(to: Outgoing, policy: Policy) -> Self {
         Self {
-            tasks,
-            pushes,
-            webhooks,
-            clock,
+            to,
             policy: Arc::new(policy),
         }
     }
 
     /// Sends a webhook what it has not got, and says what becomes of the
     /// message. `deadline` is the end of the invocation, if it has one.
-    pub async fn deliver(
-        &self,
-        item: &PushItem,
-        receipt: &dyn Receipt,
-        deadline: Option<Timestamp>,
-    ) -> Ack {
-        match Box::pin(self.try_deliver(item, receipt, deadline)).await {
-            Ok(ack) => ack,
+    pub async fn deliver(&self, item: &PushItem, deadline: Option<Timestamp>) -> Ack {
+        match Box::pin(self.try_deliver(item, deadline)).await {
+            Ok(()) => Ack::Delete,
             Err(error) => {
                 error.log();
                 Ack::Keep
@@ -170,93 +184,191 @@ impl Courier {
         }
     }
 
+    /// Returns when the message is not needed any more.
     async fn try_deliver(
         &self,
         item: &PushItem,
-        receipt: &dyn Receipt,
         deadline: Option<Timestamp>,
-    ) -> Result<Ack, EngineError> {
-        receipt.hide(WORKING).await?;
-        let now = self.clock.now();
-        // Its place in the log, without its content: that may be in the bucket,
-        // which this function cannot read.
-        let found = self.tasks.tail(&item.owner, &item.task, u64::MAX, now);
-        let Some(task) = found.await? else {
-            return Ok(Ack::Delete);
-        };
-        let pushes = self.pushes.pushes(&item.owner, &item.task).await?;
-        let found = pushes
+    ) -> Result<(), EngineError> {
+        let mut found = self.find(item).await?;
+        let mut went = false;
+        loop {
+            let now = self.to.clock.now();
+            if found.as_ref().is_some_and(|it| it.delivery.is_busy(now)) {
+                return Ok(());
+            }
+            let cursor = found.as_ref().map_or(u64::MAX, |it| it.delivery.cursor);
+            let log = self.to.tasks.tail(&item.owner, &item.task, cursor, now);
+            let log = log.await?;
+            let Some(log) = log.filter(|log| log.incarnation == item.incarnation) else {
+                return Ok(());
+            };
+            let Some(push) = found.take_if(|_| !log.events.is_empty()) else {
+                // If it was removed, the others may be all that was waited for. A
+                // doorbell that finds nothing new costs no write.
+                if went || found.is_none() {
+                    self.settle(item, &log).await?;
+                }
+                return Ok(());
+            };
+            went = true;
+            found = match self.bring(item, push, &log, deadline).await? {
+                Came::Back(push) => Some(*push),
+                Came::Astray => self.find(item).await?,
+                Came::Late => return self.ring(item, Duration::ZERO).await,
+                Came::Second => return Ok(()),
+            };
+        }
+    }
+
+    /// The webhook as it stands.
+    async fn find(&self, item: &PushItem) -> Result<Option<PushRecord>, EngineError> {
+        let pushes = self.to.pushes.pushes(&item.owner, &item.task).await?;
+        Ok(pushes
             .into_iter()
-            .find(|push| push.listener.id == item.config && push.incarnation == task.incarnation);
-        let Some(mut push) = found else {
-            // It was removed; the others may be all that was waited for.
-            self.settle(item, &task).await?;
-            return Ok(Ack::Delete);
-        };
-        let events = self.events_after(item, &task, push.cursor).await?;
+            .find(|it| it.listener.id == item.config && it.incarnation == item.incarnation))
+    }
+
+    /// Takes the lease and brings the webhook the events of `log`.
+    async fn bring(
+        &self,
+        item: &PushItem,
+        mut push: PushRecord,
+        log: &Tail,
+        deadline: Option<Timestamp>,
+    ) -> Result<Came, EngineError> {
+        let holder = WriteId::made_of(self.to.ids.next());
+        let now = self.to.clock.now();
+        let mut lease = lease(&holder, now, deadline);
+        if lease.until.since(now) < pace::attempt(&push.delivery) + NOTING {
+            return Ok(Came::Late);
+        }
+        let clean_at = self.clean_at(&push, now);
+        let leased = self.to.pushes.lease_push(&push, &lease, now, clean_at);
+        if !leased.await? {
+            return Ok(Came::Second);
+        }
         let whole = match push.listener.generation {
             Generation::V10 => None,
-            Generation::V03 | Generation::V01 if events.is_empty() => None,
             Generation::V03 | Generation::V01 => self.whole(item).await?,
         };
-        for (place, event) in events.iter().enumerate() {
-            if self.is_late(deadline) {
-                receipt.hide(Duration::ZERO).await?;
-                return Ok(Ack::Keep);
+        for (place, event) in log.events.iter().enumerate() {
+            let within = pace::attempt(&push.delivery);
+            if lease.until.since(self.to.clock.now()) < within + NOTING {
+                push.delivery.lease = None;
+                let dropped = self.note(&push, &holder).await?;
+                return Ok(if dropped { Came::Late } else { Came::Astray });
             }
-            let so_far = events.get(..=place).unwrap_or_default();
-            let frame = frame(&push, &task, whole.as_ref(), so_far, event);
-            if let Err(why) = self.tell(&push, event.id, frame).await {
-                return self.failed(item, &task, &push, receipt, &why).await;
+            let so_far = log.events.get(..=place).unwrap_or_default();
+            let frame = frame::frame(&push, log, whole.as_ref(), so_far, event);
+            let told = self.tell(&push, event.id, frame, within).await;
+            let leaves = match &told {
+                Ok(took) => {
+                    push.delivery = Delivery {
+                        took: *took,
+                        ..Delivery::after(event.seq)
+                    };
+                    pace::pause(*took)
+                }
+                Err(why) => Some(self.failed(&mut push, why)),
+            };
+            if let Some(wait) = leaves {
+                self.leave(item, &mut push, wait).await?;
             }
-            let clean_at = self.clock.now().plus(self.policy.task_ttl * 2);
-            if !self.pushes.advance_push(&push, event.seq, clean_at).await? {
-                // It is gone, was registered anew, or somebody else is further.
-                receipt.hide(Duration::ZERO).await?;
-                return Ok(Ack::Keep);
+            let goes_on = leaves.is_none() && place + 1 < log.events.len();
+            lease = self::lease(&holder, self.to.clock.now(), deadline);
+            push.delivery.lease = goes_on.then(|| lease.clone());
+            if !self.note(&push, &holder).await? {
+                return Ok(Came::Astray);
             }
-            (push.cursor, push.attempts) = (event.seq, 0);
+            if !goes_on {
+                break;
+            }
         }
-        self.settle(item, &task).await?;
-        Ok(Ack::Delete)
+        if push.delivery.attempts >= ATTEMPTS {
+            self.settle(item, log).await?;
+        }
+        Ok(Came::Back(Box::new(push)))
+    }
+
+    /// Counts a failure; gives how long the webhook is left alone.
+    fn failed(&self, push: &mut PushRecord, why: &NoticeError) -> Duration {
+        let attempts = push.delivery.attempts.saturating_add(1);
+        push.delivery.attempts = attempts;
+        let (task, config) = (&push.task, &push.listener.id);
+        if attempts >= ATTEMPTS {
+            tracing::error!(
+                task.id = %task,
+                push.config = %config,
+                "gave up the webhook `{config}` of task `{task}`: {why}"
+            );
+        } else {
+            tracing::warn!(
+                task.id = %task,
+                push.config = %config,
+                push.attempts = attempts,
+                "a delivery of task `{task}` failed: {why}"
+            );
+        }
+        pace::back_off(attempts, self.to.ids.next())
+    }
+
+    /// Leaves the webhook alone for `wait`. It rings before that is noted: who
+    /// finds the note may rely on a doorbell that comes later.
+    async fn leave(
+        &self,
+        item: &PushItem,
+        push: &mut PushRecord,
+        wait: Duration,
+    ) -> Result<(), EngineError> {
+        push.delivery.retry_at = self.to.clock.now().plus(pace::over_after(wait));
+        if push.delivery.attempts < ATTEMPTS {
+            self.ring(item, wait).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes how far the deliveries are; `false` if somebody else does.
+    async fn note(&self, push: &PushRecord, holder: &WriteId) -> Result<bool, EngineError> {
+        let noted = self.to.pushes.note_delivery(push, holder, &push.delivery);
+        Ok(noted.await?)
+    }
+
+    /// Sends a message for the same webhook, to be received after `wait`.
+    async fn ring(&self, item: &PushItem, wait: Duration) -> Result<(), EngineError> {
+        match self.to.queue.ring(std::slice::from_ref(item), wait).await?[..] {
+            [true] => Ok(()),
+            _ => Err(StoreError::Unavailable("the queue takes no message".to_owned()).into()),
+        }
+    }
+
+    /// Until when the webhook is kept: long enough, and seldom a new time.
+    fn clean_at(&self, push: &PushRecord, now: Timestamp) -> Timestamp {
+        let life = self.policy.task_ttl;
+        if push.clean_at < now.plus(life) {
+            return now.plus(life * 2);
+        }
+        push.clean_at
     }
 
     /// The task with its content; `None` if some of it is out of reach here.
     async fn whole(&self, item: &PushItem) -> Result<Option<TaskRecord>, EngineError> {
-        let now = self.clock.now();
-        match self.tasks.load(&item.owner, &item.task, now).await {
-            Ok(found) => Ok(found),
+        let now = self.to.clock.now();
+        match self.to.tasks.load(&item.owner, &item.task, now).await {
+            Ok(found) => Ok(found.filter(|it| it.incarnation == item.incarnation)),
             Err(StoreError::Refused(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The events of this very task after number `cursor`.
-    async fn events_after(
+    /// Calls the webhook; gives how long it took for its answer.
+    async fn tell(
         &self,
-        item: &PushItem,
-        task: &Tail,
-        cursor: u64,
-    ) -> Result<Vec<LoggedEvent>, EngineError> {
-        if task.last_seq <= cursor {
-            return Ok(Vec::new());
-        }
-        let now = self.clock.now();
-        let found = self
-            .tasks
-            .tail(&item.owner, &item.task, cursor, now)
-            .await?;
-        Ok(found
-            .filter(|tail| tail.incarnation == task.incarnation)
-            .map(|tail| tail.events)
-            .unwrap_or_default())
-    }
-
-    fn is_late(&self, deadline: Option<Timestamp>) -> bool {
-        deadline.is_some_and(|end| end.since(self.clock.now()) < ONE_MORE)
-    }
-
-    async fn tell(&self, push: &PushRecord, id: EventId, frame: Frame) -> Result<(), NoticeError> {
+        push: &PushRecord,
+        id: EventId,
+        frame: Frame,
+        within: Duration,
+    ) -> Result<Duration, NoticeError> {
         let listener = &push.listener;
         let url = OutboundUrl::parse(&listener.url, self.policy.reach)?;
         let opened = open_secrets(&Sealer::new(&self.policy.secret), push);
@@ -270,52 +382,37 @@ impl Courier {
             token,
             frame,
         };
-        self.webhooks.post(&notice).await
-    }
-
-    /// Notes a failure; the message comes again after a while, until the
-    /// webhook is given up.
-    async fn failed(
-        &self,
-        item: &PushItem,
-        state: &Tail,
-        push: &PushRecord,
-        receipt: &dyn Receipt,
-        why: &NoticeError,
-    ) -> Result<Ack, EngineError> {
-        let (task, config) = (&push.task, &push.listener.id);
-        let wait = back_off(push.attempts);
-        let retry_at = self.clock.now().plus(wait);
-        self.pushes.attempt_push(push, retry_at).await?;
-        if push.attempts.saturating_add(1) >= ATTEMPTS {
-            tracing::error!(
-                task.id = %task,
-                push.config = %config,
-                "gave up the webhook `{config}` of task `{task}`: {why}"
-            );
-            self.settle(item, state).await?;
-            return Ok(Ack::Delete);
+        let began = self.to.clock.now();
+        tokio::select! {
+            biased;
+            told = self.to.webhooks.post(&notice) => told?,
+            () = self.to.clock.sleep_until(began.plus(within)) => {
+                return Err(NoticeError::Silent(format!("no answer within {within:?}")));
+            }
         }
-        tracing::warn!(
-            task.id = %task,
-            push.config = %config,
-            push.attempts = push.attempts + 1,
-            "a delivery of task `{task}` failed: {why}"
-        );
-        receipt.hide(wait).await?;
-        Ok(Ack::Keep)
+        Ok(self.to.clock.now().since(began))
     }
 
     /// Takes a task at rest off the sweep's index once nobody waits to hear
-    /// of it. Where this function cannot read all of the task, a sweep does it.
-    async fn settle(&self, item: &PushItem, task: &Tail) -> Result<(), EngineError> {
-        if !task.state.is_at_rest() {
+    /// of it.
+    async fn settle(&self, item: &PushItem, log: &Tail) -> Result<(), EngineError> {
+        if !log.state.is_at_rest() {
             return Ok(());
         }
-        match self.whole(item).await? {
-            Some(record) => settle(&*self.pushes, &record).await,
+        let now = self.to.clock.now();
+        match self.to.tasks.head(&item.owner, &item.task, now).await? {
+            Some(head) => settle(&*self.to.pushes, &head).await,
             None => Ok(()),
         }
+    }
+}
+
+/// A lease from `now` on, of an invocation that ends at `deadline`.
+fn lease(holder: &WriteId, now: Timestamp, deadline: Option<Timestamp>) -> PushLease {
+    let until = now.plus(LEASE);
+    PushLease {
+        holder: holder.clone(),
+        until: deadline.map_or(until, |end| end.min(until)),
     }
 }
 
@@ -339,128 +436,53 @@ async fn waiting(
     found.retain(|push| {
         push.incarnation == record.incarnation
             && record.listeners.contains(&push.listener.id)
-            && push.cursor < record.last_seq
-            && push.attempts < ATTEMPTS
+            && push.delivery.cursor < record.last_seq
+            && push.delivery.attempts < ATTEMPTS
     });
     Ok(found)
 }
 
-/// Asks for the deliveries of a task at rest again, if nobody seems to be at
-/// it; gives how many. What is asked for too often is given up.
+/// Rings again for a task at rest, if nobody seems to be at it; gives how many
+/// webhooks. It writes nothing: only a call of a webhook counts as an attempt.
 pub(super) async fn push_again(
     pushes: &dyn DeliverPushes,
     queue: &dyn PushQueue,
     record: &TaskRecord,
     now: Timestamp,
 ) -> Result<usize, EngineError> {
-    let mut items = Vec::new();
-    for push in waiting(pushes, record).await? {
-        let left_alone_until = record.updated_at.max(push.retry_at).plus(QUEUED);
-        if left_alone_until > now {
-            continue;
-        }
-        let retry_at = now.plus(back_off(push.attempts));
-        if pushes.attempt_push(&push, retry_at).await? {
-            items.push(PushItem {
-                owner: push.owner,
-                task: push.task,
-                config: push.listener.id,
-                seq: record.last_seq,
-            });
-        }
+    let mut waiting = waiting(pushes, record).await?;
+    if waiting.is_empty() {
+        pushes.confirm_pushes(record).await?;
+        return Ok(0);
     }
-    if !items.is_empty() {
-        queue.send_pushes(&items).await?;
-    }
-    settle(pushes, record).await?;
-    Ok(items.len())
-}
-
-/// How long to wait after the attempt that follows `attempts` others.
-fn back_off(attempts: u32) -> Duration {
-    (FIRST_WAIT * 2_u32.saturating_pow(attempts.min(16))).min(LONGEST_WAIT)
-}
-
-/// What a webhook is told of an event: the event itself in 1.0, the task with
-/// its status as of the event in the generations before. `events` are those
-/// since the last delivery, this one included.
-fn frame(
-    push: &PushRecord,
-    task: &Tail,
-    whole: Option<&TaskRecord>,
-    events: &[LoggedEvent],
-    event: &LoggedEvent,
-) -> Frame {
-    if push.listener.generation == Generation::V10 {
-        let mut event = event.clone();
-        match &mut event.event {
-            Event::Status(update) => {
-                let message = update.status.message.iter_mut();
-                message.for_each(|message| message.parts.iter_mut().for_each(leave_out));
-            }
-            Event::Artifact(update) => update.artifact.parts.iter_mut().for_each(leave_out),
-        }
-        return Frame::Event {
-            task_id: push.task.clone(),
-            context_id: task.context_id.clone(),
-            last: task.state.is_terminal() && event.seq == task.last_seq,
-            event,
-        };
-    }
-    let mut shown = match whole {
-        Some(record) => Task {
-            status: status_as_of(record, event.seq),
-            ..record.view(HISTORY, true)
-        },
-        None => status_only(push, task, events),
-    };
-    shown.last_event = Some(event.id);
-    let messages = shown.history.iter_mut().flatten();
-    let messages = messages.chain(&mut shown.status.message);
-    let said = messages.flat_map(|message| message.parts.iter_mut());
-    let artifacts = shown.artifacts.iter_mut().flatten();
-    let made = artifacts.flat_map(|artifact| artifact.parts.iter_mut());
-    said.chain(made).for_each(leave_out);
-    Frame::Task(Box::new(shown))
-}
-
-/// A task whose content is out of reach here: where it stands, and that there
-/// is more.
-fn status_only(push: &PushRecord, task: &Tail, events: &[LoggedEvent]) -> Task {
-    let status = events.iter().rev().find_map(|event| match &event.event {
-        Event::Status(update) => Some(update.status.clone()),
-        Event::Artifact(_) => None,
+    waiting.retain(|push| {
+        let since = record.updated_at.max(push.delivery.retry_at);
+        since.plus(QUEUED) <= now && !push.delivery.is_busy(now)
     });
-    Task {
-        id: push.task.clone(),
-        context_id: task.context_id.clone(),
-        generation: push.listener.generation,
-        status: status.unwrap_or(Status {
-            state: TaskState::Working,
-            message: None,
-            timestamp: push.created_at,
-        }),
-        artifacts: None,
-        history: None,
-        metadata: Metadata::from_iter([(TRUNCATED.to_owned(), Value::Bool(true))]),
-        transitions: Vec::new(),
-        last_event: None,
+    let items: Vec<PushItem> = waiting
+        .into_iter()
+        .map(|push| PushItem {
+            owner: push.owner,
+            task: push.task,
+            incarnation: push.incarnation,
+            config: push.listener.id,
+        })
+        .collect();
+    if !items.is_empty() {
+        queue.ring(&items, Duration::ZERO).await?;
     }
-}
-
-/// Bytes that are kept apart are not pushed: the part names them by their hash,
-/// and the client reads the task for them.
-fn leave_out(part: &mut Part) {
-    if let PartContent::Stored(blob) = &part.content {
-        part.content = PartContent::Url(format!("urn:sha256:{}", blob.sha256));
-        part.metadata
-            .insert(TRUNCATED.to_owned(), Value::Bool(true));
-    }
+    Ok(items.len())
 }
 
 impl std::fmt::Debug for Courier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Courier").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outgoing").finish_non_exhaustive()
     }
 }
 

@@ -29,10 +29,11 @@ impl Clock for Paused {
     }
 }
 
-/// A queue, and the receipt of every message in it: what it holds, and for how
-/// long its messages were hidden.
+/// A queue, and the receipt of every message in it: what it holds, how long
+/// after its sending each doorbell rings, and for how long messages were hidden.
 pub(super) struct Line<I> {
     pub(super) items: Mutex<Vec<I>>,
+    pub(super) waits: Mutex<Vec<Duration>>,
     pub(super) hidden: Mutex<Vec<Duration>>,
 }
 
@@ -40,6 +41,7 @@ impl<I> Default for Line<I> {
     fn default() -> Self {
         Self {
             items: Mutex::default(),
+            waits: Mutex::default(),
             hidden: Mutex::default(),
         }
     }
@@ -61,7 +63,8 @@ impl WorkQueue for Line<WorkItem> {
 
 #[async_trait]
 impl PushQueue for Line<PushItem> {
-    async fn send_pushes(&self, items: &[PushItem]) -> Result<Vec<bool>, StoreError> {
+    async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
+        self.waits.lock().unwrap().push(wait);
         Ok(self.take(items))
     }
 }

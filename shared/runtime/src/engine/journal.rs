@@ -409,3 +409,6 @@ pub(super) fn size_of(change: &Change) -> usize {
         })
         .sum()
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,7 +63,7 @@ pub(crate) mod fuzz {
 pub use background::relay;
 pub use blob::object::{below as objects_below, below_thread as state_objects_below};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
-pub use deliver::{Courier, Notice, NoticeError, Webhooks, relay_pushes};
+pub use deliver::{Courier, Notice, NoticeError, Outgoing, Webhooks, relay_pushes};
 pub use error::EngineError;
 pub use expire::ThreadSweep;
 pub use sink::Frames;

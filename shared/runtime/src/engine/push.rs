@@ -12,8 +12,9 @@ use crate::outbound::OutboundUrl;
 use crate::store::StoreError;
 use crate::store::push::{ReadPushes, WritePushes};
 use crate::task::{
-    Change, CreatePush, Listener, MAX_PUSH_CONFIGS, Owner, PushConfig, PushId, PushListQuery,
-    PushOffer, PushPage, PushQuery, PushRecord, Refusal, Secret, TaskId, TaskRecord, Timestamp,
+    Change, CreatePush, Delivery, Listener, MAX_PUSH_CONFIGS, Owner, PushConfig, PushId,
+    PushListQuery, PushOffer, PushPage, PushQuery, PushRecord, Refusal, Secret, TaskId, TaskRecord,
+    Timestamp,
 };
 
 /// How often a lost race is decided again.
@@ -188,10 +189,8 @@ impl Engine {
             incarnation: base.incarnation.clone(),
             listener: listener.clone(),
             created_at: now,
-            cursor: base.last_seq,
-            attempts: 0,
-            retry_at: Timestamp::default(),
             clean_at: now.plus(self.reader.policy.task_ttl * 2),
+            delivery: Delivery::after(base.last_seq),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::batch::Answer;
 use super::{Process, ServeError, clients, endpoint, logging};
-use crate::engine::{Courier, SystemClock};
+use crate::engine::{Courier, Outgoing, RandomIds, SystemClock};
 use crate::runtime::stores;
 use crate::settings::{Environment, Settings};
 use crate::store::aws::sqs_client;
@@ -27,11 +27,16 @@ pub async fn push() -> Result<(), ServeError> {
     let queue = SqsQueue::new(client, settings.push_queue()?);
     let clients = clients().await;
     let store = Arc::new(stores(&clients, &settings).0);
-    let webhooks = Arc::new(HttpWebhooks::new(settings.policy.reach));
-    let clock = Arc::new(SystemClock);
+    let outgoing = Outgoing {
+        tasks: store.clone(),
+        pushes: store,
+        queue: Arc::new(queue),
+        webhooks: Arc::new(HttpWebhooks::new(settings.policy.reach)),
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+    };
     let deliveries = &Deliveries {
-        courier: Courier::new(store.clone(), store, webhooks, clock, settings.policy),
-        queue,
+        courier: Courier::new(outgoing, settings.policy),
     };
     let process = Process::start();
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
@@ -43,12 +48,10 @@ pub async fn push() -> Result<(), ServeError> {
 
 struct Deliveries {
     courier: Courier,
-    queue: SqsQueue,
 }
 
 impl Deliveries {
-    /// Delivers a batch; names the messages that have to come again. What
-    /// follows a kept message in its group comes again behind it.
+    /// Delivers a batch; names the messages that have to come again.
     async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
         let mut answer = Answer::default();
         for message in event.records {
@@ -67,9 +70,6 @@ impl Deliveries {
                 return Ack::Keep;
             }
         };
-        let receipt = self
-            .queue
-            .receipt(message.receipt_handle.clone().unwrap_or_default());
-        self.courier.deliver(&item, &receipt, deadline).await
+        self.courier.deliver(&item, deadline).await
     }
 }

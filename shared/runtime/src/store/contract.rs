@@ -112,8 +112,10 @@ macro_rules! store_contract_cases {
             a_webhook_of_a_finished_task_leaves_the_task_alone
             a_removed_webhook_is_gone_and_may_be_removed_again
             nobody_sees_or_removes_anothers_webhook
-            a_cursor_moves_forward_and_for_its_own_registration_only
-            an_attempt_is_noted_once
+            of_couriers_at_once_one_has_the_lease
+            a_delivery_is_noted_by_the_holder_and_nobody_else
+            a_lease_is_for_its_own_registration_only
+            a_webhook_that_is_delivered_to_is_kept_for_longer
             a_sweep_finds_a_task_until_its_webhooks_have_heard_of_its_rest
             a_key_is_stored_with_its_task
             a_taken_key_shows_its_task_as_it_is_now

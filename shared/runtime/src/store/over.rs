@@ -48,8 +48,8 @@ use super::{
     WriteTasks, WriteThreads,
 };
 use crate::task::{
-    Blob, ContextId, KeyHash, Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, ThreadKey,
-    Timestamp,
+    Blob, ContextId, Delivery, KeyHash, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey,
+    TaskRecord, ThreadKey, Timestamp, WriteId,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -164,8 +164,10 @@ over! {
         delete_push(owner: &Owner, task: &TaskId, id: &PushId) -> ();
     }
     DeliverPushes {
-        advance_push(push: &PushRecord, to: u64, clean_at: Timestamp) -> bool;
-        attempt_push(push: &PushRecord, retry_at: Timestamp) -> bool;
+        lease_push(
+            push: &PushRecord, lease: &PushLease, now: Timestamp, clean_at: Timestamp,
+        ) -> bool;
+        note_delivery(push: &PushRecord, holder: &WriteId, delivery: &Delivery) -> bool;
         confirm_pushes(record: &TaskRecord) -> bool;
     }
 }

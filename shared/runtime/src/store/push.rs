@@ -2,10 +2,13 @@
 //!
 //! A webhook is a child of its task: it names the task's incarnation, and is
 //! looked at after the task itself. What a delivery writes changes neither the
-//! task's version nor anything a client sees.
+//! task's version nor anything a client sees. Only who holds the lease of a
+//! webhook writes it, and only for the registration it was taken for.
 
 use super::StoreError;
-use crate::task::{Owner, PushId, PushRecord, TaskId, TaskRecord, Timestamp};
+use crate::task::{
+    Delivery, Owner, PushId, PushLease, PushRecord, TaskId, TaskRecord, Timestamp, WriteId,
+};
 use async_trait::async_trait;
 
 /// Reading the webhooks of a task.
@@ -45,29 +48,32 @@ pub trait WritePushes: ReadPushes {
 /// Writing down how deliveries go.
 #[async_trait]
 pub trait DeliverPushes: ReadPushes {
-    /// The webhook has got the events up to number `to`: its cursor moves there
-    /// and its attempts count from the start. `false` if it is gone, was
-    /// registered anew, or its cursor is there or further already.
+    /// Takes the lease of a webhook for whoever is named in `lease`, and keeps the
+    /// webhook until `clean_at` at least. `false` if somebody else has a lease at
+    /// `now`, the deliveries have gone on since `push` was read, or the webhook is
+    /// gone or was registered anew. Whoever has it already gets it again.
     ///
     /// # Errors
-    /// [`StoreError`]; after `Unavailable` the cursor may or may not have moved.
-    async fn advance_push(
+    /// [`StoreError`]; after `Unavailable` it may or may not be taken.
+    async fn lease_push(
         &self,
         push: &PushRecord,
-        to: u64,
+        lease: &PushLease,
+        now: Timestamp,
         clean_at: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Notes an attempt which follows those that `push` shows, and until when
-    /// nobody else should try. `false` if another was noted meanwhile, or the
-    /// webhook is gone.
+    /// Notes where the deliveries of a webhook stand now; its lease is dropped
+    /// if `delivery` has none. `false` if `holder` has not got the lease any more,
+    /// or the webhook is gone or was registered anew.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` it may or may not be noted.
-    async fn attempt_push(
+    async fn note_delivery(
         &self,
         push: &PushRecord,
-        retry_at: Timestamp,
+        holder: &WriteId,
+        delivery: &Delivery,
     ) -> Result<bool, StoreError>;
 
     /// Takes a task at rest off the sweep's index: its webhooks have all it has

@@ -41,24 +41,27 @@ pub struct PushItem {
     pub owner: Owner,
     /// The task.
     pub task: TaskId,
+    /// Which task it is, of those that had this id one after the other.
+    pub incarnation: WriteId,
     /// The webhook.
     pub config: PushId,
-    /// The number of the last event that was there when it was sent. What the
-    /// webhook gets is decided by its cursor.
-    pub seq: u64,
 }
 
-/// The queue of deliveries: in order for one webhook of one task, and one at a
-/// time; a webhook that does not answer holds up no other.
+/// The longest time for which [`PushQueue::ring`] can put an item off.
+pub const RING_MAX: Duration = Duration::from_secs(900);
+
+/// The queue of deliveries, which shares its receivers fairly between tenants.
+/// An item is a doorbell: it says that a webhook may have something to get, and
+/// may come more than once and in any order.
 #[async_trait]
 pub trait PushQueue: Send + Sync {
-    /// Sends the items; one flag an item, whether the queue has taken it. The
-    /// same item sent twice within minutes may come once.
+    /// Sends the items, to be received after `wait`, of [`RING_MAX`] at most; one
+    /// flag an item, whether the queue has taken it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the queue does not answer: then none
     /// counts as taken.
-    async fn send_pushes(&self, items: &[PushItem]) -> Result<Vec<bool>, StoreError>;
+    async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError>;
 }
 
 /// One received message.

@@ -48,9 +48,9 @@ pub use layout::{Apart, Batches, Doc, Kept, Layout, Segment, Volume, moved};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
 pub use push::{
-    CreatePush, Listener, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME, MAX_PUSH_TOKEN,
-    MAX_PUSH_URL, PushConfig, PushListQuery, PushOffer, PushPage, PushQuery, PushRecord, Sealed,
-    Secret,
+    CreatePush, Delivery, Listener, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME,
+    MAX_PUSH_TOKEN, MAX_PUSH_URL, PushConfig, PushLease, PushListQuery, PushOffer, PushPage,
+    PushQuery, PushRecord, Sealed, Secret,
 };
 pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
 pub use refusal::{FieldViolation, Refusal};

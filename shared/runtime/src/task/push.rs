@@ -5,6 +5,7 @@
 
 use super::{Generation, Owner, PushId, TaskId, Timestamp, WriteId};
 use std::fmt;
+use std::time::Duration;
 
 /// Configurations one task may have.
 pub const MAX_PUSH_CONFIGS: usize = 10;
@@ -172,14 +173,53 @@ pub struct PushRecord {
     pub listener: Listener,
     /// When it was registered.
     pub created_at: Timestamp,
-    /// The number of the last event which it has got, or which came before it.
-    pub cursor: u64,
-    /// Tries since the last one that succeeded.
-    pub attempts: u32,
-    /// Until when somebody else tries, or waits to.
-    pub retry_at: Timestamp,
     /// When the store may clean it up.
     pub clean_at: Timestamp,
+    /// How far its deliveries are.
+    pub delivery: Delivery,
+}
+
+/// Where the deliveries of a webhook stand. It is kept apart from what the
+/// client registered: each delivery writes it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Delivery {
+    /// The number of the last event which it has got, or which came before it.
+    pub cursor: u64,
+    /// Calls of the webhook since the last one that succeeded.
+    pub attempts: u32,
+    /// Nobody calls the webhook before.
+    pub retry_at: Timestamp,
+    /// How long the webhook took for the last call that succeeded.
+    pub took: Duration,
+    /// Who delivers.
+    pub lease: Option<PushLease>,
+}
+
+/// The right to call a webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushLease {
+    /// Who has it: a fresh id each time.
+    pub holder: WriteId,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+impl Delivery {
+    /// Nothing delivered yet; the events up to number `cursor` are not its.
+    #[must_use]
+    pub fn after(cursor: u64) -> Self {
+        Self {
+            cursor,
+            ..Self::default()
+        }
+    }
+
+    /// Whether somebody delivers, or nobody may call the webhook yet.
+    #[must_use]
+    pub fn is_busy(&self, now: Timestamp) -> bool {
+        let leased = |lease: &PushLease| lease.until > now;
+        self.retry_at > now || self.lease.as_ref().is_some_and(leased)
+    }
 }
 
 impl PushRecord {

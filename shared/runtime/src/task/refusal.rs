@@ -1,6 +1,6 @@
 //! Why an ask is turned down: the public half of every error.
 //!
-//! The text of each variant is fixed and safe to show; a private cause is
+//! The text of each variant is safe to show; a private cause is
 //! carried elsewhere and never reaches a client. `protocol::error` holds the
 //! one table that gives each variant its code, HTTP status and reason in each
 //! generation.
@@ -99,7 +99,7 @@ pub enum Refusal {
     #[error("method not found")]
     MethodNotFound,
     /// Fields of the parameters are not as they have to be.
-    #[error("invalid parameters")]
+    #[error("invalid parameters{}", first(violations))]
     InvalidParams {
         /// Each field with what is wrong; never empty.
         violations: Vec<FieldViolation>,
@@ -152,6 +152,14 @@ pub enum Refusal {
         /// Whole seconds after which to call again.
         retry_after: u64,
     },
+}
+
+/// What is wrong first: clients show the message of an error and drop its data.
+fn first(violations: &[FieldViolation]) -> String {
+    let told = violations.first();
+    told.map_or_else(String::new, |it| {
+        format!(": `{}`: {}", it.field, it.description)
+    })
 }
 
 impl Refusal {

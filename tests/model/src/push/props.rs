@@ -17,6 +17,10 @@ pub(super) fn properties(model: &Push) -> Vec<Property<Push>> {
         P::always("G8 events are delivered in order", |_, w: &World| {
             !w.out_of_order
         }),
+        P::always(
+            "G8 one courier at a time calls a webhook",
+            |_, w: &World| !w.crossed,
+        ),
         P::always("G2 a terminal task never changes", |_, w: &World| {
             !w.terminal_changed
         }),
@@ -36,6 +40,12 @@ fn seen() -> Vec<Property<Push>> {
         }),
         P::sometimes("registered after the end", |_, w: &World| {
             w.config.2 == EVENTS
+        }),
+        P::sometimes("tried again after its wait, and served", |_, w: &World| {
+            w.failures == 0 && w.wait == Wait::Over && w.quiet() && w.got != 0 && w.served()
+        }),
+        P::sometimes("taken over from a courier that died", |_, w: &World| {
+            w.crashes == 0 && w.lease == FREE && !w.lost && w.quiet() && w.config.2 == 0
         }),
         P::sometimes(
             "all faults spent, a record lost, and still served",

@@ -10,6 +10,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// A function that posts nothing fails its test.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const JSON: &str = r#"{"jsonrpc":"2.0"}"#;
 
@@ -22,7 +26,11 @@ async fn handler(request: lambda_http::Request) -> Response<Body> {
         "/stream" => later(vec!["data: 1\n\n", "data: 2\n\n", "data: 3\n\n"]),
         "/half" => {
             let chunks = stream::iter(["data: 1\n\n"]).map(|text| Ok(Frame::data(text.into())));
-            let dies = stream::once(async { panic!("in the middle") });
+            let dies = stream::once(async {
+                // The chunk before it leaves first.
+                tokio::task::yield_now().await;
+                panic!("in the middle")
+            });
             StreamBody::new(chunks.chain(dies)).boxed_unsync()
         }
         _ => panic!("secret words"),
@@ -119,7 +127,7 @@ impl Api {
     }
 
     fn post(&self) -> Post {
-        self.posts.recv().unwrap()
+        self.posts.recv_timeout(PATIENCE).unwrap()
     }
 }
 

@@ -5,8 +5,10 @@ use crate::store::push::Pushes;
 use crate::store::queue::OpenTask;
 use crate::store::{Committed, TaskWrite};
 use crate::task::{
-    Change, Generation, Listener, PushId, PushRecord, Sealed, TaskRecord, Timestamp, WriteId,
+    Change, Delivery, Generation, Listener, PushId, PushLease, PushRecord, Sealed, TaskRecord,
+    WriteId,
 };
+use std::time::Duration;
 
 impl World {
     /// A webhook of `record` under `id`, registered by no commit yet.
@@ -25,10 +27,16 @@ impl World {
                 credentials: None,
             },
             created_at: self.now,
-            cursor: record.last_seq,
-            attempts: 0,
-            retry_at: Timestamp::default(),
             clean_at: self.expiry(),
+            delivery: Delivery::after(record.last_seq),
+        }
+    }
+
+    /// A lease of this case's hour, until `millis` after it.
+    fn push_lease(&self, millis: i64) -> PushLease {
+        PushLease {
+            holder: WriteId::made_of(self.number()),
+            until: self.at(millis),
         }
     }
 
@@ -132,8 +140,10 @@ pub async fn a_removed_webhook_is_gone_and_may_be_removed_again(
         pushes.delete_push(record.owner(), record.id(), id).await?;
         assert_eq!(stored(pushes, &record).await?, []);
     }
-    assert!(!pushes.advance_push(&push, 9, world.expiry()).await?);
-    assert!(!pushes.attempt_push(&push, world.at(1)).await?);
+    let lease = world.push_lease(30_000);
+    assert!(!taken(pushes, world, &push, &lease).await?);
+    let moved = noted(pushes, &push, &lease, Delivery::after(9));
+    assert!(!moved.await?);
     assert_eq!(stored(pushes, &record).await?, [], "nothing revives it");
     Ok(())
 }
@@ -159,11 +169,37 @@ pub async fn nobody_sees_or_removes_anothers_webhook(
     Ok(())
 }
 
-/// A delivery of a registration that was replaced moves nothing.
+/// Takes the lease as of this case's hour.
+async fn taken(
+    pushes: &dyn Pushes,
+    world: &World,
+    push: &PushRecord,
+    lease: &PushLease,
+) -> Result<bool, Broken> {
+    let leased = pushes.lease_push(push, lease, world.now, push.clean_at);
+    Ok(leased.await?)
+}
+
+/// Notes it for who has `lease`.
+async fn noted(
+    pushes: &dyn Pushes,
+    push: &PushRecord,
+    lease: &PushLease,
+    delivery: Delivery,
+) -> Result<bool, Broken> {
+    Ok(pushes.note_delivery(push, &lease.holder, &delivery).await?)
+}
+
+/// The webhook as stored, if it has only one.
+async fn only(pushes: &dyn Pushes, record: &TaskRecord) -> Result<Option<PushRecord>, Broken> {
+    Ok(stored(pushes, record).await?.pop())
+}
+
+/// Until it is past, or dropped.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_cursor_moves_forward_and_for_its_own_registration_only(
+pub async fn of_couriers_at_once_one_has_the_lease(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -171,58 +207,143 @@ pub async fn a_cursor_moves_forward_and_for_its_own_registration_only(
         return Ok(());
     };
     let (record, push) = world.listened(stores).await?;
-    assert!(pushes.attempt_push(&push, world.at(1_000)).await?);
-    let later = world.at(7_200_000);
-    assert!(pushes.advance_push(&push, 3, later).await?);
-    let moved = PushRecord {
-        cursor: 3,
-        clean_at: later,
+    let (mine, other) = (world.push_lease(30_000), world.push_lease(60_000));
+    assert!(taken(pushes, world, &push, &mine).await?);
+    let leased = PushRecord {
+        delivery: Delivery {
+            lease: Some(mine.clone()),
+            ..push.delivery.clone()
+        },
         ..push.clone()
     };
-    assert_eq!(stored(pushes, &record).await?, std::slice::from_ref(&moved));
-    for back in [3, 2, 0] {
-        assert!(!pushes.advance_push(&push, back, later).await?, "{back}");
-    }
-    let anew = world.push(&record, &push.listener.id);
-    let write = world.registers(&record, &anew)?;
-    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
-    assert!(!pushes.advance_push(&push, 9, later).await?);
-    assert!(!pushes.attempt_push(&push, later).await?);
-    let another = PushRecord {
-        incarnation: WriteId::made_of(world.number()),
-        ..anew.clone()
-    };
-    assert!(!pushes.advance_push(&another, 9, later).await?);
-    assert_eq!(stored(pushes, &record).await?, [anew]);
-    assert_eq!(
-        world.loaded(stores, &record).await?,
-        Some(write.record),
-        "the task knows nothing of it"
-    );
+    assert_eq!(only(pushes, &record).await?, Some(leased.clone()));
+    assert!(!taken(pushes, world, &push, &other).await?);
+    assert!(taken(pushes, world, &push, &mine).await?, "it has it");
+    let at = |millis| pushes.lease_push(&leased, &other, world.at(millis), push.clean_at);
+    assert!(!at(29_999).await?, "it is alive");
+    assert!(at(30_000).await?, "it is past");
+    let late = noted(pushes, &push, &mine, Delivery::after(7));
+    assert!(!late.await?, "it was taken over");
+    let dropped = pushes.note_delivery(&push, &other.holder, &push.delivery);
+    assert!(dropped.await?);
+    assert_eq!(only(pushes, &record).await?, Some(push.clone()));
+    assert!(taken(pushes, world, &push, &mine).await?, "it was dropped");
     Ok(())
 }
 
-/// Two that tried at once do not count twice.
+/// The holder writes where the deliveries stand, and keeps or drops its lease
+/// with it; whoever saw them before takes no lease any more.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_attempt_is_noted_once(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
+pub async fn a_delivery_is_noted_by_the_holder_and_nobody_else(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
     let Some(pushes) = stores.pushes else {
         return Ok(());
     };
     let (record, push) = world.listened(stores).await?;
-    let until = world.at(5_000);
-    assert!(pushes.attempt_push(&push, until).await?);
-    assert!(!pushes.attempt_push(&push, world.at(9_000)).await?);
-    let tried = PushRecord {
-        attempts: 1,
-        retry_at: until,
-        ..push
+    let (mine, other) = (world.push_lease(30_000), world.push_lease(30_000));
+    let none = noted(pushes, &push, &mine, Delivery::after(1));
+    assert!(!none.await?, "nobody has a lease");
+    assert!(taken(pushes, world, &push, &mine).await?);
+    let further = Delivery {
+        cursor: 3,
+        attempts: 0,
+        retry_at: world.at(-1),
+        took: Duration::from_millis(9_876),
+        lease: Some(PushLease {
+            until: world.at(40_000),
+            ..mine.clone()
+        }),
     };
-    assert_eq!(stored(pushes, &record).await?, std::slice::from_ref(&tried));
-    assert!(pushes.attempt_push(&tried, world.at(9_000)).await?);
-    let twice = stored(pushes, &record).await?;
-    assert_eq!(twice.first().map(|push| push.attempts), Some(2));
+    for (holder, noted) in [(&other.holder, false), (&mine.holder, true)] {
+        let moved = pushes.note_delivery(&push, holder, &further);
+        assert_eq!(moved.await?, noted);
+    }
+    let moved = PushRecord {
+        delivery: further.clone(),
+        ..push.clone()
+    };
+    assert_eq!(only(pushes, &record).await?, Some(moved.clone()));
+    let failed = Delivery {
+        attempts: 1,
+        retry_at: world.at(1_000),
+        lease: None,
+        ..further
+    };
+    for noted in [true, false] {
+        let left = pushes.note_delivery(&push, &mine.holder, &failed);
+        assert_eq!(left.await?, noted, "the lease was dropped with it");
+    }
+    let left = PushRecord {
+        delivery: failed,
+        ..push.clone()
+    };
+    assert_eq!(only(pushes, &record).await?, Some(left.clone()));
+    for seen in [&push, &moved] {
+        assert!(!taken(pushes, world, seen, &other).await?, "it went on");
+    }
+    assert!(taken(pushes, world, &left, &other).await?);
+    assert_eq!(world.loaded(stores, &record).await?, Some(record));
+    Ok(())
+}
+
+/// What was delivered of the registration before does not count either.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_lease_is_for_its_own_registration_only(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let Some(pushes) = stores.pushes else {
+        return Ok(());
+    };
+    let (record, push) = world.listened(stores).await?;
+    let lease = world.push_lease(30_000);
+    assert!(taken(pushes, world, &push, &lease).await?);
+    let anew = world.push(&record, &push.listener.id);
+    let write = world.registers(&record, &anew)?;
+    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    assert!(!taken(pushes, world, &push, &lease).await?);
+    let moved = noted(pushes, &push, &lease, Delivery::after(9));
+    assert!(!moved.await?);
+    let another = PushRecord {
+        incarnation: WriteId::made_of(world.number()),
+        ..anew.clone()
+    };
+    assert!(!taken(pushes, world, &another, &lease).await?);
+    assert_eq!(only(pushes, &record).await?, Some(anew.clone()));
+    assert!(taken(pushes, world, &anew, &lease).await?);
+    // The same beside a task that has ended.
+    let once_more = world.push(&record, &push.listener.id);
+    pushes.put_push(&once_more).await?;
+    let moved = noted(pushes, &anew, &lease, Delivery::after(9));
+    assert!(!moved.await?);
+    assert_eq!(only(pushes, &record).await?, Some(once_more));
+    Ok(())
+}
+
+/// With the lease, so that no delivery writes what was registered.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_webhook_that_is_delivered_to_is_kept_for_longer(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let Some(pushes) = stores.pushes else {
+        return Ok(());
+    };
+    let (record, push) = world.listened(stores).await?;
+    let lease = world.push_lease(30_000);
+    let later = push.clean_at.plus(Duration::from_secs(3600));
+    let leased = pushes.lease_push(&push, &lease, world.now, later);
+    assert!(leased.await?);
+    let kept = only(pushes, &record).await?;
+    assert_eq!(kept.map(|push| push.clean_at), Some(later));
     Ok(())
 }
 

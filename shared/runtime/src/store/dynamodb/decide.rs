@@ -32,7 +32,12 @@ impl DynamoStore {
 
     /// Makes one write; `false` if its condition does not hold.
     pub(super) async fn settle(&self, statement: Statement) -> Result<bool, StoreError> {
-        match self.decide(std::slice::from_ref(&statement)).await? {
+        self.settle_all(std::slice::from_ref(&statement)).await
+    }
+
+    /// Makes all of the writes or none; `false` if a condition does not hold.
+    pub(super) async fn settle_all(&self, statements: &[Statement]) -> Result<bool, StoreError> {
+        match self.decide(statements).await? {
             Decided::Done => Ok(true),
             Decided::Refused(_) => Ok(false),
             Decided::Unknown(why) => Err(StoreError::Unavailable(why)),

@@ -23,6 +23,8 @@ pub(super) const STATE: &str = "STATE";
 pub(super) const FIRST_CHILD: &str = "ART#";
 /// What the sort key of a webhook begins with.
 pub(super) const PUSH: &str = "PUSH#";
+/// What the sort key of its deliveries ends with.
+const DELIVERY: &str = "#SENT";
 /// What an idempotency key stands for.
 pub(super) const IDEM: &str = "IDEM";
 /// The index of lists.
@@ -97,6 +99,21 @@ pub(super) fn place_of(sort: &str) -> Option<Place> {
 /// The sort key of a webhook in the partition of its task.
 pub(super) fn push(id: &PushId) -> String {
     format!("{PUSH}{id}")
+}
+
+/// The sort key of the deliveries of a webhook, beside it. No id holds a `#`.
+pub(super) fn delivery(id: &PushId) -> String {
+    delivery_beside(&push(id))
+}
+
+/// The same by the sort key of the webhook.
+pub(super) fn delivery_beside(push: &str) -> String {
+    format!("{push}{DELIVERY}")
+}
+
+/// Whether it is such a sort key.
+pub(super) fn is_delivery(sort: &str) -> bool {
+    sort.ends_with(DELIVERY)
 }
 
 /// The tenant and the id in the partition of a task; `None` if it is another's.

@@ -265,7 +265,7 @@ impl DynamoStore {
             statements.extend(self.thread_statements(thread, shards).await?);
         }
         for push in &write.pushes {
-            statements.push(Statement::push(push)?);
+            statements.extend(Statement::push(push)?);
         }
         statements.extend(children);
         Ok(statements)

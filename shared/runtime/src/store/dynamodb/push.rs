@@ -1,8 +1,9 @@
 //! Webhooks as children of their task's partition.
 //!
-//! What a client registered is one text; what deliveries write are attributes
-//! beside it. A delivery names the registration it works for by the text's
-//! hash, so that it moves no cursor of one that replaced it.
+//! What a client registered is one item, and where its deliveries stand is
+//! another, small one beside it, so that a delivery writes one unit. Both are
+//! written together, and say by the hash of the registration which one they are
+//! of: a delivery moves nothing of one that replaced it.
 
 use super::calls;
 use super::item::{self, Attributes, Item};
@@ -10,51 +11,108 @@ use super::statement::Statement;
 use super::{DynamoStore, key};
 use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::{StoreError, stored};
-use crate::task::{Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp};
+use crate::task::{
+    Delivery, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
+};
 use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 const CURSOR: &str = "cursor";
 const ATTEMPTS: &str = "attempts";
 const RETRY_AT: &str = "retry_at";
+/// Milliseconds of the last call that succeeded.
+const TOOK: &str = "took";
+/// Who delivers.
+const HOLDER: &str = "holder";
+/// Until when.
+const LEASE_UNTIL: &str = "lease_until";
 /// Which registration it is.
 pub(super) const MARK: &str = "mark";
 
-/// The whole item of a webhook.
+/// The items of a webhook: what was registered, where its deliveries stand.
 ///
 /// # Errors
 /// [`StoreError::Refused`], never.
-pub(super) fn item_of(push: &PushRecord) -> Result<Item, StoreError> {
-    let (partition, sort) = place(push);
-    let body = stored::push_text(push)?;
-    let mut item = item::key_of(&partition, &sort);
-    for (name, value) in [
+pub(super) fn items_of(push: &PushRecord) -> Result<[Item; 2], StoreError> {
+    let both = [
         (item::SUBJECT, item::subject(&push.owner)),
         (MARK, item::text(mark(push)?)),
-        (CURSOR, item::number(push.cursor)),
-        (ATTEMPTS, item::number(push.attempts)),
-        (RETRY_AT, item::number(push.retry_at.as_millis())),
+        (CURSOR, item::number(push.delivery.cursor)),
         (item::TTL, item::number(push.clean_at.ttl_seconds())),
-        (item::BODY, item::text(body)),
-    ] {
-        item.insert(name.to_owned(), value);
-    }
-    Ok(item)
+    ];
+    let mut registered = Attributes::from(both.clone());
+    registered.insert(item::BODY, item::text(stored::push_text(push)?));
+    let mut delivered = Attributes::from(both);
+    delivered.extend(delivery_attributes(&push.delivery));
+    let id = &push.listener.id;
+    let at = |sort: String, attributes: Attributes| {
+        let mut item = item::key_of(&partition(push), &sort);
+        let named = attributes.into_iter();
+        item.extend(named.map(|(name, value)| (name.to_owned(), value)));
+        item
+    };
+    Ok([
+        at(key::push(id), registered),
+        at(key::delivery(id), delivered),
+    ])
 }
 
+/// Without a lease that is not there.
+fn delivery_attributes(delivery: &Delivery) -> Attributes {
+    let took = u64::try_from(delivery.took.as_millis()).unwrap_or(u64::MAX);
+    let mut attributes = Attributes::from([
+        (CURSOR, item::number(delivery.cursor)),
+        (ATTEMPTS, item::number(delivery.attempts)),
+        (RETRY_AT, item::number(delivery.retry_at.as_millis())),
+        (TOOK, item::number(took)),
+    ]);
+    attributes.extend(delivery.lease.iter().flat_map(lease_attributes));
+    attributes
+}
+
+fn lease_attributes(lease: &PushLease) -> Attributes {
+    Attributes::from([
+        (HOLDER, item::text(lease.holder.as_str())),
+        (LEASE_UNTIL, item::number(lease.until.as_millis())),
+    ])
+}
+
+/// The webhook of an item, with what stands in the item of its deliveries.
+/// Without one of this very registration, nothing was delivered yet.
+///
 /// # Errors
 /// [`StoreError::Corrupt`].
-fn push_of(item: &Item) -> Result<PushRecord, StoreError> {
+fn push_of(item: &Item, delivered: Option<&&Item>) -> Result<PushRecord, StoreError> {
     let mut push = stored::push_of_text(item::string(item, item::BODY)?)?;
-    push.cursor = item::integer(item, CURSOR)?;
-    push.attempts = item::integer(item, ATTEMPTS)?;
-    push.retry_at = Timestamp::from_millis(item::integer(item, RETRY_AT)?);
-    push.clean_at = Timestamp::from_millis(item::integer::<i64>(item, item::TTL)? * 1000);
+    let kept: i64 = item::integer(item, item::TTL)?;
+    push.clean_at = Timestamp::from_millis(kept.saturating_mul(1000));
+    let same = |delivered: &&&Item| delivered.get(MARK) == item.get(MARK);
+    push.delivery = match delivered.filter(same) {
+        Some(delivered) => delivery_of(delivered)?,
+        None => Delivery::after(item::integer(item, CURSOR)?),
+    };
     Ok(push)
 }
 
-fn place(push: &PushRecord) -> (String, String) {
-    let task = TaskKey::new(&push.owner, &push.task);
-    (key::task(&task), key::push(&push.listener.id))
+fn delivery_of(item: &Item) -> Result<Delivery, StoreError> {
+    let lease = || {
+        Ok::<_, StoreError>(PushLease {
+            holder: WriteId::stored(item::string(item, HOLDER)?),
+            until: Timestamp::from_millis(item::integer(item, LEASE_UNTIL)?),
+        })
+    };
+    Ok(Delivery {
+        cursor: item::integer(item, CURSOR)?,
+        attempts: item::integer(item, ATTEMPTS)?,
+        retry_at: Timestamp::from_millis(item::integer(item, RETRY_AT)?),
+        took: Duration::from_millis(item::integer(item, TOOK)?),
+        lease: item.contains_key(HOLDER).then(lease).transpose()?,
+    })
+}
+
+fn partition(push: &PushRecord) -> String {
+    key::task(&TaskKey::new(&push.owner, &push.task))
 }
 
 fn mark(push: &PushRecord) -> Result<String, StoreError> {
@@ -62,12 +120,19 @@ fn mark(push: &PushRecord) -> Result<String, StoreError> {
     Ok(hex::encode(Sha256::digest(stored::push_identity(push)?)))
 }
 
-/// A change of a webhook which is still the same registration.
-fn update(push: &PushRecord, set: Attributes) -> Result<Statement, StoreError> {
-    let (partition, sort) = place(push);
-    let mut update = Statement::update_at(item::key_of(&partition, &sort), set, &[]);
+/// A change of the deliveries of a webhook which is still the same registration.
+fn update(
+    push: &PushRecord,
+    holder: &WriteId,
+    set: Attributes,
+    gone: &[&str],
+) -> Result<Statement, StoreError> {
+    let sort = key::delivery(&push.listener.id);
+    let mut update = Statement::update_at(item::key_of(&partition(push), &sort), set, gone);
     update.name(MARK);
     update.value(":same", item::text(mark(push)?));
+    update.name(HOLDER);
+    update.value(":mine", item::text(holder.as_str()));
     Ok(update)
 }
 
@@ -86,18 +151,24 @@ impl ReadPushes for DynamoStore {
             .send()
             .await
             .map_err(|error| calls::read_error(&error))?;
-        let pushes: Result<Vec<_>, _> = found.items().iter().map(push_of).collect();
-        Ok(pushes?
-            .into_iter()
-            .filter(|push| push.owner == *owner)
-            .collect())
+        let sorts = found.items().iter();
+        let sorts = sorts.map(|item| Ok((item::string(item, key::SK)?, item)));
+        let sorts: BTreeMap<&str, &Item> = sorts.collect::<Result<_, StoreError>>()?;
+        let registered = sorts.iter().filter(|(sort, _)| !key::is_delivery(sort));
+        let pushes = registered.map(|(sort, item)| {
+            let delivered = sorts.get(key::delivery_beside(sort).as_str());
+            push_of(item, delivered)
+        });
+        let mut pushes = pushes.collect::<Result<Vec<_>, _>>()?;
+        pushes.retain(|push| push.owner == *owner);
+        Ok(pushes)
     }
 }
 
 #[async_trait]
 impl WritePushes for DynamoStore {
     async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
-        self.settle(Statement::push(push)?).await.map(|_| ())
+        self.settle_all(&Statement::push(push)?).await.map(|_| ())
     }
 
     async fn delete_push(
@@ -110,8 +181,9 @@ impl WritePushes for DynamoStore {
         let mut gone = Statement::gone(item::key_of(&partition, &key::push(id)));
         gone.name(item::SUBJECT);
         gone.value(":owner", item::subject(owner));
+        let delivered = Statement::gone(item::key_of(&partition, &key::delivery(id)));
         // Refused: it is not there, or not theirs to remove.
-        self.settle(gone.when("#subject = :owner"))
+        self.settle_all(&[gone.when("#subject = :owner"), delivered])
             .await
             .map(|_| ())
     }
@@ -119,34 +191,48 @@ impl WritePushes for DynamoStore {
 
 #[async_trait]
 impl DeliverPushes for DynamoStore {
-    async fn advance_push(
+    async fn lease_push(
         &self,
         push: &PushRecord,
-        to: u64,
+        lease: &PushLease,
+        now: Timestamp,
         clean_at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let moved = Attributes::from([
-            (CURSOR, item::number(to)),
-            (ATTEMPTS, item::number(0)),
-            (RETRY_AT, item::number(0)),
-            (item::TTL, item::number(clean_at.ttl_seconds())),
-        ]);
-        let statement = update(push, moved)?.when("#mark = :same AND #cursor < :cursor");
-        self.settle(statement).await
+        let until = clean_at.ttl_seconds();
+        let mut taken = lease_attributes(lease);
+        taken.insert(item::TTL, item::number(until));
+        let mut statement = update(push, &lease.holder, taken, &[])?;
+        statement.name(CURSOR);
+        statement.name(ATTEMPTS);
+        statement.value(":now", item::number(now.as_millis()));
+        statement.value(":cursor", item::number(push.delivery.cursor));
+        statement.value(":attempts", item::number(push.delivery.attempts));
+        // A repeated write finds its own lease.
+        let statement = statement.when(
+            "#mark = :same AND (#holder = :mine OR \
+             (attribute_not_exists(#lease_until) OR #lease_until <= :now) \
+             AND #cursor = :cursor AND #attempts = :attempts)",
+        );
+        let leased = self.settle(statement).await?;
+        if leased && clean_at > push.clean_at {
+            let sort = key::push(&push.listener.id);
+            let kept = Statement::keep(&partition(push), &sort, until);
+            self.settle(kept).await?;
+        }
+        Ok(leased)
     }
 
-    async fn attempt_push(
+    async fn note_delivery(
         &self,
         push: &PushRecord,
-        retry_at: Timestamp,
+        holder: &WriteId,
+        delivery: &Delivery,
     ) -> Result<bool, StoreError> {
-        let tried = Attributes::from([
-            (ATTEMPTS, item::number(push.attempts.saturating_add(1))),
-            (RETRY_AT, item::number(retry_at.as_millis())),
-        ]);
-        let mut statement = update(push, tried)?;
-        statement.value(":before", item::number(push.attempts));
-        self.settle(statement.when("#mark = :same AND #attempts = :before"))
+        let dropped = [HOLDER, LEASE_UNTIL];
+        let gone = dropped.as_slice();
+        let gone = if delivery.lease.is_some() { &[] } else { gone };
+        let statement = update(push, holder, delivery_attributes(delivery), gone)?;
+        self.settle(statement.when("#mark = :same AND #holder = :mine"))
             .await
     }
 

@@ -148,12 +148,13 @@ impl Statement {
         update.when(&format!("#version = :was AND {SAME}"))
     }
 
-    /// The write of a webhook, over one of the same id.
+    /// The writes of a webhook of which nothing is delivered, over one of the
+    /// same id.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`].
-    pub(super) fn push(push: &PushRecord) -> Result<Self, StoreError> {
-        Ok(Self::new(Kind::Put(push::item_of(push)?)))
+    pub(super) fn push(push: &PushRecord) -> Result<[Self; 2], StoreError> {
+        Ok(push::items_of(push)?.map(|item| Self::new(Kind::Put(item))))
     }
 
     /// The write of a thread without its state; its owner's list has `shards`

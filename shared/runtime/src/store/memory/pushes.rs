@@ -3,7 +3,9 @@
 use super::MemoryStore;
 use crate::store::StoreError;
 use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
-use crate::task::{Owner, PushId, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp};
+use crate::task::{
+    Delivery, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
+};
 use async_trait::async_trait;
 
 #[async_trait]
@@ -48,37 +50,39 @@ impl WritePushes for MemoryStore {
 
 #[async_trait]
 impl DeliverPushes for MemoryStore {
-    async fn advance_push(
+    async fn lease_push(
         &self,
         push: &PushRecord,
-        to: u64,
+        lease: &PushLease,
+        now: Timestamp,
         clean_at: Timestamp,
     ) -> Result<bool, StoreError> {
         let mut shelf = self.shelf();
-        let stored = shelf.same_push(push).filter(|stored| stored.cursor < to);
+        let stored = shelf.same_push(push).filter(|stored| {
+            let (stored, seen) = (&stored.delivery, &push.delivery);
+            let other = stored.lease.as_ref().filter(|other| other.until > now);
+            let unmoved = stored.cursor == seen.cursor && stored.attempts == seen.attempts;
+            holds(stored, &lease.holder) || other.is_none() && unmoved
+        });
         Ok(stored
             .map(|stored| {
-                stored.cursor = to;
-                stored.attempts = 0;
-                stored.retry_at = Timestamp::default();
+                stored.delivery.lease = Some(lease.clone());
                 stored.clean_at = clean_at;
             })
             .is_some())
     }
 
-    async fn attempt_push(
+    async fn note_delivery(
         &self,
         push: &PushRecord,
-        retry_at: Timestamp,
+        holder: &WriteId,
+        delivery: &Delivery,
     ) -> Result<bool, StoreError> {
         let mut shelf = self.shelf();
         let stored = shelf.same_push(push);
-        let stored = stored.filter(|stored| stored.attempts == push.attempts);
+        let stored = stored.filter(|stored| holds(&stored.delivery, holder));
         Ok(stored
-            .map(|stored| {
-                stored.attempts += 1;
-                stored.retry_at = retry_at;
-            })
+            .map(|stored| stored.delivery = delivery.clone())
             .is_some())
     }
 
@@ -94,4 +98,9 @@ impl DeliverPushes for MemoryStore {
         }
         Ok(confirmed)
     }
+}
+
+fn holds(delivery: &Delivery, holder: &WriteId) -> bool {
+    let lease = delivery.lease.as_ref();
+    lease.is_some_and(|lease| lease.holder == *holder)
 }

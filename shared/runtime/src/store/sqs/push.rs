@@ -1,17 +1,16 @@
-//! The queue of deliveries in Amazon SQS, a FIFO queue.
+//! The queue of deliveries in Amazon SQS, a standard one.
 //!
-//! The group is one webhook of one task, so that its events come in order, and
-//! a webhook that does not answer holds up no other. Names of groups are hashes:
-//! ids are longer than a group may be.
+//! The group of a message is the tenant, as of a turn: the queue shares its
+//! receivers fairly, so that webhooks of one tenant hold up nobody else's.
 
-use super::{BATCH, BODY, Sent, SqsQueue, corrupt};
+use super::{BATCH, BODY, Sent, SqsQueue, corrupt, whole_seconds};
 use crate::store::StoreError;
-use crate::store::queue::{PushItem, PushQueue};
-use crate::task::{Owner, PushId, Subject, TaskId, TaskKey, TenantId};
+use crate::store::queue::{PushItem, PushQueue, RING_MAX};
+use crate::task::{Owner, PushId, Subject, TaskId, TenantId, WriteId};
 use async_trait::async_trait;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+use std::time::Duration;
 
 /// The body of a message.
 #[derive(Serialize, Deserialize)]
@@ -20,8 +19,8 @@ struct Body {
     tenant: String,
     subject: String,
     task: String,
+    incarnation: String,
     config: String,
-    seq: u64,
 }
 
 /// The body of the message for `item`.
@@ -32,8 +31,8 @@ pub fn encode(item: &PushItem) -> String {
         tenant: item.owner.tenant.to_string(),
         subject: item.owner.subject.to_string(),
         task: item.task.to_string(),
+        incarnation: item.incarnation.to_string(),
         config: item.config.to_string(),
-        seq: item.seq,
     };
     // Plain values under fixed names always are JSON.
     serde_json::to_string(&body).unwrap_or_default()
@@ -54,41 +53,14 @@ pub fn decode(body: &str) -> Result<PushItem, StoreError> {
             subject: Subject::parse(body.subject).map_err(corrupt)?,
         },
         task: TaskId::parse(body.task).map_err(corrupt)?,
+        incarnation: WriteId::stored(body.incarnation),
         config: PushId::parse(body.config).map_err(corrupt)?,
-        seq: body.seq,
     })
-}
-
-/// The group of a message: one webhook of one task.
-#[must_use]
-pub fn group(item: &PushItem) -> String {
-    hash(item, "")
-}
-
-/// What two messages for the same event have in common.
-fn duplicate(item: &PushItem) -> String {
-    hash(item, &item.seq.to_string())
-}
-
-fn hash(item: &PushItem, more: &str) -> String {
-    let task = TaskKey::new(&item.owner, &item.task);
-    let mut hash = Sha256::new();
-    // No name holds a `#`.
-    for name in [
-        task.tenant().as_str(),
-        task.local(),
-        item.config.as_str(),
-        more,
-    ] {
-        hash.update(name);
-        hash.update("#");
-    }
-    hex::encode(hash.finalize())
 }
 
 #[async_trait]
 impl PushQueue for SqsQueue {
-    async fn send_pushes(&self, items: &[PushItem]) -> Result<Vec<bool>, StoreError> {
+    async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
         let mut sent = Sent::default();
         for batch in items.chunks(BATCH) {
             let entries: Result<Vec<_>, _> = batch
@@ -98,8 +70,8 @@ impl PushQueue for SqsQueue {
                     SendMessageBatchRequestEntry::builder()
                         .id(place.to_string())
                         .message_body(encode(item))
-                        .message_group_id(group(item))
-                        .message_deduplication_id(duplicate(item))
+                        .message_group_id(item.owner.tenant.as_str())
+                        .delay_seconds(whole_seconds(wait.min(RING_MAX)))
                         .build()
                 })
                 .collect();
@@ -115,25 +87,21 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn item(task: &str, config: &str, seq: u64) -> PushItem {
-        PushItem {
+    #[test]
+    fn a_message_holds_ids_and_reads_back() {
+        let item = PushItem {
             owner: Owner {
                 tenant: TenantId::parse("acme").unwrap(),
                 subject: Subject::parse("ann").unwrap(),
             },
-            task: TaskId::parse(task).unwrap(),
-            config: PushId::parse(config).unwrap(),
-            seq,
-        }
-    }
-
-    #[test]
-    fn a_message_holds_ids_and_reads_back() {
-        let item = item("order:1", "default", 7);
+            task: TaskId::parse("order:1").unwrap(),
+            incarnation: WriteId::stored("w-1"),
+            config: PushId::parse("default").unwrap(),
+        };
         let body: serde_json::Value = serde_json::from_str(&encode(&item)).unwrap();
         let expected = json!({
             "v": 1, "tenant": "acme", "subject": "ann", "task": "order:1",
-            "config": "default", "seq": 7,
+            "incarnation": "w-1", "config": "default",
         });
         assert_eq!(body, expected);
         assert_eq!(decode(&encode(&item)).unwrap(), item);
@@ -146,18 +114,5 @@ mod tests {
         ] {
             assert!(matches!(decode(bad), Err(StoreError::Corrupt(_))), "{bad}");
         }
-    }
-
-    #[test]
-    fn events_of_one_webhook_share_a_group_and_nothing_else() {
-        let first = item("a", "x", 1);
-        let next = item("a", "x", 2);
-        assert_eq!(group(&first), group(&next));
-        assert_ne!(duplicate(&first), duplicate(&next));
-        for other in [item("a", "y", 1), item("b", "x", 1)] {
-            assert_ne!(group(&first), group(&other));
-            assert_ne!(duplicate(&first), duplicate(&other));
-        }
-        assert!(group(&first).len() <= 128 && duplicate(&first).len() <= 128);
     }
 }

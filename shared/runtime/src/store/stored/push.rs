@@ -1,7 +1,9 @@
 //! A webhook in its stored form, without what deliveries write.
 
 use super::{FIRST, StoreError, corrupt, known, task};
-use crate::task::{Listener, Owner, PushId, PushRecord, Sealed, TaskId, Timestamp, WriteId};
+use crate::task::{
+    Delivery, Listener, Owner, PushId, PushRecord, Sealed, TaskId, Timestamp, WriteId,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -64,10 +66,8 @@ impl Stored {
                 credentials: self.cred.map(Sealed::stored),
             },
             created_at: Timestamp::from_millis(self.at),
-            cursor: 0,
-            attempts: 0,
-            retry_at: Timestamp::default(),
             clean_at: Timestamp::default(),
+            delivery: Delivery::default(),
         })
     }
 }

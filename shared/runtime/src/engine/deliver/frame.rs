@@ -1,0 +1,90 @@
+//! What a webhook is told.
+
+use crate::engine::subscribe::status_as_of;
+use crate::store::Tail;
+use crate::task::names::TRUNCATED;
+use crate::task::{
+    Event, Frame, Generation, LoggedEvent, Metadata, Part, PartContent, PushRecord, Status, Task,
+    TaskRecord, TaskState,
+};
+use serde_json::Value;
+
+/// Messages of history in a task that is pushed.
+const HISTORY: usize = 100;
+
+/// What a webhook is told of an event: the event itself in 1.0, the task with
+/// its status as of the event in the generations before. `events` are those
+/// since the last delivery, this one included.
+pub(super) fn frame(
+    push: &PushRecord,
+    task: &Tail,
+    whole: Option<&TaskRecord>,
+    events: &[LoggedEvent],
+    event: &LoggedEvent,
+) -> Frame {
+    if push.listener.generation == Generation::V10 {
+        let mut event = event.clone();
+        match &mut event.event {
+            Event::Status(update) => {
+                let message = update.status.message.iter_mut();
+                message.for_each(|message| message.parts.iter_mut().for_each(leave_out));
+            }
+            Event::Artifact(update) => update.artifact.parts.iter_mut().for_each(leave_out),
+        }
+        return Frame::Event {
+            task_id: push.task.clone(),
+            context_id: task.context_id.clone(),
+            last: task.state.is_terminal() && event.seq == task.last_seq,
+            event,
+        };
+    }
+    let mut shown = match whole {
+        Some(record) => Task {
+            status: status_as_of(record, event.seq),
+            ..record.view(HISTORY, true)
+        },
+        None => status_only(push, task, events),
+    };
+    shown.last_event = Some(event.id);
+    let messages = shown.history.iter_mut().flatten();
+    let messages = messages.chain(&mut shown.status.message);
+    let said = messages.flat_map(|message| message.parts.iter_mut());
+    let artifacts = shown.artifacts.iter_mut().flatten();
+    let made = artifacts.flat_map(|artifact| artifact.parts.iter_mut());
+    said.chain(made).for_each(leave_out);
+    Frame::Task(Box::new(shown))
+}
+
+/// A task whose content is out of reach here: where it stands, and that there
+/// is more.
+fn status_only(push: &PushRecord, task: &Tail, events: &[LoggedEvent]) -> Task {
+    let status = events.iter().rev().find_map(|event| match &event.event {
+        Event::Status(update) => Some(update.status.clone()),
+        Event::Artifact(_) => None,
+    });
+    Task {
+        id: push.task.clone(),
+        context_id: task.context_id.clone(),
+        generation: push.listener.generation,
+        status: status.unwrap_or(Status {
+            state: TaskState::Working,
+            message: None,
+            timestamp: push.created_at,
+        }),
+        artifacts: None,
+        history: None,
+        metadata: Metadata::from_iter([(TRUNCATED.to_owned(), Value::Bool(true))]),
+        transitions: Vec::new(),
+        last_event: None,
+    }
+}
+
+/// Bytes that are kept apart are not pushed: the part names them by their hash,
+/// and the client reads the task for them.
+pub(super) fn leave_out(part: &mut Part) {
+    if let PartContent::Stored(blob) = &part.content {
+        part.content = PartContent::Url(format!("urn:sha256:{}", blob.sha256));
+        part.metadata
+            .insert(TRUNCATED.to_owned(), Value::Bool(true));
+    }
+}

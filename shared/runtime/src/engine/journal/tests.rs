@@ -1,0 +1,208 @@
+//! What a skill is told of its time, and what the log says when it runs out.
+
+use crate::auth::Caller;
+use crate::engine::doubles::{Line, Paused};
+use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::prelude::*;
+use crate::store::ReadTasks as _;
+use crate::store::memory::MemoryStore;
+use crate::store::queue::WorkItem;
+use crate::task::{
+    Frame, Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject, Task, TaskState,
+    TenantId, Timestamp,
+};
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Says how long it may work, or works.
+#[skill(id = "clock", tags = ["test"], input_modes = ["text/plain"])]
+struct Watches;
+
+impl SkillHandler for Watches {
+    type Input = String;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: String,
+    ) -> AgentResult<OnRequestResult<String>> {
+        let left = cx.time_left().as_secs();
+        if input == "step" {
+            cx.step("one", async { Ok(()) }).await?;
+        }
+        if input != "how long" {
+            tokio::time::sleep(1_000 * SECOND).await;
+        }
+        OnRequestResult::done(left.to_string())
+    }
+}
+
+struct World {
+    engine: Engine,
+    store: Arc<MemoryStore>,
+}
+
+impl World {
+    fn new() -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let services = Services {
+            tasks: store.clone(),
+            threads: store.clone(),
+            blobs: store.clone(),
+            clock: Arc::new(Paused::new()),
+            ids: Arc::new(RandomIds),
+            model: None,
+        };
+        let agent = Agent::builder("test").skill(Watches).build().unwrap();
+        let engine = Engine::new(Arc::new(agent), services, Policy::default());
+        Self { engine, store }
+    }
+
+    fn caller() -> Caller {
+        let owner = Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        };
+        Caller::behind(&owner, None)
+    }
+
+    fn command(text: &str, mode: SendMode) -> SendCommand {
+        SendCommand {
+            message: Message::from_user("m-1", vec![Part::text(text)]),
+            client_task_id: None,
+            mode,
+            history_length: 0,
+            accepted_output_modes: Vec::new(),
+            push: None,
+            metadata: serde_json::Map::new(),
+            generation: Generation::V10,
+            idempotency_key: None,
+        }
+    }
+
+    fn in_seconds(&self, left: Option<u64>) -> Option<Timestamp> {
+        let now = self.engine.reader.clock.now();
+        left.map(|left| now.plus(SECOND * u32::try_from(left).unwrap()))
+    }
+
+    async fn send(&self, text: &str, mode: SendMode, left: Option<u64>) -> Task {
+        let (caller, command) = (Self::caller(), Self::command(text, mode));
+        let sent = self.engine.send(&caller, command, self.in_seconds(left));
+        match sent.await.unwrap() {
+            Sent::Task(task) => *task,
+            Sent::Message(message) => panic!("{message:?}"),
+        }
+    }
+
+    /// The task, run by a worker whose invocation ends in `left` seconds.
+    async fn worked(&self, deadline: Option<Timestamp>) -> String {
+        let task = self.send("how long", SendMode::Immediate, None).await;
+        let (owner, now) = (Self::caller().owner, self.engine.reader.clock.now());
+        let record = self.store.load(&owner, &task.id, now).await;
+        let record = record.unwrap().unwrap();
+        let item = WorkItem {
+            owner: owner.clone(),
+            task: record.id.clone(),
+            incarnation: record.incarnation.clone(),
+            turn: record.turn,
+            dispatch: record.dispatch.unwrap_or_default(),
+        };
+        let line = Line::<WorkItem>::default();
+        self.engine.work(&item, &line, deadline).await;
+        let record = self.store.load(&owner, &task.id, now).await;
+        let record = record.unwrap().unwrap();
+        assert_eq!(record.state(), TaskState::Completed);
+        let artifact = record.artifacts.first().unwrap().clone();
+        Artifact::from(artifact).text().unwrap()
+    }
+}
+
+fn said(task: Task) -> String {
+    let artifact = task.artifacts.unwrap_or_default().remove(0);
+    Artifact::from(artifact).text().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_left_is_the_least_of_deadline_and_budget() {
+    for (left, expected) in [(None, "25"), (Some(60), "25"), (Some(10), "10")] {
+        let world = World::new();
+        let task = world.send("how long", SendMode::Blocking, left).await;
+        assert_eq!(said(task), expected, "{left:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_left_of_a_worker_is_that_of_its_invocation_or_15_minutes() {
+    for (left, expected) in [(None, "900"), (Some(300), "300"), (Some(0), "0")] {
+        let world = World::new();
+        let deadline = world.in_seconds(left);
+        assert_eq!(world.worked(deadline).await, expected, "{left:?}");
+    }
+    let world = World::new();
+    let passed = Timestamp::from_millis(1);
+    assert_eq!(world.worked(Some(passed)).await, "0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_left_of_a_stream_without_a_deadline_is_15_minutes() {
+    let world = World::new();
+    let (frames, mut shown) = tokio::sync::mpsc::unbounded_channel();
+    let command = World::command("how long", SendMode::Blocking);
+    let caller = World::caller();
+    let stream = world.engine.stream(&caller, command, None, frames);
+    Box::pin(stream).await.unwrap();
+    let frames: Vec<Frame> = std::iter::from_fn(|| shown.try_recv().ok()).collect();
+    let words = format!("{frames:?}");
+    assert!(words.contains(r#""900""#), "{words}");
+}
+
+/// Keeps the lines of a log.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is logged when a skill that is told `text` outruns its call.
+async fn logged(text: &str) -> Vec<serde_json::Value> {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().json().flatten_event(true);
+    let log = log.with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(log);
+    let task = World::new().send(text, SendMode::Blocking, None).await;
+    assert_eq!(task.status.state, TaskState::Working);
+    let lines = lines.0.lock().unwrap();
+    let lines = lines.split(|byte| *byte == b'\n');
+    let lines = lines.filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_goes_on_elsewhere_is_logged_and_one_that_repeats_itself_warns() {
+    let [repeats] = logged("work").await.try_into().unwrap();
+    assert_eq!(
+        (&repeats["level"], &repeats["skill"]),
+        (&"WARN".into(), &"clock".into())
+    );
+    let message = repeats["message"].as_str().unwrap();
+    assert!(message.contains("starts again"), "{message}");
+    let [goes_on] = logged("step").await.try_into().unwrap();
+    assert_eq!(goes_on["level"], "INFO", "{goes_on}");
+    let message = goes_on["message"].as_str().unwrap();
+    assert!(message.ends_with("goes on elsewhere"), "{message}");
+}

@@ -1,0 +1,113 @@
+//! Webhooks of one tenant and those of another.
+
+use a2a_lambda::engine::{
+    Clock as _, Courier, Notice, NoticeError, Outgoing, Policy, RandomIds, Webhooks, relay_pushes,
+};
+use a2a_lambda::store::ReadTasks as _;
+use a2a_lambda::store::queue::{Ack, PushItem, TaskImage};
+use a2a_lambda::task::{Owner, Subject, TaskId, TenantId, Timestamp};
+use a2a_lambda_tests::dialect::{Dialect, Say};
+use a2a_lambda_tests::world::World;
+use a2a_local::queue::LocalQueue;
+use async_trait::async_trait;
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const SILENT: usize = 200;
+const COURIERS: usize = 2;
+/// The longest attempt.
+const ATTEMPT: Duration = Duration::from_secs(10);
+
+/// Hosts that never answer, but for one.
+struct Hosts {
+    clock: Arc<a2a_lambda_tests::virtual_clock::VirtualClock>,
+    called: Mutex<Vec<(String, Timestamp)>>,
+}
+
+#[async_trait]
+impl Webhooks for Hosts {
+    async fn post(&self, notice: &Notice) -> Result<(), NoticeError> {
+        let url = notice.url.as_str().to_owned();
+        let call = (url.clone(), self.clock.now());
+        self.called.lock().unwrap().push(call);
+        if url.contains("silent") {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+fn owner(tenant: &str) -> Owner {
+    Owner {
+        tenant: TenantId::parse(tenant).unwrap(),
+        subject: Subject::parse("ann").unwrap(),
+    }
+}
+
+/// Sends with a webhook at `host`, and lets the relay ring.
+async fn sent(world: &World, queue: &LocalQueue<PushItem>, caller: &'static str, host: &str) {
+    let mut request = Dialect::Rest10.send(&Say::to("echo", "hi")).from(caller);
+    let mut body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+    let url = format!("https://{host}.example/hook");
+    body["configuration"]["taskPushNotificationConfig"] = json!({"url": url});
+    request.body = serde_json::to_vec(&body).unwrap();
+    let task = Dialect::Rest10.task(&world.call(&request).await);
+    let id = TaskId::parse(task["id"].as_str().unwrap()).unwrap();
+    let owner = owner(caller.split(':').next().unwrap());
+    let record = world.store.load(&owner, &id, world.clock.now());
+    let image = TaskImage::of(&record.await.unwrap().unwrap());
+    assert_eq!(relay_pushes(queue, &[image]).await, [0_usize; 0]);
+}
+
+async fn deliver(courier: Courier, queue: LocalQueue<PushItem>) {
+    loop {
+        let delivery = queue.receive().await;
+        if courier.deliver(&delivery.item, None).await == Ack::Delete {
+            delivery.receipt.delete();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hundred_silent_webhooks_delay_another_tenant_by_one_attempt_at_most() {
+    let world = World::new().unwrap();
+    let visibility = Duration::from_secs(90);
+    let queue = LocalQueue::<PushItem>::new(world.clock.clone(), visibility);
+    let hosts = Arc::new(Hosts {
+        clock: world.clock.clone(),
+        called: Mutex::default(),
+    });
+    let outgoing = Outgoing {
+        tasks: world.store.clone(),
+        pushes: world.store.clone(),
+        queue: Arc::new(queue.clone()),
+        webhooks: hosts.clone(),
+        clock: world.clock.clone(),
+        ids: Arc::new(RandomIds),
+    };
+    let courier = Courier::new(outgoing, Policy::default());
+    for number in 0..SILENT {
+        sent(&world, &queue, "noisy:ann", &format!("silent-{number}")).await;
+    }
+    let mut couriers = tokio::task::JoinSet::new();
+    for _ in 0..COURIERS {
+        couriers.spawn(deliver(courier.clone(), queue.clone()));
+    }
+    // In the first attempts, in the short ones, and when all have failed often.
+    for (round, seconds) in [1, 600, 3600].into_iter().enumerate() {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let rung = world.clock.now();
+        let host = format!("quick-{round}");
+        sent(&world, &queue, "other:ann", &host).await;
+        tokio::time::sleep(ATTEMPT + Duration::from_millis(1)).await;
+        let called = hosts.called.lock().unwrap();
+        let first = called.iter().find(|(url, _)| url.contains(&host));
+        let (_, first) = first.unwrap_or_else(|| panic!("round {round}: not yet"));
+        assert!(first.since(rung) <= ATTEMPT, "round {round}");
+    }
+    let called = hosts.called.lock().unwrap();
+    let silent = called.iter().filter(|(url, _)| url.contains("silent"));
+    assert!(silent.count() > SILENT, "the noise was there");
+    couriers.abort_all();
+}
