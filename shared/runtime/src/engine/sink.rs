@@ -88,6 +88,14 @@ impl Sink {
             .is_some_and(mpsc::UnboundedSender::is_closed)
     }
 
+    /// Waits until the client has gone: for ever, if nobody reads frames.
+    pub(super) async fn closed(&self) {
+        match &self.frames {
+            Some(frames) => frames.closed().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// The number of the last event shown; `None` before the first frame.
     pub(super) const fn shown(&self) -> Option<u64> {
         self.shown

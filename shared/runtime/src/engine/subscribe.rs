@@ -9,6 +9,8 @@ use crate::task::{
     Event, EventId, Frame, Refusal, Status, SubscribeCommand, Task, TaskRecord, TaskState,
     Timestamp,
 };
+use futures::future::{Either, select};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -71,7 +73,11 @@ impl Reader {
                 sink.comes_back();
                 return Ok(());
             }
-            self.clock.sleep_until(now.plus(wait).min(ends)).await;
+            // A client that leaves costs no further look.
+            let rest = self.clock.sleep_until(now.plus(wait).min(ends));
+            if let Either::Left(_) = select(pin!(sink.closed()), rest).await {
+                return Ok(());
+            }
             let shown = sink.shown();
             let tail = self
                 .followed(caller, record, shown.unwrap_or_default())

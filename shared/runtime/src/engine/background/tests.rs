@@ -344,6 +344,27 @@ async fn a_subscription_ends_in_time_before_its_invocation_and_says_to_come_back
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_subscription_ends_when_its_client_leaves() {
+    let world = World::new();
+    let id = world.send("steps", SendMode::Immediate).await.id;
+    let (caller, last_event) = (World::caller(), None);
+    let command = SubscribeCommand { id, last_event };
+    let (sender, mut frames) = unbounded_channel();
+    let reader = world.engine.reader();
+    let stream = reader.subscribe(&caller, &command, None, sender);
+    let begun = Instant::now();
+    let client = async {
+        frames.recv().await.unwrap();
+        // The next look at the log is due a second after the last.
+        tokio::time::sleep(Duration::from_millis(10_001)).await;
+        drop(frames);
+    };
+    let (ended, ()) = tokio::join!(stream, client);
+    ended.unwrap();
+    assert_eq!(begun.elapsed().as_millis(), 10_001);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_waits_ends_in_time_before_its_invocation() {
     for words in ["steps", "background"] {
         let world = World::told(words);
