@@ -52,6 +52,7 @@ pub struct WatchedStore {
     latency_ms: AtomicU64,
     urls: AtomicBool,
     open: watch::Sender<bool>,
+    objects_open: watch::Sender<bool>,
 }
 
 impl Default for WatchedStore {
@@ -71,6 +72,7 @@ impl Default for WatchedStore {
             latency_ms: AtomicU64::new(0),
             urls: AtomicBool::new(false),
             open: watch::Sender::new(true),
+            objects_open: watch::Sender::new(true),
         }
     }
 }
@@ -177,6 +179,11 @@ impl WatchedStore {
     /// Lets them through again.
     pub fn release(&self) {
         self.open.send_replace(true);
+    }
+
+    /// Lets reads of objects wait, or lets them through again.
+    pub fn hold_objects(&self, held: bool) {
+        self.objects_open.send_replace(!held);
     }
 
     /// The store behind it.
@@ -329,6 +336,13 @@ impl OverThreads for WatchedStore {
 impl OverBlobs for WatchedStore {
     fn blobs(&self) -> &dyn Blobs {
         &self.inner
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let mut open = self.objects_open.subscribe();
+        // The sender lives as long as the store, so waiting cannot fail.
+        open.wait_for(|open| *open).await.ok();
+        self.inner.get(key).await
     }
 
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {

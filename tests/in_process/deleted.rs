@@ -2,11 +2,13 @@
 
 use super::contexts::{DAY, HOUR, KINDS, RESET, WEEK};
 use super::contexts::{answer, contexts, conversation, done, expired, ids, ours, say};
-use a2a_lambda::store::{ReadThreads as _, ThreadStatus, WriteTasks as _};
+use a2a_lambda::store::{Blobs as _, ReadThreads as _, ThreadStatus, WriteTasks as _};
 use a2a_lambda::task::{ContextId, Owner, Subject, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault, NOT_FOUND, UNAVAILABLE};
 use a2a_lambda_tests::world::{Reply, World};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::advance;
@@ -22,6 +24,15 @@ fn caller() -> Owner {
         tenant: TenantId::parse("local").unwrap(),
         subject: Subject::parse("local").unwrap(),
     }
+}
+
+/// A task that asks, with a file which is an object; its id.
+async fn with_a_file(world: &World) -> String {
+    let large = json!({"raw": STANDARD.encode([7; 40_000]), "mediaType": "application/pdf"});
+    let mut asks = DIALECT.say(&Say::to("ask", "hi"));
+    asks["message"]["parts"].as_array_mut().unwrap().push(large);
+    let task = world.call(&DIALECT.request(Op::Send, "", &asks)).await;
+    DIALECT.task(&task)["id"].as_str().unwrap().to_owned()
 }
 
 async fn delete(world: &World, context: &str) -> Reply {
@@ -416,4 +427,33 @@ async fn a_conversation_that_begins_while_the_table_lets_the_one_before_go_has_i
     assert_eq!(DIALECT.state(&DIALECT.task(&reply)), "completed");
     let there = thread(&world, "mine:c").await;
     assert_eq!(there, Some(ThreadStatus::Active));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_a_deletion_overtakes_finds_no_task() {
+    let world = World::new();
+    let id = with_a_file(&world).await;
+    world.call(&DIALECT.of_task(Op::Cancel, &id)).await;
+    let get = DIALECT.of_task(Op::Get, &id);
+    assert_eq!(world.call(&get).await.status, 200);
+
+    world.store.hold_objects(true);
+    let deletion = async {
+        tokio::time::sleep(MILLISECOND).await;
+        let task = ours("DELETE", &format!("tasks/{id}"));
+        assert_eq!(world.call(&task).await.status, 200);
+        world.store.hold_objects(false);
+    };
+    let (read, ()) = tokio::join!(world.call(&get), deletion);
+    Fault::new(DIALECT, NOT_FOUND).check(&read).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_of_a_task_that_lost_a_file_says_it_is_our_fault() {
+    let world = World::new();
+    let id = with_a_file(&world).await;
+    let objects = world.store.keys("", None, 10).await.unwrap();
+    world.store.remove(&objects).await.unwrap();
+    let read = world.call(&DIALECT.of_task(Op::Get, &id)).await;
+    assert_eq!(read.status, 500, "{}", read.text());
 }

@@ -38,7 +38,8 @@ impl Store {
         let services = Embedded::start(None).await.unwrap();
         let endpoints = services.endpoints();
         let clients = AwsClients::connect(endpoints).await;
-        let watch = Arc::<Watch>::default();
+        let keys = endpoints.keys.clone().unwrap();
+        let watch = Arc::new(Watch::new(keys));
         let mut lines = JoinSet::new();
         let upstream = endpoints.dynamodb.as_deref().unwrap();
         let dynamodb = line(upstream, &watch, &mut lines).await;

@@ -6,8 +6,12 @@
 //! the death lies between two store calls, whatever the machine is doing.
 
 use crate::plan::{Deed, Plan, Point};
+use a2a_lambda::store::aws::Keys;
+use aws_credential_types::Credentials;
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::sign::v4;
 use bytes::Bytes;
-use http::{Request, Response, request, response};
+use http::{HeaderName, Request, Response, request, response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -17,6 +21,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -33,15 +38,43 @@ struct Call {
 }
 
 impl Call {
-    fn says(&mut self, body: &Value) {
+    /// Gives a call of DynamoDB another body, and signs it again: the store takes
+    /// nothing else.
+    fn says(&mut self, body: &Value, keys: &Keys) {
         self.body = body.to_string().into();
-        self.head.headers.remove("content-length");
+        let headers = &mut self.head.headers;
+        for name in ["content-length", "authorization", "x-amz-date"] {
+            headers.remove(name);
+        }
+        let identity = Credentials::from_keys(&keys.id, &keys.secret, None).into();
+        let params = v4::SigningParams::builder()
+            .identity(&identity)
+            .region("us-east-1")
+            .name("dynamodb")
+            .time(SystemTime::now())
+            .settings(SigningSettings::default())
+            .build()
+            .unwrap();
+        let plain = headers.iter().map(|(name, value)| {
+            let value = value.to_str().unwrap();
+            (name.as_str(), value)
+        });
+        let host = headers["host"].to_str().unwrap();
+        let body = SignableBody::Bytes(&self.body);
+        let request = SignableRequest::new("POST", format!("http://{host}/"), plain, body);
+        let signed = sign(request.unwrap(), &params.into()).unwrap();
+        for (name, value) in signed.output().headers() {
+            let name = HeaderName::try_from(name).unwrap();
+            headers.insert(name, value.parse().unwrap());
+        }
     }
 }
 
 /// What the lines of one case share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Watch {
+    /// What the store's callers sign with.
+    keys: Keys,
     state: Mutex<State>,
     /// Whether the plan has come true.
     struck: watch::Sender<bool>,
@@ -62,6 +95,14 @@ struct State {
 }
 
 impl Watch {
+    pub(crate) fn new(keys: Keys) -> Self {
+        Self {
+            keys,
+            state: Mutex::default(),
+            struck: watch::Sender::default(),
+        }
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
@@ -98,8 +139,12 @@ impl Watch {
     pub(crate) async fn redeliver(&self, disarmed: bool) -> usize {
         let writes = std::mem::take(&mut self.state().writes);
         for call in writes.iter().rev() {
-            let call = if disarmed { disarm(call) } else { call.clone() };
-            send(&call).await.unwrap();
+            let call = if disarmed {
+                disarm(call, &self.keys)
+            } else {
+                call.clone()
+            };
+            heard(&send(&call).await.unwrap());
         }
         writes.len()
     }
@@ -141,8 +186,8 @@ impl Watch {
                 return self.dies().await;
             }
             Some(Deed::Forget) => return Ok(forgotten(operation.as_deref())),
-            Some(Deed::Unconditional) => return self.pass(&disarm(&call)).await,
-            Some(Deed::Torn) => return self.pass(&torn(&call)).await,
+            Some(Deed::Unconditional) => return self.pass(&disarm(&call, &self.keys)).await,
+            Some(Deed::Torn) => return self.pass(&torn(&call, &self.keys)).await,
             Some(Deed::Stale) => {
                 let first = self.state().answers.get(&call.body).cloned();
                 return first.ok_or_else(|| io::Error::other("nobody has asked this before"));
@@ -160,6 +205,7 @@ impl Watch {
     /// To the store and back.
     async fn pass(&self, call: &Call) -> io::Result<Answer> {
         let answer = send(call).await?;
+        heard(&answer);
         let mut state = self.state();
         if is_write(call) {
             state.writes.push(call.clone());
@@ -232,6 +278,12 @@ async fn send(call: &Call) -> io::Result<Answer> {
     Ok((head, body.to_bytes()))
 }
 
+/// A store that does not believe who calls has done nothing: that proves nothing.
+fn heard((head, body): &Answer) {
+    let refused = body.windows(9).any(|text| text == b"Signature");
+    assert!(!refused, "{}: {body:?}", head.status);
+}
+
 /// What a call asks of DynamoDB.
 fn target(call: &Call) -> Option<&str> {
     let target = call.head.headers.get("x-amz-target")?.to_str().ok()?;
@@ -260,7 +312,7 @@ fn is_write(call: &Call) -> bool {
 }
 
 /// The same call, with conditions that always hold.
-fn disarm(call: &Call) -> Call {
+fn disarm(call: &Call, keys: &Keys) -> Call {
     let mut call = call.clone();
     if let Ok(mut body) = serde_json::from_slice::<Value>(&call.body) {
         if let Some(members) = body.as_object_mut() {
@@ -268,7 +320,7 @@ fn disarm(call: &Call) -> Call {
             members.remove("ClientRequestToken");
         }
         always(&mut body);
-        call.says(&body);
+        call.says(&body, keys);
     }
     call
 }
@@ -292,13 +344,13 @@ fn always(value: &mut Value) {
 }
 
 /// A transaction's first part alone.
-fn torn(call: &Call) -> Call {
+fn torn(call: &Call, keys: &Keys) -> Call {
     let mut call = call.clone();
     if let Ok(mut body) = serde_json::from_slice::<Value>(&call.body) {
         if let Some(items) = body["TransactItems"].as_array_mut() {
             items.truncate(1);
         }
-        call.says(&body);
+        call.says(&body, keys);
     }
     call
 }

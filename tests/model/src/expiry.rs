@@ -35,6 +35,8 @@ struct Meta {
     turn: u8,
     /// When it came to rest (for the proof).
     rested: u8,
+    /// Its client has deleted it.
+    deleted: bool,
 }
 
 impl Meta {
@@ -46,7 +48,7 @@ impl Meta {
         !self.open() && self.state != State::Absent
     }
 
-    /// At rest and past its time: for everybody the same as absent.
+    /// At rest and past its time, or deleted: for everybody the same as absent.
     fn expired(&self, now: u8) -> bool {
         self.at_rest() && self.expires_at <= now
     }
@@ -74,6 +76,7 @@ struct World {
     continuation: Call,
     cancel: Call,
     creates: u8,
+    deletions: u8,
     crashes: u8,
     glitches: u8,
     /// What must never happen.
@@ -81,6 +84,7 @@ struct World {
     revived: bool,
     work_lost: bool,
     old_child_shown: bool,
+    foreign_write: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,10 +98,13 @@ enum Mutant {
     FinalKeepsExpiry,
     OtherIncarnationRead,
     SameIncarnation,
+    IncarnationIgnored,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Expiry {
+    /// Deletions by the client.
+    deletions: u8,
     crashes: u8,
     glitches: u8,
     mutant: Option<Mutant>,
@@ -111,6 +118,8 @@ enum Action {
     RemoveChildren,
     /// A send with a client-made id.
     Create,
+    /// A deletion: the life of a task at rest is over.
+    Delete,
     Claim,
     Beat(usize),
     /// The final commit; `true` asks.
@@ -179,6 +188,7 @@ impl Expiry {
             expires_at: w.now + TTL,
             turn: 1,
             rested: 0,
+            deleted: false,
         };
         if same && w.children > 0 {
             w.old_child_shown = true; // The old task's events are its own now.
@@ -191,7 +201,7 @@ impl Expiry {
             |w: &World| self.is(Mutant::AppliedToRunningWork) && w.meta.expires_at <= w.now;
         match action {
             Action::Claim if w.meta.open() => {
-                if w.workers[0].is_some_and(|worker| w.holds(worker)) {
+                if w.workers[0].is_some_and(|worker| self.holds(w, worker)) {
                     w.glitches = w.glitches.checked_sub(1)?;
                 }
                 if refused(w) {
@@ -208,7 +218,7 @@ impl Expiry {
             // Renews when less than half is left.
             Action::Beat(i) if w.workers[i].is_some() => {
                 let worker = w.workers[i]?;
-                if !w.holds(worker) {
+                if !self.holds(w, worker) {
                     w.workers[i] = None;
                 } else if refused(w) {
                     w.work_lost = true;
@@ -221,9 +231,10 @@ impl Expiry {
             Action::End(i, asks) if w.workers[i].is_some() => {
                 let worker = w.workers[i].take()?;
                 let asks = asks && w.meta.turn == 1;
-                if !w.holds(worker) {
+                if !self.holds(w, worker) {
                     return Some(());
                 }
+                w.foreign_write |= worker.1 != w.meta.incarnation;
                 if refused(w) {
                     w.work_lost = true;
                     return Some(());
@@ -307,9 +318,13 @@ impl Expiry {
     }
 }
 
-impl World {
-    fn holds(&self, worker: (u8, u8)) -> bool {
-        self.meta.state == State::Working && worker == (self.meta.epoch, self.meta.incarnation)
+impl Expiry {
+    /// Whether the task is a worker's own: its epoch, of this very task.
+    fn holds(&self, w: &World, worker: (u8, u8)) -> bool {
+        let any = self.is(Mutant::IncarnationIgnored);
+        w.meta.state == State::Working
+            && worker.0 == w.meta.epoch
+            && (any || worker.1 == w.meta.incarnation)
     }
 }
 
@@ -321,6 +336,7 @@ impl Model for Expiry {
         let (crashes, glitches) = (self.crashes, self.glitches);
         vec![World {
             creates: 2,
+            deletions: self.deletions,
             crashes,
             glitches,
             ..World::default()
@@ -334,6 +350,7 @@ impl Model for Expiry {
             A::Remove,
             A::RemoveChildren,
             A::Create,
+            A::Delete,
             A::Claim,
             A::Redispatch,
         ]);
@@ -350,6 +367,13 @@ impl Model for Expiry {
         match action {
             A::Tick | A::Remove | A::RemoveChildren => self.time(&mut w, action)?,
             A::Create => self.create(&mut w)?,
+            A::Delete => {
+                (w.meta.at_rest() && !w.meta.expired(w.now)).then_some(())?;
+                w.deletions = w.deletions.checked_sub(1)?;
+                w.meta.version += 1;
+                w.meta.expires_at = w.now;
+                w.meta.deleted = true;
+            }
             A::Claim | A::Beat(_) | A::End(..) | A::Redispatch => self.work(&mut w, action)?,
             A::Read => self.read(&mut w)?,
             A::ContinueReads | A::ContinueWrites | A::CancelReads | A::CancelWrites => {

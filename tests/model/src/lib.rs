@@ -15,7 +15,7 @@
 //! | `push` | a webhook registered while the turn ends; two couriers, their doorbells and the lease |
 //! | `thread` | conversation state written in the transaction of the final commit |
 //! | `key` | sends and answers that come again under an idempotency key |
-//! | `expiry` | tasks that expire, and tasks that must not |
+//! | `expiry` | tasks that expire or are deleted, and tasks that must not; the next task of their id |
 //! | `context` | the id of a conversation: sliding, expired, remembered, new again |
 //!
 //! Each has mutants: one rule broken at a time. A mutant that no property
@@ -53,6 +53,8 @@
 //! | tombstone forgotten, a server's id made anew, old state taken over | `context` | |
 //! | hand-over without dispatch, or before the drop | `turn` | |
 //! | attempt not counted | `turn` | |
+//! | start or resume keep the epoch | `turn` | simulation `EpochKeptByResume` |
+//! | commit, heartbeat or re-apply ignore the incarnation | `expiry` | simulation `IncarnationIgnored` |
 //! | a stale read; an old write that comes late | - | kill `Stale`, old writes |
 //!
 //! `tests/run.sh --only model` runs them optimised; in a plain debug build they

@@ -1,27 +1,28 @@
 //! The processes of a history: clients, and the functions behind them.
+//!
+//! Each runs on a machine, which is of one release and has a clock of its own.
 
 use crate::fleet::{Release, Released};
-use crate::hub::Hub;
+use crate::hub::{Hub, LocalClock};
 use crate::mutant::Mutant;
-use crate::oracle::{Position, Said};
+use crate::oracle::{Answer, Life, Said};
 use crate::queue::{SimQueue, SimReceipt};
 use crate::skills::{LETTERS, SCRIPT, SLOW};
 use crate::store::SimStore;
+use crate::watch::Watch;
 use a2a_lambda::auth::Caller;
-use a2a_lambda::engine::{Engine, Leases, Policy, Services, relay};
+use a2a_lambda::engine::{Engine, Policy, Services, SweepPlaces, relay};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::queue::Ack;
+use a2a_lambda::store::{WriteTasks, WriteThreads};
 use a2a_lambda::task::{
-    CancelCommand, ContextId, Frame, Generation, GetQuery, IdempotencyKey, Message, Metadata,
-    Owner, Part, Refusal, SendCommand, SendMode, Sent, Subject, SubscribeCommand, Task, TaskId,
-    TaskState, TenantId, Timestamp,
+    CancelCommand, ContextId, Generation, GetQuery, IdempotencyKey, ListQuery, Message, Metadata,
+    Owner, Part, Refusal, Role, SendCommand, SendMode, Sent, Subject, SubscribeCommand, Task,
+    TaskId, TaskState, TenantId, Timestamp,
 };
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 
 /// How often a turn is tried.
 pub(crate) const ATTEMPTS: u32 = 3;
@@ -30,8 +31,58 @@ fn policy() -> Policy {
     Policy {
         max_attempts: ATTEMPTS,
         inline_max: 64,
+        // A reader of a task at rest looks at it once a second until then.
+        stream_max_age: Duration::from_secs(30),
         secret: vec![7],
         ..Policy::default()
+    }
+}
+
+/// What a process runs on.
+#[derive(Clone)]
+struct Machine {
+    release: Option<Release>,
+    /// How many milliseconds its clock is ahead.
+    ahead: i64,
+    engine: Engine,
+}
+
+impl Machine {
+    /// `release` is none where all machines are of today's.
+    fn new(
+        hub: &Arc<Hub>,
+        store: &Arc<SimStore>,
+        agent: &Arc<AgentDefinition>,
+        (release, ahead): (Option<Release>, i64),
+    ) -> Self {
+        let (tasks, threads): (Arc<dyn WriteTasks>, Arc<dyn WriteThreads>) = match release {
+            None => (store.clone(), store.clone()),
+            Some(release) => {
+                let released = Arc::new(Released {
+                    store: Arc::clone(store),
+                    hub: Arc::clone(hub),
+                    release,
+                });
+                (released.clone(), released)
+            }
+        };
+        let clock = LocalClock {
+            hub: Arc::clone(hub),
+            ahead,
+        };
+        let services = Services {
+            tasks,
+            threads,
+            blobs: store.clone(),
+            clock: Arc::new(clock),
+            ids: hub.clone(),
+            model: None,
+        };
+        Self {
+            release,
+            ahead,
+            engine: Engine::new(Arc::clone(agent), services, policy()),
+        }
     }
 }
 
@@ -40,9 +91,9 @@ fn policy() -> Policy {
 pub(crate) struct Site {
     pub(crate) hub: Arc<Hub>,
     pub(crate) store: Arc<SimStore>,
-    pub(crate) engine: Engine,
-    /// The engines of a fleet of two releases; none where all are of one.
-    fleet: Vec<(Release, Engine)>,
+    /// The machine of this process.
+    machine: Arc<Machine>,
+    machines: Vec<Arc<Machine>>,
     caller: Caller,
 }
 
@@ -73,64 +124,70 @@ impl Letter {
     }
 }
 
+/// How far the clocks of three machines are ahead where they differ.
+const AHEAD: [i64; 3] = [0, 5000, -5000];
+
 impl Site {
     pub(crate) fn new(hub: &Arc<Hub>, agent: &Arc<AgentDefinition>, caller: &Caller) -> Self {
         let store = Arc::new(SimStore::new(Arc::clone(hub)));
-        let services = Services {
-            tasks: store.clone(),
-            threads: store.clone(),
-            blobs: store.clone(),
-            clock: hub.clone(),
-            ids: hub.clone(),
-            model: None,
-        };
+        let machine = Machine::new(hub, &store, agent, (None, 0));
         Self {
             hub: Arc::clone(hub),
             store,
-            engine: Engine::new(Arc::clone(agent), services, policy()),
-            fleet: Vec::new(),
+            machine: Arc::new(machine),
+            machines: Vec::new(),
             caller: caller.clone(),
         }
     }
 
-    /// From now on a process can be of any of these releases.
+    /// From now on a process can be of any of these releases, and its clock is as
+    /// the history has it.
     pub(crate) fn run_releases(&mut self, releases: &[Release], agent: &Arc<AgentDefinition>) {
+        let skewed = self.hub.world().features.skewed;
+        let clocks = if skewed { &AHEAD[..] } else { &[0] };
+        let releases = releases.iter().copied().map(Some);
+        let releases: Vec<_> = if releases.len() > 0 {
+            releases.collect()
+        } else {
+            vec![None]
+        };
         for release in releases {
-            let released = Arc::new(Released {
-                store: Arc::clone(&self.store),
-                hub: Arc::clone(&self.hub),
-                release: *release,
-            });
-            let services = Services {
-                tasks: released.clone(),
-                threads: released,
-                blobs: self.store.clone(),
-                clock: self.hub.clone(),
-                ids: self.hub.clone(),
-                model: None,
-            };
-            let engine = Engine::new(Arc::clone(agent), services, policy());
-            self.fleet.push((*release, engine));
+            for ahead in clocks {
+                let machine = Machine::new(&self.hub, &self.store, agent, (release, *ahead));
+                self.machines.push(Arc::new(machine));
+            }
         }
         self.hub.world().oracle.mixed = self.is_mixed();
     }
 
     /// Whether processes of two releases run.
-    pub(crate) const fn is_mixed(&self) -> bool {
-        !self.fleet.is_empty()
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.machines.iter().any(|it| it.release.is_some())
     }
 
-    /// The site as a process of one of the releases has it.
-    pub(crate) fn of_any_release(&self) -> Self {
+    /// The site as a process on any of the machines has it.
+    pub(crate) fn on_any_machine(&self) -> Self {
         let mut site = self.clone();
-        if self.is_mixed() {
+        if self.machines.len() > 1 {
             let mut world = self.hub.world();
-            if let Some((release, engine)) = world.chance.pick(&self.fleet) {
-                site.engine = engine.clone();
-                world.oracle.note(|| format!("of release {release:?}:"));
+            if let Some(machine) = world.chance.pick(&self.machines) {
+                site.machine = Arc::clone(machine);
+                let (release, ahead) = (machine.release, machine.ahead);
+                world
+                    .oracle
+                    .note(|| format!("of release {release:?}, {ahead} ms ahead:"));
             }
         }
         site
+    }
+
+    fn engine(&self) -> &Engine {
+        &self.machine.engine
+    }
+
+    /// A time as the clock of this machine has it.
+    fn local(&self, at: Option<Timestamp>) -> Option<Timestamp> {
+        at.map(|at| Timestamp::from_millis(at.as_millis() + self.machine.ahead))
     }
 
     fn command(&self, letter: &Letter) -> (String, SendCommand) {
@@ -182,24 +239,27 @@ impl Site {
     }
 
     pub(crate) async fn send(self, letter: Letter, deadline: Option<Timestamp>) {
+        let deadline = self.local(deadline);
         let (message, command) = self.command(&letter);
-        match self.engine.send(&self.caller, command, deadline).await {
+        match self.engine().send(&self.caller, command, deadline).await {
             Ok(Sent::Task(task)) => {
                 let mut world = self.hub.world();
-                world.oracle.told(&task);
+                let oracle = &mut world.oracle;
+                let life = oracle.told(&task);
                 // A repeat under a client's own id opens no turn.
-                let repeat = letter.client_id.is_some() && !holds(&task, &message);
-                if !repeat {
-                    world.oracle.said(&message, Said::Taken);
+                if holds(&task, &message) {
+                    oracle.said(&message, Said::Taken);
+                } else if letter.client_id.is_none() || !repeats(&task, &letter) {
+                    oracle.broken(format!("G4: {message} is answered with {}", task.id));
                 }
-                if letter.key.is_some() {
-                    world.oracle.same_answer(&message, &task.id.to_string());
+                if let Some(life) = life.filter(|_| letter.key.is_some()) {
+                    oracle.same_answer(&message, Answer::Task(life));
                 }
             }
             Ok(Sent::Message(reply)) if letter.key.is_some() => {
                 let mut world = self.hub.world();
                 world.oracle.said(&message, Said::Taken);
-                world.oracle.same_answer(&message, &reply.id);
+                world.oracle.same_answer(&message, Answer::Reply(reply.id));
             }
             Ok(Sent::Message(_)) => {}
             Err(error) => self.turned_down(&letter, &message, &error.refusal),
@@ -211,11 +271,13 @@ impl Site {
             id,
             metadata: Metadata::new(),
         };
-        match self.engine.cancel(&self.caller, &command).await {
+        match self.engine().cancel(&self.caller, &command).await {
             Ok(task) => {
                 let mut world = self.hub.world();
-                world.oracle.told(&task);
-                let stored = world.oracle.tasks.get(&task.id).map(|it| it.record.state());
+                let Some(life) = world.oracle.told(&task) else {
+                    return;
+                };
+                let stored = world.oracle.tasks.get(&life).map(|it| it.record.state());
                 let both = [Some(task.status.state), stored];
                 if both != [Some(TaskState::Canceled); 2] {
                     let text = format!("G5: task {} was canceled and is {both:?}", task.id);
@@ -227,9 +289,12 @@ impl Site {
     }
 
     pub(crate) async fn stream(self, letter: Letter, deadline: Option<Timestamp>, until: u64) {
+        let deadline = self.local(deadline);
         let (message, command) = self.command(&letter);
         let (frames, shown) = unbounded_channel();
-        let work = self.engine.stream(&self.caller, command, deadline, frames);
+        let work = self
+            .engine()
+            .stream(&self.caller, command, deadline, frames);
         let reader = Watch::new(&self.hub, None, until);
         match Box::pin(reader.over(work, shown)).await {
             Ok(()) => {}
@@ -247,12 +312,12 @@ impl Site {
             world.oracle.positions.len() - 1
         });
         let command = SubscribeCommand {
-            id: position.as_ref().map_or(id, |it| it.task.clone()),
+            id: position.as_ref().map_or(id, |it| it.life.task.clone()),
             last_event: position.and_then(|it| it.last),
         };
         let (frames, shown) = unbounded_channel();
         let work = self
-            .engine
+            .engine()
             .reader()
             .subscribe(&self.caller, &command, None, frames);
         let reader = Watch::new(&self.hub, place, until);
@@ -272,6 +337,7 @@ impl Site {
     }
 
     pub(crate) async fn work(self, number: u64, deadline: Option<Timestamp>) {
+        let deadline = self.local(deadline);
         let now = self.hub.world().now;
         let received = self.hub.world().messages.receive(number, now);
         let Some((item, receipt)) = received else {
@@ -285,7 +351,7 @@ impl Site {
             number,
             receipt,
         };
-        let ack = self.engine.work(&item, &handle, deadline).await;
+        let ack = self.engine().work(&item, &handle, deadline).await;
         self.hub.pause().await;
         let mut world = self.hub.world();
         world
@@ -299,22 +365,81 @@ impl Site {
         }
     }
 
+    /// One round of everything that the schedule does.
     pub(crate) async fn sweep(self) {
+        let mut places = SweepPlaces::default();
         let queue = SimQueue(Arc::clone(&self.hub));
-        let done = self.engine.sweep(&*self.store, &queue, Leases::Respect);
-        if let Err(error) = done.await {
+        let round = self
+            .engine()
+            .sweep_round(&*self.store, &queue, &mut places, None);
+        if let Some(error) = round.await.error {
             self.hub.world().oracle.refused(&error.refusal);
         }
     }
 
     /// Reads the task to its bytes.
     pub(crate) async fn get(self, id: TaskId) {
+        if let Err(refusal) = self.read(id).await {
+            self.hub.world().oracle.refused(&refusal);
+        }
+    }
+
+    /// Reads a task that has to be there.
+    pub(crate) async fn find(self, life: Life) {
+        let found = self.read(life.task.clone()).await;
+        if found.as_ref() != Ok(&Some(life.clone())) {
+            let text = format!("G1: task {life} is not found: {found:?}");
+            self.hub.world().oracle.broken(text);
+        }
+    }
+
+    async fn read(&self, id: TaskId) -> Result<Option<Life>, Refusal> {
         let query = GetQuery {
             id,
             history_length: 100,
         };
-        match self.engine.reader().get(&self.caller, &query).await {
-            Ok(task) => self.hub.world().oracle.told(&task),
+        let found = self.engine().reader().get(&self.caller, &query).await;
+        let task = found.map_err(|error| error.refusal)?;
+        Ok(self.hub.world().oracle.told(&task))
+    }
+
+    /// Lists tasks, of one conversation or all.
+    pub(crate) async fn list(self, context_id: Option<ContextId>) {
+        let query = ListQuery {
+            context_id,
+            status: None,
+            status_after: None,
+            page_size: 20,
+            page_token: None,
+            history_length: 100,
+            include_artifacts: true,
+        };
+        match self.engine().reader().list(&self.caller, &query).await {
+            Ok(page) => {
+                let mut world = self.hub.world();
+                for task in &page.tasks {
+                    world.oracle.listed(task);
+                }
+            }
+            Err(error) => self.hub.world().oracle.refused(&error.refusal),
+        }
+    }
+
+    /// Deletes a task.
+    pub(crate) async fn delete(self, id: TaskId) {
+        self.hub.world().oracle.unwanted(id.as_str());
+        match self.engine().delete_task(&self.caller, &id).await {
+            Ok(()) => self.hub.world().oracle.deleted(&id),
+            Err(error) => self.hub.world().oracle.refused(&error.refusal),
+        }
+    }
+
+    /// Deletes a conversation.
+    pub(crate) async fn clear(self, id: ContextId) {
+        let name = id.to_string();
+        self.hub.world().oracle.unwanted(&name);
+        match self.engine().delete_context(&self.caller, &id).await {
+            Ok(()) => self.hub.world().oracle.cleared(&name),
             Err(error) => self.hub.world().oracle.refused(&error.refusal),
         }
     }
@@ -322,7 +447,8 @@ impl Site {
     /// A program of chance.
     pub(crate) fn program(&self) -> String {
         let mut world = self.hub.world();
-        let length = world.chance.below(6);
+        let steps = if world.features.long { 13 } else { 6 };
+        let length = world.chance.below(steps);
         let letters = (0..length).filter_map(|_| world.chance.pick(LETTERS).copied());
         letters.map(char::from).collect()
     }
@@ -355,12 +481,18 @@ impl Site {
         if world.chance.below(3) == 0 {
             letter.mode = SendMode::Immediate;
         }
-        match world.chance.below(6) {
-            0 => {
-                let name = format!("client-{}", world.chance.below(2));
+        // One id for all where ids are used again.
+        let (own, ids) = if world.features.deletes {
+            (3, 1)
+        } else {
+            (1, 2)
+        };
+        match world.chance.below(5 + own) {
+            n if n < own => {
+                let name = format!("client-{}", world.chance.below(ids));
                 letter.client_id = TaskId::parse(name).ok();
             }
-            1 | 2 => {
+            n if n < own + 2 => {
                 letter.context = ContextId::parse(format!("ctx-{}", world.chance.below(2))).ok();
             }
             _ => {}
@@ -371,6 +503,13 @@ impl Site {
 
 fn holds(task: &Task, message: &str) -> bool {
     task.history.iter().flatten().any(|said| said.id == message)
+}
+
+/// Whether a task holds what the letter says as the last word of its client.
+fn repeats(task: &Task, letter: &Letter) -> bool {
+    let mut said = task.history.iter().flatten().rev();
+    let last = said.find(|message| message.role == Role::User);
+    last.is_some_and(|last| last.parts == [Part::text(&*letter.program)])
 }
 
 /// Who calls.
@@ -387,114 +526,4 @@ pub(crate) fn caller() -> Option<Caller> {
 
 pub(crate) fn after(hub: &Hub, seconds: u64) -> Timestamp {
     Timestamp::from_millis(hub.world().now).plus(Duration::from_secs(seconds))
-}
-
-/// A reader of one stream.
-struct Watch {
-    hub: Arc<Hub>,
-    place: Option<usize>,
-    resumed: bool,
-    begun: bool,
-    closed: bool,
-    /// It goes away after this many frames.
-    left: u64,
-}
-
-impl Watch {
-    fn new(hub: &Arc<Hub>, place: Option<usize>, left: u64) -> Self {
-        Self {
-            hub: Arc::clone(hub),
-            place,
-            resumed: place.is_some(),
-            begun: false,
-            closed: false,
-            left,
-        }
-    }
-
-    /// Reads what `work` shows until it is over.
-    async fn over<T>(
-        mut self,
-        work: impl Future<Output = T>,
-        shown: UnboundedReceiver<Frame>,
-    ) -> T {
-        let mut work = pin!(work);
-        let mut shown = Some(shown);
-        poll_fn(move |cx| {
-            let polled = work.as_mut().poll(cx);
-            while let Some(frame) = shown.as_mut().and_then(|it| it.try_recv().ok()) {
-                self.frame(&frame);
-                self.left = self.left.saturating_sub(1);
-                if self.left == 0 {
-                    shown = None;
-                }
-            }
-            match polled {
-                Poll::Ready(done) => Poll::Ready(done),
-                Poll::Pending => Poll::Pending,
-            }
-        })
-        .await
-    }
-
-    fn frame(&mut self, frame: &Frame) {
-        let hub = Arc::clone(&self.hub);
-        let mut world = hub.world();
-        let oracle = &mut world.oracle;
-        if self.closed {
-            oracle.broken("G7: a frame after the last one".to_owned());
-        }
-        let first = !std::mem::replace(&mut self.begun, true);
-        match frame {
-            Frame::Task(task) => {
-                if !first || self.resumed {
-                    oracle.broken(format!("G7: task {} is not the first frame", task.id));
-                }
-                oracle.told(task);
-                let last = task.last_event;
-                let seq = last.and_then(|id| oracle.seq_of(&task.id, id)).unwrap_or(0);
-                self.place = Some(oracle.positions.len());
-                oracle.positions.push(Position {
-                    task: task.id.clone(),
-                    last,
-                    seq,
-                    ended: task.status.state.is_terminal(),
-                });
-            }
-            Frame::Resumed(task) => {
-                let place = self.place.and_then(|n| oracle.positions.get(n)).cloned();
-                let state = place.and_then(|it| oracle.state_at(&it.task, it.seq));
-                let shown = task.status.state;
-                if !first || !self.resumed || shown != state.unwrap_or(TaskState::Working) {
-                    oracle.broken(format!("G7: task {} resumes as {shown}", task.id));
-                }
-            }
-            Frame::Event {
-                task_id,
-                event,
-                last,
-                ..
-            } => {
-                let place = self.place.and_then(|n| oracle.positions.get(n)).cloned();
-                let seq = place.map_or(0, |it| it.seq);
-                if first || event.seq != seq + 1 || !oracle.is_stored(task_id, event) {
-                    let text = format!("G7: event {} of task {task_id} after {seq}", event.seq);
-                    oracle.broken(text);
-                }
-                let state = oracle.state_at(task_id, event.seq);
-                let place = self.place.and_then(|n| oracle.positions.get_mut(n));
-                if let Some(place) = place {
-                    place.seq = event.seq;
-                    place.last = Some(event.id);
-                    place.ended |= *last && state.is_some_and(TaskState::is_terminal);
-                }
-                self.closed = *last;
-            }
-            Frame::Refused(refusal) => {
-                oracle.refused(refusal);
-                self.closed = true;
-            }
-            Frame::Message(_) | Frame::KeepAlive | Frame::ComeBack => {}
-        }
-    }
 }

@@ -3,7 +3,8 @@
 
 use crate::clients::{Site, after};
 use crate::hub::{Hub, World};
-use a2a_lambda::task::{TaskId, Timestamp};
+use crate::oracle::{Life, Moment, Seen};
+use a2a_lambda::task::Timestamp;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -35,6 +36,8 @@ struct Process {
     future: Running,
     /// It waits for the clock.
     idle: bool,
+    /// When it began.
+    begun: Moment,
     /// The platform ends it here.
     deadline: Option<i64>,
 }
@@ -75,7 +78,9 @@ impl Driver {
         self.started += 1;
         let number = self.started;
         self.note(|| format!("start {name} {number}"));
+        let begun = self.hub.world().oracle.passes();
         self.live.push(Process {
+            begun,
             name,
             number,
             future: Box::pin(future),
@@ -97,7 +102,8 @@ impl Driver {
     }
 
     pub(crate) fn is_broken(&self) -> bool {
-        !self.hub.world().oracle.violations.is_empty()
+        let world = self.hub.world();
+        world.oracle.abandoned || !world.oracle.violations.is_empty()
     }
 
     /// Polls one process of chance; false if all wait for the clock.
@@ -119,6 +125,7 @@ impl Driver {
         let Some(process) = self.live.get_mut(place) else {
             return;
         };
+        self.hub.world().oracle.begun = process.begun;
         let mut context = Context::from_waker(&self.waker);
         let done = process.future.as_mut().poll(&mut context).is_ready();
         let (moved, kill) = {
@@ -155,11 +162,14 @@ impl Driver {
 
     /// Moves time; whoever is past its deadline is ended by the platform.
     pub(crate) fn advance_to(&mut self, at: i64) {
-        {
+        let sleepers = {
             let mut world = self.hub.world();
             world.now = world.now.max(at);
             world.next_wake = None;
-        }
+            std::mem::take(&mut world.sleepers)
+        };
+        // Those which are polled with others are not looked at otherwise.
+        sleepers.iter().for_each(Waker::wake_by_ref);
         let now = self.hub.world().now;
         self.note(|| format!("clock {now}"));
         for process in &mut self.live {
@@ -208,7 +218,7 @@ impl Driver {
 
     pub(crate) fn work(&mut self, number: u64, seconds: u64) {
         let deadline = Some(after(&self.hub, seconds));
-        let site = self.site.of_any_release();
+        let site = self.site.on_any_machine();
         self.start("worker", deadline, site.work(number, deadline));
     }
 
@@ -233,12 +243,11 @@ impl Driver {
     }
 
     /// The tasks that are not at rest.
-    fn open(&self, which: impl Fn(&crate::oracle::Seen) -> bool) -> Vec<TaskId> {
+    fn open(&self, which: impl Fn(&Seen) -> bool) -> Vec<Life> {
         let world = self.hub.world();
         let open = world
             .oracle
-            .tasks
-            .iter()
+            .living()
             .filter(|(_, seen)| !seen.record.state().is_at_rest() && which(seen));
         open.map(|(id, _)| id.clone()).collect()
     }
@@ -277,7 +286,7 @@ impl Driver {
                 Some(at) => self.advance_to(at),
                 None if sweeping => {
                     self.advance_to(now + SWEEP);
-                    self.start("sweep", None, self.site.of_any_release().sweep());
+                    self.start("sweep", None, self.site.on_any_machine().sweep());
                     self.finish();
                 }
                 None => return,
@@ -294,17 +303,25 @@ impl Driver {
             self.hub.world().messages.add(item, now);
         }
         self.drain(true);
+        self.settle();
         let positions = self.hub.world().oracle.positions.clone();
         for (place, position) in positions.iter().enumerate() {
-            if position.last.is_some() {
+            let lives = self.hub.world().oracle.lives(&position.life);
+            if position.last.is_some() && lives {
                 let site = self.site.clone();
-                let task = position.task.clone();
+                let task = position.life.task.clone();
                 self.start("reader", None, site.subscribe(task, Some(place), u64::MAX));
             }
         }
-        let tasks: Vec<TaskId> = self.hub.world().oracle.tasks.keys().cloned().collect();
-        for id in tasks {
-            self.start("get", None, self.site.clone().get(id));
+        let world = self.hub.world();
+        let living = world
+            .oracle
+            .living()
+            .filter(|(_, it)| !it.record.is_hidden());
+        let tasks: Vec<Life> = living.map(|(life, _)| life.clone()).collect();
+        drop(world);
+        for life in tasks {
+            self.start("get", None, self.site.clone().find(life));
         }
         self.finish();
         let mut world = self.hub.world();
@@ -313,15 +330,35 @@ impl Driver {
     }
 }
 
+/// How long a deletion takes to settle, and an object to be looked at.
+const DAY: i64 = 25 * 3_600_000;
+
+impl Driver {
+    /// After two days of sweeps nothing is left of what was deleted, and no object
+    /// that nobody names.
+    fn settle(&mut self) {
+        for _ in 0..2 {
+            let now = self.hub.world().now;
+            self.advance_to(now + DAY);
+            self.start("sweep", None, self.site.on_any_machine().sweep());
+            self.finish();
+        }
+        let left = self.site.store.left_over(&self.hub.world().oracle);
+        for text in left {
+            self.broken(text);
+        }
+    }
+}
+
 /// The readers that came back from the place `from` on have seen everything.
 fn check_readers(world: &mut World, from: usize) {
     let positions = world.oracle.positions.clone();
     for position in positions.iter().skip(from).filter(|it| it.last.is_some()) {
-        let last = world.oracle.last_seq(&position.task);
+        let last = world.oracle.last_seq(&position.life);
         if last > position.seq {
             let text = format!(
                 "G7: a reader of task {} has {} of {last} events",
-                position.task, position.seq
+                position.life, position.seq
             );
             world.oracle.broken(text);
         }

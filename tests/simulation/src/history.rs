@@ -4,11 +4,12 @@
 use crate::clients::{Letter, Site, after};
 use crate::driver::Driver;
 use crate::fleet::Release;
-use crate::hub::Hub;
+use crate::hub::{Features, Hub};
 use crate::mutant::Mutant;
+use crate::oracle::Moment;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::skill::AgentDefinition;
-use a2a_lambda::task::{SendMode, TaskId, TaskState, Timestamp};
+use a2a_lambda::task::{ContextId, SendMode, TaskId, TaskState, Timestamp};
 use std::sync::Arc;
 
 /// Steps before it heals.
@@ -24,6 +25,8 @@ pub(crate) struct Report {
     pub(crate) histories: u64,
     /// Those in which processes of two releases run.
     pub(crate) mixed: u64,
+    /// Those that came to a point where nothing can be said.
+    pub(crate) abandoned: u64,
     pub(crate) steps: u64,
     pub(crate) kills: u64,
     pub(crate) points: u64,
@@ -37,6 +40,7 @@ impl Report {
     pub(crate) fn add(&mut self, other: Self) {
         self.histories += other.histories;
         self.mixed += other.mixed;
+        self.abandoned += other.abandoned;
         self.steps += other.steps;
         self.kills += other.kills;
         self.points += other.points;
@@ -72,6 +76,7 @@ impl Lab {
         let mut report = Report {
             histories: 1,
             mixed: u64::from(driver.site.is_mixed()),
+            abandoned: u64::from(oracle.abandoned),
             steps: driver.steps,
             kills: driver.kills,
             tasks: oracle.tasks.len() as u64,
@@ -90,6 +95,7 @@ impl Lab {
     /// One history.
     pub(crate) fn history(&self, seed: u64, mutant: Option<Mutant>) -> Report {
         let mut driver = self.driver(seed, mutant);
+        self.hub.world().features = Features::of_history(seed);
         driver
             .site
             .run_releases(Release::of_history(seed), &self.agent);
@@ -138,7 +144,7 @@ pub(crate) fn ask_again(driver: &mut Driver) {
         return;
     }
     for letter in letters {
-        let site = driver.site.of_any_release();
+        let site = driver.site.on_any_machine();
         driver.start("again", None, site.send(letter, None));
     }
     driver.finish();
@@ -166,8 +172,17 @@ fn glitch(driver: &mut Driver) {
     let memory = &driver.site.store.memory;
     let mut world = driver.site.hub.world();
     match world.chance.below(3) {
-        0 => memory.lag_index(),
-        1 => memory.catch_up_index(),
+        0 => {
+            memory.lag_index();
+            // Until it catches up: that is later than now.
+            world.oracle.lagged = Moment::LAST;
+        }
+        1 => {
+            memory.catch_up_index();
+            if world.oracle.lagged == Moment::LAST {
+                world.oracle.lagged = world.oracle.passes();
+            }
+        }
         _ => {
             let numbers: Vec<u64> = world.messages.queued.keys().copied().collect();
             let now = world.now;
@@ -185,17 +200,16 @@ fn known(driver: &Driver, interrupted: bool) -> Option<TaskId> {
     let fits = |state: TaskState| !interrupted || state.is_interrupted();
     let ids: Vec<TaskId> = world
         .oracle
-        .tasks
-        .iter()
+        .living()
         .filter(|(_, seen)| seen.acknowledged && fits(seen.record.state()))
-        .map(|(id, _)| id.clone())
+        .map(|(life, _)| life.task.clone())
         .collect();
     world.chance.pick(&ids).cloned()
 }
 
 /// Starts a process of chance.
 fn start(driver: &mut Driver) {
-    let site = driver.site.of_any_release();
+    let site = driver.site.on_any_machine();
     let hub = Arc::clone(&site.hub);
     let (kind, short, until) = {
         let mut world = hub.world();
@@ -208,7 +222,9 @@ fn start(driver: &mut Driver) {
         (kind, world.chance.below(2) == 0, until)
     };
     let deadline = short.then(|| after(&hub, 29));
+    let deletes = hub.world().features.deletes;
     match kind {
+        0..6 if deletes => delete(driver),
         0..12 => {
             let letter = site.letter();
             driver.start("send", deadline, site.send(letter, deadline));
@@ -230,20 +246,17 @@ fn start(driver: &mut Driver) {
                 answer(driver, &id, until);
             }
         }
-        48..55 => {
-            if let Some(id) = known(driver, false) {
-                driver.start("cancel", None, site.cancel(id));
-            }
-        }
-        55..63 => {
+        48..55 => cancel(driver),
+        55..58 => read(driver),
+        58..64 => {
             let readers = hub.world().oracle.positions.len() as u64;
             let place = usize::try_from(hub.world().chance.below(readers + 1)).ok();
             if let Some(id) = known(driver, false) {
                 driver.start("subscribe", None, site.subscribe(id, place, until));
             }
         }
-        63..78 if !driver.is_running("relay") => driver.start("relay", None, site.relay()),
-        63..97 => {
+        64..78 if !driver.is_running("relay") => driver.start("relay", None, site.relay()),
+        64..97 => {
             let now = hub.world().now;
             let visible = hub.world().messages.visible(now);
             let chosen = hub.world().chance.pick(&visible).copied();
@@ -253,6 +266,62 @@ fn start(driver: &mut Driver) {
         }
         _ => driver.start("sweep", None, site.sweep()),
     }
+}
+
+/// Somebody cancels a task: where tasks are deleted, one whose id can be used again.
+fn cancel(driver: &mut Driver) {
+    let site = driver.site.on_any_machine();
+    let own = {
+        let mut world = site.hub.world();
+        world.features.deletes && world.chance.below(2) == 0
+    };
+    let id = TaskId::parse("client-0").ok().filter(|_| own);
+    if let Some(id) = id.or_else(|| known(driver, false)) {
+        driver.start("cancel", None, site.cancel(id));
+    }
+}
+
+/// Somebody reads a task, or a list.
+fn read(driver: &mut Driver) {
+    let site = driver.site.on_any_machine();
+    let (context, task) = (known_context(driver), known(driver, false));
+    let way = site.hub.world().chance.below(4);
+    match (way, task) {
+        (0, _) => driver.start("list", None, site.list(context)),
+        (1, _) => driver.start("list", None, site.list(None)),
+        (_, Some(id)) => driver.start("get", None, site.get(id)),
+        (_, None) => {}
+    }
+}
+
+/// Somebody deletes a task, or a conversation.
+fn delete(driver: &mut Driver) {
+    let site = driver.site.on_any_machine();
+    let (whole, own) = {
+        let chance = &mut site.hub.world().chance;
+        (chance.below(4) == 0, chance.below(2) == 0)
+    };
+    if whole {
+        if let Some(id) = known_context(driver) {
+            driver.start("clear", None, site.clear(id));
+        }
+        return;
+    }
+    // The ids that are used again are the ones worth deleting.
+    let id = TaskId::parse("client-0").ok().filter(|_| own);
+    if let Some(id) = id.or_else(|| known(driver, false)) {
+        driver.start("delete", None, site.delete(id));
+    }
+}
+
+/// The conversation of a task that clients know of.
+fn known_context(driver: &Driver) -> Option<ContextId> {
+    let mut world = driver.site.hub.world();
+    let known = world.oracle.living().filter(|(_, seen)| seen.acknowledged);
+    let ids: Vec<ContextId> = known
+        .map(|(_, seen)| seen.record.context_id().clone())
+        .collect();
+    world.chance.pick(&ids).cloned()
 }
 
 /// A message under a new key, as an opening or an answer; or one that was sent
@@ -276,7 +345,7 @@ fn keyed(driver: &mut Driver, deadline: Option<Timestamp>, until: u64) {
         (world.chance.below(2), world.chance.below(4) == 0)
     };
     for _ in 0..=times {
-        let (site, letter) = (site.of_any_release(), letter.clone());
+        let (site, letter) = (site.on_any_machine(), letter.clone());
         if streams {
             driver.start(
                 "keyed stream",
@@ -291,7 +360,7 @@ fn keyed(driver: &mut Driver, deadline: Option<Timestamp>, until: u64) {
 
 /// Somebody answers the question of a task.
 fn answer(driver: &mut Driver, id: &TaskId, until: u64) {
-    let site = driver.site.of_any_release();
+    let site = driver.site.on_any_machine();
     let way = site.hub.world().chance.below(3);
     let letter = Letter {
         task: Some(id.clone()),

@@ -1,5 +1,5 @@
 //! What every process of a history shares: chance, time, ids, faults, and the
-//! points at which a process can be stopped.
+//! points at which a process can be stopped. Each machine has a clock of its own.
 
 use crate::clients::Letter;
 use crate::mutant::Mutant;
@@ -9,8 +9,8 @@ use a2a_lambda::engine::{Clock, Ids};
 use a2a_lambda::task::Timestamp;
 use futures::future::BoxFuture;
 use std::future::{Future, poll_fn};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 /// 2026-05-28T10:00:00Z.
 const START: i64 = 1_779_962_400_000;
@@ -68,6 +68,8 @@ pub(crate) struct World {
     pub(crate) now: i64,
     /// The earliest time somebody waits for.
     pub(crate) next_wake: Option<i64>,
+    /// Who waits for the clock.
+    pub(crate) sleepers: Vec<Waker>,
     /// Whether the process that was polled has passed or met a point.
     pub(crate) moved: bool,
     /// Points passed so far.
@@ -84,6 +86,32 @@ pub(crate) struct World {
     pub(crate) messages: Messages,
     /// The letters that have a key, by its number.
     pub(crate) keyed: Vec<Letter>,
+    /// What the history has beside sends, answers, cancels and streams.
+    pub(crate) features: Features,
+}
+
+/// What a history has beside sends, answers, cancels and streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Features {
+    /// The clocks of the machines differ, by up to ten seconds.
+    pub(crate) skewed: bool,
+    /// Clients delete tasks and conversations, and use their ids again.
+    pub(crate) deletes: bool,
+    /// Programs have up to twelve steps instead of five.
+    pub(crate) long: bool,
+}
+
+impl Features {
+    /// Those of the history with this seed: each is in every second one.
+    pub(crate) fn of_history(seed: u64) -> Self {
+        let mut chance = Chance::new(seed ^ 0x5EED);
+        let mut has = || chance.below(2) == 0;
+        Self {
+            skewed: has(),
+            deletes: has(),
+            long: has(),
+        }
+    }
 }
 
 impl World {
@@ -92,6 +120,7 @@ impl World {
             chance: Chance::new(seed),
             now: START,
             next_wake: None,
+            sleepers: Vec::new(),
             moved: false,
             points: 0,
             kill_at: Vec::new(),
@@ -102,6 +131,7 @@ impl World {
             oracle: Oracle::default(),
             messages: Messages::default(),
             keyed: Vec::new(),
+            features: Features::default(),
         }
     }
 
@@ -150,20 +180,32 @@ impl Hub {
     /// A point: the process can be stopped here, or others run before it.
     pub(crate) fn pause(&self) -> impl Future<Output = ()> + Send + '_ {
         let mut first = true;
-        poll_fn(move |_| {
+        poll_fn(move |cx| {
             let mut world = self.world();
             world.moved = true;
             if std::mem::take(&mut first) {
                 world.points += 1;
                 let points = world.points;
                 world.kill |= world.kill_at.contains(&points);
-                return Poll::Pending;
-            }
             // What one process waits for at once need not come back at once.
-            if world.chance.below(5) == 0 {
-                return Poll::Pending;
+            } else if world.chance.below(5) > 0 {
+                return Poll::Ready(());
             }
-            Poll::Ready(())
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+    }
+
+    /// Returns when it is this late.
+    pub(crate) fn sleep_until(&self, at: i64) -> impl Future<Output = ()> + Send + '_ {
+        poll_fn(move |cx| {
+            let mut world = self.world();
+            if at <= world.now {
+                return Poll::Ready(());
+            }
+            world.sleepers.push(cx.waker().clone());
+            world.next_wake = Some(world.next_wake.map_or(at, |next| next.min(at)));
+            Poll::Pending
         })
     }
 
@@ -174,21 +216,22 @@ impl Hub {
     }
 }
 
-impl Clock for Hub {
+/// The clock of one machine.
+#[derive(Debug)]
+pub(crate) struct LocalClock {
+    pub(crate) hub: Arc<Hub>,
+    /// How many milliseconds it is ahead.
+    pub(crate) ahead: i64,
+}
+
+impl Clock for LocalClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.world().now)
+        Timestamp::from_millis(self.hub.world().now + self.ahead)
     }
 
     fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(poll_fn(move |_| {
-            let mut world = self.world();
-            if at.as_millis() <= world.now {
-                return Poll::Ready(());
-            }
-            let at = at.as_millis();
-            world.next_wake = Some(world.next_wake.map_or(at, |next| next.min(at)));
-            Poll::Pending
-        }))
+        let at = at.as_millis() - self.ahead;
+        Box::pin(self.hub.sleep_until(at))
     }
 }
 

@@ -12,10 +12,12 @@ mod queue;
 mod scenarios;
 mod skills;
 mod store;
+mod watch;
 
 use crate::history::{Lab, Report};
 use crate::hub::Hub;
 use crate::mutant::Mutant;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{Write, stdout};
 use std::panic::AssertUnwindSafe;
@@ -23,7 +25,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: a2a-lambda-simulation [histories N [SEED]] | history SEED | kills | scenario N FRAMES [POINT]... | mutants";
+const USAGE: &str = "usage: a2a-lambda-simulation [histories N [SEED]] | survey N SEED | history SEED | kills | scenario N FRAMES [POINT]... | mutants";
 
 fn lab(traced: bool) -> Result<Lab, Box<dyn Error + Send + Sync>> {
     let hub = Arc::new(Hub::default());
@@ -77,9 +79,10 @@ fn histories(
 fn show(out: &mut impl Write, name: &str, report: &Report, time: Duration) -> std::io::Result<()> {
     writeln!(
         out,
-        "{name}: {} histories ({} of two releases), {} steps, {} kills, {} tasks, {} commits, {:.1} s, {} violations",
+        "{name}: {} histories ({} of two releases, {} abandoned), {} steps, {} kills, {} tasks, {} commits, {:.1} s, {} violations",
         report.histories,
         report.mixed,
+        report.abandoned,
         report.steps,
         report.kills,
         report.tasks,
@@ -113,6 +116,7 @@ fn run(arguments: &[String]) -> Result<bool, Box<dyn Error + Send + Sync>> {
     let report = match *words.as_slice() {
         ["histories", count] => many(&mut out, 1, count.parse()?)?,
         ["histories", count, seed] => many(&mut out, seed.parse()?, count.parse()?)?,
+        ["survey", count, seed] => return survey(&mut out, seed.parse()?, count.parse()?),
         ["history", seed] => {
             let report = lab(true)?.history(seed.parse()?, None);
             for line in &report.trace {
@@ -134,6 +138,33 @@ fn run(arguments: &[String]) -> Result<bool, Box<dyn Error + Send + Sync>> {
     };
     show(&mut out, "simulation", &report, began.elapsed())?;
     Ok(report.violations.is_empty())
+}
+
+/// Histories which do not stop at the first violation: how often each promise is
+/// broken, and where first.
+fn survey(
+    out: &mut impl Write,
+    first: u64,
+    count: u64,
+) -> Result<bool, Box<dyn Error + Send + Sync>> {
+    let lab = lab(false)?;
+    let mut found: BTreeMap<String, (u64, u64, String)> = BTreeMap::new();
+    for seed in first..first + count {
+        if let Some((_, text)) = caught(&lab, seed, None).violations.first() {
+            let kind: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
+            let kind = kind
+                .split_whitespace()
+                .take(6)
+                .collect::<Vec<_>>()
+                .join(" ");
+            let entry = found.entry(kind);
+            entry.or_insert_with(|| (0, seed, text.clone())).0 += 1;
+        }
+    }
+    for (times, seed, text) in found.values() {
+        writeln!(out, "{times} of {count}, first in history {seed}: {text}")?;
+    }
+    Ok(found.is_empty())
 }
 
 /// A death at each point of the scenarios, and a cut after each frame.

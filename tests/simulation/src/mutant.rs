@@ -34,10 +34,15 @@ pub(crate) enum Mutant {
     KeyUnchecked,
     /// A release drops what it does not know of a task when it writes it.
     UnknownDropped,
+    /// An answer leaves the epoch as it was: who held the turn before goes on.
+    EpochKeptByResume,
+    /// Commits, heartbeats and changes that are applied again do not ask which task
+    /// has the id.
+    IncarnationIgnored,
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::BlindCommit,
         Self::EpochIgnored,
         Self::BlindThread,
@@ -53,5 +58,7 @@ impl Mutant {
         Self::KeyAfterTask,
         Self::KeyUnchecked,
         Self::UnknownDropped,
+        Self::EpochKeptByResume,
+        Self::IncarnationIgnored,
     ];
 }

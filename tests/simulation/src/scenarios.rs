@@ -222,9 +222,9 @@ fn gone_on(driver: &mut Driver, frames: u64) {
 
 fn found(driver: &Driver, which: impl Fn(TaskState) -> bool) -> Option<TaskId> {
     let world = driver.site.hub.world();
-    let mut tasks = world.oracle.tasks.iter();
+    let mut tasks = world.oracle.living();
     let found = tasks.find(|(_, seen)| which(seen.record.state()));
-    found.map(|(id, _)| id.clone())
+    found.map(|(life, _)| life.task.clone())
 }
 
 /// Lets everybody run, with relay and workers, until nothing happens by itself.
@@ -265,7 +265,7 @@ fn read_singly(driver: &mut Driver) {
             return;
         };
         // The frame that says where it stands, and one event.
-        let reader = driver.site.clone().subscribe(position.task, place, 2);
+        let reader = driver.site.clone().subscribe(position.life.task, place, 2);
         driver.start("reader", None, reader);
         driver.finish();
     }

@@ -2,7 +2,6 @@
 //! by letter, and mark what they make with the number of their run.
 
 use crate::hub::Hub;
-use a2a_lambda::engine::Clock as _;
 use a2a_lambda::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The letters of a program, by how often they are drawn.
-pub(crate) const LETTERS: &[u8] = b"UUCCCSSSDGGTTWBQQPXLRU";
+pub(crate) const LETTERS: &[u8] = b"UUCCCSSSDGGTTHWBQQPXLRU";
 
 /// The id of the skill whose turns run where they were asked for.
 pub(crate) const SCRIPT: &str = "script";
@@ -106,7 +105,11 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
     ) -> AgentResult<OnInputResult<Done, Rest>> {
         let hub = &self.0;
         let (task, turn) = (cx.task_id().clone(), cx.turn());
-        let run = hub.world().oracle.run_begins(&task, turn, program);
+        let message = cx.message_id().to_owned();
+        let run = hub
+            .world()
+            .oracle
+            .run_begins(&task, turn, &message, program);
         let mut steps = 0;
         let mut letters = program.chars();
         while let Some(letter) = letters.next() {
@@ -126,15 +129,15 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
                         Ok(hub.world().oracle.effect())
                     };
                     let result: u64 = cx.step("s", work).await?;
-                    hub.world().oracle.step_returned(&task, turn, steps, result);
+                    hub.world().oracle.step_returned(&message, steps, result);
                 }
                 'D' => cx.save_data("k", &run).await?,
                 'G' => self.guarded(cx, run).await?,
-                'T' => {
-                    let key = format!("{task}-{turn}");
-                    let _before: Option<u64> = cx.load_session(&key).await?;
-                    cx.save_session(&key, &run)?;
-                    hub.world().oracle.run_keeps(run, key);
+                'T' => self.remember(cx, run).await?,
+                'H' => {
+                    let thread = cx.thread().await?;
+                    let mut world = hub.world();
+                    world.oracle.heard(run, thread.iter());
                 }
                 'W' => self.wait(Duration::from_secs(run % 9)).await,
                 'L' => self.wait(Duration::from_secs(70)).await,
@@ -153,6 +156,17 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
             output: Done { run },
             artifacts: Vec::new(),
         })
+    }
+
+    /// Looks for a value of its conversation, and leaves its own.
+    async fn remember(&self, cx: &mut TaskContext<'_>, run: u64) -> AgentResult<()> {
+        let key = format!("{}-{}", cx.task_id(), cx.turn());
+        let before: Option<u64> = cx.load_session(&key).await?;
+        let keeper = before.unwrap_or_default();
+        self.0.world().oracle.remembers(run, keeper);
+        cx.save_session(&key, &run)?;
+        self.0.world().oracle.run_keeps(run, key);
+        Ok(())
     }
 
     async fn chunks(&self, cx: &mut TaskContext<'_>, run: u64) -> AgentResult<()> {
@@ -177,8 +191,9 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
     }
 
     async fn wait(&self, time: Duration) {
-        let at = self.0.now().plus(time);
-        self.0.sleep_until(at).await;
+        let now = self.0.world().now;
+        let time = i64::try_from(time.as_millis()).unwrap_or_default();
+        self.0.sleep_until(now + time).await;
     }
 }
 

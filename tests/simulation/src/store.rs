@@ -2,20 +2,29 @@
 
 use crate::hub::{Fate, Hub};
 use crate::mutant::Mutant;
+use crate::oracle::{Life, Oracle};
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::queue::{OpenTask, SweepTasks};
+use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TaskImage};
 use a2a_lambda::store::{
-    Blobs, Committed, Download, Expect, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery,
-    StoreError, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms,
-    UploadUrl, WriteTasks, WriteThreads, stored,
+    BlobHead, Blobs, Committed, Download, Excerpt, Expect, ExpiringThread, Keyed, ReadTasks,
+    ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail, TaskWrite,
+    ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl, Wanted, WriteTasks,
+    WriteThreads, stored,
 };
-use a2a_lambda::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
+use a2a_lambda::task::{
+    ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::FutureExt as _;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// Write ids that a stored task remembers here, instead of the product's eight:
+/// so that a history can outrun them.
+const WRITES: usize = 2;
 
 /// The store of one history.
 #[derive(Debug)]
@@ -90,12 +99,18 @@ impl SimStore {
         if self.keeps_keys_loose() && write.key.is_some() {
             return self.store_loosely(write).await;
         }
-        let planted = match mutant {
-            Some(Mutant::BlindCommit) => Some(self.blind(write).await?),
-            Some(Mutant::BlindThread) => Some(self.blind_thread(write).await?),
-            _ => None,
+        let mut write = match mutant {
+            Some(Mutant::BlindCommit) => self.blind(write).await?,
+            Some(Mutant::BlindThread) => self.blind_thread(write).await?,
+            Some(Mutant::IncarnationIgnored) => self.of_any_task(write).await?,
+            Some(Mutant::EpochKeptByResume) => self.of_any_turn(write).await?,
+            _ => write.clone(),
         };
-        let write = planted.as_ref().unwrap_or(write);
+        write.record.forget_writes(WRITES);
+        let write = &write;
+        if self.is_made_again(write).await? {
+            self.hub.world().oracle.abandoned = true;
+        }
         let committed = self.memory.commit(write).await?;
         match committed {
             Committed::Done => {
@@ -106,11 +121,24 @@ impl SimStore {
                 let found = self.memory.load(record.owner(), record.id(), write.now);
                 Ok(Committed::Conflict(found.await?.map(Box::new)))
             }
-            Committed::Conflict(Some(current)) if mutant == Some(Mutant::EpochIgnored) => Ok(
-                Committed::Conflict(Some(Box::new(epoch_of(&current, &write.record)?))),
-            ),
+            Committed::Conflict(Some(current)) => {
+                let seen = disguised(mutant, &current, &write.record)?;
+                Ok(Committed::Conflict(Some(Box::new(seen))))
+            }
             other => Ok(other),
         }
+    }
+
+    /// Whether a create whose answer was lost is repeated when its task has been
+    /// deleted and taken away meanwhile: no store can know that, and the history
+    /// has nothing more to say.
+    async fn is_made_again(&self, write: &TaskWrite) -> Result<bool, StoreError> {
+        if write.expect != Expect::Absent || !self.hub.world().oracle.knows(write) {
+            return Ok(false);
+        }
+        let stored = self.memory.stored_at(&write.record.key()).await?;
+        let life = Life::of(&write.record);
+        Ok(stored.is_none_or(|stored| Life::of(&stored) != life))
     }
 
     /// Tells the oracle and the stream of a commit, once.
@@ -188,6 +216,40 @@ impl SimStore {
         })
     }
 
+    /// The write as a store takes it that does not ask which task has the id.
+    async fn of_any_task(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
+        let blind = self.blind(write).await?;
+        let version = |expect: &Expect| match expect {
+            Expect::Absent => None,
+            Expect::Version { version, .. } => Some(*version),
+        };
+        let same = version(&write.expect).is_some_and(|it| version(&blind.expect) == Some(it));
+        Ok(if same { blind } else { write.clone() })
+    }
+
+    /// The write as it is where an answer leaves the epoch as it was.
+    async fn of_any_turn(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
+        let record = &write.record;
+        let found = self.memory.load(record.owner(), record.id(), write.now);
+        let mut write = write.clone();
+        if let Some(stored) = found.await?
+            && stored.epoch() > write.record.epoch()
+        {
+            write.record = with(&write.record, "e", &stored)?;
+        }
+        Ok(write)
+    }
+
+    async fn beat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
+        if self.hub.world().is(Mutant::IncarnationIgnored)
+            && let Some(stored) = self.memory.stored_at(&record.key()).await?
+            && stored.epoch() == record.epoch()
+        {
+            return self.memory.heartbeat(&stored, until).await;
+        }
+        self.memory.heartbeat(record, until).await
+    }
+
     async fn blind_thread(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
         let mut write = write.clone();
         if let Some(thread) = &mut write.thread {
@@ -196,6 +258,54 @@ impl SimStore {
             thread.expect = found.map_or(0, |stored| stored.version);
         }
         Ok(write)
+    }
+
+    async fn find_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError> {
+        if self.keeps_keys_loose() {
+            return self.load_loose(owner, key, now).await;
+        }
+        self.memory.load_key(owner, key, now).await
+    }
+
+    async fn keep_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+        let stored = self.memory.put_thread(write).await?;
+        if stored {
+            self.hub.world().oracle.thread_kept(write);
+        }
+        Ok(stored)
+    }
+
+    async fn drop_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
+        let gone = self.memory.remove_thread(record).await?;
+        if gone {
+            self.hub.world().oracle.thread_gone(&record.context_id);
+        }
+        Ok(gone)
+    }
+
+    async fn keep_blob(
+        &self,
+        task: Option<&TaskKey>,
+        key: &str,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
+        let mutant = self.hub.world().mutant;
+        if mutant == Some(Mutant::LostBlob) {
+            return Ok(());
+        }
+        let put = match task {
+            Some(task) => self.memory.put_for(task, key, bytes).await,
+            None => self.memory.put(key, bytes).await,
+        };
+        if mutant == Some(Mutant::OneBlobKey) {
+            return Ok(());
+        }
+        put
     }
 
     fn blob_key(&self, key: &str) -> String {
@@ -207,134 +317,145 @@ impl SimStore {
     }
 }
 
-/// `current`, as if its epoch were that of `mine`.
-fn epoch_of(current: &TaskRecord, mine: &TaskRecord) -> Result<TaskRecord, StoreError> {
-    let mut form = stored::encode(current);
-    if let Some(epoch) = form.get_mut("e") {
-        *epoch = mine.epoch().into();
+impl SimStore {
+    /// What is stored though nobody needs it.
+    pub(crate) fn left_over(&self, oracle: &Oracle) -> Vec<String> {
+        let mut left = Vec::new();
+        let mut named = String::new();
+        for (life, seen) in &oracle.tasks {
+            let record = &seen.record;
+            if !seen.ended {
+                named.push_str(&stored::encode(record).to_string());
+                continue;
+            }
+            let found = self.memory.stored_at(&record.key()).now_or_never();
+            let found = found.and_then(Result::ok).flatten();
+            let same = found.is_some_and(|found| Life::of(&found) == *life);
+            if same && seen.deleted.is_some() {
+                left.push(format!("G19: task {life} is deleted and still stored"));
+            }
+        }
+        let keys = self.memory.keys("", None, usize::MAX).now_or_never();
+        for key in keys.and_then(Result::ok).unwrap_or_default() {
+            if !named.contains(&key) {
+                left.push(format!("object {key} is nobody's"));
+            }
+        }
+        left
+    }
+}
+
+/// What a commit of `mine` is told to stand in its way.
+fn disguised(
+    mutant: Option<Mutant>,
+    current: &TaskRecord,
+    mine: &TaskRecord,
+) -> Result<TaskRecord, StoreError> {
+    let turn = |record| TaskImage::of(record).turn;
+    match mutant {
+        Some(Mutant::EpochIgnored) => with(current, "e", mine),
+        Some(Mutant::EpochKeptByResume) if turn(current) != turn(mine) => with(current, "e", mine),
+        Some(Mutant::IncarnationIgnored) => with(current, "inc", mine),
+        _ => Ok(current.clone()),
+    }
+}
+
+/// `record` with one member of its stored form as `other` has it.
+fn with(record: &TaskRecord, member: &str, other: &TaskRecord) -> Result<TaskRecord, StoreError> {
+    let (mut form, other) = (stored::encode(record), stored::encode(other));
+    if let (Some(own), Some(theirs)) = (form.get_mut(member), other.get(member)) {
+        *own = theirs.clone();
     }
     stored::decode(form)
 }
 
-#[async_trait]
-impl ReadTasks for SimStore {
-    async fn load(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.call(|| self.memory.load(owner, id, now)).await
-    }
+/// The same call of the memory store, unless the simulation has its own way.
+macro_rules! behind {
+    ($store:ident, $part:ident, $call:ident, ($($arg:ident),*)) => {
+        $part::$call(&$store.memory, $($arg),*)
+    };
+    ($store:ident, $part:ident, $call:ident, ($($arg:ident),*), $own:ident) => {
+        $store.$own($($arg),*)
+    };
+}
 
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        self.call(|| self.memory.list(owner, query)).await
-    }
-
-    async fn load_key(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        if self.keeps_keys_loose() {
-            return self.call(|| self.load_loose(owner, key, now)).await;
+/// Puts points before and after every call, and lets it fail.
+macro_rules! pointed {
+    ($($part:ident {
+        $([$plain:ident() -> $value:ty])*
+        $($call:ident($($arg:ident: $type:ty),* $(,)?) -> $answer:ty $(= $own:ident)?;)*
+    })+) => {$(
+        #[deny(clippy::missing_trait_methods, reason = "a default has no points")]
+        #[async_trait]
+        impl $part for SimStore {
+            $(
+                fn $plain(&self) -> $value {
+                    $part::$plain(&self.memory)
+                }
+            )*
+            $(
+                async fn $call(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
+                    self.call(|| {
+                        $(let $arg = Clone::clone(&$arg);)*
+                        behind!(self, $part, $call, ($($arg),*) $(, $own)?)
+                    })
+                    .await
+                }
+            )*
         }
-        self.call(|| self.memory.load_key(owner, key, now)).await
-    }
+    )+};
 }
 
-#[async_trait]
-impl WriteTasks for SimStore {
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        self.call(|| self.store(write)).await
+pointed! {
+    ReadTasks {
+        load(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
+        head(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
+        heads(tasks: &[OpenTask], now: Timestamp) -> Vec<TaskRecord>;
+        excerpt(head: TaskRecord, wanted: Wanted, now: Timestamp) -> Option<Excerpt>;
+        tail(owner: &Owner, id: &TaskId, after: u64, now: Timestamp) -> Option<Tail>;
+        list(owner: &Owner, query: &RecordQuery) -> RecordPage;
+        load_key(owner: &Owner, key: &KeyHash, now: Timestamp) -> Option<Keyed> = find_key;
     }
-
-    async fn tasks_in(
-        &self,
-        owner: &Owner,
-        context: &ContextId,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
-        self.call(|| self.memory.tasks_in(owner, context, after.clone(), limit))
-            .await
+    WriteTasks {
+        commit(write: &TaskWrite) -> Committed = store;
+        ended_task(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
+        tasks_in(
+            owner: &Owner, context: &ContextId, after: Option<String>, limit: usize,
+        ) -> (Vec<TaskRecord>, Option<String>);
+        remove_task(record: &TaskRecord) -> bool;
+        heartbeat(record: &TaskRecord, lease_until: Timestamp) -> bool = beat;
     }
-
-    async fn ended_task(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.call(|| self.memory.ended_task(owner, id, now)).await
+    SweepTasks {
+        [open_shards() -> u32]
+        open_tasks(
+            shard: u32, after: Option<String>, limit: usize,
+        ) -> (Vec<OpenTask>, Option<String>);
     }
-
-    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        self.call(|| self.memory.remove_task(record)).await
+    SweepObjects {
+        stored_at(key: &TaskKey) -> Option<TaskRecord>;
+        standing_at(key: &TaskKey) -> Option<TaskRecord>;
+        state_object(thread: &ThreadKey) -> Option<String>;
+        content_objects(key: &TaskKey) -> Vec<String>;
+        objects_place() -> Option<ObjectsPlace>;
+        note_objects_place(place: &ObjectsPlace) -> ();
     }
-
-    async fn heartbeat(
-        &self,
-        record: &TaskRecord,
-        lease_until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.call(|| self.memory.heartbeat(record, lease_until))
-            .await
+    ReadThreads {
+        load_thread(owner: &Owner, id: &ContextId) -> Option<ThreadRecord>;
+        load_thread_head(owner: &Owner, id: &ContextId) -> Option<ThreadRecord>;
+        list_threads(owner: &Owner, query: &ThreadQuery) -> ThreadPage;
     }
-}
-
-#[async_trait]
-impl SweepTasks for SimStore {
-    async fn open_tasks(
-        &self,
-        shard: u32,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        self.call(|| self.memory.open_tasks(shard, after.clone(), limit))
-            .await
+    WriteThreads {
+        put_thread(write: &ThreadWrite) -> bool = keep_thread;
+        forget_state(record: &ThreadRecord) -> ();
+        remove_thread(record: &ThreadRecord) -> bool = drop_thread;
     }
-}
-
-#[async_trait]
-impl ReadThreads for SimStore {
-    async fn load_thread(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        self.call(|| self.memory.load_thread(owner, id)).await
-    }
-
-    async fn list_threads(
-        &self,
-        owner: &Owner,
-        query: &ThreadQuery,
-    ) -> Result<ThreadPage, StoreError> {
-        self.call(|| self.memory.list_threads(owner, query)).await
-    }
-}
-
-#[async_trait]
-impl WriteThreads for SimStore {
-    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        self.call(|| async {
-            let stored = self.memory.put_thread(write).await?;
-            if stored {
-                self.hub.world().oracle.thread_kept(write);
-            }
-            Ok(stored)
-        })
-        .await
-    }
-
-    async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError> {
-        self.call(|| self.memory.forget_state(record)).await
-    }
-
-    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
-        self.call(|| self.memory.remove_thread(record)).await
+    SweepThreads {
+        [expiry_shards() -> u32]
+        expiring_threads(
+            shard: u32, now: Timestamp, after: Option<String>, limit: usize,
+        ) -> (Vec<ExpiringThread>, Option<String>);
+        note_expiry(thread: &ThreadRecord) -> ();
+        remove_state(owner: &Owner, id: &ContextId, now: Timestamp) -> StateRemoved;
     }
 }
 
@@ -342,23 +463,23 @@ impl WriteThreads for SimStore {
 impl Blobs for SimStore {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         let key = self.blob_key(key);
-        self.call(|| async {
-            let mutant = self.hub.world().mutant;
-            if mutant == Some(Mutant::LostBlob) {
-                return Ok(());
-            }
-            let put = self.memory.put(&key, bytes.clone()).await;
-            if mutant == Some(Mutant::OneBlobKey) {
-                return Ok(());
-            }
-            put
-        })
-        .await
+        self.call(|| self.keep_blob(None, &key, bytes.clone()))
+            .await
+    }
+
+    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let key = self.blob_key(key);
+        self.call(|| self.keep_blob(Some(task), &key, bytes.clone()))
+            .await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let key = self.blob_key(key);
         self.call(|| self.memory.get(&key)).await
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
+        self.call(|| Blobs::head(&self.memory, key)).await
     }
 
     async fn keys(

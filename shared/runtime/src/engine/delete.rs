@@ -26,6 +26,7 @@ impl Engine {
     /// [`Refusal::TaskBusy`] while it is submitted or working.
     pub async fn delete_task(&self, caller: &Caller, id: &TaskId) -> Result<(), EngineError> {
         let (owner, now) = (&caller.owner, self.reader.clock.now());
+        let mut asked = None;
         for _ in 0..ROUNDS {
             let Some(record) = self.tasks.load(owner, id, now).await? else {
                 if let Some(ended) = self.tasks.ended_task(owner, id, now).await? {
@@ -33,6 +34,11 @@ impl Engine {
                 }
                 return Err(Refusal::TaskNotFound.into());
             };
+            let first = asked.get_or_insert_with(|| record.incarnation.clone());
+            // The task is gone, and its id is another's: that one stays.
+            if *first != record.incarnation {
+                return Ok(());
+            }
             if let Some(ended) = self.end_at_rest(record).await?
                 && self.take_away(&ended).await?
             {

@@ -5,7 +5,7 @@ use super::sink::Sink;
 use super::{EngineError, Reader};
 use crate::auth::Caller;
 use crate::store::Wanted;
-use crate::task::{ContextId, GetQuery, LoggedEvent, Refusal, Task, TaskId, TaskRecord};
+use crate::task::{GetQuery, LoggedEvent, Refusal, Task, TaskId, TaskRecord};
 
 impl Reader {
     /// The task as it stands.
@@ -27,7 +27,8 @@ impl Reader {
         let found = self.tasks.excerpt(head, wanted, now).await?;
         let found = found.ok_or(Refusal::TaskNotFound)?;
         let mut task = found.record.view(query.history_length, true);
-        self.fit(&mut task, &mut room).await?;
+        let fitted = self.fit(&mut task, &mut room).await;
+        self.unless_deleted(&found.record, fitted).await?;
         if !found.complete {
             mark(&mut task.metadata);
         }
@@ -64,8 +65,26 @@ impl Reader {
         history_length: usize,
     ) -> Result<Task, EngineError> {
         let mut task = record.view(history_length, true);
-        self.fit(&mut task, &mut self.room(1)).await?;
+        let fitted = self.fit(&mut task, &mut self.room(1)).await;
+        self.unless_deleted(record, fitted).await?;
         Ok(task)
+    }
+
+    /// What came of showing `record`. A deletion removes a task's objects too, so
+    /// an answer on its way may miss one: then the task is not found.
+    async fn unless_deleted(
+        &self,
+        record: &TaskRecord,
+        shown: Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        if shown.as_ref().is_err_and(EngineError::is_corrupt) {
+            let (owner, now) = (record.owner(), self.clock.now());
+            let head = self.tasks.head(owner, record.id(), now).await?;
+            if !head.is_some_and(|head| head.is_same_task(record)) {
+                return Err(Refusal::TaskNotFound.into());
+            }
+        }
+        shown
     }
 
     /// Shows a stream what it has not seen of a stored record: the task if it
@@ -84,15 +103,13 @@ impl Reader {
             return Ok(());
         };
         let events = record.events_after(shown).cloned().collect();
-        self.show_events(record.id(), record.context_id(), events, sink)
-            .await
+        self.show_events(record, events, sink).await
     }
 
-    /// Shows the next events of a task.
+    /// Shows the next events of `record`'s task.
     pub(super) async fn show_events(
         &self,
-        task: &TaskId,
-        context: &ContextId,
+        record: &TaskRecord,
         events: Vec<LoggedEvent>,
         sink: &mut Sink,
     ) -> Result<(), EngineError> {
@@ -100,8 +117,9 @@ impl Reader {
             if sink.is_over() {
                 break;
             }
-            self.fit_event(&mut event.event).await?;
-            sink.event(task, context, event);
+            let fitted = self.fit_event(&mut event.event).await;
+            self.unless_deleted(record, fitted).await?;
+            sink.event(record.id(), record.context_id(), event);
         }
         Ok(())
     }

@@ -82,8 +82,7 @@ impl Reader {
             let tail = self
                 .followed(caller, record, shown.unwrap_or_default())
                 .await?;
-            self.show_events(record.id(), &tail.context_id, tail.events, sink)
-                .await?;
+            self.show_events(record, tail.events, sink).await?;
             state = tail.state;
             if sink.shown() == shown {
                 wait = LONG.min(wait * 2);

@@ -256,8 +256,7 @@ impl TaskRecord {
         let mut next = self.clone();
         next.version += 1;
         next.write_ids.push(write);
-        let surplus = next.write_ids.len().saturating_sub(WRITE_IDS);
-        next.write_ids.drain(..surplus);
+        next.forget_writes(WRITE_IDS);
         next.updated_at = at;
         let mut n = 0;
         let mut only_listens = false;
@@ -424,10 +423,17 @@ impl TaskRecord {
         let mut ended = self.clone();
         ended.version += 1;
         ended.write_ids.push(write);
-        let surplus = ended.write_ids.len().saturating_sub(WRITE_IDS);
-        ended.write_ids.drain(..surplus);
+        ended.forget_writes(WRITE_IDS);
         ended.expires_at = at;
         ended
+    }
+
+    /// Forgets all but the last `kept` of its write ids, so that a simulation
+    /// comes to the end of them in a short history.
+    #[doc(hidden)]
+    pub fn forget_writes(&mut self, kept: usize) {
+        let surplus = self.write_ids.len().saturating_sub(kept);
+        self.write_ids.drain(..surplus);
     }
 
     /// Whether `other` is of this very task, and not of another one that had the
@@ -443,10 +449,10 @@ impl TaskRecord {
         self.is_same_task(base) && self.epoch == base.epoch && !self.state().is_at_rest()
     }
 
-    /// Whether `write` made one of its last commits or opened its turn.
+    /// Whether `write` made one of its last commits, opened its turn, or created it.
     #[must_use]
     pub fn was_written_by(&self, write: &WriteId) -> bool {
-        self.write_ids.contains(write) || self.turn_write == *write
+        self.write_ids.contains(write) || self.turn_write == *write || self.incarnation == *write
     }
 
     /// Whether the commits between `base` and this record did nothing but

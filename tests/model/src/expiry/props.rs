@@ -16,15 +16,27 @@ pub(super) fn properties(model: &Expiry) -> Vec<Property<Expiry>> {
         P::always("G10 no child of an older task appears", |_, w: &World| {
             !w.old_child_shown
         }),
+        P::always("G2 no worker of an older task writes", |_, w: &World| {
+            !w.foreign_write
+        }),
         P::always("G1 running work does not expire", |_, w: &World| {
             !w.work_lost
         }),
         P::always("G1 a task at rest lives its time", |_, w: &World| {
-            !w.meta.at_rest() || w.meta.expires_at >= w.meta.rested + TTL
+            !w.meta.at_rest() || w.meta.deleted || w.meta.expires_at >= w.meta.rested + TTL
         }),
     ];
     if model.mutant.is_none() {
         all.extend(seen());
+    }
+    if model.mutant.is_none() && model.deletions > 0 {
+        all.push(P::sometimes(
+            "an id is used again while a worker of the deleted task runs",
+            |_, w: &World| {
+                let old = |it: &(u8, u8)| it.1 < w.meta.incarnation;
+                w.deletions == 0 && w.now < TTL && w.workers.iter().flatten().any(old)
+            },
+        ));
     }
     all
 }
@@ -39,10 +51,6 @@ fn seen() -> Vec<Property<Expiry>> {
         P::sometimes("a continuation races expiry and loses", |_, w: &World| {
             matches!(w.continuation, Call::Checked(..)) && w.meta.expired(w.now)
         }),
-        P::sometimes(
-            "an id is used again while old children are stored",
-            |_, w: &World| w.meta.incarnation == 2 && w.meta.at_rest() && w.children == 0b110,
-        ),
         P::sometimes(
             "all faults are spent and the task completes",
             |_, w: &World| w.crashes + w.glitches == 0 && w.meta.state == State::Completed,

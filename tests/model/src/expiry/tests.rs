@@ -4,8 +4,16 @@ use super::{Expiry, Mutant};
 use crate::check;
 
 const EXPIRY: Expiry = Expiry {
+    deletions: 0,
     crashes: 2,
     glitches: 2,
+    mutant: None,
+};
+/// With a client that deletes its task and sends its id again.
+const DELETION: Expiry = Expiry {
+    deletions: 1,
+    crashes: 1,
+    glitches: 1,
     mutant: None,
 };
 
@@ -13,6 +21,7 @@ const EXPIRY: Expiry = Expiry {
 #[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
 fn what_rests_expires_and_what_runs_does_not() {
     check::holds("expiry", EXPIRY);
+    check::holds("deletion", DELETION);
 }
 
 #[test]
@@ -28,12 +37,17 @@ fn every_broken_rule_of_expiry_is_noticed() {
         (Mutant::FinalKeepsExpiry, "G1 a task at rest"),
         (Mutant::OtherIncarnationRead, "G10 no child"),
         (Mutant::SameIncarnation, "G10 no child"),
+        (Mutant::IncarnationIgnored, "G2 no worker of an older task"),
     ] {
         check::caught(
             &format!("{mutant:?}"),
             &Expiry {
                 mutant: Some(mutant),
-                ..EXPIRY
+                ..if mutant == Mutant::IncarnationIgnored {
+                    DELETION
+                } else {
+                    EXPIRY
+                }
             },
             by,
         );

@@ -169,13 +169,14 @@ impl Turn {
                 wids: meta.wids,
                 turn: 1,
                 turn_wid: i as u8 + 1,
+                made_by: i as u8 + 1,
                 applied: 1 << i,
                 queued: state == State::Submitted,
                 dispatch: if dispatched { meta.version } else { 0 },
                 ..Meta::default()
             };
             if state == State::Working {
-                Self::start_inline(meta);
+                self.start_inline(meta);
             }
         });
         if keyed {
@@ -199,21 +200,23 @@ impl Turn {
         let _ = self;
     }
 
-    fn start_inline(meta: &mut Meta) {
+    fn start_inline(&self, meta: &mut Meta) {
         meta.state = State::Working;
         meta.lease = Lease::Live;
-        meta.epoch += 1;
+        meta.epoch += u8::from(!self.is(Mutant::EpochKeptByResume));
         meta.attempt = 1;
         meta.runs = 1;
     }
 
     fn run_inline(world: &mut World, i: usize) {
         let call = &mut world.calls[i];
+        let meta = world.tasks[usize::from(call.task)];
         call.at = CallAt::Inline;
         call.run = Run {
             at: At::Running,
             task: call.task,
-            epoch: world.tasks[usize::from(call.task)].epoch,
+            epoch: meta.epoch,
+            turn: meta.turn,
             ..Run::default()
         };
     }
@@ -233,7 +236,7 @@ impl Turn {
             meta.runs = 0;
             meta.queued = !inline;
             if inline {
-                Self::start_inline(meta);
+                self.start_inline(meta);
             } else {
                 meta.state = State::Submitted;
                 meta.epoch += 1;
@@ -325,7 +328,7 @@ impl Turn {
         match self.mutant {
             Some(Mutant::WriteIdIgnored) => false,
             Some(Mutant::WriteIdLatestOnly) => meta.wids[0] == wid,
-            _ => meta.wids.contains(&wid) || meta.turn_wid == wid,
+            _ => meta.wids.contains(&wid) || meta.turn_wid == wid || meta.made_by == wid,
         }
     }
 

@@ -77,6 +77,7 @@ pub(crate) enum Mutant {
     HandOverWithoutDispatch,
     HandOverBeforeDrop,
     AttemptNotCounted,
+    EpochKeptByResume,
 }
 
 /// The model: a scenario, and at most one broken rule.

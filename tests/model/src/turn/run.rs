@@ -2,9 +2,9 @@
 
 use super::{Action, At, Broken, Do, Lease, Mutant, Reply, Run, State, Turn, Who, World};
 
-/// The write id of a run's commit; an epoch has one run.
-fn wid(epoch: u8, kind: u8) -> u8 {
-    16 + epoch * 4 + kind
+/// The write id of a run's commit: an epoch of a turn has one run.
+fn wid(turn: u8, epoch: u8, kind: u8) -> u8 {
+    16 + turn * 64 + epoch * 4 + kind
 }
 const CLAIM: u8 = 0;
 const HAND: u8 = 1;
@@ -91,7 +91,7 @@ impl Turn {
         } else {
             let takeover = meta.state == State::Working;
             let counted = !(takeover && self.is(Mutant::AttemptNotCounted));
-            self.commit(world, task, wid(meta.epoch + 1, CLAIM), |meta| {
+            self.commit(world, task, wid(meta.turn, meta.epoch + 1, CLAIM), |meta| {
                 meta.state = State::Working;
                 meta.epoch += 1;
                 meta.attempt += u8::from(counted);
@@ -100,6 +100,7 @@ impl Turn {
                 meta.dispatch = 0;
             });
             run.epoch = meta.epoch + 1;
+            run.turn = meta.turn;
             run.at = At::Running;
             if reply == Reply::Lost {
                 world.lost -= 1;
@@ -116,7 +117,7 @@ impl Turn {
         if meta.runs < self.scenario.attempts {
             world.breaks(Broken::FailedEarly);
         }
-        self.commit(world, task, wid(meta.epoch, GIVE_UP), |meta| {
+        self.commit(world, task, wid(meta.turn, meta.epoch, GIVE_UP), |meta| {
             meta.state = State::Failed;
             meta.lease = Lease::None;
             meta.dispatch = 0;
@@ -151,13 +152,22 @@ impl Turn {
         Some(())
     }
 
-    fn asks(&self, world: &World, run: &Run) -> bool {
-        self.scenario.asks && world.tasks[usize::from(run.task)].turn == 1
+    const fn asks(&self, run: &Run) -> bool {
+        self.scenario.asks && run.turn == 1
+    }
+
+    /// Notices a commit of a run that is not the one at work: by the turn too,
+    /// which no condition asks for.
+    fn notice(world: &mut World, run: &Run) {
+        let turn = world.tasks[usize::from(run.task)].turn;
+        if !Self::holds(world, run) || turn != run.turn {
+            world.breaks(Broken::FencedWrote);
+        }
     }
 
     /// The artifact's bytes under a key of this epoch.
     fn store(&self, world: &mut World, run: &mut Run) -> Option<()> {
-        if !matches!(run.at, At::Running | At::HandedRunning) || self.asks(world, run) {
+        if !matches!(run.at, At::Running | At::HandedRunning) || self.asks(run) {
             return None;
         }
         let key = self.object_key(run.epoch);
@@ -176,7 +186,7 @@ impl Turn {
 
     /// The final commit: completed with its artifact, or a question.
     fn end(&self, world: &mut World, run: &mut Run, reply: Reply) -> Option<()> {
-        let asks = self.asks(world, run);
+        let asks = self.asks(run);
         let early = asks || self.is(Mutant::MetaBeforeObject);
         if run.at == At::HandedRunning || (run.at == At::Running) != early {
             return None;
@@ -193,10 +203,8 @@ impl Turn {
             run.at = At::Fenced;
             return Some(());
         }
-        if !Self::holds(world, run) {
-            world.breaks(Broken::FencedWrote);
-        }
-        self.commit(world, task, wid(run.epoch, END), |meta| {
+        Self::notice(world, run);
+        self.commit(world, task, wid(run.turn, run.epoch, END), |meta| {
             meta.state = if asks { State::Input } else { State::Completed };
             meta.artifact = if asks { 0 } else { run.epoch };
             meta.lease = Lease::None;
@@ -242,7 +250,9 @@ impl Turn {
             return Some(());
         }
         let dispatched = !self.is(Mutant::HandOverWithoutDispatch);
-        self.commit(world, usize::from(run.task), wid(run.epoch, HAND), |meta| {
+        let name = wid(run.turn, run.epoch, HAND);
+        Self::notice(world, run);
+        self.commit(world, usize::from(run.task), name, |meta| {
             meta.lease = Lease::None;
             meta.attempt = 0;
             meta.runs = 0;
@@ -257,15 +267,25 @@ impl Turn {
         Some(())
     }
 
+    /// A write that is in is done. One that is not, while the epoch is the run's
+    /// own and the task open, lost against another and is applied again.
     fn resolve_run(&self, world: &World, run: &mut Run) -> Option<()> {
-        let (kind, known, unknown) = match run.at {
+        let asked = self.asks(run) || self.is(Mutant::MetaBeforeObject);
+        let (kind, known, again) = match run.at {
             At::UnsureClaim => (CLAIM, At::Running, At::Fenced),
-            At::UnsureEnd => (END, At::Done, At::Fenced),
-            At::UnsureHand => (HAND, At::Done, At::Fenced),
+            At::UnsureEnd if asked => (END, At::Done, At::Running),
+            At::UnsureEnd => (END, At::Done, At::Stored),
+            At::UnsureHand => (HAND, At::Done, At::Dropped),
             _ => return None,
         };
-        let ours = self.knows(&world.tasks[usize::from(run.task)], wid(run.epoch, kind));
-        run.at = if ours { known } else { unknown };
+        let name = wid(run.turn, run.epoch, kind);
+        run.at = if self.knows(&world.tasks[usize::from(run.task)], name) {
+            known
+        } else if Self::holds(world, run) {
+            again
+        } else {
+            At::Fenced
+        };
         Some(())
     }
 

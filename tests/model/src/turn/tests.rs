@@ -61,6 +61,21 @@ const CONTINUED_CANCELLED: Scenario = Scenario {
     ],
     ..CONTINUED_TWICE
 };
+/// An answer that runs in its call, while the worker that asked has not heard that
+/// its question is stored.
+const ANSWERED_INLINE: Scenario = Scenario {
+    calls: &[
+        Kind::Queued { keyed: false },
+        Kind::Continue { inline: true },
+    ],
+    crashes: 1,
+    glitches: 1,
+    lost: 1,
+    attempts: 2,
+    asks: true,
+    sweep: true,
+    ..QUEUED
+};
 const INLINE: Scenario = Scenario {
     calls: &[Kind::Blocking { keyed: false }],
     sweep: true,
@@ -128,6 +143,12 @@ fn of_two_continuations_one_wins() {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
+fn an_answer_that_runs_at_once_is_not_ended_by_the_turn_before() {
+    holds("asked unheard, answered", ANSWERED_INLINE);
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
 fn a_turn_inside_a_call_is_not_lost_with_it() {
     holds("blocking, handed over", INLINE);
 }
@@ -174,6 +195,11 @@ const PLANTED: &[(Mutant, Scenario, &str)] = &[
     (Mutant::HandOverWithoutDispatch, QUEUED, "G1"),
     (Mutant::HandOverBeforeDrop, QUEUED, "no fault, one skill"),
     (Mutant::AttemptNotCounted, QUEUED_TWO_ATTEMPTS, "G14"),
+    (
+        Mutant::EpochKeptByResume,
+        ANSWERED_INLINE,
+        "a fenced worker",
+    ),
 ];
 
 #[test]

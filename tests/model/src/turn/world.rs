@@ -54,6 +54,8 @@ pub(crate) struct Meta {
     /// The last two write ids: two of the product's eight, so that lists run out.
     pub(crate) wids: [u8; 2],
     pub(crate) turn_wid: u8,
+    /// The write that created it: its incarnation.
+    pub(crate) made_by: u8,
     /// The calls whose writes are in: messages of the history, a cancel.
     pub(crate) applied: u8,
     /// The epoch whose bytes the artifact pointer names; 0 = no artifact.
@@ -95,6 +97,8 @@ pub(crate) struct Run {
     pub(crate) at: At,
     pub(crate) task: u8,
     pub(crate) epoch: u8,
+    /// The turn it runs (its commits are named by it, and the proof knows it).
+    pub(crate) turn: u8,
     /// The message's slot + 1; 0 = none.
     pub(crate) slot: u8,
     /// The message was shown again since: the receipt is superseded.
@@ -207,6 +211,7 @@ impl World {
             runs: 1,
             applied: 1,
             turn_wid: 1,
+            made_by: 1,
             queued: true,
             ..Meta::default()
         };

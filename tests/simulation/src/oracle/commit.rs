@@ -1,0 +1,289 @@
+//! Commits: what may follow what is stored.
+
+use super::skill::run_of;
+use super::{Life, Moment, Oracle, Said, Seen};
+use crate::fleet;
+use a2a_lambda::store::TaskWrite;
+use a2a_lambda::store::queue::TaskImage;
+use a2a_lambda::task::{LoggedEvent, Role, TaskRecord, TaskState};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Oracle {
+    /// Whether this very commit is stored already.
+    pub(crate) fn knows(&self, write: &TaskWrite) -> bool {
+        let Some(id) = write.id() else { return false };
+        let seen = self.tasks.get(&Life::of(&write.record));
+        let made = seen.and_then(|seen| seen.writes.get(id.as_str()));
+        made.is_some_and(|versions| versions.contains(&write.record.version()))
+    }
+
+    /// A commit has been stored.
+    pub(crate) fn committed(&mut self, write: &TaskWrite) {
+        let record = &write.record;
+        let life = Life::of(record);
+        self.note(|| line(write, &life));
+        let now = self.passes();
+        let mut faults = Vec::new();
+        self.check_life(write, &life, &mut faults);
+        self.check_added(write, &life, &mut faults);
+        self.check_thread(write, &mut faults);
+        let ends = record.expired(write.now);
+        if record.state() == TaskState::Completed && !record.is_hidden() && !ends {
+            self.check_artifacts(write, &mut faults);
+        }
+        let seen = self.tasks.remove(&life);
+        let mut seen = seen.unwrap_or_else(|| Seen::new(record));
+        let users = users(record);
+        if ends {
+            seen.ends(record, &users, &mut faults);
+        } else {
+            seen.follows(record, &users, &mut faults);
+        }
+        let events: Vec<_> = record
+            .events_after(seen.log.len() as u64)
+            .cloned()
+            .collect();
+        self.check_words(&life, &users, &events, &mut faults);
+        seen.log.extend(events);
+        seen.users = users;
+        seen.takes(write, now, &mut faults);
+        self.tasks.insert(life, seen);
+        for fault in faults {
+            self.broken(fault);
+        }
+    }
+
+    /// One id has one life at a time, and a deletion ends one of them.
+    fn check_life(&mut self, write: &TaskWrite, life: &Life, faults: &mut Vec<String>) {
+        let before = self.current.insert(life.task.clone(), life.clone());
+        if let Some(before) = before.filter(|before| before != life) {
+            let ended = self.tasks.get(&before).is_some_and(|seen| seen.ended);
+            if !ended {
+                faults.push(format!("G2: task {before} lives, and {life} takes its id"));
+            }
+            if self.tasks.contains_key(life) {
+                faults.push(format!(
+                    "G2: task {life} comes back in the place of {before}"
+                ));
+            }
+        }
+        if !write.record.expired(write.now) {
+            return;
+        }
+        let context = write.record.context_id().to_string();
+        let unwanted = self.unwanted.contains(life.task.as_str());
+        if !unwanted && !self.unwanted.contains(&context) {
+            faults.push(format!("G1: nobody has asked to delete task {life}"));
+        }
+        let call = (self.begun, life.task.clone());
+        let first = self.deletes.entry(call).or_insert_with(|| life.clone());
+        if first != life {
+            faults.push(format!("G1: who deletes task {first} deletes {life} too"));
+        }
+    }
+
+    /// What is said and made in one task is in no other.
+    fn check_words(
+        &mut self,
+        life: &Life,
+        users: &[String],
+        events: &[LoggedEvent],
+        faults: &mut Vec<String>,
+    ) {
+        for message in users {
+            let lives = self.said_in.entry(message.clone()).or_default();
+            if lives.contains(life) {
+                continue;
+            }
+            // A keyed message is sent again, also when its task is deleted.
+            if !lives.is_empty() && !message.starts_with("keyed") {
+                faults.push(format!("G2: {message} of task {lives:?} is in {life}"));
+            }
+            lives.push(life.clone());
+        }
+        for number in events.iter().filter_map(|event| run_of(&event.event)) {
+            let Some(run) = self.runs.get(&number) else {
+                continue;
+            };
+            if !users.contains(&run.message) {
+                let message = &run.message;
+                faults.push(format!("G2: run {number} of {message} writes into {life}"));
+            }
+        }
+    }
+
+    /// What a later release has added to a task is neither lost nor changed by
+    /// the others.
+    fn check_added(&mut self, write: &TaskWrite, life: &Life, faults: &mut Vec<String>) {
+        if !self.mixed {
+            return;
+        }
+        let record = &write.record;
+        let seen = self.tasks.get(life);
+        let before = seen.and_then(|seen| fleet::added_to_task(&seen.record));
+        let now = fleet::added_to_task(record);
+        if !fleet::follows(before.as_ref(), now.as_ref(), write.id()) {
+            faults.push(format!(
+                "G17: what a later release has added to task {life} was {before:?} and is {now:?}"
+            ));
+        }
+    }
+
+    /// After everything: what was taken is kept once, what was refused is not.
+    pub(crate) fn check_said(&mut self) {
+        let mut kept: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for seen in self.tasks.values() {
+            for message in &seen.users {
+                let (all, living) = kept.entry(message).or_default();
+                *all += 1;
+                *living += usize::from(!seen.ended);
+            }
+        }
+        let mut faults = Vec::new();
+        for (message, what) in &self.said {
+            let (all, living) = kept.get(message.as_str()).copied().unwrap_or_default();
+            let again = message.starts_with("keyed");
+            let once = if again { living <= 1 } else { all <= 1 };
+            let fits = match what {
+                Said::Unheard => once,
+                Said::Taken => once && all > 0,
+                // A task can be deleted while its sender waits.
+                Said::Refused => living == 0,
+            };
+            if !fits {
+                faults.push(format!(
+                    "G3: message {message} was {what:?} and is there {all} times"
+                ));
+            }
+        }
+        for fault in faults {
+            self.broken(fault);
+        }
+    }
+}
+
+impl Seen {
+    fn new(record: &TaskRecord) -> Self {
+        Self {
+            record: Arc::new(record.clone()),
+            stored: Vec::new(),
+            writes: BTreeMap::new(),
+            log: Vec::new(),
+            users: Vec::new(),
+            turn: 0,
+            dispatched: false,
+            acknowledged: false,
+            ended: false,
+            deleted: None,
+            cleared: None,
+        }
+    }
+
+    /// This is stored from `now` on.
+    fn takes(&mut self, write: &TaskWrite, now: Moment, faults: &mut Vec<String>) {
+        let record = &write.record;
+        let image = TaskImage::of(record);
+        self.dispatched &= self.turn == image.turn;
+        self.turn = image.turn;
+        self.dispatched |= image.dispatch == Some(image.version);
+        if let Some(id) = write.id() {
+            let made = self.writes.entry(id.as_str().to_owned()).or_default();
+            made.push(record.version());
+            if made.len() > 1 {
+                let life = Life::of(record);
+                faults.push(format!("G16: one write of task {life} is done as {made:?}"));
+            }
+        }
+        self.ended = record.expired(write.now);
+        self.record = Arc::new(record.clone());
+        self.stored.push((now, Arc::clone(&self.record)));
+    }
+
+    /// Whether `next` may follow what is stored.
+    fn follows(&self, next: &TaskRecord, users: &[String], faults: &mut Vec<String>) {
+        let id = Life::of(next);
+        if self.turn == 0 {
+            let events = next.events_after(0);
+            if next.version() != 1 || users.len() != 1 || !numbered(events) {
+                faults.push(format!("task {id} begins at version {}", next.version()));
+            }
+            return;
+        }
+        let last = &self.record;
+        if last.state().is_terminal() {
+            faults.push(format!("G2: task {id} was {} and changes", last.state()));
+        }
+        if self.deleted.is_some() {
+            faults.push(format!("G19: task {id} is deleted and changes"));
+        }
+        if next.epoch() < last.epoch() {
+            faults.push(format!("G5: the epoch of task {id} goes back"));
+        }
+        let answered = last.state().is_interrupted() && !next.state().is_at_rest();
+        if users.len() != self.users.len() + usize::from(answered) {
+            faults.push(format!("G3: task {id} took {} messages", users.len()));
+        }
+        self.adds(next, faults);
+    }
+
+    /// Whether `next` is what is stored, with its life at its end.
+    fn ends(&self, next: &TaskRecord, users: &[String], faults: &mut Vec<String>) {
+        let last = &self.record;
+        if next.state() != last.state() || users != self.users || next.epoch() != last.epoch() {
+            let life = Life::of(next);
+            faults.push(format!("G2: task {life} changes while it is deleted"));
+        }
+        self.adds(next, faults);
+    }
+
+    /// Whether nothing that was stored is lost.
+    fn adds(&self, next: &TaskRecord, faults: &mut Vec<String>) {
+        let id = Life::of(next);
+        if next.version() != self.record.version() + 1 {
+            faults.push(format!("G2: a commit of task {id} is lost"));
+        }
+        let kept = self
+            .log
+            .iter()
+            .eq(next.events_after(0).take(self.log.len()));
+        if !kept || !numbered(next.events_after(0)) {
+            faults.push(format!("G7: the log of task {id} has changed"));
+        }
+    }
+}
+
+/// A commit, as the trace shows it.
+fn line(write: &TaskWrite, life: &Life) -> String {
+    let record = &write.record;
+    let image = TaskImage::of(record);
+    format!(
+        "commit {life} v{} e{} {} turn {} dispatch {:?} events {}{}",
+        record.version(),
+        record.epoch(),
+        record.state(),
+        image.turn,
+        image.dispatch,
+        record.events_after(0).count(),
+        if record.expired(write.now) {
+            " ends"
+        } else {
+            ""
+        },
+    )
+}
+
+fn users(record: &TaskRecord) -> Vec<String> {
+    let view = record.view(usize::MAX, false);
+    let history = view.history.into_iter().flatten();
+    let by_user = history.filter(|message| message.role == Role::User);
+    by_user.map(|message| message.id).collect()
+}
+
+fn numbered<'a>(mut events: impl Iterator<Item = &'a LoggedEvent>) -> bool {
+    let mut n = 0;
+    events.all(|event| {
+        n += 1;
+        event.seq == n
+    })
+}
