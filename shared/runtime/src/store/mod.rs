@@ -266,6 +266,8 @@ impl RecordQuery {
 pub struct Tail {
     /// Which task it is, of those that had this id one after the other.
     pub incarnation: WriteId,
+    /// Its conversation.
+    pub context_id: ContextId,
     /// Its state.
     pub state: TaskState,
     /// The number of the last event ever logged.
@@ -281,6 +283,7 @@ impl Tail {
     pub fn of(record: &TaskRecord, after: u64) -> Self {
         Self {
             incarnation: record.incarnation.clone(),
+            context_id: record.context_id.clone(),
             state: record.state(),
             last_seq: record.last_seq,
             events: record.events_after(after).cloned().collect(),
