@@ -139,27 +139,25 @@ fn unreadable(error: &serde_json::Error) -> Diagnostic {
     }
 }
 
-/// The prelude, the NULs and what is ready of the body in one chunk; then the
-/// rest as it comes.
+/// The prelude, the NULs and the body, each a chunk of its own: `cargo lambda
+/// watch` takes the first for the prelude and drops the second. What is ready of
+/// the body is polled here, and leaves with them.
 fn begin(
     response: Response<Body>,
 ) -> Result<impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static, Error> {
     let (parts, body) = response.into_parts();
     let mut headers = parts.headers;
     headers.entry(CONTENT_TYPE).or_insert(BYTES);
-    let mut first = serde_json::to_vec(&MetadataPrelude {
+    let prelude = serde_json::to_vec(&MetadataPrelude {
         status_code: parts.status,
         headers,
         cookies: Vec::new(),
     })?;
-    first.extend(END_OF_PRELUDE);
+    let end = Bytes::from_static(&END_OF_PRELUDE);
     let mut rest = StreamExt::fuse(BodyStream::new(body));
-    if let Some(Some(Ok(frame))) = rest.next().now_or_never()
-        && let Some(bytes) = frame.data_ref()
-    {
-        first.extend_from_slice(bytes);
-    }
-    Ok(stream::iter([Ok(Frame::data(first.into()))]).chain(rest))
+    let first = rest.next().now_or_never().flatten();
+    let prelude = [Bytes::from(prelude), end].map(|bytes| Ok(Frame::data(bytes)));
+    Ok(stream::iter(prelude).chain(stream::iter(first)).chain(rest))
 }
 
 /// The invocation that an answer belongs to.
