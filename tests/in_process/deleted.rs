@@ -431,7 +431,7 @@ async fn a_conversation_that_begins_while_the_table_lets_the_one_before_go_has_i
 
 #[tokio::test(start_paused = true)]
 async fn a_read_that_a_deletion_overtakes_finds_no_task() {
-    let world = World::new();
+    let world = World::new().unwrap();
     let id = with_a_file(&world).await;
     world.call(&DIALECT.of_task(Op::Cancel, &id)).await;
     let get = DIALECT.of_task(Op::Get, &id);
@@ -450,7 +450,7 @@ async fn a_read_that_a_deletion_overtakes_finds_no_task() {
 
 #[tokio::test(start_paused = true)]
 async fn a_read_of_a_task_that_lost_a_file_says_it_is_our_fault() {
-    let world = World::new();
+    let world = World::new().unwrap();
     let id = with_a_file(&world).await;
     let objects = world.store.keys("", None, 10).await.unwrap();
     world.store.remove(&objects).await.unwrap();
