@@ -11,7 +11,7 @@ use crate::skills::{LETTERS, SCRIPT, SLOW};
 use crate::store::SimStore;
 use crate::watch::Watch;
 use a2a_lambda::auth::Caller;
-use a2a_lambda::engine::{Engine, Policy, Services, SweepPlaces, relay};
+use a2a_lambda::engine::{Clock, Engine, Policy, Services, SweepPlaces, relay, relay_pushes};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::queue::Ack;
 use a2a_lambda::store::{WriteTasks, WriteThreads};
@@ -27,7 +27,7 @@ use tokio::sync::mpsc::unbounded_channel;
 /// How often a turn is tried.
 pub(crate) const ATTEMPTS: u32 = 3;
 
-fn policy() -> Policy {
+pub(crate) fn policy() -> Policy {
     Policy {
         max_attempts: ATTEMPTS,
         inline_max: 64,
@@ -44,6 +44,7 @@ struct Machine {
     release: Option<Release>,
     /// How many milliseconds its clock is ahead.
     ahead: i64,
+    clock: Arc<dyn Clock>,
     engine: Engine,
 }
 
@@ -66,22 +67,25 @@ impl Machine {
                 (released.clone(), released)
             }
         };
-        let clock = LocalClock {
+        let clock = Arc::new(LocalClock {
             hub: Arc::clone(hub),
             ahead,
-        };
+        });
         let services = Services {
             tasks,
             threads,
             blobs: store.clone(),
-            clock: Arc::new(clock),
+            clock: clock.clone(),
             ids: hub.clone(),
             model: None,
         };
         Self {
             release,
             ahead,
-            engine: Engine::new(Arc::clone(agent), services, policy()),
+            clock,
+            engine: Engine::new(Arc::clone(agent), services, policy())
+                .with_pushes(store.clone())
+                .with_push_queue(store.clone(), Arc::new(SimQueue(Arc::clone(hub)))),
         }
     }
 }
@@ -185,8 +189,12 @@ impl Site {
         &self.machine.engine
     }
 
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.machine.clock)
+    }
+
     /// A time as the clock of this machine has it.
-    fn local(&self, at: Option<Timestamp>) -> Option<Timestamp> {
+    pub(crate) fn local(&self, at: Option<Timestamp>) -> Option<Timestamp> {
         at.map(|at| Timestamp::from_millis(at.as_millis() + self.machine.ahead))
     }
 
@@ -214,7 +222,7 @@ impl Site {
             mode: letter.mode,
             history_length: 100,
             accepted_output_modes: Vec::new(),
-            push: None,
+            push: self.hook(letter),
             metadata,
             generation: Generation::V10,
             idempotency_key: letter
@@ -329,7 +337,8 @@ impl Site {
     pub(crate) async fn relay(self) {
         let (from, images) = self.hub.world().messages.images();
         let queue = SimQueue(Arc::clone(&self.hub));
-        let failed = relay(&queue, &images).await;
+        let mut failed = relay(&queue, &images).await;
+        failed.extend(relay_pushes(&queue, &images).await);
         let mut world = self.hub.world();
         let first = failed.into_iter().min();
         let done = first.filter(|_| !world.is(Mutant::RelayForgets));
@@ -339,12 +348,12 @@ impl Site {
     pub(crate) async fn work(self, number: u64, deadline: Option<Timestamp>) {
         let deadline = self.local(deadline);
         let now = self.hub.world().now;
-        let received = self.hub.world().messages.receive(number, now);
+        let received = self.hub.world().messages.work.receive(number, now);
         let Some((item, receipt)) = received else {
             return;
         };
         if self.hub.world().is(Mutant::EarlyDelete) {
-            self.hub.world().messages.delete(number, receipt);
+            self.hub.world().messages.work.delete(number, receipt);
         }
         let handle = SimReceipt {
             hub: Arc::clone(&self.hub),
@@ -359,8 +368,10 @@ impl Site {
             .note(|| format!("worker: {ack:?} message {number}"));
         match ack {
             Ack::Delete if world.is(Mutant::DeleteByTask) => world.messages.delete_all_of(&item),
-            Ack::Delete => world.messages.delete(number, receipt),
-            Ack::Keep if world.is(Mutant::KeepDeletes) => world.messages.delete(number, receipt),
+            Ack::Delete => world.messages.work.delete(number, receipt),
+            Ack::Keep if world.is(Mutant::KeepDeletes) => {
+                world.messages.work.delete(number, receipt)
+            }
             Ack::Keep => {}
         }
     }

@@ -2,6 +2,7 @@
 //! without a runtime: the seed is the whole schedule.
 
 use crate::clients::{Site, after};
+use crate::hooks::BRINGS;
 use crate::hub::{Hub, World};
 use crate::oracle::{Life, Moment, Seen};
 use a2a_lambda::task::Timestamp;
@@ -222,6 +223,12 @@ impl Driver {
         self.start("worker", deadline, site.work(number, deadline));
     }
 
+    pub(crate) fn bring(&mut self, number: u64) {
+        let deadline = Some(after(&self.hub, BRINGS.as_secs()));
+        let site = self.site.on_any_machine();
+        self.start("courier", deadline, site.bring(number, deadline));
+    }
+
     /// Faults stop: relay, workers and sweep bring everything to rest.
     pub(crate) fn heal(&mut self) {
         {
@@ -236,9 +243,18 @@ impl Driver {
         if let Some(id) = stuck.first() {
             self.broken(format!("G1: task {id} was queued, and no message is left"));
         }
+        self.check_hooks();
         self.drain(true);
         if let Some(id) = self.open(|_| true).first() {
             self.broken(format!("G1: task {id} never comes to rest"));
+        }
+    }
+
+    /// Webhooks of tasks at rest have all there is to tell, without a sweep.
+    fn check_hooks(&self) {
+        let missed = self.site.store.unheard(&self.hub.world().oracle);
+        for text in missed {
+            self.broken(text);
         }
     }
 
@@ -269,15 +285,18 @@ impl Driver {
             let (now, visible, next) = {
                 let world = self.hub.world();
                 let messages = &world.messages;
-                (
-                    world.now,
-                    messages.visible(world.now),
-                    messages.next_visible(),
-                )
+                let (work, bells) = (&messages.work, &messages.bells);
+                let visible = (work.visible(world.now), bells.visible(world.now));
+                let next = [work.next_visible(), bells.next_visible()];
+                (world.now, visible, next.into_iter().flatten().min())
             };
-            if !visible.is_empty() {
-                for number in visible {
+            let (work, bells) = visible;
+            if !work.is_empty() || !bells.is_empty() {
+                for number in work {
                     self.work(number, 900);
+                }
+                for number in bells {
+                    self.bring(number);
                 }
                 self.finish();
                 continue;
@@ -297,10 +316,18 @@ impl Driver {
     /// After everything has come to rest: late messages change nothing, every
     /// reader gets what it missed, every byte is there.
     pub(crate) fn check(&mut self) {
-        let again: BTreeSet<_> = self.hub.world().messages.sent.iter().cloned().collect();
-        for item in again {
-            let now = self.hub.world().now;
-            self.hub.world().messages.add(item, now);
+        {
+            let mut world = self.hub.world();
+            let now = world.now;
+            let messages = &mut world.messages;
+            let again: BTreeSet<_> = messages.work.sent.iter().cloned().collect();
+            for item in again {
+                messages.work.add(item, now);
+            }
+            let again: BTreeSet<_> = messages.bells.sent.iter().cloned().collect();
+            for item in again {
+                messages.bells.add(item, now);
+            }
         }
         self.drain(true);
         self.settle();

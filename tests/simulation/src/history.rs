@@ -184,10 +184,11 @@ fn glitch(driver: &mut Driver) {
             }
         }
         _ => {
-            let numbers: Vec<u64> = world.messages.queued.keys().copied().collect();
+            let work = &world.messages.work;
+            let numbers: Vec<u64> = work.queued.keys().copied().collect();
             let now = world.now;
             let chosen = world.chance.pick(&numbers).copied();
-            if let Some(queued) = chosen.and_then(|n| world.messages.queued.get_mut(&n)) {
+            if let Some(queued) = chosen.and_then(|n| world.messages.work.queued.get_mut(&n)) {
                 queued.visible_at = now;
             }
         }
@@ -256,15 +257,30 @@ fn start(driver: &mut Driver) {
             }
         }
         64..78 if !driver.is_running("relay") => driver.start("relay", None, site.relay()),
-        64..97 => {
-            let now = hub.world().now;
-            let visible = hub.world().messages.visible(now);
-            let chosen = hub.world().chance.pick(&visible).copied();
-            if let Some(number) = chosen {
-                driver.work(number, if short { 30 } else { 900 });
-            }
-        }
+        64..97 => receive(driver, short),
         _ => driver.start("sweep", None, site.sweep()),
+    }
+}
+
+/// A worker gets a message, or a courier a doorbell.
+fn receive(driver: &mut Driver, short: bool) {
+    let (work, bell) = {
+        let mut world = driver.site.hub.world();
+        let (now, messages) = (world.now, &world.messages);
+        let (work, bells) = (messages.work.visible(now), messages.bells.visible(now));
+        // A history without webhooks has the chance it had before there were any.
+        let rings = !bells.is_empty() && world.chance.below(2) == 0;
+        if rings {
+            (None, world.chance.pick(&bells).copied())
+        } else {
+            (world.chance.pick(&work).copied(), None)
+        }
+    };
+    if let Some(number) = work {
+        driver.work(number, if short { 30 } else { 900 });
+    }
+    if let Some(number) = bell {
+        driver.bring(number);
     }
 }
 

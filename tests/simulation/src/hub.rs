@@ -99,6 +99,8 @@ pub(crate) struct Features {
     pub(crate) deletes: bool,
     /// Programs have up to twelve steps instead of five.
     pub(crate) long: bool,
+    /// Clients register webhooks.
+    pub(crate) hooks: bool,
 }
 
 impl Features {
@@ -110,6 +112,7 @@ impl Features {
             skewed: has(),
             deletes: has(),
             long: has(),
+            hooks: has(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod clients;
 mod driver;
 mod fleet;
 mod history;
+mod hooks;
 mod hub;
 mod mutant;
 mod oracle;

@@ -39,10 +39,14 @@ pub(crate) enum Mutant {
     /// Commits, heartbeats and changes that are applied again do not ask which task
     /// has the id.
     IncarnationIgnored,
+    /// A doorbell is deleted when it is received.
+    BellEarlyDelete,
+    /// The store acknowledges that a courier has dropped its lease, and keeps it.
+    LeaseStays,
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::BlindCommit,
         Self::EpochIgnored,
         Self::BlindThread,
@@ -60,5 +64,7 @@ impl Mutant {
         Self::UnknownDropped,
         Self::EpochKeptByResume,
         Self::IncarnationIgnored,
+        Self::BellEarlyDelete,
+        Self::LeaseStays,
     ];
 }

@@ -1,9 +1,10 @@
-//! The table's stream and the work queue: at least once, late, twice, early.
+//! The table's stream, the work queue and the doorbells: at least once, late,
+//! twice, early.
 
-use crate::hub::{Fate, Hub};
+use crate::hub::{Fate, Hub, World};
 use crate::mutant::Mutant;
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::queue::{Receipt, TaskImage, WorkItem, WorkQueue};
+use a2a_lambda::store::queue::{PushItem, PushQueue, Receipt, TaskImage, WorkItem, WorkQueue};
 use a2a_lambda::task::TaskRecord;
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,27 +13,100 @@ use std::time::Duration;
 
 /// How long a received message stays hidden: the longest turn.
 const VISIBILITY: i64 = 900_000;
+/// The same for a doorbell.
+const BELL_VISIBILITY: i64 = 90_000;
 
 /// A message on its way.
 #[derive(Debug, Clone)]
-pub(crate) struct Queued {
-    pub(crate) item: WorkItem,
+pub(crate) struct Queued<I> {
+    pub(crate) item: I,
     pub(crate) visible_at: i64,
     /// The last receipt.
     receipt: u64,
 }
 
-/// What is on its way between a commit and a worker.
-#[derive(Debug, Default)]
+/// A queue.
+#[derive(Debug)]
+pub(crate) struct Line<I> {
+    pub(crate) queued: BTreeMap<u64, Queued<I>>,
+    /// Every message ever sent.
+    pub(crate) sent: Vec<I>,
+    numbers: u64,
+    hides: i64,
+}
+
+impl<I: Clone> Line<I> {
+    const fn new(hides: i64) -> Self {
+        Self {
+            queued: BTreeMap::new(),
+            sent: Vec::new(),
+            numbers: 0,
+            hides,
+        }
+    }
+
+    pub(crate) fn add(&mut self, item: I, visible_at: i64) {
+        self.numbers += 1;
+        let queued = Queued {
+            item: item.clone(),
+            visible_at,
+            receipt: 0,
+        };
+        self.queued.insert(self.numbers, queued);
+        self.sent.push(item);
+    }
+
+    /// The visible messages.
+    pub(crate) fn visible(&self, now: i64) -> Vec<u64> {
+        let visible = self.queued.iter().filter(|(_, it)| it.visible_at <= now);
+        visible.map(|(number, _)| *number).collect()
+    }
+
+    pub(crate) fn next_visible(&self) -> Option<i64> {
+        self.queued.values().map(|it| it.visible_at).min()
+    }
+
+    pub(crate) fn receive(&mut self, number: u64, now: i64) -> Option<(I, u64)> {
+        self.numbers += 1;
+        let queued = self.queued.get_mut(&number)?;
+        queued.visible_at = now + self.hides;
+        queued.receipt = self.numbers;
+        Some((queued.item.clone(), queued.receipt))
+    }
+
+    /// Deletes by receipt: one that was received again is another's.
+    pub(crate) fn delete(&mut self, number: u64, receipt: u64) {
+        if self
+            .queued
+            .get(&number)
+            .is_some_and(|it| it.receipt == receipt)
+        {
+            self.queued.remove(&number);
+        }
+    }
+}
+
+/// What is on its way between a commit and a worker, or a webhook.
+#[derive(Debug)]
 pub(crate) struct Messages {
     stream: Vec<TaskImage>,
     /// How far the relay has come.
     read: usize,
-    pub(crate) queued: BTreeMap<u64, Queued>,
-    /// Every message ever sent.
-    pub(crate) sent: Vec<WorkItem>,
-    numbers: u64,
+    pub(crate) work: Line<WorkItem>,
+    pub(crate) bells: Line<PushItem>,
     forwarded: BTreeSet<(String, u32)>,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self {
+            stream: Vec::new(),
+            read: 0,
+            work: Line::new(VISIBILITY),
+            bells: Line::new(BELL_VISIBILITY),
+            forwarded: BTreeSet::new(),
+        }
+    }
 }
 
 impl Messages {
@@ -55,57 +129,25 @@ impl Messages {
         self.read = self.read.max(to).min(self.stream.len());
     }
 
-    pub(crate) fn add(&mut self, item: WorkItem, now: i64) {
-        self.numbers += 1;
-        let queued = Queued {
-            item: item.clone(),
-            visible_at: now,
-            receipt: 0,
-        };
-        self.queued.insert(self.numbers, queued);
-        self.sent.push(item);
-    }
-
-    /// The visible messages.
-    pub(crate) fn visible(&self, now: i64) -> Vec<u64> {
-        let visible = self.queued.iter().filter(|(_, it)| it.visible_at <= now);
-        visible.map(|(number, _)| *number).collect()
-    }
-
-    pub(crate) fn next_visible(&self) -> Option<i64> {
-        self.queued.values().map(|it| it.visible_at).min()
-    }
-
-    pub(crate) fn receive(&mut self, number: u64, now: i64) -> Option<(WorkItem, u64)> {
-        self.numbers += 1;
-        let queued = self.queued.get_mut(&number)?;
-        queued.visible_at = now + VISIBILITY;
-        queued.receipt = self.numbers;
-        Some((queued.item.clone(), queued.receipt))
-    }
-
-    /// Deletes by receipt: one that was received again is another's.
-    pub(crate) fn delete(&mut self, number: u64, receipt: u64) {
-        if self
-            .queued
-            .get(&number)
-            .is_some_and(|it| it.receipt == receipt)
-        {
-            self.queued.remove(&number);
-        }
-    }
-
     pub(crate) fn delete_all_of(&mut self, item: &WorkItem) {
-        self.queued.retain(|_, it| it.item.task != item.task);
+        self.work.queued.retain(|_, it| it.item.task != item.task);
     }
 }
 
 /// The sending end.
 pub(crate) struct SimQueue(pub(crate) Arc<Hub>);
 
-#[async_trait]
-impl WorkQueue for SimQueue {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+impl SimQueue {
+    /// One call that sends: it is refused, its answer is lost, or single items of
+    /// it are. One flag an item, whether it was taken.
+    async fn send_each<I>(
+        &self,
+        items: &[I],
+        mut add: impl FnMut(&mut World, &I, usize) + Send,
+    ) -> Result<Vec<bool>, StoreError>
+    where
+        I: Sync,
+    {
         self.0.pause().await;
         let away = || Err(StoreError::Unavailable("simulated".to_owned()));
         let answer = {
@@ -121,15 +163,7 @@ impl WorkQueue for SimQueue {
                         } else {
                             usize::from(!lost)
                         };
-                        let first = world
-                            .messages
-                            .forwarded
-                            .insert((item.task.to_string(), item.turn));
-                        let skip = world.is(Mutant::RelayOncePerTurn) && !first;
-                        let now = world.now;
-                        for _ in 0..if skip { 0 } else { copies } {
-                            world.messages.add(item.clone(), now);
-                        }
+                        add(&mut world, item, copies);
                         taken.push(copies > 0);
                     }
                     if fate == Fate::Unheard {
@@ -143,11 +177,40 @@ impl WorkQueue for SimQueue {
         self.0.pause().await;
         answer
     }
+}
+
+#[async_trait]
+impl WorkQueue for SimQueue {
+    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+        self.send_each(items, |world, item, copies| {
+            let turn = (item.task.to_string(), item.turn);
+            let first = world.messages.forwarded.insert(turn);
+            let skip = world.is(Mutant::RelayOncePerTurn) && !first;
+            let now = world.now;
+            for _ in 0..if skip { 0 } else { copies } {
+                world.messages.work.add(item.clone(), now);
+            }
+        })
+        .await
+    }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
         self.0.pause().await;
         let world = self.0.world();
-        Ok(world.messages.visible(world.now).len())
+        Ok(world.messages.work.visible(world.now).len())
+    }
+}
+
+#[async_trait]
+impl PushQueue for SimQueue {
+    async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
+        self.send_each(items, |world, item, copies| {
+            let at = world.now + i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+            for _ in 0..copies {
+                world.messages.bells.add(item.clone(), at);
+            }
+        })
+        .await
     }
 }
 
@@ -166,7 +229,7 @@ impl Receipt for SimReceipt {
             let mut world = self.hub.world();
             let fate = world.fate();
             let until = world.now + i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-            let queued = world.messages.queued.get_mut(&self.number);
+            let queued = world.messages.work.queued.get_mut(&self.number);
             if let Some(queued) = queued.filter(|it| it.receipt == self.receipt)
                 && fate != Fate::Refused
             {

@@ -204,7 +204,7 @@ fn gone_on(driver: &mut Driver, frames: u64) {
     while driver.poll_one() {}
     driver.start("relay", None, site.clone().relay());
     while driver.poll_one() {}
-    let visible = site.hub.world().messages.visible(i64::MAX);
+    let visible = site.hub.world().messages.work.visible(i64::MAX);
     for number in visible {
         driver.work(number, 900);
     }
@@ -239,7 +239,7 @@ fn pump(driver: &mut Driver) {
         let (images, visible) = {
             let world = driver.site.hub.world();
             let messages = &world.messages;
-            (messages.has_images(), messages.visible(world.now))
+            (messages.has_images(), messages.work.visible(world.now))
         };
         if images && !driver.is_running("relay") {
             let relay = driver.site.clone().relay();

@@ -4,6 +4,7 @@ use crate::hub::{Fate, Hub};
 use crate::mutant::Mutant;
 use crate::oracle::{Life, Oracle};
 use a2a_lambda::store::memory::MemoryStore;
+use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TaskImage};
 use a2a_lambda::store::{
     BlobHead, Blobs, Committed, Download, Excerpt, Expect, ExpiringThread, Keyed, ReadTasks,
@@ -12,7 +13,8 @@ use a2a_lambda::store::{
     WriteThreads, stored,
 };
 use a2a_lambda::task::{
-    ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp,
+    ContextId, Delivery, KeyHash, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey,
+    TaskRecord, ThreadKey, Timestamp, WriteId,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -250,6 +252,18 @@ impl SimStore {
         self.memory.heartbeat(record, until).await
     }
 
+    async fn note(
+        &self,
+        push: &PushRecord,
+        holder: &WriteId,
+        delivery: &Delivery,
+    ) -> Result<bool, StoreError> {
+        if self.hub.world().is(Mutant::LeaseStays) && delivery.lease.is_none() {
+            return Ok(true);
+        }
+        self.memory.note_delivery(push, holder, delivery).await
+    }
+
     async fn blind_thread(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
         let mut write = write.clone();
         if let Some(thread) = &mut write.thread {
@@ -318,6 +332,20 @@ impl SimStore {
 }
 
 impl SimStore {
+    /// What webhooks have not got though no doorbell is left.
+    pub(crate) fn unheard(&self, oracle: &Oracle) -> Vec<String> {
+        let mut missed = Vec::new();
+        for (life, seen) in oracle.living() {
+            let record = &seen.record;
+            let found = self.memory.pushes(record.owner(), record.id());
+            let found = found.now_or_never().and_then(Result::ok);
+            let found = found.unwrap_or_default().into_iter();
+            let mine = found.filter(|push| push.incarnation == *record.incarnation());
+            missed.extend(mine.filter_map(|push| oracle.missed(life, &push)));
+        }
+        missed
+    }
+
     /// What is stored though nobody needs it.
     pub(crate) fn left_over(&self, oracle: &Oracle) -> Vec<String> {
         let mut left = Vec::new();
@@ -448,6 +476,20 @@ pointed! {
         put_thread(write: &ThreadWrite) -> bool = keep_thread;
         forget_state(record: &ThreadRecord) -> ();
         remove_thread(record: &ThreadRecord) -> bool = drop_thread;
+    }
+    ReadPushes {
+        pushes(owner: &Owner, task: &TaskId) -> Vec<PushRecord>;
+    }
+    WritePushes {
+        put_push(push: &PushRecord) -> ();
+        delete_push(owner: &Owner, task: &TaskId, id: &PushId) -> ();
+    }
+    DeliverPushes {
+        lease_push(
+            push: &PushRecord, lease: &PushLease, now: Timestamp, clean_at: Timestamp,
+        ) -> bool;
+        note_delivery(push: &PushRecord, holder: &WriteId, delivery: &Delivery) -> bool = note;
+        confirm_pushes(record: &TaskRecord) -> bool;
     }
     SweepThreads {
         [expiry_shards() -> u32]

@@ -6,9 +6,11 @@
 
 mod answer;
 mod commit;
+mod hooks;
 mod skill;
 mod talk;
 
+use crate::oracle::hooks::Brought;
 use crate::oracle::skill::Run;
 use crate::oracle::talk::Talk;
 use a2a_lambda::task::{Event, EventId, LoggedEvent, Refusal, TaskId, TaskRecord, TaskState};
@@ -144,6 +146,8 @@ pub(crate) struct Oracle {
     /// What a keyed message was answered with.
     answers: BTreeMap<String, Answer>,
     pub(crate) positions: Vec<Position>,
+    /// What each webhook was told.
+    brought: BTreeMap<String, Brought>,
     pub(crate) trace: Option<Vec<String>>,
     /// Whether processes of two releases run.
     pub(crate) mixed: bool,

@@ -1,0 +1,112 @@
+//! Webhooks: where they are registered, who brings them events, and what they
+//! are.
+
+use crate::clients::{Letter, Site, policy};
+use crate::hub::{Fate, Hub};
+use crate::mutant::Mutant;
+use crate::queue::SimQueue;
+use a2a_lambda::engine::{Courier, Notice, NoticeError, Outgoing, Webhooks};
+use a2a_lambda::store::queue::Ack;
+use a2a_lambda::task::{Frame, Generation, PushId, PushOffer, Timestamp};
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where all webhooks are; a name of its own follows.
+const HOOKS: &str = "https://hooks.example/";
+/// How long a slow webhook takes.
+const SLOW: i64 = 4_000;
+
+impl Site {
+    /// The webhook that comes along with a letter, where a history has them.
+    pub(crate) fn hook(&self, letter: &Letter) -> Option<PushOffer> {
+        let mut world = self.hub.world();
+        if !world.features.hooks || letter.key.is_some() || world.chance.below(2) == 0 {
+            return None;
+        }
+        world.ids += 1;
+        let name = format!("hook-{}", world.ids);
+        Some(PushOffer {
+            at: String::new(),
+            id: PushId::parse(name.clone()).ok(),
+            url: format!("{HOOKS}{name}"),
+            token: None,
+            schemes: Vec::new(),
+            credentials: None,
+            generation: Generation::V10,
+        })
+    }
+
+    /// A courier with a doorbell.
+    pub(crate) async fn bring(self, number: u64, deadline: Option<Timestamp>) {
+        let deadline = self.local(deadline);
+        let received = {
+            let mut world = self.hub.world();
+            let now = world.now;
+            let bells = &mut world.messages.bells;
+            // A queue that gives one message to two at once may lose it with them:
+            // then the sweep rings.
+            let free = bells.visible(now).contains(&number);
+            free.then(|| bells.receive(number, now)).flatten()
+        };
+        let Some((item, receipt)) = received else {
+            return;
+        };
+        if self.hub.world().is(Mutant::BellEarlyDelete) {
+            self.hub.world().messages.bells.delete(number, receipt);
+        }
+        let courier = Courier::new(
+            Outgoing {
+                tasks: self.store.clone(),
+                pushes: self.store.clone(),
+                queue: Arc::new(SimQueue(Arc::clone(&self.hub))),
+                webhooks: Arc::new(SimHooks(Arc::clone(&self.hub))),
+                clock: self.clock(),
+                ids: self.hub.clone(),
+            },
+            policy(),
+        );
+        let ack = courier.deliver(&item, deadline).await;
+        self.hub.pause().await;
+        let mut world = self.hub.world();
+        world
+            .oracle
+            .note(|| format!("courier: {ack:?} doorbell {number}"));
+        if ack == Ack::Delete {
+            world.messages.bells.delete(number, receipt);
+        }
+    }
+}
+
+/// The other end.
+struct SimHooks(Arc<Hub>);
+
+#[async_trait]
+impl Webhooks for SimHooks {
+    async fn post(&self, notice: &Notice) -> Result<(), NoticeError> {
+        self.0.pause().await;
+        let (fate, slow) = {
+            let mut world = self.0.world();
+            let slow = world.faulty && world.chance.below(20) == 0;
+            (world.fate(), slow.then_some(world.now + SLOW))
+        };
+        if let Some(until) = slow {
+            self.0.sleep_until(until).await;
+        }
+        if fate != Fate::Refused
+            && let Frame::Event { task_id, event, .. } = &notice.frame
+        {
+            let hook = notice.url.as_str().trim_start_matches(HOOKS).to_owned();
+            self.0.world().oracle.brought(hook, task_id, event);
+        }
+        self.0.pause().await;
+        match fate {
+            Fate::Fine | Fate::Twice => Ok(()),
+            Fate::Refused => Err(NoticeError::Status(503)),
+            Fate::Unheard => Err(NoticeError::Silent("simulated".to_owned())),
+        }
+    }
+}
+
+/// A doorbell whose courier died comes again after this long.
+pub(crate) const BRINGS: Duration = Duration::from_secs(60);

@@ -1,0 +1,63 @@
+//! Webhooks: what they are told, in which order, and what they have to hear.
+
+use super::{Life, Oracle};
+use a2a_lambda::task::{LoggedEvent, PushRecord, TaskId};
+use std::collections::BTreeSet;
+
+/// What one webhook was told.
+#[derive(Debug)]
+pub(super) struct Brought {
+    life: Life,
+    events: BTreeSet<u64>,
+}
+
+impl Oracle {
+    /// A webhook has got an event.
+    pub(crate) fn brought(&mut self, hook: String, task: &TaskId, event: &LoggedEvent) {
+        let seq = event.seq;
+        self.note(|| format!("{hook} gets event {seq} of {task}"));
+        let mut lives = self.tasks.keys().filter(|life| life.task == *task);
+        let life = lives.find(|life| self.is_stored(life, event)).cloned();
+        let Some(life) = life else {
+            self.broken(format!(
+                "G8: {hook} is told what task {task} has not stored"
+            ));
+            return;
+        };
+        let seen = self.tasks.get(&life);
+        if seen.is_some_and(|seen| seen.is_gone(self.begun)) {
+            self.broken(format!("G19: {hook} is told of the deleted task {life}"));
+        }
+        let told = self.brought.entry(hook.clone()).or_insert_with(|| Brought {
+            life: life.clone(),
+            events: BTreeSet::new(),
+        });
+        let goes_on = told.events.is_empty() || told.events.contains(&(seq - 1));
+        let ordered = goes_on || told.events.contains(&seq);
+        told.events.insert(seq);
+        if told.life != life {
+            let first = told.life.clone();
+            self.broken(format!("G8: {hook} of task {first} is told of {life}"));
+        } else if !ordered {
+            self.broken(format!(
+                "G8: {hook} gets event {seq} before the one ahead of it"
+            ));
+        }
+    }
+
+    /// What a webhook of a living task has not got, if anything.
+    pub(crate) fn missed(&self, life: &Life, push: &PushRecord) -> Option<String> {
+        let (last, cursor) = (self.last_seq(life), push.delivery.cursor);
+        let hook = push.listener.id.as_str();
+        let told = self.brought.get(hook).map(|it| &it.events);
+        let first = told.and_then(BTreeSet::first).copied();
+        let all = first.is_none_or(|first| {
+            (first..=last).all(|seq| told.is_some_and(|told| told.contains(&seq)))
+        });
+        (cursor < last || !all).then(|| {
+            format!(
+                "G8: {hook} of task {life} is at event {cursor} of {last}, and no doorbell is left"
+            )
+        })
+    }
+}
