@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The one definition of "it works": every check of this repository, cheapest first.
+# The one definition of "it works": the checks of this repository, cheapest first.
 # Needs Rust, Python 3.11 and Node 20, and the registries of the three. What it
-# installs, builds and logs goes below target/.
+# installs, builds and logs goes below target/. Every step compiles the whole
+# workspace, since Cargo compiles dependencies anew for another selection.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +11,9 @@ export CARGO_TARGET_DIR=$target
 export CARGO_TERM_COLOR=never
 logs=$target/test-logs
 
-steps=(fmt clippy docs features tests conformance model simulation doc-tests docker-tests emulator faults kill interop watch template bans)
+steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop template bans)
+# What needs a release build, an emulator or a tool from a registry, and the long proof.
+more=(docker-tests emulator watch sam histories)
 
 describe() {
   case $1 in
@@ -20,7 +23,8 @@ describe() {
     features) echo "the library compiles without AWS, and without Lambda" ;;
     tests) echo "unit, in-process and embedded-emulator suites" ;;
     conformance) echo "our vectors over every binding, and the official Rust types over what they answer" ;;
-    simulation) echo "random histories of the real engine, deaths and planted faults" ;;
+    simulation) echo "20,000 random histories of the real engine, deaths and planted faults" ;;
+    histories) echo "100,000 more of them" ;;
     model) echo "every interleaving of the task protocol, with crashes and glitches, and its mutants" ;;
     doc-tests) echo "the examples in the documentation" ;;
     docker-tests) echo "compiles the LocalStack suite; runs it where Docker answers" ;;
@@ -30,15 +34,19 @@ describe() {
     interop) echo "real A2A clients against the local agent" ;;
     watch) echo "the functions under cargo lambda watch" ;;
     template) echo "template.yaml, manifests, sources and papers keep their rules" ;;
+    sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
   esac
 }
 
 usage() {
-  echo "usage: tests/run.sh [--only STEP]..."
+  echo "usage: tests/run.sh [--all | --only STEP...]"
   echo
-  echo "Runs every step in this order and stops at the first that fails:"
+  echo "Runs these steps in this order and stops at the first that fails:"
   for step in "${steps[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
+  echo
+  echo "With --all these too:"
+  for step in "${more[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
 }
 
 # A throw-away Python environment, made again when its requirements change.
@@ -63,30 +71,39 @@ step_features() {
   done
 }
 
+# The proofs have steps of their own.
 step_tests() {
   if cargo nextest --version >/dev/null 2>&1; then
-    # The proofs below have steps of their own.
     cargo nextest run --locked --workspace -E 'not binary(faults) and not binary(kill) and not binary(conformance)'
   else
-    cargo test --locked --workspace --lib --bins --tests --examples
+    local suites
+    suites=$(cargo metadata --locked --no-deps --format-version 1 | python3 -c '
+import json, sys
+targets = [it for package in json.load(sys.stdin)["packages"] for it in package["targets"]]
+suites = {it["name"] for it in targets if it["kind"] == ["test"]} - {"faults", "kill", "conformance"}
+print(*(f"--test={name}" for name in sorted(suites)))')
+    # shellcheck disable=SC2086
+    cargo test --locked --workspace --lib --bins --examples $suites
   fi
 }
 
 # Prints how much was tried, for the reader of this run too.
 step_conformance() {
-  cargo test --locked -p a2a-lambda-tests --test conformance -- --nocapture | tee "$logs/conformance.figures"
+  cargo test --locked --workspace --test conformance -- --nocapture | tee "$logs/conformance.figures"
   grep -E ' vectors and |: [0-9]+ vectors, |official types read ' "$logs/conformance.figures" >&3
   say "NOT RUN: the official kits, which are in no registry; tests/conformance/kit.sh runs one from a checkout"
 }
 
-step_simulation() {
+simulation() {
   cargo build --locked --profile proof -p a2a-lambda-simulation
   local words
-  for words in "histories 100000" kills mutants; do
+  for words in "$@"; do
     # shellcheck disable=SC2086
     "$target/proof/a2a-lambda-simulation" $words | tee /dev/fd/3
   done
 }
+step_simulation() { simulation "histories 20000" kills mutants; }
+step_histories() { simulation "histories 100000 20001"; }
 
 # Prints the states explored and the mutants caught, for the reader of this run too.
 step_model() {
@@ -108,7 +125,7 @@ step_docker_tests() {
 step_emulator() { bash tests/emulator/ministack.sh; }
 # Each prints its figures, and what replays a failure.
 proof() {
-  cargo test --locked -p a2a-lambda-tests --test "$1" -- --nocapture | tee "$logs/$1.figures"
+  cargo test --locked --workspace --test "$1" -- --nocapture | tee "$logs/$1.figures"
   grep -E ' violations$' "$logs/$1.figures" >&3
 }
 step_faults() { proof faults; }
@@ -127,6 +144,9 @@ step_watch() {
 step_template() {
   venv template tests/template/requirements.txt
   (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_template test_sources test_docs test_kit)
+}
+
+step_sam() {
   venv sam tests/template/sam.txt
   sam_validate
   sam_validate --lint
@@ -163,8 +183,12 @@ prerequisites() {
 only=()
 while (($#)); do
   case $1 in
+    --all)
+      only=("${steps[@]}" "${more[@]}")
+      shift
+      ;;
     --only)
-      [[ " ${steps[*]} " == *" ${2:-} "* ]] || { usage >&2; exit 2; }
+      [[ " ${steps[*]} ${more[*]} " == *" ${2:-} "* ]] || { usage >&2; exit 2; }
       only+=("$2")
       shift 2
       ;;
@@ -178,7 +202,7 @@ mkdir -p "$logs"
 exec 3>&1
 prerequisites
 passed=0
-for step in "${steps[@]}"; do
+for step in "${steps[@]}" "${more[@]}"; do
   [[ " ${only[*]} " == *" $step "* ]] || continue
   printf '== %-13s %s\n' "$step" "$(describe "$step")"
   began=$SECONDS

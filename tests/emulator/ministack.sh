@@ -23,7 +23,7 @@ with socket.socket() as free:
 ')"
 
 # Built first, so that a failed build leaves nothing running.
-cargo test -p a2a-lambda-tests --test emulator --no-run
+cargo test --workspace --test emulator --no-run
 
 # By default it listens on every interface.
 log="$target/ministack.log"
@@ -47,4 +47,4 @@ if [[ "${ready:-}" != yes ]]; then
 fi
 
 AWS_ENDPOINT_URL="http://127.0.0.1:$port" \
-  cargo test -p a2a-lambda-tests --test emulator -- "$@"
+  cargo test --workspace --test emulator -- "$@"

@@ -123,9 +123,9 @@ trap 'exit 130' INT TERM
 # when it is ready.
 start() {
     local line
-    cargo build -q -p a2a-local || return 1
+    cargo build -q --workspace --bin a2a-local || return 1
     mkfifo "$scratch/out"
-    cargo run -q -p a2a-local -- --agent conformance --memory --port 0 \
+    "${CARGO_TARGET_DIR:-$root/target}/debug/a2a-local" --agent conformance --memory --port 0 \
         >"$scratch/out" 2>&1 &
     server=$!
     exec 3<"$scratch/out"

@@ -27,7 +27,7 @@ if [ ! -e "$node/.ready" ]; then
 fi
 
 cd "$root"
-cargo build -q -p a2a-local
+cargo build -q --workspace --bin a2a-local
 program=$target/debug/a2a-local
 scratch=$(mktemp -d)
 server=''
