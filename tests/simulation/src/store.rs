@@ -37,6 +37,8 @@ pub(crate) struct SimStore {
     loose: Mutex<BTreeMap<KeyHash, (String, TaskId)>>,
 }
 
+/// Up to three times so many points pass while an answer is waited for.
+const HELD: u64 = 8;
 /// Attempts of the SDK.
 const ATTEMPTS: u32 = 3;
 
@@ -81,6 +83,7 @@ impl SimStore {
             Fate::Fine => call().await,
             Fate::Unheard => {
                 call().await?;
+                self.held().await;
                 Err(away())
             }
             Fate::Twice => {
@@ -90,6 +93,14 @@ impl SimStore {
         };
         self.hub.pause().await;
         done
+    }
+
+    /// Whoever waits for an answer that is lost waits while others go on.
+    async fn held(&self) {
+        let points = self.hub.world().chance.below(4) * HELD;
+        for _ in 0..points {
+            self.hub.pause().await;
+        }
     }
 
     /// Stores a commit, and tells the oracle and the stream if it is new.

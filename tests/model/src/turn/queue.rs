@@ -131,7 +131,8 @@ impl Turn {
         world.stream[task] == 0 && world.messages(task) == 0 && !world.runs().any(held)
     }
 
-    /// The sweep's conditional write: a new dispatch, or failed.
+    /// What the sweep does: it sends the intent that stands once more, without a
+    /// write; where a lease has ended, it writes a new dispatch, or failed.
     pub(super) fn sweep_write(&self, world: &mut World) -> Option<()> {
         let (task, version) = (usize::from(world.sweep.0).checked_sub(1)?, world.sweep.1);
         world.sweep = (0, 0);
@@ -144,12 +145,16 @@ impl Turn {
             self.give_up(world, task);
             return Some(());
         }
+        world.record_lost[task] = false;
+        if meta.lease == Lease::None && meta.queued {
+            world.enqueue_message(task);
+            return Some(());
+        }
         self.commit(world, task, 200, |meta| {
             meta.lease = Lease::None;
             meta.queued = true;
             meta.dispatch = meta.version;
         });
-        world.record_lost[task] = false;
         Some(())
     }
 
