@@ -80,7 +80,8 @@ pub struct DynamoStore {
     client: Client,
     table: String,
     blobs: Option<Arc<dyn Blobs>>,
-    /// Turns to read an object of `blobs`.
+    /// Permits to read an object of `blobs`. All reads of the store share them,
+    /// since an answer may read several tasks at once, each with many objects.
     objects: Arc<Semaphore>,
     tombstone: Duration,
     lists: Arc<shards::Known>,

@@ -121,8 +121,6 @@ impl DynamoStore {
         let refused = || StoreError::Refused("an item names an object: no bucket".to_owned());
         let blobs = self.blobs.as_ref().ok_or_else(refused)?;
         let found = {
-            // Of all that this store reads: an answer may read several tasks at
-            // the same time, each with many objects.
             let _permit = self.objects.acquire().await.map_err(closed)?;
             blobs.get(name).await?
         };
