@@ -95,7 +95,7 @@ async fn a_sweep_is_told_of_every_object_that_a_task_names() {
     let mut task = started.unwrap();
     // Most of what it says stays in the table, in several pages of it; the last
     // words are objects.
-    for size in [150 * 1024; 7].into_iter().chain([LARGE; 3]) {
+    for size in [30 * 1024; 20].into_iter().chain([LARGE; 3]) {
         let says = Change::Update {
             message: Some(Message::from_agent("m", vec![Part::text("y".repeat(size))])),
             metadata: Default::default(),

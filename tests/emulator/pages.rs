@@ -5,7 +5,9 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{Policy, Reader, SystemClock};
 use a2a_lambda::store::contract::{Stores, World};
 use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::{Blobs, Download, StoreError, UploadTerms, UploadUrl};
+use a2a_lambda::store::{
+    Blobs, Download, ReadTasks as _, StoreError, UploadTerms, UploadUrl, Wanted,
+};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ListQuery, Message, Metadata, Page, Part, TaskRecord,
     Timestamp,
@@ -22,10 +24,13 @@ use aws_smithy_runtime_api::client::interceptors::context::{
 };
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::watch;
 
-const MB: usize = 1024 * 1024;
+const KB: usize = 1024;
+const MB: usize = 1024 * KB;
 
 /// What was asked for, and how much came back.
 #[derive(Debug, Default)]
@@ -73,11 +78,46 @@ impl Intercept for Watch {
     }
 }
 
+/// What was read of the objects.
+#[derive(Debug, Default)]
+struct Reads {
+    bytes: usize,
+    /// How often, by key.
+    times: BTreeMap<String, usize>,
+    /// Reads that have begun and not ended.
+    open: usize,
+}
+
 /// Objects of which many have the same bytes, which are kept once.
 #[derive(Debug, Default)]
 struct Shelf {
     objects: Mutex<BTreeMap<String, Bytes>>,
-    read: Mutex<usize>,
+    reads: Mutex<Reads>,
+    /// The most reads there were at the same time.
+    most: watch::Sender<usize>,
+    /// No read ends before there were so many.
+    wanted: AtomicUsize,
+}
+
+impl Shelf {
+    /// What is read from now on is counted anew, and held until there are so many
+    /// reads at the same time.
+    fn hold(&self, wanted: usize) {
+        *self.reads.lock().unwrap() = Reads::default();
+        self.most.send_replace(0);
+        self.wanted.store(wanted, Ordering::SeqCst);
+    }
+
+    fn most(&self) -> usize {
+        *self.most.borrow()
+    }
+
+    /// The keys that were read, each of them once.
+    fn once(&self) -> Vec<String> {
+        let times = std::mem::take(&mut self.reads.lock().unwrap().times);
+        assert!(times.values().all(|times| *times == 1), "{times:?}");
+        times.into_keys().collect()
+    }
 }
 
 #[async_trait]
@@ -91,7 +131,23 @@ impl Blobs for Shelf {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let found = self.objects.lock().unwrap().get(key).cloned();
-        *self.read.lock().unwrap() += found.as_ref().map_or(0, Bytes::len);
+        let open = {
+            let mut reads = self.reads.lock().unwrap();
+            reads.bytes += found.as_ref().map_or(0, Bytes::len);
+            *reads.times.entry(key.to_owned()).or_default() += 1;
+            reads.open += 1;
+            reads.open
+        };
+        self.most
+            .send_if_modified(|most| std::mem::replace(most, open.max(*most)) < open);
+        let wanted = self.wanted.load(Ordering::SeqCst);
+        let mut most = self.most.subscribe();
+        let together = most.wait_for(|most| *most >= wanted);
+        // It ends by itself only where there never are so many: a test fails then.
+        let _ = tokio::time::timeout(Duration::from_secs(5), together).await;
+        // Those that begin in the same moment are at the same time, too.
+        tokio::task::yield_now().await;
+        self.reads.lock().unwrap().open -= 1;
         Ok(found)
     }
 
@@ -186,7 +242,7 @@ impl Desk {
     /// A page, with what it made come from the table and from the bucket.
     async fn page(&self, history_length: usize, artifacts: bool) -> (Page, Traffic, usize) {
         self.watch.taken();
-        *self.shelf.read.lock().unwrap() = 0;
+        self.shelf.reads.lock().unwrap().bytes = 0;
         let caller = Caller {
             owner: self.world.owner.clone(),
             tier: "standard".to_owned(),
@@ -202,7 +258,7 @@ impl Desk {
             include_artifacts: artifacts,
         };
         let page = self.reader.list(&caller, &query).await.unwrap();
-        let objects = *self.shelf.read.lock().unwrap();
+        let objects = self.shelf.reads.lock().unwrap().bytes;
         (page, self.watch.taken(), objects)
     }
 }
@@ -287,6 +343,103 @@ async fn what_does_not_fit_is_not_read_task_after_task() {
     let (page, traffic, _) = desk.page(0, true).await;
     assert_eq!(page.tasks.len(), 6);
     assert!(traffic.bytes < 4 * MB, "{}", traffic.bytes);
+}
+
+/// Messages or chunks, a commit each.
+fn commits(count: usize, change: impl Fn(usize) -> Change) -> Vec<Vec<Change>> {
+    (0..count).map(|n| vec![change(n)]).collect()
+}
+
+/// What shows all of a task that `bytes` hold.
+const fn within(bytes: usize) -> Wanted {
+    Wanted {
+        history_length: usize::MAX,
+        artifacts: true,
+        bytes,
+    }
+}
+
+#[tokio::test]
+async fn the_objects_of_a_task_are_read_sixteen_at_a_time_and_each_once() {
+    let desk = Desk::new("wave", Policy::default()).await;
+    let task = desk.task(commits(40, |n| chunk(n > 0, 33 * KB))).await;
+    let (owner, id) = (&desk.world.owner, task.id());
+    desk.shelf.hold(16);
+    let whole = desk.store.load(owner, id, desk.world.now).await.unwrap();
+    assert!(whole.as_ref() == Some(&task));
+    assert_eq!((desk.shelf.most(), desk.shelf.once().len()), (16, 40));
+    desk.shelf.hold(16);
+    let (page, _, _) = desk.page(0, true).await;
+    assert!(page.tasks[0].metadata.is_empty(), "all of it is shown");
+    assert_eq!((desk.shelf.most(), desk.shelf.once().len()), (16, 40));
+}
+
+#[tokio::test]
+async fn the_tasks_of_a_page_are_read_together_with_sixteen_objects_at_a_time() {
+    let desk = Desk::new("waves", Policy::default()).await;
+    for _ in 0..3 {
+        desk.task(commits(12, |n| chunk(n > 0, 33 * KB))).await;
+    }
+    desk.shelf.hold(16);
+    let (page, _, _) = desk.page(0, true).await;
+    assert!(page.tasks.iter().all(|task| task.metadata.is_empty()));
+    assert_eq!((desk.shelf.most(), desk.shelf.once().len()), (16, 36));
+}
+
+#[tokio::test]
+async fn the_large_batches_of_a_log_are_read_in_one_wave() {
+    let desk = Desk::new("batches", Policy::default()).await;
+    let task = desk.task(commits(3, |n| chunk(n > 0, 210 * KB))).await;
+    desk.shelf.hold(3);
+    let (owner, id) = (&desk.world.owner, task.id());
+    let tail = desk.store.tail(owner, id, 0, desk.world.now).await;
+    let events: Vec<_> = task.events_after(0).cloned().collect();
+    assert!(tail.unwrap().unwrap().events == events);
+    assert_eq!((desk.shelf.most(), desk.shelf.once().len()), (3, 3));
+}
+
+#[tokio::test]
+async fn what_an_answer_cannot_hold_is_not_fetched() {
+    let desk = Desk::new("fits", Policy::default()).await;
+    let task = desk.task(commits(40, |_| says(33 * KB))).await;
+    let head = || async {
+        let head = desk.store.head(task.owner(), task.id(), desk.world.now);
+        head.await.unwrap().unwrap()
+    };
+    for (bytes, objects) in [(0, 0), (30 * KB, 0), (40 * KB, 1), (170 * KB, 5)] {
+        desk.shelf.hold(objects);
+        let found = desk
+            .store
+            .excerpt(head().await, within(bytes), desk.world.now);
+        let found = found.await.unwrap().unwrap();
+        assert!(!found.complete, "{bytes}");
+        let read = desk.shelf.once();
+        assert_eq!(read.len(), objects, "{bytes} {read:?}");
+        // The first of them is what the status says.
+        let history = found.record.view(usize::MAX, false).history;
+        assert_eq!(
+            history.map_or(0, |all| all.len()),
+            objects.saturating_sub(1)
+        );
+        assert!(found.read <= bytes, "{} of {bytes}", found.read);
+    }
+}
+
+#[tokio::test]
+async fn who_may_read_little_reads_no_page_of_a_megabyte() {
+    let desk = Desk::new("little", Policy::default()).await;
+    let task = desk.task(commits(40, |_| says(30 * KB))).await;
+    for (bytes, most) in [(40 * KB, 400 * KB), (50 * KB, 500 * KB)] {
+        let (owner, now) = (task.owner(), desk.world.now);
+        let head = desk.store.head(owner, task.id(), now).await;
+        let head = head.unwrap().unwrap();
+        desk.watch.taken();
+        let found = desk.store.excerpt(head, within(bytes), now).await;
+        let found = found.unwrap().unwrap();
+        assert!(!found.complete);
+        assert!(found.read < most, "{} of {bytes}", found.read);
+        assert_eq!(desk.watch.taken().operations, ["GetItem", "Query"]);
+    }
 }
 
 #[tokio::test]

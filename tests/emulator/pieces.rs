@@ -8,11 +8,13 @@ use a2a_lambda::skill::{
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::{
-    Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks as _, stored,
+    Blobs as _, Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks as _,
+    WriteThreads as _, stored,
 };
 use a2a_lambda::task::{
-    Change, Frame, Generation, Message, Metadata, Owner, Part, PartContent, SendCommand, SendMode,
-    SubscribeCommand, TaskKey, TaskRecord, Timestamp,
+    Artifact, ArtifactUpdate, Change, Frame, Generation, Message, Metadata, Owner, Part,
+    PartContent, SendCommand, SendMode, SubscribeCommand, TaskKey, TaskRecord, ThreadKey,
+    Timestamp,
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::{BUCKET, TABLE};
@@ -118,6 +120,66 @@ async fn no_item_passes_its_limit_and_a_child_says_whose_it_is() {
 
 fn all_of<'a>(items: &'a [(String, Item)], name: &str) -> &'a Item {
     &items.iter().find(|(found, _)| found == name).unwrap().1
+}
+
+fn delivers(length: usize) -> Change {
+    Change::Artifact(ArtifactUpdate {
+        artifact: Artifact {
+            id: "a".to_owned(),
+            name: None,
+            description: None,
+            parts: vec![Part::text("z".repeat(length))],
+            extensions: Vec::new(),
+            metadata: Metadata::new(),
+        },
+        append: false,
+        last_chunk: false,
+        metadata: Metadata::new(),
+    })
+}
+
+#[tokio::test]
+async fn content_above_32_kb_is_an_object_and_a_batch_of_events_above_200_kb() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "edges").unwrap();
+    let stores = emulator.stores();
+    for kilobytes in [31, 33, 100, 199, 201] {
+        let size = kilobytes * 1024;
+        let task = world.task().unwrap();
+        world.stored(&stores, &task).await.unwrap();
+        let mut task = world
+            .committed(&stores, &task, [world.start()])
+            .await
+            .unwrap();
+        // What is said stands in the status until something else is.
+        for change in [delivers(size), keeps(size), says(size), says(9)] {
+            task = world.committed(&stores, &task, [change]).await.unwrap();
+        }
+        let all = items(&emulator, &task.key()).await;
+        let expected = [
+            ("ART#", size > 32 * 1024),
+            ("STATE", size > 32 * 1024),
+            ("DOC#status", size > 32 * 1024),
+            ("MSG#", size > 32 * 1024),
+            ("EVT#", size > 200 * 1024),
+        ];
+        for (kind, apart) in expected {
+            let mut of_kind = all.iter().filter(|(name, _)| name.starts_with(kind));
+            assert!(of_kind.clone().next().is_some(), "{kilobytes} {kind}");
+            let same = of_kind.all(|(_, item)| {
+                item.contains_key("object") == apart && item.contains_key("body") != apart
+            });
+            assert!(same, "{kilobytes} {kind}");
+        }
+        // The state of a conversation is content as well.
+        let mut thread = world.thread(&world.owner, task.context_id(), 0);
+        thread.record.state.session = [("k".to_owned(), "x".repeat(size).into())].into();
+        assert!(emulator.records.put_thread(&thread).await.unwrap());
+        let folder = ThreadKey::new(&world.owner, task.context_id()).folder();
+        let below = format!("v1/{folder}/");
+        let kept = emulator.blobs.keys(&below, None, 10).await.unwrap();
+        assert_eq!(kept.len(), usize::from(size > 32 * 1024), "{kilobytes}");
+    }
 }
 
 #[tokio::test]

@@ -506,6 +506,15 @@ async fn larger(counter: &mut Counter) {
     let bytes = "0123456789".repeat(5_000_000);
     send_upload(counter, bytes, MANY_DIGITS).await;
     counter.row("a send that names an upload of 50 MB");
+    let task = counter.send(&format!("? {}", "x".repeat(100_000))).await;
+    counter.row("a send of 100 KB of text that ends with a question, its answer included");
+    let path = format!("/tasks/{}", task["id"].as_str().unwrap());
+    counter
+        .call(&format!("{path}?historyLength=0"), None, &[])
+        .await;
+    counter.row("reading it without its history");
+    counter.call(&path, None, &[]).await;
+    counter.row("the same with its history");
     counter.clock.hold(false);
 }
 

@@ -21,14 +21,11 @@ pub(super) use give::{Room, mark};
 use self::checked::Checked;
 use self::object::Attempt;
 use super::{Engine, EngineError, Reader};
-use crate::store::{BlobReader, StoreError, blobs_measured};
+use crate::store::{BlobReader, OBJECTS_AT_ONCE, StoreError, blobs_measured};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
 use bytes::Bytes;
 use futures::future::join_all;
 use std::collections::BTreeMap;
-
-/// Objects that one answer reads at the same time.
-const AT_ONCE: usize = 16;
 
 impl Engine {
     /// Moves parts above the inline limit to the blob store, before a commit
@@ -181,10 +178,10 @@ impl Reader {
     }
 
     /// Replaces each pointer among `parts` by the bytes it names: all of them in
-    /// one wave, [`AT_ONCE`] at a time. One result a part, in their order.
+    /// one wave, [`OBJECTS_AT_ONCE`] at a time. One result a part, in their order.
     async fn fetch(&self, mut parts: Vec<&mut Part>) -> Vec<Result<(), StoreError>> {
         let mut fetched = Vec::with_capacity(parts.len());
-        for wave in parts.chunks_mut(AT_ONCE) {
+        for wave in parts.chunks_mut(OBJECTS_AT_ONCE) {
             let reads = wave.iter_mut().map(|part| self.fetch_one(part));
             fetched.extend(join_all(reads).await);
         }

@@ -19,6 +19,10 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// Bytes that are read as they are needed.
 pub type BlobReader = Pin<Box<dyn AsyncRead + Send>>;
 
+/// Objects that one answer reads at the same time: as many as make one wave of
+/// most answers, and no more than a small function has sockets and memory for.
+pub(crate) const OBJECTS_AT_ONCE: usize = 16;
+
 /// Bytes asked of a reader at once.
 const STRIDE: usize = 64 * 1024;
 /// Keys removed at a time.

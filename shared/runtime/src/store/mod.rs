@@ -33,7 +33,9 @@ pub use thread::{
 pub use blobs::{
     BlobHead, BlobReader, Blobs, Download, Measured, UploadTerms, UploadUrl, remove_below,
 };
-pub(crate) use blobs::{Chained, measured as blobs_measured, measured_to_end, read_up_to};
+pub(crate) use blobs::{
+    Chained, OBJECTS_AT_ONCE, measured as blobs_measured, measured_to_end, read_up_to,
+};
 pub use excerpt::{Excerpt, Wanted};
 pub use key::{KeyWrite, Keyed};
 

@@ -26,7 +26,7 @@ pub(crate) use self::join::{Found, events_of, has_older_children, join, names};
 pub use self::pieces::arrange;
 pub(crate) use self::pieces::pieces;
 #[cfg(feature = "aws")]
-pub(crate) use self::pieces::{Child, Place, child_expiry};
+pub(crate) use self::pieces::{CHILD_MIN, Child, Place, child_expiry};
 pub(crate) use self::short::Beside;
 #[cfg(feature = "aws")]
 pub(crate) use self::some::{Needs, join_some, needs};

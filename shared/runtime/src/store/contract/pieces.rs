@@ -65,6 +65,18 @@ async fn grown(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken>
     Ok(task)
 }
 
+/// A grown task in the middle of which lies much that a restart has taken back.
+async fn taken_back(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken> {
+    let mut task = grown(stores, world).await?;
+    task = world.committed(stores, &task, [checkpoint()]).await?;
+    for n in 0..20 {
+        task = world.committed(stores, &task, [says(n, 5_000)]).await?;
+    }
+    task = world.committed(stores, &task, [claim(world)]).await?;
+    task = world.committed(stores, &task, [says(20, 5_000)]).await?;
+    world.committed(stores, &task, [says(21, 5_000)]).await
+}
+
 /// Every reader is told the same of the log, wherever it begins.
 async fn told(stores: &Stores<'_>, world: &World, task: &TaskRecord) -> Result<(), Broken> {
     let step = (task.last_seq / 16).max(1);
@@ -289,9 +301,10 @@ pub async fn an_excerpt_shows_what_is_wanted_as_the_whole_task_does(
     let small = working(stores, world).await?;
     // Its closing words lie apart.
     let wordy = world.committed(stores, &small, [says(99, 40_000)]).await?;
+    let again = taken_back(stores, world).await?;
     let page = stores.tasks.list(&world.owner, &world.everything()).await?;
-    assert_eq!(page.records.len(), 2);
-    for whole in [&large, &wordy] {
+    assert_eq!(page.records.len(), 3);
+    for whole in [&large, &wordy, &again] {
         let head = page.records.iter().find(|head| head.id() == whole.id());
         let head = there(head)?;
         for history_length in [0, 1, 4, 8, 15, 16, 17, usize::MAX] {

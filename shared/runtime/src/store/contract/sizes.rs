@@ -4,11 +4,13 @@ use super::{Broken, Stores, World};
 use crate::store::{Committed, StoreError, ThreadState, stored};
 use crate::task::{Change, Message, Part, Saved, SavedSlot, Sealed, TaskId, TaskRecord};
 
-/// Around the limit of an item, of a value that stays in it, and of what a task
-/// or a conversation may keep.
-const SIZES: [usize; 9] = [
+/// Around the limit of an item, of a value that stays in it, of content that
+/// stays in the table, and of what a task or a conversation may keep.
+const SIZES: [usize; 11] = [
     15 * 1024,
     17 * 1024,
+    31 * 1024,
+    33 * 1024,
     199 * 1024,
     201 * 1024,
     399 * 1024,
@@ -60,7 +62,7 @@ pub async fn a_record_above_the_largest_size_is_refused(
 }
 
 /// In the request, its metadata, an answer, a question, the end: everywhere a
-/// message can be larger than an item.
+/// message can be larger than what stays in the table, or than an item.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -68,7 +70,7 @@ pub async fn a_large_message_is_stored_wherever_it_stands(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
-    for size in [399 * 1024, 401 * 1024, 1024 * 1024] {
+    for size in [31, 33, 199, 201, 399, 401, 1024].map(|kilobytes| kilobytes * 1024) {
         let id = TaskId::made_of(world.number());
         let mut task = world.task_saying(&world.owner, id, said("m-1", size))?;
         let text = serde_json::Value::from("y".repeat(size));

@@ -14,7 +14,7 @@ use super::{DynamoStore, key, torn};
 use crate::store::stored::{self, Child, Found, Place};
 use crate::store::{StoreError, Tail, TaskWrite};
 use crate::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 /// What names a child, its version and its object.
 const KEYS: &str = "PK, SK, #version, #object";
@@ -40,7 +40,8 @@ impl DynamoStore {
                 item.insert(name.to_owned(), value);
             }
             let name = object::of_task(record, &sort);
-            self.offload(&mut item, &whose, &name).await?;
+            self.offload(&mut item, object::inline_max(place), &whose, &name)
+                .await?;
             statements.push(match place {
                 // One value, replaced as a whole: the task's own condition
                 // stands for it.
@@ -66,25 +67,29 @@ impl DynamoStore {
         if record.layout().is_empty() {
             return Ok(Some(record));
         }
-        let mut found = BTreeMap::new();
+        let mut children = Vec::new();
         let mut start = None;
         loop {
             let (items, next) = self.family(partition, &record, false, start).await?;
-            for mut item in items {
+            for item in items {
                 let place = key::place_of(item::string(&item, key::SK)?);
-                let Some(place) = place.filter(|place| stored::names(&record, *place)) else {
-                    continue;
-                };
-                if !self.inflate(&mut item).await? {
-                    return Ok(None);
+                if let Some(place) = place.filter(|place| stored::names(&record, *place)) {
+                    children.push((place, item));
                 }
-                found.insert(place, found_in(&item)?);
             }
             start = next;
             if start.is_none() {
                 break;
             }
         }
+        let items = children.iter_mut().map(|(_, item)| item);
+        if !self.inflate_all(items).await? {
+            return Ok(None);
+        }
+        let found = children
+            .into_iter()
+            .map(|(place, item)| Ok((place, found_in(item)?)));
+        let found = found.collect::<Result<_, StoreError>>()?;
         Ok(stored::join(&mut record, &found)?.then_some(record))
     }
 
@@ -238,23 +243,28 @@ impl DynamoStore {
             return Ok(None);
         }
         let head = item::to_task(&meta)?;
-        let mut events = Vec::new();
-        for mut item in items {
+        let mut batches = Vec::new();
+        for item in items {
             let mine = item::string(&item, item::INCARNATION)? == head.incarnation.as_str();
             if mine && item::integer::<u64>(&item, item::VERSION)? <= head.version() {
-                if !self.inflate(&mut item).await? {
-                    return Ok(Some((head, None)));
-                }
-                events.append(&mut stored::events_of(&found_in(&item)?.text)?);
+                batches.push(item);
             }
+        }
+        if !self.inflate_all(batches.iter_mut()).await? {
+            return Ok(Some((head, None)));
+        }
+        let mut events = Vec::new();
+        for item in batches {
+            events.append(&mut stored::events_of(&found_in(item)?.text)?);
         }
         Ok(Some((head, Some(events))))
     }
 }
 
-pub(super) fn found_in(item: &Item) -> Result<Found, StoreError> {
+/// What an item with content holds of a child.
+pub(super) fn found_in(mut item: Item) -> Result<Found, StoreError> {
     Ok(Found {
-        version: item::integer(item, item::VERSION)?,
-        text: item::string(item, item::BODY)?.to_owned(),
+        version: item::integer(&item, item::VERSION)?,
+        text: item::take_text(&mut item, item::BODY)?,
     })
 }

@@ -5,7 +5,7 @@ use super::calls::{self, TRIES};
 use super::item::{self, Item};
 use super::{DynamoStore, children, key, list, object, torn};
 use crate::store::queue::OpenTask;
-use crate::store::stored::{self, Found, Needs, Place};
+use crate::store::stored::{self, CHILD_MIN, Found, Needs, Place};
 use crate::store::{Excerpt, StoreError, Wanted};
 use crate::task::{TaskKey, TaskRecord, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Children on their way.
 #[derive(Default)]
 struct Reading {
+    /// Those that fit, some of them still without their content.
+    items: BTreeMap<Place, Item>,
+    /// The same with their content.
     found: BTreeMap<Place, Found>,
     /// Bytes that may still be read.
     left: usize,
@@ -98,6 +101,19 @@ impl DynamoStore {
         needs: &Needs,
         bytes: usize,
     ) -> Result<Reading, StoreError> {
+        let mut reading = self.read_items(head, needs, bytes).await?;
+        self.fetch(&mut reading).await?;
+        Ok(reading)
+    }
+
+    /// Reads the items of what is needed. What they say of sizes decides what
+    /// fits, before an object is read.
+    async fn read_items(
+        &self,
+        head: &TaskRecord,
+        needs: &Needs,
+        bytes: usize,
+    ) -> Result<Reading, StoreError> {
         let partition = key::task(&head.key());
         let mut reading = Reading {
             left: bytes,
@@ -114,7 +130,7 @@ impl DynamoStore {
                 let version: u64 = item::integer(&item, item::VERSION)?;
                 let apart = head.layout().docs.get(doc);
                 if apart.is_some_and(|apart| apart.version == version) {
-                    self.take(place, item, &mut reading).await?;
+                    reading.take(place, item)?;
                 }
             }
         }
@@ -137,6 +153,21 @@ impl DynamoStore {
                 .await?;
         }
         Ok(reading)
+    }
+
+    /// Reads the objects of what fits, in one wave. A child whose object is gone
+    /// has been replaced since, and is missed.
+    async fn fetch(&self, reading: &mut Reading) -> Result<(), StoreError> {
+        let mut items = std::mem::take(&mut reading.items);
+        self.inflate_all(items.values_mut()).await?;
+        items.retain(|_, item| item.contains_key(item::BODY));
+        for (place, item) in items {
+            if item.contains_key(object::KEY) {
+                reading.read += object::size_of(&item)?;
+            }
+            reading.found.insert(place, children::found_in(item)?);
+        }
+        Ok(())
     }
 
     /// Reads children in their order, up to the first that is too much.
@@ -166,6 +197,7 @@ impl DynamoStore {
                 .expression_attribute_values(":last", item::text(key::child(range.last)))
                 .expression_attribute_values(":mine", item::text(head.incarnation.as_str()))
                 .scan_index_forward(!range.newest_first)
+                .limit(page_of(reading.left))
                 .set_exclusive_start_key(start)
                 .send()
                 .await
@@ -179,7 +211,7 @@ impl DynamoStore {
                 let Some(place) = place.filter(|place| stored::names(head, *place)) else {
                     continue;
                 };
-                if !self.take(place, item, reading).await? {
+                if !reading.take(place, item)? {
                     return Ok(());
                 }
             }
@@ -189,30 +221,16 @@ impl DynamoStore {
             }
         }
     }
+}
 
-    /// Keeps a child, unless it is too much: then nothing of its object is read.
-    async fn take(
-        &self,
-        place: Place,
-        mut item: Item,
-        reading: &mut Reading,
-    ) -> Result<bool, StoreError> {
-        let size = object::size_of(&item)?;
-        if size > reading.left {
-            reading.short = true;
-            return Ok(false);
-        }
-        reading.left -= size;
-        if !item.contains_key(item::BODY) {
-            // One whose object is gone has been replaced since, and is missed.
-            if !self.inflate(&mut item).await? {
-                return Ok(true);
-            }
-            reading.read += size;
-        }
-        reading.found.insert(place, children::found_in(&item)?);
-        Ok(true)
-    }
+/// How many children a page holds of which `left` bytes may still be read.
+///
+/// A page would else be 1 MB, however little is left. Each child has more than
+/// [`CHILD_MIN`] bytes, so that one page is enough unless what a restart took
+/// back lies in between. For that a page holds at least 8; 256 are 1 MB.
+fn page_of(left: usize) -> i32 {
+    let most = (left / CHILD_MIN).saturating_add(1).clamp(8, 256);
+    i32::try_from(most).unwrap_or(i32::MAX)
 }
 
 impl Reading {
@@ -222,5 +240,17 @@ impl Reading {
             self.read += item::string(item, item::BODY)?.len();
         }
         Ok(())
+    }
+
+    /// Keeps a child, unless it is too much: then nothing of its object is read.
+    fn take(&mut self, place: Place, item: Item) -> Result<bool, StoreError> {
+        let size = object::size_of(&item)?;
+        if size > self.left {
+            self.short = true;
+            return Ok(false);
+        }
+        self.left -= size;
+        self.items.insert(place, item);
+        Ok(true)
     }
 }

@@ -335,6 +335,14 @@ pub(super) fn string<'a>(item: &'a Item, name: &str) -> Result<&'a str, StoreErr
         .ok_or_else(|| corrupt(format_args!("no text in `{name}`")))
 }
 
+/// A text attribute, taken out: a copy of a large one would stand beside it.
+pub(super) fn take_text(item: &mut Item, name: &str) -> Result<String, StoreError> {
+    match item.remove(name) {
+        Some(AttributeValue::S(text)) => Ok(text),
+        _ => Err(corrupt(format_args!("no text in `{name}`"))),
+    }
+}
+
 /// A number attribute.
 pub(super) fn integer<N: FromStr>(item: &Item, name: &str) -> Result<N, StoreError> {
     item.get(name)

@@ -58,9 +58,9 @@ use self::object::Whose;
 use self::statement::{Kind, Statement};
 use super::queue::{OpenTask, SweepTasks};
 use super::{
-    Blobs, Committed, Excerpt, Keyed, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, Wanted, WriteTasks,
-    WriteThreads, stored,
+    Blobs, Committed, Excerpt, Keyed, OBJECTS_AT_ONCE, ReadTasks, ReadThreads, RecordPage,
+    RecordQuery, StoreError, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite,
+    Wanted, WriteTasks, WriteThreads, stored,
 };
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp};
 use async_trait::async_trait;
@@ -69,6 +69,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// How long a client-made context id stays known after its expiry (7 days).
 const TOMBSTONE: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -79,6 +80,9 @@ pub struct DynamoStore {
     client: Client,
     table: String,
     blobs: Option<Arc<dyn Blobs>>,
+    /// Permits to read an object of `blobs`. All reads of the store share them,
+    /// since an answer may read several tasks at once, each with many objects.
+    objects: Arc<Semaphore>,
     tombstone: Duration,
     lists: Arc<shards::Known>,
 }
@@ -97,13 +101,15 @@ impl DynamoStore {
             client: Client::from_conf(config.retry_classifier(calls::Repeats).build()),
             table: table.into(),
             blobs: None,
+            objects: Arc::new(Semaphore::new(OBJECTS_AT_ONCE)),
             tombstone: TOMBSTONE,
             lists: Arc::default(),
         }
     }
 
-    /// Keeps content above 200 KB as objects in `blobs`. Without it a value that
-    /// no item can hold is refused.
+    /// Keeps content above 32 KB as objects in `blobs`, batches of events above
+    /// 200 KB. Reads at most 16 of them at the same time. Without it a value
+    /// that no item can hold is refused.
     #[must_use]
     pub fn with_blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
@@ -308,7 +314,8 @@ impl DynamoStore {
             if let Kind::Put(item) = &mut state.kind {
                 let (owner, id) = (&write.record.owner, &write.record.context_id);
                 let whose = Whose::Thread(ThreadKey::new(owner, id));
-                self.offload(item, &whose, &object::of_thread(write))
+                let name = object::of_thread(write);
+                self.offload(item, object::INLINE_MAX, &whose, &name)
                     .await?;
             }
             statements.push(state);

@@ -7,13 +7,40 @@
 
 use super::DynamoStore;
 use super::item::{self, Item};
-use crate::store::stored::ITEM_MAX;
+use crate::store::stored::{ITEM_MAX, Place};
 use crate::store::{StoreError, ThreadWrite};
 use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
+use futures::future::try_join_all;
 use sha2::{Digest as _, Sha256};
 
 /// Content above this many bytes is an object.
-pub(super) const INLINE_MAX: usize = 200 * 1024;
+///
+/// Units decide, at the prices of us-east-1 on demand. A million write units
+/// cost 0.625 USD: one for a KB, two in a transaction. A million read units cost
+/// 0.125 USD: one for 4 KB, read consistently. S3 takes 5 USD for a million PUTs
+/// and 0.4 USD for a million GETs. The sweep asks for an object six times in a
+/// life of 30 days, for 5 USD a million. A million times:
+///
+/// | Content | Table: write, read | Object with its item: write, read |
+/// |---|---|---|
+/// | 9 KB | 11.25, 0.375 | 11.25, 0.525 |
+/// | 17 KB | 21.25, 0.625 | 11.25, 0.525 |
+/// | 32 KB | 40, 1 | 11.25, 0.525 |
+/// | 200 KB | 250, 6.25 | 11.25, 0.525 |
+///
+/// An object is one more round trip to S3, at each write and each read. So the
+/// limit lies above 17 KB, from where objects are cheaper in both columns. A value
+/// that is replaced as a whole, of a task or of a conversation, is written again
+/// at each change, and saves the most. Its old object stays for some weeks, for
+/// less than 1 USD a million at 32 KB. See decision 0027.
+pub(super) const INLINE_MAX: usize = 32 * 1024;
+
+/// A batch of events above this many bytes is an object.
+///
+/// A stream looks for the batches after its last event together with the task's
+/// own item, in one query. Objects would add a round trip to what it shows next.
+/// An item holds 400 KB.
+const EVENTS_MAX: usize = 200 * 1024;
 
 /// Above everything that is kept.
 pub(super) const ROOT: &str = "v1/";
@@ -34,8 +61,17 @@ pub(super) enum Whose {
     Thread(ThreadKey),
 }
 
+/// Bytes of the content of a child that stay in its item.
+pub(super) const fn inline_max(place: Place) -> usize {
+    match place {
+        Place::Events(_) => EVENTS_MAX,
+        Place::Parts(_) | Place::Doc(_) | Place::History(_) => INLINE_MAX,
+    }
+}
+
 impl DynamoStore {
-    /// Moves the content of `item` to the object `name`, if it is large.
+    /// Moves the content of `item` to the object `name`, if it has more bytes
+    /// than `inline_max`.
     ///
     /// # Errors
     /// [`StoreError`] when the object cannot be stored;
@@ -43,11 +79,12 @@ impl DynamoStore {
     pub(super) async fn offload(
         &self,
         item: &mut Item,
+        inline_max: usize,
         whose: &Whose,
         name: &str,
     ) -> Result<(), StoreError> {
         let size = item::string(item, item::BODY)?.len();
-        if size <= INLINE_MAX {
+        if size <= inline_max {
             return Ok(());
         }
         let Some(blobs) = &self.blobs else {
@@ -83,7 +120,11 @@ impl DynamoStore {
         }
         let refused = || StoreError::Refused("an item names an object: no bucket".to_owned());
         let blobs = self.blobs.as_ref().ok_or_else(refused)?;
-        let Some(bytes) = blobs.get(name).await? else {
+        let found = {
+            let _permit = self.objects.acquire().await.map_err(closed)?;
+            blobs.get(name).await?
+        };
+        let Some(bytes) = found else {
             return Ok(false);
         };
         let wrong = |what| StoreError::Corrupt(format!("object `{name}` {what}"));
@@ -95,6 +136,19 @@ impl DynamoStore {
         let text = String::from_utf8(bytes.into()).map_err(|_| wrong("is no text"))?;
         item.insert(item::BODY.to_owned(), item::text(text));
         Ok(true)
+    }
+
+    /// Puts the content back into all `items`, in one wave; `false` if an object
+    /// is gone. Its item has no content then.
+    ///
+    /// # Errors
+    /// As [`DynamoStore::inflate`].
+    pub(super) async fn inflate_all(
+        &self,
+        items: impl Iterator<Item = &mut Item> + Send,
+    ) -> Result<bool, StoreError> {
+        let there = try_join_all(items.map(|item| self.inflate(item))).await?;
+        Ok(there.into_iter().all(|there| there))
     }
 
     /// Removes the object of an item that is gone. What cannot be removed is left
@@ -136,6 +190,10 @@ pub(super) fn size_of(item: &Item) -> Result<usize, StoreError> {
     } else {
         Ok(item::string(item, item::BODY)?.len())
     }
+}
+
+fn closed(_: tokio::sync::AcquireError) -> StoreError {
+    StoreError::Unavailable("reads of objects have ended".to_owned())
 }
 
 fn fits(size: usize) -> Result<(), StoreError> {

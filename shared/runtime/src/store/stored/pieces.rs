@@ -14,7 +14,10 @@ use std::collections::BTreeMap;
 
 /// Bytes of log, of history and of artifacts that an unfinished task keeps in
 /// its own item. Each commit writes that item whole, so more is cheaper apart.
-const SMALL: usize = 4 * 1024;
+///
+/// Every child has more than this: also of a finished task, since the largest of
+/// eight kinds moves while they have more than [`FINISHED`] together.
+pub(crate) const CHILD_MIN: usize = 4 * 1024;
 /// Bytes of a value that is replaced as a whole, which stay in the item. Such a
 /// value often changes with the commit, so apart it costs twice.
 const DOC: usize = 16 * 1024;
@@ -88,7 +91,7 @@ pub fn arrange(record: &mut TaskRecord) {
             let limit = if matches!(kind, Kind::Doc(_)) {
                 DOC
             } else {
-                SMALL
+                CHILD_MIN
             };
             if size > limit {
                 shift(record, kind, size);

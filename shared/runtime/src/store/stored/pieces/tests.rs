@@ -1,7 +1,7 @@
 //! Whatever happens to a task, its pieces are the task.
 
 use super::super::{Beside, Found, SCHEMA, StoreError, join, names};
-use super::{Place, arrange, pieces};
+use super::{CHILD_MIN, Place, arrange, pieces};
 use crate::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask, Owner,
     Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
@@ -100,6 +100,7 @@ impl Table {
         let stored = pieces(record).unwrap();
         self.written.push(stored.head.len());
         for child in stored.children {
+            assert!(child.text.len() > CHILD_MIN, "{:?} is small", child.place);
             let found = Found {
                 version: record.version,
                 text: child.text,
