@@ -6,7 +6,9 @@
 //! the death lies between two store calls, whatever the machine is doing.
 
 use crate::plan::{Deed, Plan, Point};
+use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::aws::Keys;
+use a2a_lambda::task::Timestamp;
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;
@@ -21,7 +23,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -46,12 +48,13 @@ impl Call {
         for name in ["content-length", "authorization", "x-amz-date"] {
             headers.remove(name);
         }
+        let now = SystemClock.now();
         let identity = Credentials::from_keys(&keys.id, &keys.secret, None).into();
         let params = v4::SigningParams::builder()
             .identity(&identity)
             .region("us-east-1")
             .name("dynamodb")
-            .time(SystemTime::now())
+            .time(UNIX_EPOCH + now.since(Timestamp::default()))
             .settings(SigningSettings::default())
             .build()
             .unwrap();

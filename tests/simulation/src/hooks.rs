@@ -96,7 +96,7 @@ impl Webhooks for SimHooks {
         if fate != Fate::Refused
             && let Frame::Event { task_id, event, .. } = &notice.frame
         {
-            let hook = notice.url.as_str().trim_start_matches(HOOKS).to_owned();
+            let hook = notice.url.as_str().trim_start_matches(HOOKS);
             self.0.world().oracle.brought(hook, task_id, event);
         }
         self.0.pause().await;

@@ -13,7 +13,7 @@ pub(super) struct Brought {
 
 impl Oracle {
     /// A webhook has got an event.
-    pub(crate) fn brought(&mut self, hook: String, task: &TaskId, event: &LoggedEvent) {
+    pub(crate) fn brought(&mut self, hook: &str, task: &TaskId, event: &LoggedEvent) {
         let seq = event.seq;
         self.note(|| format!("{hook} gets event {seq} of {task}"));
         let mut lives = self.tasks.keys().filter(|life| life.task == *task);
@@ -28,10 +28,13 @@ impl Oracle {
         if seen.is_some_and(|seen| seen.is_gone(self.begun)) {
             self.broken(format!("G19: {hook} is told of the deleted task {life}"));
         }
-        let told = self.brought.entry(hook.clone()).or_insert_with(|| Brought {
-            life: life.clone(),
-            events: BTreeSet::new(),
-        });
+        let told = self
+            .brought
+            .entry(hook.to_owned())
+            .or_insert_with(|| Brought {
+                life: life.clone(),
+                events: BTreeSet::new(),
+            });
         let goes_on = told.events.is_empty() || told.events.contains(&(seq - 1));
         let ordered = goes_on || told.events.contains(&seq);
         told.events.insert(seq);
