@@ -206,6 +206,9 @@ impl PushQueue for SimQueue {
     async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
         self.send_each(items, |world, item, copies| {
             let at = world.now + i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+            world
+                .oracle
+                .note(|| format!("{} rings {copies} times at {at}", item.config));
             for _ in 0..copies {
                 world.messages.bells.add(item.clone(), at);
             }

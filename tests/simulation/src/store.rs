@@ -272,7 +272,30 @@ impl SimStore {
         if self.hub.world().is(Mutant::LeaseStays) && delivery.lease.is_none() {
             return Ok(true);
         }
-        self.memory.note_delivery(push, holder, delivery).await
+        let noted = self.memory.note_delivery(push, holder, delivery).await?;
+        let (hook, cursor) = (&push.listener.id, delivery.cursor);
+        let until = delivery.lease.as_ref().map(|lease| lease.until.as_millis());
+        self.hub
+            .world()
+            .oracle
+            .note(|| format!("{hook} is at event {cursor}, leased until {until:?}: {noted}"));
+        Ok(noted)
+    }
+
+    async fn lease(
+        &self,
+        push: &PushRecord,
+        lease: &PushLease,
+        now: Timestamp,
+        clean_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let leased = self.memory.lease_push(push, lease, now, clean_at).await?;
+        let (hook, until) = (&push.listener.id, lease.until.as_millis());
+        self.hub
+            .world()
+            .oracle
+            .note(|| format!("{hook} is leased until {until}: {leased}"));
+        Ok(leased)
     }
 
     async fn blind_thread(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
@@ -498,7 +521,7 @@ pointed! {
     DeliverPushes {
         lease_push(
             push: &PushRecord, lease: &PushLease, now: Timestamp, clean_at: Timestamp,
-        ) -> bool;
+        ) -> bool = lease;
         note_delivery(push: &PushRecord, holder: &WriteId, delivery: &Delivery) -> bool = note;
         confirm_pushes(record: &TaskRecord) -> bool;
     }

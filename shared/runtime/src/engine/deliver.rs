@@ -115,6 +115,8 @@ enum Came {
     Back(Box<PushRecord>),
     /// It has lost the lease, or does not know.
     Astray,
+    /// It leaves the webhook alone: a doorbell comes when the wait is over.
+    Left,
     /// Its time is up; it has no lease.
     Late,
     /// Somebody else is on the way.
@@ -217,7 +219,7 @@ impl Courier {
                 Came::Back(push) => Some(*push),
                 Came::Astray => self.find(item).await?,
                 Came::Late => return self.ring(item, Duration::ZERO).await,
-                Came::Second => return Ok(()),
+                Came::Left | Came::Second => return Ok(()),
             };
         }
     }
@@ -273,21 +275,26 @@ impl Courier {
                 }
                 Err(why) => Some(self.failed(&mut push, why)),
             };
-            if let Some(wait) = leaves {
-                self.leave(item, &mut push, wait).await?;
-            }
+            let rings_at = match leaves {
+                Some(wait) => Some(self.leave(item, &mut push, wait).await?),
+                None => None,
+            };
             let goes_on = leaves.is_none() && place + 1 < log.events.len();
             lease = self::lease(&holder, self.to.clock.now(), deadline);
             push.delivery.lease = goes_on.then(|| lease.clone());
             if !self.note(&push, &holder).await? {
                 return Ok(Came::Astray);
             }
-            if !goes_on {
-                break;
+            if push.delivery.attempts >= ATTEMPTS {
+                self.settle(item, log).await?;
+                return Ok(Came::Left);
             }
-        }
-        if push.delivery.attempts >= ATTEMPTS {
-            self.settle(item, log).await?;
+            // A doorbell that has rung already has met the lease, and is gone.
+            match rings_at {
+                Some(at) if self.to.clock.now() < at => return Ok(Came::Left),
+                Some(_) => break,
+                None => {}
+            }
         }
         Ok(Came::Back(Box::new(push)))
     }
@@ -314,19 +321,21 @@ impl Courier {
         pace::back_off(attempts, self.to.ids.next())
     }
 
-    /// Leaves the webhook alone for `wait`. It rings before that is noted: who
-    /// finds the note may rely on a doorbell that comes later.
+    /// Leaves the webhook alone for `wait`; gives when the doorbell rings, at the
+    /// earliest. It is sent before that is noted: who finds the note may rely on
+    /// a doorbell that comes later.
     async fn leave(
         &self,
         item: &PushItem,
         push: &mut PushRecord,
         wait: Duration,
-    ) -> Result<(), EngineError> {
-        push.delivery.retry_at = self.to.clock.now().plus(pace::over_after(wait));
+    ) -> Result<Timestamp, EngineError> {
+        let rings_at = self.to.clock.now().plus(wait);
+        push.delivery.retry_at = rings_at.minus(pace::SKEW);
         if push.delivery.attempts < ATTEMPTS {
             self.ring(item, wait).await?;
         }
-        Ok(())
+        Ok(rings_at)
     }
 
     /// Notes how far the deliveries are; `false` if somebody else does.

@@ -22,9 +22,10 @@ const PATIENT: Duration = Duration::from_secs(10);
 const ONE_LONG_OF: u32 = 4;
 /// A slow webhook is left alone for so many times what its answer took.
 const PAUSE: u32 = 10;
-/// The doorbell rings so long after the wait is over: by then it is over by the
-/// clock of every process. (Each is up to five seconds off.)
-const SKEW: Duration = Duration::from_secs(10);
+/// A wait is over so long before its doorbell rings: by then it is over by the
+/// clock of every process, of which each is up to five seconds off. So the
+/// shortest waits keep no other doorbell away.
+pub(super) const SKEW: Duration = Duration::from_secs(10);
 
 /// How long the next attempt may take.
 pub(super) fn attempt(delivery: &Delivery) -> Duration {
@@ -46,10 +47,4 @@ pub(super) fn back_off(attempts: u32, random: u128) -> Duration {
     let longest = (FIRST_WAIT * doubled).min(LONGEST_WAIT);
     let parts = u32::try_from(random % 65).unwrap_or_default();
     longest - longest * parts / 256
-}
-
-/// When a wait is over that ends with a doorbell after `wait`: the doorbell must
-/// not come before. The shortest waits keep no other doorbell away.
-pub(super) const fn over_after(wait: Duration) -> Duration {
-    wait.saturating_sub(SKEW)
 }
