@@ -50,14 +50,14 @@ impl DynamoStore {
 
     /// Lets the pointer to a task stay as long as this commit says. It was written to
     /// stay two lifetimes of the task, so only one that is older than a lifetime
-    /// needs more.
+    /// needs more; one whose life ends needs nothing.
     ///
     /// # Errors
     /// [`StoreError`] when the table does not answer.
     pub(super) async fn keep_pointer(&self, record: &TaskRecord) -> Result<(), StoreError> {
         let lifetime = record.expires_at.since(record.updated_at);
-        if record.names_its_conversation() || record.updated_at <= record.created_at.plus(lifetime)
-        {
+        let is_young = record.updated_at <= record.created_at.plus(lifetime);
+        if record.names_its_conversation() || lifetime.is_zero() || is_young {
             return Ok(());
         }
         let partition = key::thread(record.owner(), record.context_id());
