@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: a2a-lambda-simulation [histories N [SEED]] | survey N SEED | history SEED | kills | scenario N FRAMES [POINT]... | mutants [NAME]";
+const USAGE: &str = "usage: a2a-lambda-simulation [histories N [SEED]] | survey N SEED | history SEED [NAME] | kills | scenario N FRAMES [POINT]... | mutants [NAME]";
 
 fn lab(traced: bool) -> Result<Lab, Box<dyn Error + Send + Sync>> {
     let hub = Arc::new(Hub::default());
@@ -118,8 +118,9 @@ fn run(arguments: &[String]) -> Result<bool, Box<dyn Error + Send + Sync>> {
         ["histories", count] => many(&mut out, 1, count.parse()?)?,
         ["histories", count, seed] => many(&mut out, seed.parse()?, count.parse()?)?,
         ["survey", count, seed] => return survey(&mut out, seed.parse()?, count.parse()?),
-        ["history", seed] => {
-            let report = lab(true)?.history(seed.parse()?, None);
+        ["history", seed, ref planted @ ..] => {
+            let planted = planted.first().and_then(|name| Mutant::named(name));
+            let report = lab(true)?.history(seed.parse()?, planted);
             for line in &report.trace {
                 writeln!(out, "{line}")?;
             }
@@ -136,9 +137,8 @@ fn run(arguments: &[String]) -> Result<bool, Box<dyn Error + Send + Sync>> {
         ["kills"] => return kills(&mut out),
         ["mutants"] => return mutants(&mut out, &Mutant::ALL),
         ["mutants", name] => {
-            let named = |mutant: &Mutant| format!("{mutant:?}") == name;
-            let chosen: Vec<Mutant> = Mutant::ALL.into_iter().filter(named).collect();
-            return mutants(&mut out, &chosen);
+            let chosen = Mutant::named(name).ok_or(USAGE)?;
+            return mutants(&mut out, &[chosen]);
         }
         _ => return Err(USAGE.into()),
     };

@@ -143,7 +143,7 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
                 'L' => self.wait(Duration::from_secs(70)).await,
                 'Q' => {
                     let rest = Rest(letters.as_str().to_owned());
-                    return OnInputResult::ask("Go on?", rest);
+                    return OnInputResult::ask(format!("run {run}"), rest);
                 }
                 'P' => std::panic::resume_unwind(Box::new("simulated")),
                 'X' => hub.die().await,

@@ -5,7 +5,7 @@ use crate::mutant::Mutant;
 use crate::oracle::{Life, Oracle};
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
-use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TaskImage};
+use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks};
 use a2a_lambda::store::{
     BlobHead, Blobs, Committed, Download, Excerpt, Expect, ExpiringThread, Keyed, ReadTasks,
     ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail, TaskWrite,
@@ -116,7 +116,6 @@ impl SimStore {
             Some(Mutant::BlindCommit) => self.blind(write).await?,
             Some(Mutant::BlindThread) => self.blind_thread(write).await?,
             Some(Mutant::IncarnationIgnored) => self.of_any_task(write).await?,
-            Some(Mutant::EpochKeptByResume) => self.of_any_turn(write).await?,
             _ => write.clone(),
         };
         write.record.forget_writes(WRITES);
@@ -238,19 +237,6 @@ impl SimStore {
         };
         let same = version(&write.expect).is_some_and(|it| version(&blind.expect) == Some(it));
         Ok(if same { blind } else { write.clone() })
-    }
-
-    /// The write as it is where an answer leaves the epoch as it was.
-    async fn of_any_turn(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
-        let record = &write.record;
-        let found = self.memory.load(record.owner(), record.id(), write.now);
-        let mut write = write.clone();
-        if let Some(stored) = found.await?
-            && stored.epoch() > write.record.epoch()
-        {
-            write.record = with(&write.record, "e", &stored)?;
-        }
-        Ok(write)
     }
 
     async fn beat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
@@ -413,10 +399,8 @@ fn disguised(
     current: &TaskRecord,
     mine: &TaskRecord,
 ) -> Result<TaskRecord, StoreError> {
-    let turn = |record| TaskImage::of(record).turn;
     match mutant {
         Some(Mutant::EpochIgnored) => with(current, "e", mine),
-        Some(Mutant::EpochKeptByResume) if turn(current) != turn(mine) => with(current, "e", mine),
         Some(Mutant::IncarnationIgnored) => with(current, "inc", mine),
         _ => Ok(current.clone()),
     }

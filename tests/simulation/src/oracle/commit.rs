@@ -44,7 +44,8 @@ impl Oracle {
             .events_after(seen.log.len() as u64)
             .cloned()
             .collect();
-        self.check_words(&life, &users, &events, &mut faults);
+        let turn = TaskImage::of(record).turn;
+        self.check_words(&life, turn, &users, &events, &mut faults);
         seen.log.extend(events);
         seen.users = users;
         seen.takes(write, now, &mut faults);
@@ -83,10 +84,12 @@ impl Oracle {
         }
     }
 
-    /// What is said and made in one task is in no other.
+    /// What is said and made in one task is in no other, and what a run makes is in
+    /// the turn it runs for.
     fn check_words(
         &mut self,
         life: &Life,
+        turn: u32,
         users: &[String],
         events: &[LoggedEvent],
         faults: &mut Vec<String>,
@@ -109,6 +112,11 @@ impl Oracle {
             if !users.contains(&run.message) {
                 let message = &run.message;
                 faults.push(format!("G2: run {number} of {message} writes into {life}"));
+            } else if run.turn != turn {
+                let its = run.turn;
+                faults.push(format!(
+                    "G5: run {number} of turn {its} writes into turn {turn} of {life}"
+                ));
             }
         }
     }

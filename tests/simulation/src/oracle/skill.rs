@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 pub(super) struct Run {
     /// The message that opened its turn.
     pub(super) message: String,
+    pub(super) turn: u32,
     began: Moment,
     makes: BTreeSet<&'static str>,
     keeps: BTreeSet<String>,
@@ -27,6 +28,7 @@ impl Oracle {
         let number = self.runs.len() as u64 + 1;
         let run = Run {
             message: message.to_owned(),
+            turn,
             began: self.passes(),
             ..Run::default()
         };
