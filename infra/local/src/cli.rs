@@ -185,9 +185,12 @@ async fn aws(data: Option<&Path>) -> Result<(), RunError> {
         or_none(keys.map(|keys| &keys.id)),
         or_none(keys.map(|keys| &keys.secret)),
     );
+    // Whoever reads `ready` may end it at once.
+    let mut interrupted = Box::pin(interrupted());
+    let _not_yet = futures::poll!(&mut interrupted);
     io::stdout().write_all(text.as_bytes())?;
     io::stdout().flush()?;
-    interrupted().await;
+    interrupted.await;
     embedded.stop().await;
     Ok(())
 }
