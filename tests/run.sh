@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The one definition of "it works": the checks of this repository, cheapest first.
 # Needs Rust, Python 3.11 and Node 20, and the registries of the three. What it
-# installs, builds and logs goes below target/. Every step compiles the whole
-# workspace, since Cargo compiles dependencies anew for another selection.
+# installs, builds and logs goes below target/. The test suites select the whole
+# workspace: for another selection Cargo compiles the dependencies again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

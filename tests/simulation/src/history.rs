@@ -268,7 +268,7 @@ fn receive(driver: &mut Driver, short: bool) {
         let mut world = driver.site.hub.world();
         let (now, messages) = (world.now, &world.messages);
         let (work, bells) = (messages.work.visible(now), messages.bells.visible(now));
-        // A history without webhooks has the chance it had before there were any.
+        // Without a doorbell no number of chance is used up.
         let rings = !bells.is_empty() && world.chance.below(2) == 0;
         if rings {
             (None, world.chance.pick(&bells).copied())

@@ -108,5 +108,5 @@ impl Webhooks for SimHooks {
     }
 }
 
-/// A doorbell whose courier died comes again after this long.
+/// After this long the platform ends a courier.
 pub(crate) const BRINGS: Duration = Duration::from_secs(60);
