@@ -119,6 +119,16 @@ impl Driver {
         true
     }
 
+    /// Polls nobody but the process of this name; false if it waits or has ended.
+    pub(crate) fn poll_named(&mut self, name: &str) -> bool {
+        let named = |process: &Process| process.name == name && !process.idle;
+        let Some(place) = self.live.iter().position(named) else {
+            return false;
+        };
+        self.poll(place);
+        true
+    }
+
     fn poll(&mut self, place: usize) {
         self.steps += 1;
         self.hub.world().moved = false;

@@ -61,6 +61,17 @@ pub(crate) enum Fate {
     Twice,
 }
 
+/// When the store answers a worker that has written a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// As every other call.
+    Never,
+    /// The next such answer is held, and then lost.
+    Next,
+    /// One is held.
+    Held,
+}
+
 /// The state of a history.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -80,6 +91,7 @@ pub(crate) struct World {
     pub(crate) kill: bool,
     /// Whether services fail.
     pub(crate) faulty: bool,
+    pub(crate) late: Late,
     pub(crate) ids: u128,
     pub(crate) mutant: Option<Mutant>,
     pub(crate) oracle: Oracle,
@@ -129,6 +141,7 @@ impl World {
             kill_at: Vec::new(),
             kill: false,
             faulty: true,
+            late: Late::Never,
             ids: 0,
             mutant,
             oracle: Oracle::default(),
@@ -144,7 +157,7 @@ impl World {
 
     /// Whether a call that failed is attempted again.
     pub(crate) const fn repeats(&mut self) -> bool {
-        self.chance.below(2) == 0
+        !self.faulty || self.chance.below(2) == 0
     }
 
     pub(crate) const fn fate(&mut self) -> Fate {

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: a2a-lambda-simulation [histories N [SEED]] | survey N SEED | history SEED [NAME] | kills | scenario N FRAMES [POINT]... | mutants [NAME]";
+const USAGE: &str = "usage: a2a-lambda-simulation [histories N [SEED]] | survey N SEED | history SEED [NAME] | kills | scenario N FRAMES [POINT]... [NAME] | mutants [NAME]";
 
 fn lab(traced: bool) -> Result<Lab, Box<dyn Error + Send + Sync>> {
     let hub = Arc::new(Hub::default());
@@ -126,9 +126,12 @@ fn run(arguments: &[String]) -> Result<bool, Box<dyn Error + Send + Sync>> {
             }
             report
         }
-        ["scenario", number, frames, ref kills @ ..] => {
-            let kills: Result<Vec<u64>, _> = kills.iter().map(|at| at.parse()).collect();
-            let report = lab(true)?.scenario(number.parse()?, &kills?, frames.parse()?);
+        ["scenario", number, frames, ref rest @ ..] => {
+            let planted = rest.iter().find_map(|name| Mutant::named(name));
+            let kills = rest.iter().filter(|word| Mutant::named(word).is_none());
+            let kills: Result<Vec<u64>, _> = kills.map(|at| at.parse()).collect();
+            let (number, frames) = (number.parse()?, frames.parse()?);
+            let report = lab(true)?.scenario(number, &kills?, frames, planted);
             for line in &report.trace {
                 writeln!(out, "{line}")?;
             }
@@ -192,7 +195,10 @@ fn kills(out: &mut impl Write) -> Result<bool, Box<dyn Error + Send + Sync>> {
 fn mutants(out: &mut impl Write, planted: &[Mutant]) -> Result<bool, Box<dyn Error + Send + Sync>> {
     let mut missed = 0;
     for &mutant in planted {
-        let report = histories(1, 20_000, Some(mutant))?;
+        let mut report = lab(false)?.all_scenarios(mutant);
+        if report.violations.is_empty() {
+            report.add(histories(1, 20_000, Some(mutant))?);
+        }
         let seen = report.violations.first();
         missed += u32::from(seen.is_none());
         let what = seen.map_or("NOT SEEN", |(_, what)| what);

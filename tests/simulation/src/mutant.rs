@@ -37,6 +37,8 @@ pub(crate) enum Mutant {
     /// Commits, heartbeats and changes that are applied again do not ask which task
     /// has the id.
     IncarnationIgnored,
+    /// An answer opens the next turn and leaves the epoch as it is.
+    EpochKeptByResume,
     /// A doorbell is deleted when it is received.
     BellEarlyDelete,
     /// The store acknowledges that a courier has dropped its lease, and keeps it.
@@ -48,7 +50,7 @@ impl Mutant {
         Self::ALL.into_iter().find(|it| format!("{it:?}") == name)
     }
 
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::BlindCommit,
         Self::EpochIgnored,
         Self::BlindThread,
@@ -65,6 +67,7 @@ impl Mutant {
         Self::KeyUnchecked,
         Self::UnknownDropped,
         Self::IncarnationIgnored,
+        Self::EpochKeptByResume,
         Self::BellEarlyDelete,
         Self::LeaseStays,
     ];

@@ -1,14 +1,16 @@
-//! Nine short histories without chance in what is asked: each is run once, its
+//! Eleven short histories without chance in what is asked: each is run once, its
 //! points are counted, and then it is run again with a death at each of them.
 
 use crate::clients::{Letter, after};
 use crate::driver::Driver;
 use crate::history::{Lab, Report, ask_again};
+use crate::hub::Late;
+use crate::mutant::Mutant;
 use crate::skills::{SCRIPT, SLOW};
 use a2a_lambda::task::{ContextId, SendMode, TaskId, TaskState};
 
 /// Names of the scenarios, for the reader of the figures.
-pub(crate) const SCENARIOS: [&str; 9] = [
+pub(crate) const SCENARIOS: [&str; 11] = [
     "deferred send",
     "send under a client's id",
     "background with a hand-over",
@@ -18,6 +20,8 @@ pub(crate) const SCENARIOS: [&str; 9] = [
     "answer behind a stream that sleeps",
     "keyed send, twice at once",
     "keyed answer, twice at once",
+    "answer while the question's write is repeated",
+    "id deleted and used again in mid-work",
 ];
 
 /// More rounds than any scenario needs.
@@ -26,8 +30,14 @@ const ROUNDS: usize = 20_000;
 impl Lab {
     /// One scenario, with deaths at these points; its stream is cut after
     /// `frames` frames.
-    pub(crate) fn scenario(&self, number: usize, kills: &[u64], frames: u64) -> Report {
-        let mut driver = self.driver(number as u64, None);
+    pub(crate) fn scenario(
+        &self,
+        number: usize,
+        kills: &[u64],
+        frames: u64,
+        mutant: Option<Mutant>,
+    ) -> Report {
+        let mut driver = self.driver(number as u64, mutant);
         {
             let mut world = self.hub.world();
             world.faulty = false;
@@ -54,14 +64,14 @@ impl Lab {
     pub(crate) fn kill_sweep(&self) -> Vec<(&'static str, Report)> {
         let mut all = Vec::new();
         for (number, name) in SCENARIOS.into_iter().enumerate() {
-            let mut report = self.scenario(number, &[], u64::MAX);
+            let mut report = self.scenario(number, &[], u64::MAX, None);
             let points = report.points;
             for first in 1..=points {
-                report.add(self.scenario(number, &[first], u64::MAX));
+                report.add(self.scenario(number, &[first], u64::MAX, None));
                 if number < 2 {
                     // After a death others go on, so there are more points.
                     for second in first + 1..=points + 20 {
-                        report.add(self.scenario(number, &[first, second], u64::MAX));
+                        report.add(self.scenario(number, &[first, second], u64::MAX, None));
                     }
                 }
             }
@@ -71,12 +81,21 @@ impl Lab {
         all
     }
 
+    /// Every scenario without a death, with this fault planted.
+    pub(crate) fn all_scenarios(&self, mutant: Mutant) -> Report {
+        let mut all = Report::default();
+        for number in 0..SCENARIOS.len() {
+            all.add(self.scenario(number, &[], u64::MAX, Some(mutant)));
+        }
+        all
+    }
+
     /// The stream, cut after each of its frames, and read on from there one
     /// event a connection.
     pub(crate) fn cut_sweep(&self) -> Report {
         let mut report = Report::default();
         for frames in 1..=FRAMES {
-            report.add(self.scenario(3, &[], frames));
+            report.add(self.scenario(3, &[], frames, None));
         }
         report
     }
@@ -124,7 +143,9 @@ fn act(driver: &mut Driver, number: usize, frames: u64) {
             let letter = site.keyed(Letter::new(SCRIPT, "CU"));
             twice(driver, &letter);
         }
-        _ => keyed_answer(driver),
+        8 => keyed_answer(driver),
+        9 => answered_early(driver),
+        _ => used_again(driver),
     }
     pump(driver);
 }
@@ -191,6 +212,65 @@ fn canceled(driver: &mut Driver, frames: u64) {
     }
 }
 
+/// A worker asks. It hears nothing of its write, and makes it again when the turn
+/// of the answer has made some of its commits.
+fn answered_early(driver: &mut Driver) {
+    let site = driver.site.clone();
+    let short = Some(after(&site.hub, 29));
+    let letter = Letter {
+        mode: SendMode::Immediate,
+        ..Letter::new(SCRIPT, "QSSSSSSSSSS")
+    };
+    driver.start("send", short, site.clone().send(letter, short));
+    site.hub.world().late = Late::Next;
+    pump_until(driver, TaskState::is_interrupted);
+    if let Some(task) = found(driver, TaskState::is_interrupted) {
+        let letter = Letter {
+            task: Some(task),
+            ..Letter::new("", "go")
+        };
+        let deadline = Some(after(&site.hub, 900));
+        driver.start("continue", deadline, site.clone().send(letter, deadline));
+        // Whoever waits for an answer is always ready, so this has to end.
+        for _ in 0..ROUNDS / 20 {
+            if version(driver) >= 10 || !pump_once(driver) {
+                break;
+            }
+        }
+    }
+    site.hub.world().late = Late::Never;
+}
+
+/// A client takes away a task that still runs, and sends another under its id. The
+/// run of the first goes on when the second has got as far.
+fn used_again(driver: &mut Driver) {
+    let site = driver.site.clone();
+    let deadline = Some(after(&site.hub, 900));
+    let letter = Letter {
+        client_id: TaskId::parse("client-1").ok(),
+        ..Letter::new(SCRIPT, "SSSSSSSSSS")
+    };
+    let first = site.clone().send(letter.clone(), deadline);
+    driver.start("first send", deadline, first);
+    while version(driver) < 3 && driver.poll_named("first send") {}
+    let Some(task) = found(driver, |state| !state.is_at_rest()) else {
+        return;
+    };
+    driver.start("cancel", deadline, site.clone().cancel(task.clone()));
+    while driver.poll_named("cancel") {}
+    driver.start("delete", deadline, site.clone().delete(task));
+    while driver.poll_named("delete") {}
+    driver.start("second send", deadline, site.send(letter, deadline));
+    while version(driver) < 3 && driver.poll_named("second send") {}
+}
+
+/// How often the task that lives has been written; 0 without one.
+fn version(driver: &Driver) -> u64 {
+    let world = driver.site.hub.world();
+    let living = world.oracle.living().next();
+    living.map_or(0, |(_, seen)| seen.record.version())
+}
+
 /// A stream that looks at its task when the next turn is open already.
 fn gone_on(driver: &mut Driver, frames: u64) {
     let site = driver.site.clone();
@@ -230,28 +310,45 @@ fn found(driver: &Driver, which: impl Fn(TaskState) -> bool) -> Option<TaskId> {
 /// Lets everybody run, with relay and workers, until nothing happens by itself.
 fn pump(driver: &mut Driver) {
     for _ in 0..ROUNDS {
-        if driver.is_broken() {
-            return;
-        }
-        if driver.poll_one() {
-            continue;
-        }
-        let (images, visible) = {
-            let world = driver.site.hub.world();
-            let messages = &world.messages;
-            (messages.has_images(), messages.work.visible(world.now))
-        };
-        if images && !driver.is_running("relay") {
-            let relay = driver.site.clone().relay();
-            driver.start("relay", None, relay);
-        } else if let Some(number) = visible.first() {
-            driver.work(*number, 40);
-        } else if driver.living() > 0 {
-            driver.advance();
-        } else {
+        if !pump_once(driver) {
             return;
         }
     }
+}
+
+/// Lets everybody run until there is a task in this state.
+fn pump_until(driver: &mut Driver, which: impl Fn(TaskState) -> bool) {
+    for _ in 0..ROUNDS {
+        if found(driver, &which).is_some() || !pump_once(driver) {
+            return;
+        }
+    }
+}
+
+/// Whether something has happened.
+fn pump_once(driver: &mut Driver) -> bool {
+    if driver.is_broken() {
+        return false;
+    }
+    if driver.poll_one() {
+        return true;
+    }
+    let (images, visible) = {
+        let world = driver.site.hub.world();
+        let messages = &world.messages;
+        (messages.has_images(), messages.work.visible(world.now))
+    };
+    if images && !driver.is_running("relay") {
+        let relay = driver.site.clone().relay();
+        driver.start("relay", None, relay);
+    } else if let Some(number) = visible.first() {
+        driver.work(*number, 40);
+    } else if driver.living() > 0 {
+        driver.advance();
+    } else {
+        return false;
+    }
+    true
 }
 
 /// The first reader comes back for one event at a time.

@@ -1,11 +1,11 @@
 //! The memory store behind points and faults.
 
-use crate::hub::{Fate, Hub};
+use crate::hub::{Fate, Hub, Late};
 use crate::mutant::Mutant;
 use crate::oracle::{Life, Oracle};
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
-use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks};
+use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TaskImage};
 use a2a_lambda::store::{
     BlobHead, Blobs, Committed, Download, Excerpt, Expect, ExpiringThread, Keyed, ReadTasks,
     ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail, TaskWrite,
@@ -19,7 +19,7 @@ use a2a_lambda::task::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub(crate) struct SimStore {
     hub: Arc<Hub>,
     /// Keys as a planted fault keeps them: apart from their tasks.
     loose: Mutex<BTreeMap<KeyHash, (String, TaskId)>>,
+    /// The epochs that an answer has raised.
+    resumed: Mutex<BTreeSet<(Life, u64)>>,
 }
 
 /// Up to three times so many points pass while an answer is waited for.
@@ -49,8 +51,12 @@ fn away() -> StoreError {
 impl SimStore {
     pub(crate) fn new(hub: Arc<Hub>) -> Self {
         let memory = MemoryStore::new();
-        let loose = Mutex::default();
-        Self { memory, hub, loose }
+        Self {
+            memory,
+            hub,
+            loose: Mutex::default(),
+            resumed: Mutex::default(),
+        }
     }
 
     /// One call as the SDK makes it: it is attempted again, unless the process has
@@ -125,6 +131,13 @@ impl SimStore {
         }
         let committed = self.memory.commit(write).await?;
         match committed {
+            Committed::Done if write.record.state().is_interrupted() && self.takes_late() => {
+                self.is_new(write);
+                while self.hub.world().late == Late::Held {
+                    self.hub.pause().await;
+                }
+                Err(away())
+            }
             Committed::Done => {
                 if self.is_new(write) || mutant != Some(Mutant::WriteIdIgnored) {
                     return Ok(Committed::Done);
@@ -134,7 +147,12 @@ impl SimStore {
                 Ok(Committed::Conflict(found.await?.map(Box::new)))
             }
             Committed::Conflict(Some(current)) => {
-                let seen = disguised(mutant, &current, &write.record)?;
+                let seen = match mutant {
+                    Some(Mutant::EpochKeptByResume) if self.is_resumed(&current, &write.record) => {
+                        with(&current, "e", &write.record)?
+                    }
+                    _ => disguised(mutant, &current, &write.record)?,
+                };
                 Ok(Committed::Conflict(Some(Box::new(seen))))
             }
             other => Ok(other),
@@ -155,13 +173,49 @@ impl SimStore {
 
     /// Tells the oracle and the stream of a commit, once.
     fn is_new(&self, write: &TaskWrite) -> bool {
-        let mut world = self.hub.world();
+        let world = self.hub.world();
         let new = !world.oracle.knows(write);
+        drop(world);
         if new {
+            self.note_resume(&write.record);
+            let mut world = self.hub.world();
             world.oracle.committed(write);
             world.messages.streamed(&write.record);
         }
         new
+    }
+
+    /// Notes whether this commit, which is stored, is an answer's.
+    fn note_resume(&self, record: &TaskRecord) {
+        let resumes = {
+            let world = self.hub.world();
+            let before = world.oracle.tasks.get(&Life::of(record));
+            before.is_some_and(|it| TaskImage::of(&it.record).turn < TaskImage::of(record).turn)
+        };
+        if resumes {
+            let raised = (Life::of(record), record.epoch());
+            self.resumed().insert(raised);
+        }
+    }
+
+    /// Whether nothing but an answer has raised the epoch of `mine`.
+    fn is_resumed(&self, current: &TaskRecord, mine: &TaskRecord) -> bool {
+        let raised = (Life::of(current), current.epoch());
+        mine.epoch() + 1 == current.epoch() && self.resumed().contains(&raised)
+    }
+
+    fn resumed(&self) -> MutexGuard<'_, BTreeSet<(Life, u64)>> {
+        self.resumed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the answer to a question that was just stored comes late.
+    fn takes_late(&self) -> bool {
+        let late = &mut self.hub.world().late;
+        let takes = *late == Late::Next;
+        if takes {
+            *late = Late::Held;
+        }
+        takes
     }
 
     fn keeps_keys_loose(&self) -> bool {
