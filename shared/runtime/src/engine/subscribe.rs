@@ -165,3 +165,6 @@ pub(super) fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
             timestamp: record.created_at,
         })
 }
+
+#[cfg(test)]
+mod tests;
