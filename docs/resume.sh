@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A task outlives its process, and a client its stream: a task of five steps is
-# begun, the program is killed with SIGKILL in the middle and started again, and
-# the client goes on reading where it was cut off. Needs Python 3; build the
-# program with `cargo build` first.
+# Demonstrates that a task outlives its process, and that a client can resume its
+# stream: starts a task of five steps, kills the program with SIGKILL in the middle,
+# starts it again, and resumes the stream after the last event. Needs Python 3; build
+# the program with `cargo build` first.
 #
 # usage: docs/resume.sh [PROGRAM]
 set -euo pipefail
@@ -13,7 +13,7 @@ cd "$folder"
 pid=
 trap 'kill -9 $pid 2>/dev/null || true; rm -rf "$folder"' EXIT
 
-# The program on a free port; its tasks are kept in this folder.
+# Starts the program on a free port; it keeps its tasks in this folder.
 start() {
   : >said.txt
   "$program" --agent conformance --port 0 >said.txt &
@@ -46,7 +46,7 @@ except (OSError, http.client.HTTPException):
 PYTHON
 }
 
-# The events of a stream, a line each: the id, and what it says.
+# Prints the events of a stream, one per line: the id and the text.
 events() {
   awk '/^id: /   { id = $2 }
        /^data: / { said = match($0, /"text":"step [^"]*"/) ? substr($0, RSTART + 8, RLENGTH - 9) : ""
@@ -72,7 +72,7 @@ last=$(sed -n 's/^id: //p' first.txt | tail -n 1)
 follow second.txt "$base/tasks/$task:subscribe" --header "Last-Event-ID: $last"
 events second.txt
 
-# The first line of a resumed stream is the task as it was there.
+# The first line of a resumed stream is the task in its state at that event.
 first=$(sed -n 's/^id: //p' first.txt | head -n 1)
 follow log.txt "$base/tasks/$task:subscribe" --header "Last-Event-ID: $first"
 if { events first.txt | tail -n +2; events second.txt | tail -n +2; } | cmp - <(events log.txt | tail -n +2); then
