@@ -1,5 +1,5 @@
-//! What a message asks for, decided before anything is written: the task it
-//! opens or continues, the skill, the decoded input.
+//! Accepts a message: decides which turn it starts, before anything is written. That is
+//! the task it opens or continues, the skill and the decoded input.
 
 use super::context::Standing;
 use super::idempotent::parts_hash;
@@ -16,13 +16,14 @@ use crate::task::{
 };
 use std::sync::Arc;
 
-/// What a message leads to.
+/// What the engine does with a message.
 pub(super) enum Admission {
-    /// A turn.
+    /// It runs a turn.
     Work(Box<Work>),
-    /// 0.1: the message is the one the task was made for; no turn.
+    /// A2A 0.1: the message repeats the last one of its task. The task is returned and no
+    /// turn runs.
     Replay(Box<TaskRecord>),
-    /// The send has been taken already, under its idempotency key.
+    /// A send under the same idempotency key was accepted before. Its task is returned.
     Repeat(Box<TaskRecord>),
 }
 
@@ -33,7 +34,8 @@ enum Target {
 }
 
 impl Engine {
-    /// Loads, routes and decodes; refuses before anything is written.
+    /// Accepts a message: loads, routes and decodes. An error means that nothing was
+    /// written.
     pub(super) async fn admit(
         &self,
         caller: &Caller,
@@ -46,16 +48,18 @@ impl Engine {
         }
     }
 
-    /// The same without a look at the key of the send.
+    /// Accepts a message without reading its idempotency key.
     pub(super) async fn admit_unkeyed(
         &self,
         caller: &Caller,
         mut command: SendCommand,
         deadline: Option<Timestamp>,
     ) -> Result<Admission, EngineError> {
+        // Where push delivery is off, a push config is refused and not ignored.
         if command.push.is_some() && self.pushes.is_none() {
             return Err(Refusal::PushNotSupported.into());
         }
+        // Messages of A2A 0.1 have no id.
         if command.message.id.is_empty() {
             command.message.id = format!("msg-{:032x}", self.ids.next());
         }
@@ -73,9 +77,10 @@ impl Engine {
         Ok(Admission::Work(Box::new(work)))
     }
 
-    /// The task a message names, or the one it will open.
+    /// The stored task that a message names, or [`Target::New`] if it opens one.
     async fn target(&self, caller: &Caller, command: &SendCommand) -> Result<Target, EngineError> {
         let now = self.reader.clock.now();
+        // A2A 1.0 §3.4.2: a task id that a client sends names an existing task.
         if let Some(id) = &command.message.task_id {
             let record = self.reader.load(caller, id).await?;
             return known(record, command);
@@ -85,7 +90,8 @@ impl Engine {
             if let Some(record) = found.filter(|record| !record.hidden) {
                 return known(record, command);
             }
-            // The form of our own ids is not free for clients to use.
+            // A client cannot create a task under an id that has the form of server-made
+            // ids.
             if id.is_server_made() {
                 return Err(Refusal::TaskNotFound.into());
             }
@@ -93,7 +99,7 @@ impl Engine {
         Ok(Target::New)
     }
 
-    /// The task that a message opens, and how its conversation stands.
+    /// Makes the record of a new task and reads the state of its context.
     async fn new_record(
         &self,
         caller: &Caller,
@@ -124,7 +130,7 @@ impl Engine {
         Ok((record, standing))
     }
 
-    /// The first turn of a new task.
+    /// Prepares the first turn of a new task.
     async fn begin(
         &self,
         caller: &Caller,
@@ -142,7 +148,7 @@ impl Engine {
         let message = placed(command.message, &record);
         let mut opening = vec![Change::Accept { message }];
         let job = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
-        // A skill that makes no task has nothing to tell a webhook.
+        // A message-only skill has no task events to push.
         opening.extend(listen.filter(|_| job.makes_task()));
         let request = caller.request(&command.accepted_output_modes);
         opening.extend(request.map(Change::Request));
@@ -154,6 +160,7 @@ impl Engine {
                 lease_until: self.lease_until(deadline),
             }
         });
+        // A retry finds the task by the client's id, so its first write is not deferred.
         let force = queued || command.client_task_id.is_some();
         self.refresh(&mut standing, now).await?;
         let stop_at = self.stop_at(deadline);
@@ -172,7 +179,7 @@ impl Engine {
         })
     }
 
-    /// The next turn of a task that asked.
+    /// Prepares the next turn of an interrupted task.
     async fn resume(
         &self,
         caller: &Caller,
@@ -191,6 +198,7 @@ impl Engine {
         let mut facts = self.facts(caller, &record, &command);
         facts.turn = record.turn + 1;
         let message = placed(command.message.clone(), &record);
+        // The answer to an auth-required task may hold credentials, so it is sealed.
         let secret = match is_secret {
             true => Some(self.seal_answer(&record, &message)?),
             false => None,
@@ -199,6 +207,7 @@ impl Engine {
         let job = match &record.skill {
             Some(id) => self.pinned(id, &record, &said, &command)?,
             None => {
+                // No skill is pinned yet: the message answers the question of the router.
                 let original = match first_request(&record) {
                     Some(first) => &self.reader.heard(first).await?,
                     None => &said,
@@ -228,6 +237,7 @@ impl Engine {
             record,
             opening,
             key: None,
+            // Other callers can see the task, so a continuation is not deferred.
             force: true,
             queued,
             job,
@@ -239,7 +249,7 @@ impl Engine {
         })
     }
 
-    /// The webhook that came with a message.
+    /// The change that adds the push config of a message.
     async fn listens(
         &self,
         record: &TaskRecord,
@@ -251,7 +261,7 @@ impl Engine {
         }
     }
 
-    /// The skill that asked, with the answer.
+    /// The call of the skill that asked for input, with the input.
     fn pinned(
         &self,
         id: &SkillId,
@@ -272,8 +282,8 @@ impl Engine {
         Ok(Job::Skill(Arc::clone(skill), Call::Input(slot, content)))
     }
 
-    /// The skill the router chose with its decoded input, or the question that
-    /// the router asks.
+    /// The skill that the router chose with its decoded input, or the question that the
+    /// router asks the client.
     fn chosen(
         &self,
         routed: Routed,
@@ -307,7 +317,7 @@ impl Engine {
         }
     }
 
-    /// What the turn's context tells its skill.
+    /// The facts that the skill of a turn can read.
     fn facts(&self, caller: &Caller, record: &TaskRecord, command: &SendCommand) -> TurnFacts {
         let mut facts = TurnFacts::of(record, caller);
         facts
@@ -319,14 +329,14 @@ impl Engine {
     }
 }
 
-/// The message as it stands in its task.
+/// The message with the ids of its task and context.
 fn placed(mut message: Message, record: &TaskRecord) -> Message {
     message.task_id = Some(record.id.clone());
     message.context_id = Some(record.context_id.clone());
     message
 }
 
-/// The task a message names, unless the message names another context too.
+/// The task that a message names; an error if the message also names another context.
 fn known(record: TaskRecord, command: &SendCommand) -> Result<Target, EngineError> {
     let context = command.message.context_id.as_ref();
     if context.is_some_and(|context| *context != record.context_id) {
@@ -336,9 +346,9 @@ fn known(record: TaskRecord, command: &SendCommand) -> Result<Target, EngineErro
     Ok(Target::Known(Box::new(record)))
 }
 
-/// An input that does not fit its skill. The field is the part it was read
-/// from, the first with data or else with text, and the place inside the data as
-/// the client sent it.
+/// The error for an input that the skill cannot decode. Its field names the part: the
+/// first with data, else the first with text. For data it also names the place inside the
+/// value, as the client sent it.
 fn unreadable(error: &AgentError, content: &Content, wrapped: Option<Wrapped>) -> Refusal {
     let mut field = "message.parts".to_owned();
     let contents = || content.parts().iter().map(|part| &part.content);
@@ -354,6 +364,7 @@ fn unreadable(error: &AgentError, content: &Content, wrapped: Option<Wrapped>) -
             field.push_str(&if index {
                 format!("[{step}]")
             } else {
+                // JSON Pointer (RFC 6901) writes `/` as `~1` and `~` as `~0`.
                 format!(".{}", step.replace("~1", "/").replace("~0", "~"))
             });
         }
@@ -363,18 +374,21 @@ fn unreadable(error: &AgentError, content: &Content, wrapped: Option<Wrapped>) -
     Refusal::invalid(field, error.text())
 }
 
-/// Whether a worker runs the turn: the client does not wait, or the skill says
-/// that it takes long. A skill that makes no task has nothing to store first.
+/// Whether a worker runs the turn: the client does not wait, or the skill is declared
+/// `background`. A message-only skill runs in the call, since it has no task to store
+/// first.
 fn is_queued(job: &Job, mode: SendMode) -> bool {
     match job {
         Job::Skill(skill, _) => {
+            // A2A 1.0 §3.2.2: a client that sets `returnImmediately` gets the task at its
+            // creation.
             skill.makes_task() && (mode == SendMode::Immediate || skill.metadata().background)
         }
         Job::Ask { .. } | Job::Fail(_) => false,
     }
 }
 
-/// What routing looks at: the message with the bytes of its files.
+/// The request that the router reads. `said` is the message with the bytes of its files.
 const fn asked<'a>(
     pinned: Option<&'a SkillId>,
     said: &'a Message,
@@ -395,7 +409,7 @@ fn first_request(record: &TaskRecord) -> Option<&Message> {
         .find(|message| message.role == Role::User)
 }
 
-/// Why a task that does not ask takes no message.
+/// The error for a message to a task that is not interrupted.
 const fn closed(state: TaskState) -> Refusal {
     if state.is_terminal() {
         Refusal::TaskFinished { state }
@@ -404,8 +418,8 @@ const fn closed(state: TaskState) -> Refusal {
     }
 }
 
-/// 0.1 has no message ids: a client that sends the same content under its own
-/// task id again is retrying.
+/// Whether the message repeats the last user message of the task. A2A 0.1 has no message
+/// ids: a client that sends the same content under its own task id again is retrying.
 fn is_repeat(record: &TaskRecord, command: &SendCommand) -> bool {
     let last = record
         .history

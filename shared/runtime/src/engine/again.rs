@@ -1,29 +1,30 @@
-//! Intents that stand and nobody has taken: the sweep sends them to the queue
-//! again, by itself and without a write. So a relay that is broken, or a queue
-//! that has lost a message, costs time and no task.
+//! Sends dispatch intents that no worker has claimed to the work queue again. The sweep
+//! does so without a write. So a broken relay, or a queue that lost a message, delays a
+//! task but does not lose it.
 //!
-//! Nothing counts how often that was done. While the queue is nearly empty, no
-//! message stands for an old intent, and all are sent. Otherwise most of them have
-//! a message that waits, and more of the same would only lengthen the queue. Then
-//! an intent is sent when its age has doubled since the sweep last passed it.
+//! The engine keeps no count of resends. While the queue is nearly empty, it holds no
+//! message for an old intent, and the sweep sends all of them. Otherwise most old intents
+//! have a waiting message, and another one would only lengthen the queue. Then the sweep
+//! sends an intent when its age has doubled since the last pass.
 
 use super::EngineError;
 use crate::store::queue::{WorkItem, WorkQueue};
 use crate::task::Timestamp;
 use std::time::Duration;
 
-/// How long a dispatched turn is left to its queue.
+/// The age from which the sweep may send an intent again.
 pub(super) const QUEUED: Duration = Duration::from_secs(300);
-/// A queue in which fewer turns wait is nearly empty.
+/// A queue with fewer waiting messages is nearly empty.
 const NEARLY_EMPTY: usize = 100;
-/// At most this many turns of one round are added to a queue that is not.
+/// The most turns that one round adds to a queue that is not nearly empty.
 const ADDED: usize = 1000;
 
-/// Whether an age has come to `unit`, or to twice, four times, eight times that,
-/// since it was `before`; without that, whether it has come so far at all.
+/// Whether an age has passed 1, 2, 4, 8, … times `unit` since it was `before`. Without
+/// `before`: whether it has reached `unit`.
 pub(super) fn has_doubled(unit: Duration, before: Option<Duration>, now: Duration) -> bool {
     let doublings = |age: Duration| {
         let units = age.as_millis() / unit.as_millis().max(1);
+        // The bit length grows by one at 1, 2, 4, 8, … units.
         u128::BITS - units.leading_zeros()
     };
     doublings(now) > before.map_or(0, doublings)
@@ -38,13 +39,13 @@ pub(super) struct Pass {
     pub(super) before: Option<Timestamp>,
 }
 
-/// Sends intents in one round of the sweep.
+/// Sends old intents again in one round of the sweep.
 pub(super) struct Again<'q> {
     queue: &'q dyn WorkQueue,
     pass: Pass,
-    /// Asked of the queue when the first intent is due.
+    /// Whether the queue is nearly empty; read when the first intent is due.
     nearly_empty: Option<bool>,
-    /// How many may be added to a queue that is not nearly empty.
+    /// How many more turns may be added to a queue that is not nearly empty.
     left: usize,
 }
 
@@ -58,9 +59,8 @@ impl<'q> Again<'q> {
         }
     }
 
-    /// Sends those of these turns whose time it is; says how many the queue has
-    /// taken. Each comes with the time since when its intent stands, and has
-    /// stood for longer than [`QUEUED`].
+    /// Sends the turns that are due; returns how many the queue accepted. Each turn comes
+    /// with the time of its intent, which is at least [`QUEUED`] ago.
     pub(super) async fn send(&mut self, standing: Vec<(WorkItem, Timestamp)>) -> usize {
         if standing.is_empty() {
             return 0;
@@ -80,7 +80,7 @@ impl<'q> Again<'q> {
         }
         match self.queue.send(&due).await {
             Ok(taken) => taken.into_iter().filter(|taken| *taken).count(),
-            // The next round is soon.
+            // The next round tries again.
             Err(error) => {
                 EngineError::from(error).log();
                 0
@@ -102,6 +102,7 @@ impl<'q> Again<'q> {
             Ok(waiting) => waiting < NEARLY_EMPTY,
             Err(error) => {
                 EngineError::from(error).log();
+                // An unknown length counts as full: more messages would multiply a backlog.
                 false
             }
         };

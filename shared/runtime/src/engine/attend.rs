@@ -1,5 +1,5 @@
-//! The loop of a running turn: the skill, what it asks, the write in flight,
-//! the signs of life and the clock, polled together.
+//! The event loop of a turn: polls the skill, its requests, the write in flight, the
+//! heartbeat and the clock together.
 
 use super::commit::{Outcome as Write, Race};
 use super::journal::Journal;
@@ -13,25 +13,28 @@ use futures::future::BoxFuture;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long a step may go on after the time to stop.
+/// How long a step may still run after the time to stop.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How the running of a turn ended.
+/// How the event loop of a turn ended.
 pub(super) enum Attended {
     /// The skill returned.
     Returned(Outcome),
     /// Another writer has the task.
     Lost,
-    /// The time is up: the turn goes on elsewhere.
+    /// The time is up: a worker continues the turn.
     TimeUp,
 }
 
-/// A write on its way.
+/// The write in flight, if there is one.
 type Writing<'a> = Option<BoxFuture<'a, Result<Write, EngineError>>>;
 
-/// Polls everything until the skill returns, the task is lost or the time is
-/// up. What the skill has asked by then is noted, and what was being written is
-/// stored.
+/// Polls everything until the skill returns, another writer has the task or the time is
+/// up. Then it applies the requests the skill has already sent and waits for the write in
+/// flight.
+///
+/// # Errors
+/// When the store fails.
 pub(super) async fn attend(
     skill: &mut BoxFuture<'_, Outcome>,
     mut inbox: mpsc::Receiver<Ask>,
@@ -44,6 +47,7 @@ pub(super) async fn attend(
     let last = stop_at.map(|at| at.plus(GRACE));
     let mut writing: Writing<'_> = None;
     let ended = loop {
+        // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && journal.due() {
             let (base, changes) = journal.take();
             let opens = journal.take_opens(&base, &changes);
@@ -52,6 +56,8 @@ pub(super) async fn attend(
         }
         let wake = journal.wakes_at().filter(|_| writing.is_none());
         tokio::select! {
+            // Without `biased` the order is random, and the simulation could not replay a
+            // run.
             biased;
             written = finished(&mut writing) => {
                 if !journal.stored(written?, sink).await? {
@@ -60,10 +66,13 @@ pub(super) async fn attend(
             }
             alive = pulse.beat(&journal.record) => {
                 if !alive {
+                    // Another writer has the task: the fresh record holds its decision.
                     journal.reload().await?;
                     return Ok(Attended::Lost);
                 }
             }
+            // A full write buffer is back-pressure: the skill waits until a write is
+            // stored.
             Some(ask) = inbox.recv(), if !journal.full() => match ask {
                 Ask::Stop => break Attended::TimeUp,
                 ask => journal.note(ask),
@@ -73,6 +82,7 @@ pub(super) async fn attend(
             () = wake_up(engine, wake) => {}
         }
     };
+    // What the skill sent before it ended belongs to the turn.
     while let Ok(ask) = inbox.try_recv() {
         journal.note(ask);
     }
@@ -84,7 +94,7 @@ pub(super) async fn attend(
     Ok(ended)
 }
 
-/// The answer of the write in flight; never, if there is none.
+/// Waits for the write in flight; never returns if there is none.
 async fn finished(writing: &mut Writing<'_>) -> Result<Write, EngineError> {
     match writing {
         Some(write) => {
@@ -96,7 +106,7 @@ async fn finished(writing: &mut Writing<'_>) -> Result<Write, EngineError> {
     }
 }
 
-/// Returns at `at`; never, if there is no such time.
+/// Returns at `at`; never returns if it is `None`.
 pub(super) async fn wake_up(engine: &Engine, at: Option<Timestamp>) {
     match at {
         Some(at) => engine.reader.clock.sleep_until(at).await,

@@ -1,9 +1,10 @@
-//! The steps behind the calls that carry work: relay and work; `sweep` finds
-//! what they lost. They take ids and values, never the events of a platform.
+//! Runs turns outside of calls: `relay` forwards dispatch intents to the work queue,
+//! `work` runs the turn a message names. `sweep` finds what they lost. They take ids and
+//! values, not the event types of a platform.
 //!
-//! A task that has to be worked on carries its intent in the same commit: the
-//! version that set it. The relay only moves ids, the queue only repeats them,
-//! and the claim of the task decides.
+//! A task that needs a worker carries its dispatch intent in the same commit: the version
+//! that set it. The relay only moves ids, the queue may repeat them, and the claim of the
+//! task decides.
 
 use super::commit::{Outcome as Write, Race};
 use super::run::{Ended, Job, Work};
@@ -16,12 +17,12 @@ use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkQueue};
 use crate::task::{Change, Message, Metadata, Role, TaskRecord, TaskState, Timestamp};
 use std::sync::Arc;
 
-/// Forwards images that ask for a worker; gives the indexes of those which the
-/// queue did not take.
+/// Forwards images with a dispatch intent to the queue; returns the indexes of those that
+/// the queue did not accept.
 ///
-/// It keeps no state: an image is forwarded only if its intent is its own
-/// version, so a later image that still carries the intent is skipped, and each
-/// new intent is a new version.
+/// It keeps no state: it forwards an image only if the intent is the image's own version.
+/// So it skips a later image that still carries the intent, and each new intent is a new
+/// version.
 pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
     let mut asking = Vec::new();
     let mut items = Vec::new();
@@ -50,18 +51,18 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
     }
 }
 
-/// What a look at a task says about the message that names it.
+/// What the stored task says about the message that names it.
 enum Look {
-    /// The turn can be taken.
+    /// A worker can claim the turn.
     Free(Box<TaskRecord>),
-    /// The message is done with, or has to come again.
+    /// There is no turn to run: the message is deleted, or kept to be received again.
     Settled(Ack),
 }
 
 impl Engine {
-    /// Runs the turn a message names, and says what becomes of the message. A
-    /// message is deleted only if this worker's own commit stands, or if the
-    /// task is seen at rest.
+    /// Runs the turn a message names; returns whether to delete or keep the message. The
+    /// message is deleted only if this worker's own commit is stored, or if the task is
+    /// at rest or absent.
     pub async fn work(
         &self,
         item: &WorkItem,
@@ -83,13 +84,14 @@ impl Engine {
         receipt: &dyn Receipt,
         deadline: Option<Timestamp>,
     ) -> Result<Ack, EngineError> {
-        // The queue hides a message for the longest turn; a crash should be
-        // noticed after one lease.
+        // The queue hides a message for the longest turn. One lease is enough, so that a
+        // crash is noticed sooner.
         receipt.hide(self.reader.policy.lease).await?;
         let record = match self.look(item, receipt).await? {
             Look::Free(record) => *record,
             Look::Settled(ack) => return Ok(ack),
         };
+        // Each claim counts as an attempt, so a task that kills its workers ends too.
         if record.attempt >= self.reader.policy.max_attempts {
             return self.spent(record).await;
         }
@@ -103,6 +105,7 @@ impl Engine {
                 return self.fenced(item).await;
             }
         };
+        // A claim is activity: the context stays alive while its task runs.
         if self.looks_again(looked, claimed.updated_at) {
             self.look_after_thread(&claimed).await;
         }
@@ -120,18 +123,20 @@ impl Engine {
         }
     }
 
-    /// Reads the task of a message.
+    /// Reads the task of a message and decides whether its turn can be claimed.
     async fn look(&self, item: &WorkItem, receipt: &dyn Receipt) -> Result<Look, EngineError> {
         let now = self.reader.clock.now();
         let found = self.tasks.load(&item.owner, &item.task, now).await?;
         let Some(record) = found.filter(|record| record.incarnation == item.incarnation) else {
-            tracing::warn!(task.id = %item.task, "a message names no task `{}`", item.task);
+            tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
             return Ok(Look::Settled(Ack::Delete));
         };
+        // The queue may deliver a message twice.
         if record.state().is_at_rest() {
             return Ok(Look::Settled(Ack::Delete));
         }
         match record.lease_until.filter(|until| *until > now) {
+            // The message arrives again when the lease of the other worker could be over.
             Some(until) if record.state() == TaskState::Working => {
                 receipt.hide(until.since(now)).await?;
                 Ok(Look::Settled(Ack::Keep))
@@ -140,8 +145,8 @@ impl Engine {
         }
     }
 
-    /// Another writer has the task. The message is the other's insurance until
-    /// the task rests.
+    /// Decides about a message when another writer has the task. The message is kept
+    /// until the task rests: it starts the next attempt if the other writer dies.
     async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
         let found = self.tasks.head(&item.owner, &item.task, now).await?;
@@ -150,7 +155,7 @@ impl Engine {
         Ok(if rests { Ack::Delete } else { Ack::Keep })
     }
 
-    /// Ends a task whose attempts are spent, so that it blocks nobody.
+    /// Fails a task that has no attempts left.
     async fn spent(&self, record: TaskRecord) -> Result<Ack, EngineError> {
         Ok(match self.give_up_on(record).await? {
             true => Ack::Delete,
@@ -158,6 +163,7 @@ impl Engine {
         })
     }
 
+    /// Writes `failed` with the number of attempts; `false` if another write came first.
     pub(super) async fn give_up_on(&self, record: TaskRecord) -> Result<bool, EngineError> {
         let attempts = record.attempt;
         let text = format!("the task could not be finished in {attempts} attempts");
@@ -168,8 +174,7 @@ impl Engine {
         Ok(matches!(written, Write::Stored(_)))
     }
 
-    /// The claimed turn, ready to run: its skill, and its input from the
-    /// stored messages.
+    /// Prepares a claimed turn: its skill, and its input from the stored messages.
     fn take_up(&self, record: TaskRecord, heard: &Heard, deadline: Option<Timestamp>) -> Work {
         let caller = Caller::behind(&record.owner, record.request.as_ref());
         let mut facts = TurnFacts::of(&record, &caller);
@@ -198,7 +203,7 @@ impl Engine {
         }
     }
 
-    /// What the skill of a stored turn is called with.
+    /// The skill of a stored turn and what it is called with.
     fn job(&self, record: &TaskRecord, heard: &Heard) -> Result<Job, AgentError> {
         let id = record
             .skill
@@ -216,6 +221,7 @@ impl Engine {
             })
         })?;
         let nothing = Metadata::new();
+        // The record keeps the metadata of the first request only.
         let metadata = if record.turn == 1 {
             &record.metadata
         } else {
@@ -261,15 +267,15 @@ impl Engine {
     }
 }
 
-/// What a stored turn was asked, with the bytes of the files in it.
+/// The messages of a stored turn, with the bytes of their files.
 struct Heard {
-    /// The request, if the message only answers the router's question about it.
+    /// The original request, if `said` only answers the router's question about it.
     first: Option<Message>,
     /// The message that opened the turn.
     said: Option<Message>,
 }
 
-/// The request that came before the current turn answered the router's question.
+/// The original request, if the current turn answers the router's question about it.
 fn asked_first(record: &TaskRecord) -> Option<&Message> {
     if record.turn < 2 || record.saved.slot.is_some() {
         return None;

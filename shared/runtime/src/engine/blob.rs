@@ -1,11 +1,11 @@
-//! Large parts live in the blob store: bytes first, then the pointer.
+//! Keeps large parts in the blob store: it writes the bytes first, then the pointer.
 //!
-//! - here: what is written, and how a skill reads it
-//! - `object`: where objects lie
-//! - `checked`: a file that is read as it is needed
-//! - `give`: what an answer shows of stored bytes
-//! - `weigh`: how long an answer becomes
-//! - `download`: how a file is handed to whoever follows its URL
+//! - here: how parts are written, and how a skill reads them
+//! - `object`: the keys of objects
+//! - `checked`: reads a file in pieces and checks it
+//! - `give`: what a response shows of stored bytes
+//! - `weigh`: the encoded size of a response
+//! - `download`: the headers of a file that a client gets by URL
 
 mod checked;
 mod download;
@@ -28,12 +28,14 @@ use futures::future::join_all;
 use std::collections::BTreeMap;
 
 impl Engine {
-    /// Moves parts above the inline limit to the blob store, before a commit
-    /// names them. A key is new for each commit, which `write` names, so that
-    /// nobody can overwrite the bytes of another: two answers to one question
-    /// may be on their way at the same time. Bytes that lie elsewhere, as an
-    /// upload or in another task, are copied to this one: once, however many
-    /// parts name them.
+    /// Moves parts above the inline limit to the blob store, before a commit names them.
+    /// Each commit has its own keys, made from `write`, so that no commit overwrites the
+    /// bytes of another: two continuations of one task may be in flight together. Bytes
+    /// that are stored elsewhere, as an upload or in another task, are copied to this
+    /// task: once, however many parts name them.
+    ///
+    /// # Errors
+    /// When the store fails, or an object to copy is missing.
     pub(super) async fn store_blobs(
         &self,
         base: &TaskRecord,
@@ -95,7 +97,7 @@ impl Engine {
         if !blobs.copy(&base.key(), from, &key).await? {
             return Err(missing(from).into());
         }
-        // What comes out of another task is no upload of this one.
+        // An object of another task is not an upload of this one.
         let upload = from.upload.clone();
         Ok(Blob {
             key,
@@ -106,10 +108,10 @@ impl Engine {
 }
 
 impl Reader {
-    /// The bytes a pointer names.
+    /// Reads the bytes a pointer names.
     ///
     /// # Errors
-    /// When they are gone or are not the ones the pointer names.
+    /// When the object is missing, or differs from the pointer in size or SHA-256.
     pub(super) async fn bytes_of(&self, blob: &Blob) -> Result<Bytes, StoreError> {
         let found = self.blobs.get(&blob.key).await?;
         let bytes = found.ok_or_else(|| missing(blob))?;
@@ -117,18 +119,17 @@ impl Reader {
         if measured.size != blob.size || measured.sha256 != blob.sha256 {
             let key = &blob.key;
             return Err(StoreError::Corrupt(format!(
-                "object `{key}` has other bytes"
+                "object `{key}` does not match its pointer"
             )));
         }
         Ok(bytes)
     }
 
-    /// The bytes a pointer names, read as they are needed. They are checked on
-    /// their way; why a read breaks off is said in `unread` if the store was
-    /// away.
+    /// Opens the bytes a pointer names: they are read in pieces and checked on the way.
+    /// If the store fails during a read, `unread` holds the cause.
     ///
     /// # Errors
-    /// When they are gone.
+    /// When the object is missing.
     pub(super) async fn open_blob(
         &self,
         blob: Blob,
@@ -139,16 +140,16 @@ impl Reader {
         Ok(Box::pin(Checked::new(source, blob, unread)))
     }
 
-    /// A message as a skill is given it: with the bytes of its files, as far
-    /// as an answer could hold them; the skill asks for what is larger.
+    /// A message as a skill gets it: with the bytes of its files, up to the response
+    /// limit. The skill opens larger files itself.
     pub(super) async fn heard(&self, message: &Message) -> Result<Message, EngineError> {
         let (mut message, mut left) = (message.clone(), self.policy.response_max as u64);
         self.load_parts(message.parts.iter_mut(), &mut left).await?;
         Ok(message)
     }
 
-    /// What an earlier task has delivered, as a skill is given it: with the
-    /// bytes of its files, as far as they fit into what is `left`.
+    /// The result of an earlier task as a skill gets it: with the bytes of its files, up
+    /// to `left` bytes together.
     pub(super) async fn delivered(
         &self,
         record: &TaskRecord,
@@ -161,6 +162,7 @@ impl Reader {
         Ok(task)
     }
 
+    /// Reads the files of `parts`, in order, that fit into `left` bytes.
     async fn load_parts(
         &self,
         parts: impl Iterator<Item = &mut Part> + Send,
@@ -177,8 +179,8 @@ impl Reader {
         fetched.into_iter().collect()
     }
 
-    /// Replaces each pointer among `parts` by the bytes it names: all of them in
-    /// one wave, [`OBJECTS_AT_ONCE`] at a time. One result a part, in their order.
+    /// Replaces each pointer in `parts` by the bytes it names, with [`OBJECTS_AT_ONCE`]
+    /// reads at a time. Returns one result for each part, in their order.
     async fn fetch(&self, mut parts: Vec<&mut Part>) -> Vec<Result<(), StoreError>> {
         let mut fetched = Vec::with_capacity(parts.len());
         for wave in parts.chunks_mut(OBJECTS_AT_ONCE) {
@@ -197,7 +199,7 @@ impl Reader {
 }
 
 fn missing(blob: &Blob) -> StoreError {
-    StoreError::Corrupt(format!("object `{}` is gone", blob.key))
+    StoreError::Corrupt(format!("object `{}` is missing", blob.key))
 }
 
 fn parts_of(change: &mut Change) -> Box<dyn Iterator<Item = &mut Part> + Send + '_> {

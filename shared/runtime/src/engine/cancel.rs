@@ -1,4 +1,4 @@
-//! `CancelTask`: one conditional write that nobody can take back.
+//! `CancelTask`: cancels a task in one conditional write.
 
 use super::commit::{Outcome, Race};
 use super::{Engine, EngineError};
@@ -7,18 +7,18 @@ use crate::skill::TurnFacts;
 use crate::store::StoreError;
 use crate::task::{CancelCommand, Change, Refusal, Task, TaskRecord};
 
-/// How often a lost race is decided again.
+/// How often the engine tries again after another write came first.
 const ROUNDS: usize = 8;
-/// Messages of history a canceled task is answered with.
+/// The most messages of history in the response.
 const HISTORY: usize = 100;
 
 impl Engine {
-    /// Ends the task. After the answer no later output becomes visible: the
-    /// epoch of a running turn has passed.
+    /// Cancels the task. After the response no later output becomes visible, since a
+    /// running turn has the old epoch.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`]; [`Refusal::TaskNotCancelable`] at a terminal
-    /// state, a second cancel included.
+    /// [`Refusal::TaskNotFound`]; [`Refusal::TaskNotCancelable`] at a terminal state,
+    /// also for a second cancel.
     pub async fn cancel(
         &self,
         caller: &Caller,
@@ -40,16 +40,21 @@ impl Engine {
                     self.canceled(caller, &record).await;
                     return self.reader.answer(&record, HISTORY).await;
                 }
+                // The other write may have ended the task, so the cancel is decided
+                // again.
                 Outcome::Lost(Some(current)) => record = current,
                 Outcome::Lost(None) => return Err(Refusal::TaskNotFound.into()),
                 Outcome::ThreadMoved | Outcome::KeyTaken(_) => {
-                    return Err(EngineError::broken("a cancel touches no thread and no key"));
+                    return Err(EngineError::broken(
+                        "a cancel had a thread or key conflict, but writes neither",
+                    ));
                 }
             }
         }
         Err(StoreError::Unavailable("lost too many races".to_owned()).into())
     }
 
+    /// Calls `on_completed` of the skill of a canceled task.
     async fn canceled(&self, caller: &Caller, record: &TaskRecord) {
         let skill = record.skill.as_ref().and_then(|id| self.agent.skill(id));
         if let Some(skill) = skill {

@@ -1,13 +1,13 @@
-//! Deleting a conversation: one write, and then the removal of what it leaves.
+//! Deletes a context: one write, then the removal of its tasks.
 //!
-//! The write makes the thread a *cleared* one, on the condition of its version. From
-//! then on the id is refused like that of a conversation which has expired. A turn
-//! that was on its way ends, and writes nothing into the thread.
+//! The write makes the thread a *cleared* one, on the condition of its version. From then
+//! on the id is refused like that of an expired context. A turn in flight ends and writes
+//! nothing into the thread.
 //!
-//! Then its tasks go, a page of them at a time. What the call has no time for is
-//! removed by the same call made again. What some function was still at is removed
-//! by the sweep, when no such function runs any more; and then the cleared thread
-//! too. From then on an id that a client made is new again.
+//! Then the tasks are removed, a page at a time. If the time of the call is not enough,
+//! the same call made again continues. The sweep removes tasks that a function was still
+//! working on, when no such function can run any more, and then the cleared thread. From
+//! then on a client-made id is new again.
 
 use super::{Engine, EngineError};
 use crate::auth::Caller;
@@ -16,27 +16,27 @@ use crate::task::{ContextId, Owner, Refusal, TaskId, TaskRecord, Timestamp, Writ
 use futures::StreamExt as _;
 use futures::stream;
 
-/// How often a lost race is decided again.
+/// How often the engine tries again after another write came first.
 const ROUNDS: usize = 8;
-/// Tasks of a conversation read at a time.
+/// Tasks of a context read at a time.
 const READ: usize = 100;
-/// Tasks removed at once: each costs about seven calls.
+/// Tasks removed in parallel: each costs about seven calls.
 const AT_ONCE: usize = 8;
-/// Seconds after which a removal that was cut is worth going on with.
+/// Seconds after which the client may repeat a deletion that was cut off.
 const RETRY_AFTER: u64 = 1;
-/// By this time no task had expired: it shows those whose life has ended too.
+/// A time at which no task had expired: a read as of this time finds ended tasks too.
 const EVER: Timestamp = Timestamp::from_millis(0);
 
-/// What a removal of what a deleted conversation has left came to.
+/// The result of removing the tasks of a deleted context.
 #[derive(Debug, Default)]
 pub(super) struct Removal {
     /// Tasks removed.
     pub(super) tasks: usize,
-    /// Tasks that are still worked on.
+    /// Tasks that a function still works on.
     pub(super) busy: usize,
     /// Whether the time was up before the end.
     pub(super) cut: bool,
-    /// The first thing that went wrong. The rest was removed all the same.
+    /// The first error. The other tasks are removed all the same.
     pub(super) error: Option<EngineError>,
 }
 
@@ -47,14 +47,14 @@ impl Removal {
     }
 }
 
-/// What the tasks of a conversation say about it.
+/// What the tasks of a context say about it.
 #[derive(Default)]
 struct Seen {
-    /// Whether it would live by one of them, if it had no thread.
+    /// Whether one of them keeps the context alive if it has no thread.
     stands: bool,
-    /// Whether one of them is worked on.
+    /// Whether one of them is submitted or working.
     busy: bool,
-    /// When the first of them was made.
+    /// When the first of them was created.
     began: Option<Timestamp>,
 }
 
@@ -66,16 +66,16 @@ enum Gone {
 }
 
 impl Engine {
-    /// Deletes a conversation with its tasks, those that only keep a reply too. It
-    /// is gone at once. Its id is refused until the sweep has finished the deletion;
-    /// the ids of its tasks are free at once.
+    /// Deletes a context with its tasks, including hidden tasks, which only keep a reply.
+    /// No read finds it from now on. Its id is refused until the sweep has finished the
+    /// deletion; the ids of its tasks are free immediately.
     ///
     /// # Errors
-    /// [`Refusal::ContextExpired`] if it is absent, expired or another's, or if
-    /// nothing is left of it; [`Refusal::TaskBusy`] while a task of it is submitted
-    /// or working: then nothing has been deleted. [`Refusal::Unfinished`] when the
-    /// time of the call was up before all of it was removed: then it is gone, and
-    /// the same call goes on.
+    /// [`Refusal::ContextExpired`] if it is absent, expired or another caller's, or if
+    /// nothing is left of it; [`Refusal::TaskBusy`] while one of its tasks is submitted
+    /// or working: then nothing was deleted. [`Refusal::Unfinished`] when the time of the
+    /// call was up before all of it was removed: then the context is gone, and the same
+    /// call continues the removal.
     pub async fn delete_context(&self, caller: &Caller, id: &ContextId) -> Result<(), EngineError> {
         let budget = self.reader.policy.blocking_budget;
         let until = self.reader.clock.now().plus(budget);
@@ -89,6 +89,7 @@ impl Engine {
             let retry_after = RETRY_AFTER;
             return Err(Refusal::Unfinished { retry_after }.into());
         }
+        // A repeated call that finds nothing left reports the context as absent.
         if anew || removal.tasks > 0 {
             Ok(())
         } else {
@@ -96,8 +97,8 @@ impl Engine {
         }
     }
 
-    /// The conversation as a cleared thread, and whether it is so from now on. One
-    /// that was cleared before may have something left.
+    /// Makes the thread of a context a cleared one; returns it, and whether this call did
+    /// it. A thread that was cleared before may have tasks left.
     ///
     /// # Errors
     /// [`Refusal::ContextExpired`] and [`Refusal::TaskBusy`].
@@ -114,7 +115,7 @@ impl Engine {
                 Some(head) if !head.lives(now) => return Err(Refusal::ContextExpired.into()),
                 head => {
                     let seen = self.seen_in(owner, id, now).await?;
-                    // Without a thread its tasks stand for it.
+                    // A context without a thread lives by its tasks.
                     if head.is_none() && !seen.stands {
                         return Err(Refusal::ContextExpired.into());
                     }
@@ -138,7 +139,7 @@ impl Engine {
         Err(StoreError::Unavailable("lost too many races for a thread".to_owned()).into())
     }
 
-    /// What the tasks of a conversation say about it.
+    /// Reads what the tasks of a context say about it; stops when one is busy.
     async fn seen_in(
         &self,
         owner: &Owner,
@@ -162,17 +163,17 @@ impl Engine {
         }
     }
 
-    /// Whether a conversation without a thread lives by this task of it.
+    /// Whether this task keeps a context without a thread alive.
     fn stands(&self, task: &TaskRecord, now: Timestamp) -> bool {
         let until = task.active_at().plus(self.reader.policy.thread_ttl);
         !task.expired(now) && (!task.state().is_at_rest() || until > now)
     }
 
-    /// Removes the tasks of a deleted conversation, until the time is up. It can be
-    /// called again, and then removes what is left.
+    /// Removes the tasks of a deleted context until the time is up. A further call
+    /// removes what is left.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the tasks cannot be read.
     pub(super) async fn remove_cleared(
         &self,
         thread: &ThreadRecord,
@@ -199,6 +200,7 @@ impl Engine {
         until: Option<Timestamp>,
         so_far: &mut Removal,
     ) {
+        // The id may be in use again: later tasks are of a new context.
         let deleted = |task: &TaskRecord| thread.deletes(task.created_at);
         let heads = heads.into_iter().filter(deleted);
         let removed = stream::iter(heads).map(|head| async move {
@@ -235,7 +237,7 @@ impl Engine {
             {
                 return Ok(Gone::Removed);
             }
-            // Another write came between, or another task has the id by now.
+            // Another write came first, or a new task has the id.
             let found = self.tasks.head(&owner, &id, EVER).await?;
             let same = |task: &TaskRecord| {
                 task.context_id == thread.context_id && thread.deletes(task.created_at)

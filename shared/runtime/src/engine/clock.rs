@@ -1,24 +1,25 @@
-//! Time and ids: the only doors through which either enters.
+//! The sources of time and ids. The engine takes both only through these traits, so that
+//! a simulation can replay a run.
 
 use crate::task::Timestamp;
 use futures::future::BoxFuture;
 
-/// Time. A simulation replaces it.
+/// A clock. A simulation replaces it.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 
-    /// Returns at `at`, or at once if that is past.
+    /// Returns at `at`, or immediately if that is past.
     fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()>;
 }
 
-/// Fresh numbers for ids. A simulation replaces it.
+/// A source of fresh numbers for ids. A simulation replaces it.
 pub trait Ids: Send + Sync {
-    /// A number nobody has used.
+    /// A number that was not used before.
     fn next(&self) -> u128;
 }
 
-/// The machine's clock.
+/// The clock of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -49,8 +50,8 @@ impl Ids for RandomIds {
     )]
     fn next(&self) -> u128 {
         let random = || uuid::Uuid::new_v4().as_u128();
-        // A UUID has six fixed bits. Half a turn brings those of the second one to
-        // where the first is random, so that no bit of the number is fixed.
+        // A version 4 UUID has six fixed bits. The rotation moves those of the second
+        // UUID to random bits of the first, so that no bit of the number is fixed.
         random() ^ random().rotate_left(64)
     }
 }

@@ -1,8 +1,7 @@
-//! The only writer of tasks.
+//! Writes tasks: every change of a task is a commit of this module.
 //!
-//! A commit is one conditional write. It names itself by a write id, so that a
-//! write whose answer was lost is recognised and neither lost nor done twice
-//! (guarantees: an ambiguous store answer is never reported unchecked).
+//! A commit is one conditional write. It carries a write id, so that the engine
+//! recognises a write with a lost reply: the write is neither lost nor done twice.
 
 use super::idempotent::SendKey;
 use super::{Engine, EngineError};
@@ -10,53 +9,54 @@ use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite,
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
 use std::time::Duration;
 
-/// How often a lost race is decided again before the engine gives up.
+/// How often the engine tries again after another write came first.
 const ROUNDS: usize = 8;
-/// The clocks of two functions differ by no more: AWS refuses a request that is
-/// dated five minutes off (IAM User Guide, "Troubleshoot signed requests").
+/// The most by which the clocks of two functions differ. AWS refuses a request that is
+/// dated five minutes off (IAM User Guide, "Troubleshoot signed requests"), so each of
+/// the two clocks is at most that much off.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(600);
 
-/// What a commit does when another write came between.
+/// What a commit does if another write came first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Race {
-    /// The caller owns the running turn: while the task and its epoch are the
-    /// same and it is open, the changes are applied to the fresh record.
+    /// The caller runs the turn: the changes are applied to the fresh record while task
+    /// and epoch are the same and the task is open.
     Reapply,
-    /// The caller decides again.
+    /// The commit is lost, and the caller decides again.
     Decide,
 }
 
-/// What became of a commit.
+/// The result of a commit.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// It is stored; this is the record now.
+    /// It is stored as this record.
     Stored(TaskRecord),
-    /// Somebody else decided: the task was canceled, taken over or ended. The
-    /// record as it stands; none if the task is gone, whatever has its id now.
+    /// Another writer decided: the task was canceled, taken over or ended. Holds the
+    /// current record; `None` if the task is gone, even if a new task has its id.
     Lost(Option<TaskRecord>),
-    /// The thread has moved on; nothing was written.
+    /// The thread has a newer version; nothing was written.
     ThreadMoved,
-    /// The idempotency key stands for another send; nothing was written.
+    /// The idempotency key belongs to another send; nothing was written.
     KeyTaken(Box<Keyed>),
 }
 
-/// What belongs into the transaction of a commit beside its task.
+/// What a commit writes in the same transaction as its task.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    /// The conversation as this turn leaves it.
+    /// The thread as this turn leaves it.
     pub(super) thread: Option<ThreadWrite>,
-    /// The key of the send that asks for this commit.
+    /// The idempotency key of the send.
     pub(super) key: Option<SendKey>,
 }
 
 impl Engine {
-    /// Stores `changes` on top of `base`, durably, before anyone sees them.
+    /// Stores `changes` on top of `base`, durably, before a client sees them.
     ///
-    /// A task that is not stored yet (version 0) is created. `race` says what
-    /// happens when another write came between.
+    /// A task that is not stored yet (version 0) is created. `race` says what happens if
+    /// another write came first.
     ///
     /// # Errors
-    /// When the store is away, or when `base` does not accept the changes.
+    /// When the store is unavailable, or `base` does not accept the changes.
     pub(super) async fn commit(
         &self,
         base: TaskRecord,
@@ -68,7 +68,7 @@ impl Engine {
         Box::pin(self.commit_beside(base, changes, beside, race)).await
     }
 
-    /// The same with everything that belongs into its transaction.
+    /// Commits with a thread and an idempotency key in the same transaction.
     ///
     /// # Errors
     /// As [`Engine::commit`].
@@ -83,8 +83,8 @@ impl Engine {
         self.commit_as(write, base, changes, beside, race).await
     }
 
-    /// The same under the name `write`. A commit that is made again under its
-    /// name, with another thread beside it, is known if it was stored before.
+    /// Commits under the write id `write`. A commit that is repeated under its id, with
+    /// another thread, is recognised if it was stored before.
     ///
     /// # Errors
     /// As [`Engine::commit`].
@@ -97,17 +97,22 @@ impl Engine {
         race: Race,
     ) -> Result<Outcome, EngineError> {
         let registers = changes.iter().all(|it| matches!(it, Change::Listen(_)));
+        // Objects are stored before the commit, so that a stored pointer names existing
+        // bytes.
         self.store_blobs(&base, &write, &mut changes).await?;
         for _ in 0..ROUNDS {
             let now = self.reader.clock.now();
             let expires_at = now.plus(self.reader.policy.task_ttl);
+            // Items beside the task outlive it, so that the task alone decides about
+            // expiry.
             let kept_until = expires_at.plus(self.reader.policy.task_ttl);
-            // Nothing happens to a task before it is made, whatever the clock says.
+            // The clocks of two functions differ: a change must not be older than its
+            // task.
             let at = now.max(base.created_at);
             let mut next = base
                 .next(changes.clone(), write.clone(), at, expires_at)
                 .map_err(|e| EngineError::broken(e.to_string()))?;
-            // What webhooks are to get has to be there.
+            // A task that is created finished keeps its log only for webhooks.
             if base.version == 0 && next.state().is_terminal() && next.listeners.is_empty() {
                 next.forget_log();
             }
@@ -126,7 +131,7 @@ impl Engine {
                 Committed::Done => return Ok(Outcome::Stored(write.record)),
                 Committed::ThreadConflict => return Ok(Outcome::ThreadMoved),
                 Committed::KeyTaken(keyed) => return Ok(Outcome::KeyTaken(keyed)),
-                // The task is gone. Only a create learns whose its id is.
+                // The task is gone. Only a create may see which task has the id now.
                 Committed::Conflict(Some(current))
                     if base.version > 0 && !current.is_same_task(&base) =>
                 {
@@ -137,7 +142,7 @@ impl Engine {
                 {
                     base = *current;
                 }
-                // Somebody listens now; nothing else was decided.
+                // Only a push config was added: the commit does not lose to it.
                 Committed::Conflict(Some(current))
                     if !registers && current.differs_in_listeners_only(&base) =>
                 {
@@ -149,16 +154,15 @@ impl Engine {
         Err(StoreError::Unavailable("lost too many races".to_owned()).into())
     }
 
-    /// Ends the life of a task at rest: it is gone for every reader from now on,
-    /// and what is stored for it can be taken away step by step, by this call or
-    /// by a later one. One whose time is up stays as it is. `None` if another
-    /// write came between.
+    /// Expires a task at rest: no reader finds it from now on. What is stored for it can
+    /// then be removed in steps, by this call or a later one. A task that has already
+    /// expired is not written again. `None` if another write came first.
     ///
     /// # Errors
-    /// When the store is away.
+    /// When the store is unavailable.
     pub(super) async fn end(&self, record: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
-        // A reader whose clock is behind has to find it gone, too.
+        // A reader with a slow clock must not find it either.
         let gone = now.minus(CLOCKS_DIFFER);
         if record.expired(gone) {
             return Ok(Some(record));
@@ -175,13 +179,14 @@ impl Engine {
         Ok((committed == Committed::Done).then_some(write.record))
     }
 
-    /// A time below `longest`, another one each time.
+    /// A random time below `longest`.
     pub(super) fn up_to(&self, longest: Duration) -> Duration {
         let number = self.ids.next() % longest.as_millis().max(1);
         Duration::from_millis(u64::try_from(number).unwrap_or_default())
     }
 
-    /// The create's write id is the task's incarnation.
+    /// The id of the next write on `base`. The write id of the create is the task's
+    /// incarnation.
     pub(super) fn write_id(&self, base: &TaskRecord) -> WriteId {
         if base.version == 0 {
             base.incarnation.clone()
@@ -190,11 +195,11 @@ impl Engine {
         }
     }
 
-    /// Until when a turn that starts now may not be taken over.
+    /// The end of the lease of a turn that starts now.
     pub(super) fn lease_until(&self, deadline: Option<Timestamp>) -> Timestamp {
         let lease = self.reader.clock.now().plus(self.reader.policy.lease);
-        // INVARIANT: a lease never outlives the invocation by more than the
-        // slack, so that a turn the platform killed is taken over soon.
+        // INVARIANT: a lease ends at most 5 s after its invocation, so that a turn the
+        // platform killed is soon taken over.
         deadline.map_or(lease, |end| lease.min(end.plus(Duration::from_secs(5))))
     }
 }

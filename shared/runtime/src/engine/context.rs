@@ -1,14 +1,13 @@
-//! How the conversation of a message stands: new, going on, silent for long, or
-//! expired; and what keeps it alive while its tasks are worked on.
+//! Reads the state of a message's context, and keeps the context alive while its tasks
+//! run. A context is new, continued, continued without its state, or expired.
 //!
-//! A context made by the server costs no write of its own: the first task's
-//! record stands for the thread, until there is a second task, a value to keep
-//! or a refresh. Every other context has a thread from its first task on.
+//! A server-made context costs no write of its own. The first task's record serves as its
+//! thread until there is a second task, a value to keep or a refresh. Every other context
+//! has a thread from its first task on.
 //!
-//! Expiry slides with activity, but a thread is written at most once in a
-//! twentieth of its life, so that a busy one is no hot item. It is judged when
-//! a message comes, by the clock of that call; a turn that runs keeps its
-//! conversation alive.
+//! Expiry slides with activity. A thread is written at most once in a twentieth of its
+//! life, so that a busy thread is not a hot item. Expiry is judged when a message
+//! arrives, by the clock of that call; a running turn keeps its context alive.
 
 use super::commit::{Beside, Outcome, Race};
 use super::idempotent::SendKey;
@@ -17,37 +16,36 @@ use crate::store::{StoreError, ThreadRecord, ThreadStatus, ThreadWrite};
 use crate::task::{Change, ContextId, Owner, Refusal, TaskRecord, Timestamp, WriteId};
 use std::time::Duration;
 
-/// A thread is written again when this part of its life has passed.
+/// A thread is written again after this fraction of its life (1/20).
 const REFRESH: u32 = 20;
-/// A turn looks after its thread when this part of its life has passed since
-/// it did so last.
+/// A turn checks its thread again after this fraction of its life (1/50).
 const LOOK: u32 = 50;
-/// Of two first messages of one moment the one whose thread is stored can have
-/// come this much later: no function runs longer.
+/// If two first messages of a context arrive together, the stored thread can be this much
+/// younger than the other task: no Lambda function runs longer than 15 minutes.
 const OPENING: Duration = Duration::from_secs(15 * 60);
-/// How often a lost race for a thread is decided again.
+/// How often the engine tries again after another write of the thread came first.
 const ROUNDS: usize = 8;
 
-/// How a conversation stands when a message of it is let in.
+/// The state of a context when the engine accepts a message to it.
 #[derive(Debug)]
 pub(super) struct Standing {
-    /// Its id.
+    /// The context id.
     pub(super) id: ContextId,
     /// When it began.
     pub(super) began: Timestamp,
-    /// Whether it was silent for so long that its state is gone.
+    /// Whether its state has expired.
     pub(super) reset: bool,
     /// The thread that has to be stored with the first write of the task.
     pub(super) opens: Option<ThreadWrite>,
     /// The stored thread, if it has to be refreshed before that write.
     pub(super) stale: Option<ThreadRecord>,
-    /// When the task was made that the message goes on in, if it has a thread.
+    /// When the continued task was created, if the context has a thread.
     of: Option<Timestamp>,
 }
 
 impl Engine {
-    /// A new conversation, which the server names after its first task.
-    /// `derived` says that the task has the name which its context tells.
+    /// A new context with an id that the server makes. `derived` says that the id of its
+    /// first task can be derived from it, so that it needs no thread.
     pub(super) fn fresh_context(
         &self,
         owner: &Owner,
@@ -65,11 +63,11 @@ impl Engine {
         }
     }
 
-    /// How the conversation `id` stands for a new task in it.
+    /// The state of context `id` for a new task in it.
     ///
     /// # Errors
-    /// [`Refusal::ContextExpired`]: one of ours that is absent, another's or
-    /// expired; a client's whose expiry is remembered.
+    /// [`Refusal::ContextExpired`] for a server-made id that is absent, expired or
+    /// another caller's, and for a client-made id with a tombstone.
     pub(super) async fn standing(
         &self,
         owner: &Owner,
@@ -81,7 +79,7 @@ impl Engine {
             if head.lives(now) || head.is_remembered(now, tombstone) {
                 return self.going_on(head, None, now);
             }
-            // The id counts as new; its thread replaces what is left.
+            // The id counts as new; the new thread replaces the old one.
             return Ok(self.anew(id, Some(&head), owner, now));
         }
         let Some(first) = id.first_task() else {
@@ -90,11 +88,12 @@ impl Engine {
         let record = self.tasks.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id == *id) {
             Some(record) if !record.hidden => self.stood_for(&record, now, true),
+            // A server-made id is never created by a message that names it.
             _ => Err(Refusal::ContextExpired.into()),
         }
     }
 
-    /// How the conversation of a stored task stands for a message to it.
+    /// The state of a stored task's context for a message to the task.
     ///
     /// # Errors
     /// [`Refusal::ContextExpired`].
@@ -110,16 +109,15 @@ impl Engine {
         }
     }
 
-    /// Whether what began at `at` was of an earlier conversation than the one
-    /// that began at `began` under the same id. Only an id that a client made
-    /// begins a second time, and not before the first one has expired.
+    /// Whether what began at `at` belongs to an earlier context than the one that began
+    /// at `began` under the same id. Only a client-made id is used again, and only after
+    /// the earlier context has expired.
     pub(super) fn is_earlier(&self, id: &ContextId, at: Timestamp, began: Timestamp) -> bool {
         let opening = OPENING.min(self.reader.policy.thread_ttl / 2);
         !id.is_server_made() && at.plus(opening) < began
     }
 
-    /// A conversation without a thread of its own, whose last activity is
-    /// that of `record`.
+    /// The state of a context without a thread. `record` has its last activity.
     fn stood_for(
         &self,
         record: &TaskRecord,
@@ -143,7 +141,8 @@ impl Engine {
         })
     }
 
-    /// A client's id that is unknown, or no longer remembered.
+    /// The state of a new context under a client-made id that is unknown or has no
+    /// tombstone.
     fn anew(
         &self,
         id: &ContextId,
@@ -161,8 +160,8 @@ impl Engine {
         }
     }
 
-    /// A stored thread that the message goes on in, to the task made at `of` if
-    /// there is one already.
+    /// The state of a context with a stored thread. `of` is the creation time of the
+    /// continued task, if there is one.
     fn going_on(
         &self,
         head: ThreadRecord,
@@ -183,10 +182,12 @@ impl Engine {
         })
     }
 
-    /// Refreshes the stored thread of a message that is taken: before anything
-    /// else is written, so that no message is let in to what has expired by
-    /// then; and not before it is taken, so that one which is refused is no
-    /// activity, and the next one is told of a state that is gone.
+    /// Refreshes the stored thread of an accepted message.
+    ///
+    /// It is done before any other write, so that no message enters a context that has
+    /// expired meanwhile. It is done only after the message is accepted, since a refused
+    /// message is not activity: the next message must still see that the state has
+    /// expired.
     ///
     /// # Errors
     /// [`Refusal::ContextExpired`].
@@ -206,6 +207,8 @@ impl Engine {
             let head = found.await?.ok_or(Refusal::ContextExpired)?;
             let fresh = self.going_on(head, standing.of, now)?;
             *standing = Standing {
+                // Another message may have refreshed the thread: the state is gone all
+                // the same.
                 reset: standing.reset || fresh.reset,
                 ..fresh
             };
@@ -223,7 +226,7 @@ impl Engine {
         head.updated_at.plus(self.life() / REFRESH) <= now
     }
 
-    /// The first write of a thread, over what an earlier one has left under its id.
+    /// The first write of a thread. It replaces `left`, an earlier thread of the same id.
     fn opened(
         &self,
         owner: &Owner,
@@ -240,8 +243,7 @@ impl Engine {
         self.renewed(record, now)
     }
 
-    /// The thread with all of its time before it. State that has expired is
-    /// not brought back by it.
+    /// The write that gives a thread its full life again. Expired state stays expired.
     fn refreshed(&self, head: &ThreadRecord, now: Timestamp) -> ThreadWrite {
         let mut record = head.clone();
         if record.state_expires_at <= now {
@@ -250,7 +252,7 @@ impl Engine {
         self.renewed(record, now)
     }
 
-    /// The write that follows `record`, active and with all of its time.
+    /// The next write of `record`: active, with its full life.
     pub(super) fn renewed(&self, mut record: ThreadRecord, now: Timestamp) -> ThreadWrite {
         let policy = &self.reader.policy;
         let expect = record.version;
@@ -266,7 +268,7 @@ impl Engine {
         }
     }
 
-    /// Stores a commit and, in the same wave, the thread it opens.
+    /// Stores a commit and, in parallel, the thread it opens.
     pub(super) async fn commit_opening(
         &self,
         base: TaskRecord,
@@ -279,14 +281,16 @@ impl Engine {
         let Some(opens) = opens else {
             return commit.await;
         };
+        // Nothing that has to survive is written after the response, so the thread is
+        // awaited.
         let (written, kept) = futures::join!(commit, self.open_thread(opens));
         kept?;
         written
     }
 
-    /// Stores the thread of a conversation that begins, unless another task of
-    /// the same moment has. What it was to replace may be gone since it was read:
-    /// the table removes by itself what nobody remembers.
+    /// Stores the thread of a new context, unless another task of the context has stored
+    /// it meanwhile. The thread it replaces may be gone since it was read: native TTL
+    /// removes a thread after its tombstone.
     async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
         if self.keep_thread(&opens).await? || opens.expect == 0 {
             return Ok(());
@@ -300,19 +304,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a turn that looked after its thread at `since` has to again.
+    /// Whether a turn that checked its thread at `since` has to check it again.
     pub(super) fn looks_again(&self, since: Timestamp, now: Timestamp) -> bool {
         since.plus(self.life() / LOOK) <= now
     }
 
-    /// Whether a running turn has to look after its thread in between.
+    /// Whether half of the thread's life is over since the running turn checked it.
     pub(super) fn half_way(&self, since: Timestamp, now: Timestamp) -> bool {
         since.plus(self.life() / 2) <= now
     }
 
-    /// Keeps the conversation of a task alive, which is worked on: that is
-    /// activity, and brings back what expired meanwhile. A failure is logged
-    /// and left to the next renewal.
+    /// Keeps the context of a running task alive. The run is activity, and revives a
+    /// thread that expired meanwhile. A failure is logged; the next check tries again.
     pub(super) async fn look_after_thread(&self, record: &TaskRecord) {
         if let Err(error) = self.try_look_after(record).await {
             error.log();
@@ -326,7 +329,7 @@ impl Engine {
             let write = match self.threads.load_thread_head(owner, id).await? {
                 None if stands_for_thread(record) => return Ok(()),
                 None => self.opened(owner, id, self.began(record, now).await?, now, None),
-                // To work on what is over keeps nothing alive.
+                // A task of a deleted or an earlier context keeps nothing alive.
                 Some(head)
                     if head.is_cleared()
                         || self.is_earlier(id, record.created_at, head.created_at) =>
@@ -343,7 +346,7 @@ impl Engine {
         Ok(())
     }
 
-    /// When the conversation of a task began that has no thread yet.
+    /// When the context of a task began, if it has no thread yet.
     async fn began(&self, record: &TaskRecord, now: Timestamp) -> Result<Timestamp, EngineError> {
         let first = match record.context_id.first_task() {
             Some(first) => self.tasks.load(&record.owner, &first, now).await?,
@@ -353,14 +356,14 @@ impl Engine {
         Ok(first.map_or(record.created_at, |first| first.created_at))
     }
 
-    /// Stores a thread; `false` if another write came between.
+    /// Stores a thread; `false` if another write came first.
     pub(super) async fn keep_thread(&self, write: &ThreadWrite) -> Result<bool, EngineError> {
         Ok(self.threads.put_thread(write).await?)
     }
 }
 
-/// Whether the record of a task stands for the thread of its context while
-/// that has none: it is the task which the context is named after.
+/// Whether the record of a task serves as the thread of its context while there is none:
+/// the context is named after this task.
 pub(super) fn stands_for_thread(record: &TaskRecord) -> bool {
     record.names_its_conversation()
 }

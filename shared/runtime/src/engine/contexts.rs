@@ -1,5 +1,4 @@
-//! `GET /a2a-lambda/contexts`: the caller's conversations, newest activity
-//! first.
+//! `GET /a2a-lambda/contexts`: lists the caller's contexts, newest activity first.
 
 use super::page::List;
 use super::{EngineError, Reader};
@@ -8,11 +7,10 @@ use crate::store::ThreadQuery;
 use crate::task::{Context, ContextPage, ContextQuery};
 
 impl Reader {
-    /// A page of the caller's conversations, without those that are over.
+    /// A page of the caller's live contexts.
     ///
     /// # Errors
-    /// `InvalidParams` for a page token that was not made for this caller, or too
-    /// long ago.
+    /// `InvalidParams` for a page token that was made for another caller or is too old.
     pub async fn contexts(
         &self,
         caller: &Caller,

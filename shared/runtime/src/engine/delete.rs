@@ -1,10 +1,10 @@
-//! Deleting what a caller no longer wants: a task; `clear` does conversations.
+//! Deletes a task; `clear` deletes contexts.
 //!
-//! What is worked on is not deleted: its client cancels it first. A deletion
-//! ends the life of a task first, so that it is gone for every reader at once;
-//! then its objects go, then what lies beside its item, and the item last. So a
-//! deletion that does not come to its end leaves the item, by which a later call
-//! finds the rest; and native TTL with the relay, if nobody calls.
+//! A task that is submitted or working is not deleted: its client cancels it first. A
+//! deletion first expires the task, so that no reader finds it. Then it removes the
+//! objects, then the items beside the task's own, and that item last. So a deletion that
+//! is cut off leaves the item, by which a later call finds the rest. Without a later
+//! call, native TTL removes the items and the sweep removes the objects.
 
 use super::blob::object;
 use super::{Engine, EngineError, tidy};
@@ -13,29 +13,30 @@ use crate::store::StoreError;
 use crate::task::{Refusal, TaskId, TaskRecord};
 use std::collections::BTreeSet;
 
-/// How often a lost race is decided again.
+/// How often the engine tries again after another write came first.
 const ROUNDS: usize = 8;
 
 impl Engine {
-    /// Deletes a task and everything stored for it. Its conversation stays, but
-    /// for one which nothing else stands for. Of a task that is gone it removes
-    /// what an earlier call has left.
+    /// Deletes a task and everything stored for it. Its context stays, unless only this
+    /// task kept it alive. For a task that is gone it removes what an earlier call has
+    /// left.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`] if it is absent, expired or another's;
+    /// [`Refusal::TaskNotFound`] if it is absent, expired or another caller's;
     /// [`Refusal::TaskBusy`] while it is submitted or working.
     pub async fn delete_task(&self, caller: &Caller, id: &TaskId) -> Result<(), EngineError> {
         let (owner, now) = (&caller.owner, self.reader.clock.now());
         let mut asked = None;
         for _ in 0..ROUNDS {
             let Some(record) = self.tasks.load(owner, id, now).await? else {
+                // A deletion that was cut off has left something: this call removes it.
                 if let Some(ended) = self.tasks.ended_task(owner, id, now).await? {
                     self.take_away(&ended).await?;
                 }
                 return Err(Refusal::TaskNotFound.into());
             };
             let first = asked.get_or_insert_with(|| record.incarnation.clone());
-            // The task is gone, and its id is another's: that one stays.
+            // The task is gone, and a new task has its id: the new one stays.
             if *first != record.incarnation {
                 return Ok(());
             }
@@ -48,7 +49,7 @@ impl Engine {
         Err(StoreError::Unavailable("lost too many races".to_owned()).into())
     }
 
-    /// Ends the life of a task, unless another write came between.
+    /// Expires a task at rest; `None` if another write came first.
     ///
     /// # Errors
     /// [`Refusal::TaskBusy`] while it is submitted or working.
@@ -56,12 +57,12 @@ impl Engine {
         &self,
         head: TaskRecord,
     ) -> Result<Option<TaskRecord>, EngineError> {
-        // It is a commit like any other, on top of the whole task.
+        // A commit needs the whole task as its base.
         let record = if head.is_partial() {
             let now = self.reader.clock.now();
             match self.tasks.load(head.owner(), head.id(), now).await? {
                 Some(whole) => whole,
-                // Its time has come by itself.
+                // It has expired meanwhile.
                 None => return Ok(Some(head)),
             }
         } else {
@@ -74,8 +75,9 @@ impl Engine {
         self.end(record).await
     }
 
-    /// Removes the uploads that the messages of a task have named: before its life
-    /// ends, since a later call may find only its own item. The task has a copy.
+    /// Removes the uploads that the messages of a task have named; the task has its own
+    /// copies. They go before the task expires, since a later call may find only its
+    /// item.
     async fn forget_uploads(&self, record: &TaskRecord) -> Result<(), EngineError> {
         let uploads = record.uploads().map(|id| object::upload(&record.owner, id));
         let keys: BTreeSet<String> = uploads.collect();
@@ -86,9 +88,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes away everything that is stored for a task whose life has ended;
-    /// `false` if another task stands there by now.
+    /// Removes everything stored for an expired task; `false` if a new task has its id.
     pub(super) async fn take_away(&self, ended: &TaskRecord) -> Result<bool, EngineError> {
+        // Without the item no later call would find the objects, so the item goes last.
         tidy::remove_objects_of(&*self.reader.blobs, ended).await?;
         Ok(self.tasks.remove_task(ended).await?)
     }

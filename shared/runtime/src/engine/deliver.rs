@@ -1,16 +1,18 @@
-//! Telling webhooks what happens: the step behind the queue of deliveries.
+//! Delivers push notifications: sends the events of a task to webhooks, one push queue
+//! message at a time.
 //!
-//! A message is a doorbell: a webhook may have something to get. The task's log
-//! and the webhook's cursor say what, and the lease of the webhook who brings
-//! it. These rules keep every event and their order:
+//! A push queue message says "look at this push config". The task's log and the cursor of
+//! the push config say which events to send. The lease of the push config says which
+//! worker sends them. These rules keep every event and their order:
 //!
-//! 1. Only the holder of the lease calls the webhook and moves its cursor, one
-//!    event after the other, each once the one before it has been taken. So an
-//!    event may come twice, and none before an earlier one was taken.
-//! 2. A doorbell that finds a lease, or a webhook to be left alone, goes: the
-//!    holder looks at the log once more after it has dropped the lease, and
-//!    whoever leaves a webhook alone rings for its time first.
-//! 3. A message goes last. Whoever dies leaves one, and a lease that ends.
+//! 1. Only the holder of the lease calls the webhook and moves its cursor. It sends one
+//!    event after the other, each after the webhook has accepted the one before. So an
+//!    event may arrive twice, but not before an earlier one was accepted.
+//! 2. A message that finds a live lease or a paused webhook is deleted. No event is lost:
+//!    the holder reads the log once more after it has dropped the lease, and a worker
+//!    that pauses a webhook first sends a message for the end of the pause.
+//! 3. A worker deletes its message last. A worker that dies leaves its message, and a
+//!    lease that ends.
 
 use super::again::QUEUED;
 use super::push::{Opened, open_secrets};
@@ -33,101 +35,101 @@ use std::time::Duration;
 mod frame;
 mod pace;
 
-/// For how long a courier may be silent before another takes over.
+/// How long a lease lasts from the last time it was extended.
 const LEASE: Duration = Duration::from_secs(30);
-/// So much of its lease is left when the longest attempt is over, to note what
-/// it came to.
+/// The part of the lease that remains after the longest attempt, to store its result.
 const NOTING: Duration = Duration::from_secs(10);
 
-/// One delivery, not yet spelled.
+/// One push delivery before it is encoded.
 #[derive(Debug, Clone)]
 pub struct Notice {
-    /// Where it goes.
+    /// The URL of the webhook.
     pub url: OutboundUrl,
-    /// The words it is spelled in.
+    /// The protocol generation that encodes the body.
     pub generation: Generation,
-    /// The event: unique in its task.
+    /// The id of the event, unique within its task.
     pub id: EventId,
-    /// How it proves who sends it.
+    /// The scheme of the `Authorization` header.
     pub scheme: Option<String>,
-    /// The proof.
+    /// The credentials of the `Authorization` header.
     pub credentials: Option<Secret>,
-    /// What the client wants back.
+    /// The token of the push config, sent as `X-A2A-Notification-Token`.
     pub token: Option<Secret>,
-    /// What is told: an event, or the task for the generations that get it.
+    /// The body: an event in 1.0, the task in 0.3 and 0.1.
     pub frame: Frame,
 }
 
-/// Why a webhook has not taken a delivery. No text of it reaches a client.
+/// Why a push delivery failed. Its text does not reach a client.
 #[derive(Debug, thiserror::Error)]
 pub enum NoticeError {
-    /// It answered, but not with success.
-    #[error("the webhook answered {0}")]
+    /// The webhook answered with a status that is not success.
+    #[error("the webhook answered status {0}")]
     Status(u16),
-    /// It did not answer.
+    /// The webhook did not answer.
     #[error("the webhook did not answer: {0}")]
     Silent(String),
-    /// It may not be called.
+    /// The URL may not be called.
     #[error("the webhook may not be called: its URL {0}")]
     Forbidden(#[from] UrlFault),
-    /// Its secrets do not open.
+    /// The stored secrets cannot be opened.
     #[error("the secrets of the webhook were sealed under another key")]
     Sealed,
 }
 
-/// Sends deliveries.
+/// Sends push deliveries.
 #[async_trait]
 pub trait Webhooks: Send + Sync {
-    /// Sends one; it is taken when this returns without an error.
+    /// Sends one delivery; `Ok` means that the webhook has accepted it.
     ///
     /// # Errors
-    /// [`NoticeError`] when the webhook has not taken it, or may not have.
+    /// [`NoticeError`] when the webhook has not accepted it, or may not have.
     async fn post(&self, notice: &Notice) -> Result<(), NoticeError>;
 }
 
-/// What a courier stands on.
+/// What the push delivery worker needs.
 #[derive(Clone)]
 pub struct Outgoing {
-    /// The tasks.
+    /// Reads the tasks.
     pub tasks: Arc<dyn ReadTasks>,
-    /// Their webhooks.
+    /// Reads and updates their push configs.
     pub pushes: Arc<dyn DeliverPushes>,
-    /// Where its messages come from.
+    /// The push queue.
     pub queue: Arc<dyn PushQueue>,
-    /// How a webhook is called.
+    /// Calls the webhooks.
     pub webhooks: Arc<dyn Webhooks>,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Fresh numbers.
+    /// Fresh numbers for ids.
     pub ids: Arc<dyn Ids>,
 }
 
-/// Brings events to webhooks.
+/// The push delivery worker: sends events to webhooks.
 #[derive(Clone)]
 pub struct Courier {
     to: Outgoing,
     policy: Arc<Policy>,
 }
 
-/// How far a courier came under one lease.
+/// How the work under one lease ended.
 enum Came {
-    /// It has dropped the lease, and the webhook is as it says.
+    /// The worker dropped the lease and stored this push config.
     Back(Box<PushRecord>),
-    /// It has lost the lease, or does not know.
+    /// The worker lost the lease, or does not know whether it holds it.
     Astray,
-    /// It leaves the webhook alone: a doorbell comes when the wait is over.
+    /// The webhook is paused or given up. A push queue message arrives when a pause is
+    /// over.
     Left,
-    /// Its time is up; it has no lease.
+    /// The time of the invocation is up; the worker holds no lease.
     Late,
-    /// Somebody else is on the way.
+    /// Another worker holds the lease.
     Second,
 }
 
-/// Forwards images that webhooks want to know of, one message a webhook; gives
-/// the indexes of those of which the queue did not take every message.
+/// Forwards images with new events: one push queue message for each push config. Returns
+/// the indexes of the images for which the queue did not accept every message.
 ///
-/// Like [`relay`](super::relay) it keeps no state: `notify` stands in the image
-/// of the commit that logged the event, and in no later one.
+/// Like [`relay`](super::relay) it keeps no state: `notify` is in the image of the commit
+/// that logged the event, and in no later one.
 pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<usize> {
     let mut items = Vec::new();
     let mut asking = Vec::new();
@@ -151,7 +153,7 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<us
     let taken = match queue.ring(&items, Duration::ZERO).await {
         Ok(taken) => taken,
         Err(error) => {
-            tracing::warn!("failed to send deliveries: {error}");
+            tracing::warn!("failed to send push queue messages: {error}");
             Vec::new()
         }
     };
@@ -161,12 +163,13 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<us
         .filter(|(place, _)| lost(*place))
         .map(|(_, index)| index)
         .collect();
+    // Several messages of one image may be lost.
     again.dedup();
     again
 }
 
 impl Courier {
-    /// A courier between the stores of the tasks and their webhooks.
+    /// A worker that uses these services.
     #[must_use]
     pub fn new(to: Outgoing, policy: Policy) -> Self {
         Self {
@@ -175,8 +178,8 @@ impl Courier {
         }
     }
 
-    /// Sends a webhook what it has not got, and says what becomes of the
-    /// message. `deadline` is the end of the invocation, if it has one.
+    /// Sends a webhook the events it has not accepted; returns whether to delete or keep
+    /// the message. `deadline` is the end of the invocation, if it has one.
     pub async fn deliver(&self, item: &PushItem, deadline: Option<Timestamp>) -> Ack {
         match Box::pin(self.try_deliver(item, deadline)).await {
             Ok(()) => Ack::Delete,
@@ -187,7 +190,7 @@ impl Courier {
         }
     }
 
-    /// Returns when the message is not needed any more.
+    /// Returns `Ok` when the message is not needed any more.
     async fn try_deliver(
         &self,
         item: &PushItem,
@@ -197,9 +200,11 @@ impl Courier {
         let mut went = false;
         loop {
             let now = self.to.clock.now();
+            // A live lease or a pause: rule 2 above.
             if found.as_ref().is_some_and(|it| it.delivery.is_busy(now)) {
                 return Ok(());
             }
+            // Without a push config only the state of the task is needed, not its events.
             let cursor = found.as_ref().map_or(u64::MAX, |it| it.delivery.cursor);
             let log = self.to.tasks.tail(&item.owner, &item.task, cursor, now);
             let log = log.await?;
@@ -207,8 +212,8 @@ impl Courier {
                 return Ok(());
             };
             let Some(push) = found.take_if(|_| !log.events.is_empty()) else {
-                // If it was removed, the others may be all that was waited for. A
-                // doorbell that finds nothing new costs no write.
+                // If this push config was removed, the task may have waited only for it.
+                // A message that finds no new event costs no write.
                 if went || found.is_none() {
                     self.settle(item, &log).await?;
                 }
@@ -218,13 +223,14 @@ impl Courier {
             found = match self.bring(item, push, &log, deadline).await? {
                 Came::Back(push) => Some(*push),
                 Came::Astray => self.find(item).await?,
+                // Another invocation continues immediately.
                 Came::Late => return self.ring(item, Duration::ZERO).await,
                 Came::Left | Came::Second => return Ok(()),
             };
         }
     }
 
-    /// The webhook as it stands.
+    /// Reads the push config that a message names; `None` if there is none.
     async fn find(&self, item: &PushItem) -> Result<Option<PushRecord>, EngineError> {
         let pushes = self.to.pushes.pushes(&item.owner, &item.task).await?;
         Ok(pushes
@@ -232,7 +238,7 @@ impl Courier {
             .find(|it| it.listener.id == item.config && it.incarnation == item.incarnation))
     }
 
-    /// Takes the lease and brings the webhook the events of `log`.
+    /// Takes the lease and sends the events of `log` to the webhook.
     async fn bring(
         &self,
         item: &PushItem,
@@ -243,6 +249,7 @@ impl Courier {
         let holder = WriteId::made_of(self.to.ids.next());
         let now = self.to.clock.now();
         let mut lease = lease(&holder, now, deadline);
+        // No call starts that could outlast the lease: another worker would call too.
         if lease.until.since(now) < pace::attempt(&push.delivery) + NOTING {
             return Ok(Came::Late);
         }
@@ -251,6 +258,7 @@ impl Courier {
         if !leased.await? {
             return Ok(Came::Second);
         }
+        // A webhook of 0.3 or 0.1 gets the task, so its content is read.
         let whole = match push.listener.generation {
             Generation::V10 => None,
             Generation::V03 | Generation::V01 => self.whole(item).await?,
@@ -289,7 +297,7 @@ impl Courier {
                 self.settle(item, log).await?;
                 return Ok(Came::Left);
             }
-            // A doorbell that has rung already has met the lease, and is gone.
+            // A message that has already arrived found the lease and was deleted.
             match rings_at {
                 Some(at) if self.to.clock.now() < at => return Ok(Came::Left),
                 Some(_) => break,
@@ -299,7 +307,7 @@ impl Courier {
         Ok(Came::Back(Box::new(push)))
     }
 
-    /// Counts a failure; gives how long the webhook is left alone.
+    /// Counts and logs a failure; returns how long the webhook is paused.
     fn failed(&self, push: &mut PushRecord, why: &NoticeError) -> Duration {
         let attempts = push.delivery.attempts.saturating_add(1);
         push.delivery.attempts = attempts;
@@ -308,22 +316,22 @@ impl Courier {
             tracing::error!(
                 task.id = %task,
                 push.config = %config,
-                "gave up the webhook `{config}` of task `{task}`: {why}"
+                "gave up push config `{config}` of task `{task}`: {why}"
             );
         } else {
             tracing::warn!(
                 task.id = %task,
                 push.config = %config,
                 push.attempts = attempts,
-                "a delivery of task `{task}` failed: {why}"
+                "a push delivery of task `{task}` failed: {why}"
             );
         }
         pace::back_off(attempts, self.to.ids.next())
     }
 
-    /// Leaves the webhook alone for `wait`; gives when the doorbell rings, at the
-    /// earliest. It is sent before that is noted: who finds the note may rely on
-    /// a doorbell that comes later.
+    /// Pauses the webhook for `wait`; returns the earliest time at which its next message
+    /// arrives. The message is sent before the pause is stored: a worker that reads the
+    /// pause may rely on a later message.
     async fn leave(
         &self,
         item: &PushItem,
@@ -338,21 +346,25 @@ impl Courier {
         Ok(rings_at)
     }
 
-    /// Notes how far the deliveries are; `false` if somebody else does.
+    /// Stores cursor, attempts and lease; `false` if the lease is lost.
     async fn note(&self, push: &PushRecord, holder: &WriteId) -> Result<bool, EngineError> {
         let noted = self.to.pushes.note_delivery(push, holder, &push.delivery);
         Ok(noted.await?)
     }
 
-    /// Sends a message for the same webhook, to be received after `wait`.
+    /// Sends a push queue message for the same push config, to be received after `wait`.
     async fn ring(&self, item: &PushItem, wait: Duration) -> Result<(), EngineError> {
         match self.to.queue.ring(std::slice::from_ref(item), wait).await?[..] {
             [true] => Ok(()),
-            _ => Err(StoreError::Unavailable("the queue takes no message".to_owned()).into()),
+            _ => Err(
+                StoreError::Unavailable("the push queue did not accept a message".to_owned())
+                    .into(),
+            ),
         }
     }
 
-    /// Until when the webhook is kept: long enough, and seldom a new time.
+    /// The time until which the push config is kept: at least one task lifetime, changed
+    /// rarely.
     fn clean_at(&self, push: &PushRecord, now: Timestamp) -> Timestamp {
         let life = self.policy.task_ttl;
         if push.clean_at < now.plus(life) {
@@ -361,7 +373,8 @@ impl Courier {
         push.clean_at
     }
 
-    /// The task with its content; `None` if some of it is out of reach here.
+    /// The task with its content; `None` if it is gone or this function cannot read all
+    /// of it.
     async fn whole(&self, item: &PushItem) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.to.clock.now();
         match self.to.tasks.load(&item.owner, &item.task, now).await {
@@ -371,7 +384,7 @@ impl Courier {
         }
     }
 
-    /// Calls the webhook; gives how long it took for its answer.
+    /// Calls the webhook; returns how long its answer took.
     async fn tell(
         &self,
         push: &PushRecord,
@@ -380,6 +393,8 @@ impl Courier {
         within: Duration,
     ) -> Result<Duration, NoticeError> {
         let listener = &push.listener;
+        // The policy may be stricter than at the registration, so the URL is checked
+        // again.
         let url = OutboundUrl::parse(&listener.url, self.policy.reach)?;
         let opened = open_secrets(&Sealer::new(&self.policy.secret), push);
         let Opened { token, credentials } = opened.ok_or(NoticeError::Sealed)?;
@@ -394,6 +409,8 @@ impl Courier {
         };
         let began = self.to.clock.now();
         tokio::select! {
+            // Without `biased` the order is random, and the simulation could not replay a
+            // run.
             biased;
             told = self.to.webhooks.post(&notice) => told?,
             () = self.to.clock.sleep_until(began.plus(within)) => {
@@ -403,8 +420,8 @@ impl Courier {
         Ok(self.to.clock.now().since(began))
     }
 
-    /// Takes a task at rest off the sweep's index once nobody waits to hear
-    /// of it.
+    /// Removes a task at rest from the index of the sweep, if no push config has events
+    /// to get.
     async fn settle(&self, item: &PushItem, log: &Tail) -> Result<(), EngineError> {
         if !log.state.is_at_rest() {
             return Ok(());
@@ -437,7 +454,7 @@ async fn settle(pushes: &dyn DeliverPushes, record: &TaskRecord) -> Result<(), E
     Ok(())
 }
 
-/// The webhooks of a task that have not got all of it and are not given up.
+/// The push configs of a task that have events to get and are not given up.
 async fn waiting(
     pushes: &dyn DeliverPushes,
     record: &TaskRecord,
@@ -452,10 +469,13 @@ async fn waiting(
     Ok(found)
 }
 
-/// Rings again for a task at rest, if nobody seems to be at it; gives how many
-/// webhooks. It writes nothing: only a call of a webhook counts as an attempt.
-/// After the process before this one died, no doorbell of it is left: then it
-/// rings for all, each when its lease or its pause ends.
+/// Sends push queue messages for a task at rest again, if no worker seems to handle them;
+/// returns for how many push configs. It changes no push config: only a call of a webhook
+/// counts as an attempt.
+///
+/// With [`Leases::CountAsExpired`] the process before this one has died with its queue.
+/// Then each push config gets a message, for the time at which its lease or its pause
+/// ends.
 pub(super) async fn push_again(
     pushes: &dyn DeliverPushes,
     queue: &dyn PushQueue,
@@ -477,6 +497,7 @@ pub(super) async fn push_again(
         return Ok(waiting.len());
     }
     waiting.retain(|push| {
+        // A younger push config still has its message in the queue.
         let since = record.updated_at.max(push.delivery.retry_at);
         since.plus(QUEUED) <= now && !push.delivery.is_busy(now)
     });

@@ -1,4 +1,4 @@
-//! What the tests of several steps put in the place of the world.
+//! Provides the test doubles of several modules: a paused clock and a queue.
 
 use super::Clock;
 use crate::store::StoreError;
@@ -29,8 +29,8 @@ impl Clock for Paused {
     }
 }
 
-/// A queue, and the receipt of every message in it: what it holds, how long
-/// after its sending each doorbell rings, and for how long messages were hidden.
+/// A queue and the receipt of each message in it. `items` are its messages, `waits` the
+/// delays of push queue messages, and `hidden` the times for which messages were hidden.
 pub(super) struct Line<I> {
     pub(super) items: Mutex<Vec<I>>,
     pub(super) waits: Mutex<Vec<Duration>>,

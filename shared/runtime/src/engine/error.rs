@@ -1,36 +1,36 @@
-//! An error with two faces: the refusal a client may see, and the cause it
-//! never does.
+//! Defines the engine's error: the part that a client may see, and the cause that only the
+//! log gets.
 
 use crate::store::StoreError;
 use crate::task::Refusal;
 
-/// Seconds after which a client may try again when the store is away.
+/// Seconds after which a client may try again when the store is unavailable.
 const RETRY_AFTER: u64 = 1;
 
 /// Why a method failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{refusal}")]
 pub struct EngineError {
-    /// What the client is told.
+    /// The error that the client sees.
     pub refusal: Refusal,
-    /// What the log is told, once, at the edge.
+    /// The cause, logged once at the edge.
     #[source]
     pub(crate) cause: Option<Cause>,
 }
 
-/// What went wrong inside.
+/// The internal cause of an error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Cause {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The engine's own rules were broken.
+    /// A rule of the engine was broken.
     #[error("{0}")]
     Broken(String),
 }
 
 impl EngineError {
-    /// Our own mistake, described for the log.
+    /// An internal error; only the log gets `text`.
     pub(crate) fn broken(text: impl Into<String>) -> Self {
         Self {
             refusal: Refusal::Internal,
@@ -38,20 +38,20 @@ impl EngineError {
         }
     }
 
-    /// Whether other writes were in the way of one, of which nothing is stored.
+    /// Whether concurrent writes made a write fail; nothing of it is stored.
     pub(crate) const fn is_contended(&self) -> bool {
         matches!(self.cause, Some(Cause::Store(StoreError::Contended(_))))
     }
 }
 
 impl EngineError {
-    /// Whether what is stored cannot be read, however often it is tried.
+    /// Whether stored data is damaged, so that a retry does not help.
     pub(crate) const fn is_corrupt(&self) -> bool {
         matches!(self.cause, Some(Cause::Store(StoreError::Corrupt(_))))
     }
 
-    /// Writes the cause to the log, once, at the edge that answers. A refusal
-    /// without a cause is the client's doing and no event.
+    /// Writes the cause to the log, once, at the edge. An error without a cause is the
+    /// client's and is not logged.
     pub(crate) fn log(&self) {
         if let Some(cause) = &self.cause {
             tracing::error!(error.cause = %cause, "a call failed: {}", self.refusal);
@@ -71,6 +71,7 @@ impl From<Refusal> for EngineError {
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         let refusal = match &error {
+            // Only these errors are worth another request of the client.
             StoreError::Unavailable(_) | StoreError::Contended(_) => Refusal::Unavailable {
                 retry_after: RETRY_AFTER,
             },

@@ -1,5 +1,5 @@
-//! What the sweep does about conversations whose time is up. Nobody waits for
-//! it: what has expired is refused anyway.
+//! Removes the state of expired contexts and finishes deletions, as a step of the sweep.
+//! No caller waits for it: an expired context is refused before it is removed.
 
 use super::sweep::Walk;
 use super::{Engine, EngineError};
@@ -10,23 +10,23 @@ use crate::task::{Timestamp, WriteId};
 use futures::StreamExt as _;
 use futures::stream;
 
-/// Conversations read at a time.
+/// Contexts read at a time.
 const READ: usize = 100;
-/// Conversations looked at at once: each costs a read and a write or two.
+/// Contexts handled in parallel: each costs a read and one or two writes.
 const AT_ONCE: usize = 8;
 
-/// What a sweep of conversations did.
+/// What a sweep of contexts did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadSweep {
-    /// Conversations looked at.
+    /// Contexts looked at.
     pub looked_at: usize,
-    /// States removed, since their time was up (`a2a_states_cleaned_total`).
+    /// States removed after their expiry (`a2a_states_cleaned_total`).
     pub states_cleaned: usize,
-    /// Objects that went with them.
+    /// Objects removed with them.
     pub objects_removed: usize,
-    /// Deletions finished: nothing is left of their conversations.
+    /// Deletions finished: nothing is left of these contexts.
     pub threads_removed: usize,
-    /// Tasks that a deletion had left.
+    /// Tasks removed that a deletion had left.
     pub tasks_removed: usize,
 }
 
@@ -46,12 +46,10 @@ impl ThreadSweep {
 }
 
 impl Engine {
-    /// Removes the state of all conversations whose time is up, and finishes
-    /// deletions.
+    /// Removes the state of all expired contexts, and finishes deletions.
     ///
     /// # Errors
-    /// When the index cannot be read. A conversation that cannot be decided on
-    /// is left to the next sweep.
+    /// When the index cannot be read. A context that fails is left to the next sweep.
     pub async fn sweep_threads(
         &self,
         threads: &dyn SweepThreads,
@@ -63,7 +61,7 @@ impl Engine {
         Ok(report)
     }
 
-    /// The same from where `walk` goes on, until the time is up.
+    /// Continues a sweep at the position of `walk`, until the time is up.
     pub(super) async fn sweep_conversations(
         &self,
         threads: &dyn SweepThreads,
@@ -78,7 +76,7 @@ impl Engine {
             let now = self.reader.clock.now();
             let (found, next) = match threads.expiring_threads(shard, now, after, READ).await {
                 Ok(page) => page,
-                // The others have their turn all the same.
+                // The other shards are swept all the same.
                 Err(error) => {
                     failed = failed.or(Some(error));
                     continue;
@@ -124,8 +122,8 @@ impl Engine {
             (Some(head), Expiring::State) if head.state_version > 0 => {
                 if head.state_expires_at > now {
                     threads.note_expiry(&head).await?;
-                // The thread gives its state up first, on the condition of its
-                // version: a message that came meanwhile keeps it.
+                // The thread drops its state first, on the condition of its version: if a
+                // message came meanwhile, the state stays.
                 } else if threads.put_thread(&self.stateless(head)).await? {
                     report.removed(threads.remove_state(owner, id, now).await?);
                 }
@@ -137,8 +135,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes what a deletion has left: what the call had no time for, and what
-    /// some function was still at. Then the id is free again.
+    /// Removes the tasks that a deletion has left: those the call had no time for, and
+    /// those a function was still working on. Then the id is free again.
     async fn finish_deletion(
         &self,
         threads: &dyn SweepThreads,
@@ -156,7 +154,7 @@ impl Engine {
             let gone = self.threads.remove_thread(&head).await?;
             report.threads_removed += usize::from(gone);
         } else if !cut {
-            // Somebody still works: his task has to go when it has ended.
+            // A function still works on a task: a later sweep removes that task.
             let expires_at = self.reader.clock.now();
             let later = ThreadRecord { expires_at, ..head };
             threads.put_thread(&self.next_of(later)).await?;
@@ -164,8 +162,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The write after `thread`, of what it is now. To clean up is no activity, so
-    /// its times stay.
+    /// The next write of `thread`. Cleaning up is not activity, so the times stay.
     fn next_of(&self, thread: ThreadRecord) -> ThreadWrite {
         let expect = thread.version;
         ThreadWrite {
@@ -178,7 +175,7 @@ impl Engine {
         }
     }
 
-    /// The thread without its state.
+    /// The write that removes the state of a thread.
     fn stateless(&self, thread: ThreadRecord) -> ThreadWrite {
         self.next_of(ThreadRecord {
             state_version: 0,

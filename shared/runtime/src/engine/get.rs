@@ -1,4 +1,4 @@
-//! `GetTask`, and how a record becomes an answer.
+//! `GetTask`, and the conversion of a record to a response.
 
 use super::blob::mark;
 use super::sink::Sink;
@@ -8,10 +8,10 @@ use crate::store::Wanted;
 use crate::task::{GetQuery, LoggedEvent, Refusal, Task, TaskId, TaskRecord};
 
 impl Reader {
-    /// The task as it stands.
+    /// The current task.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`] if it is absent, expired or another's.
+    /// [`Refusal::TaskNotFound`] if it is absent, expired or another caller's.
     pub async fn get(&self, caller: &Caller, query: &GetQuery) -> Result<Task, EngineError> {
         let now = self.clock.now();
         let head = self.tasks.head(&caller.owner, &query.id, now).await?;
@@ -23,7 +23,7 @@ impl Reader {
             bytes: room.left(),
         };
         let head = head.ok_or(Refusal::TaskNotFound)?;
-        // What the answer cannot hold is not read.
+        // The store does not read what the response cannot hold.
         let found = self.tasks.excerpt(head, wanted, now).await?;
         let found = found.ok_or(Refusal::TaskNotFound)?;
         let mut task = found.record.view(query.history_length, true);
@@ -35,7 +35,7 @@ impl Reader {
         Ok(task)
     }
 
-    /// The stored task; foreign looks absent.
+    /// The stored task. Another caller's task looks absent.
     pub(super) async fn load(
         &self,
         caller: &Caller,
@@ -48,7 +48,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// The same, and also a task that only keeps a reply.
+    /// The same, also for a hidden task, which only keeps a reply.
     pub(super) async fn load_any(
         &self,
         caller: &Caller,
@@ -58,7 +58,7 @@ impl Reader {
         Ok(found.ok_or(Refusal::TaskNotFound)?)
     }
 
-    /// What a client sees of a record.
+    /// The task that a client sees of a record.
     pub(super) async fn answer(
         &self,
         record: &TaskRecord,
@@ -70,8 +70,8 @@ impl Reader {
         Ok(task)
     }
 
-    /// What came of showing `record`. A deletion removes a task's objects too, so
-    /// an answer on its way may miss one: then the task is not found.
+    /// Returns `shown`, or [`Refusal::TaskNotFound`] if the task was deleted meanwhile. A
+    /// deletion removes the task's objects too, so a response in flight may miss one.
     async fn unless_deleted(
         &self,
         record: &TaskRecord,
@@ -87,16 +87,18 @@ impl Reader {
         shown
     }
 
-    /// Shows a stream what it has not seen of a stored record: the task if it
-    /// has seen nothing, else the events that followed.
+    /// Sends a stream what it has not shown of a record: the task if it has shown
+    /// nothing, else the later events.
     pub(super) async fn show(
         &self,
         record: &TaskRecord,
         sink: &mut Sink,
     ) -> Result<(), EngineError> {
+        // A hidden task only keeps a reply and is never shown.
         if !sink.is_stream() || record.hidden {
             return Ok(());
         }
+        // A2A 1.0 §3.1.2: the first event of a stream is the task.
         let Some(shown) = sink.shown() else {
             let task = self.answer(record, sink.history_length()).await?;
             sink.task(task, record.last_seq);
@@ -106,7 +108,7 @@ impl Reader {
         self.show_events(record, events, sink).await
     }
 
-    /// Shows the next events of `record`'s task.
+    /// Sends a stream the next events of the task of `record`.
     pub(super) async fn show_events(
         &self,
         record: &TaskRecord,

@@ -1,8 +1,8 @@
-//! Sends that come twice, under one idempotency key.
+//! Recognises repeated sends by their idempotency key.
 //!
-//! A keyed send is looked up before anything else is asked, and written with
-//! its key in one transaction. So the second of two sends finds the first one's
-//! task, however close they come, and nothing of it runs again.
+//! A keyed send looks up its key before everything else, and stores the key in one
+//! transaction with the task. So the second of two sends finds the first one's task,
+//! even if both arrive together, and the skill runs once.
 
 use super::admit::Admission;
 use super::run::{Job, Work};
@@ -18,10 +18,10 @@ use crate::task::{
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// Seconds after which a reply that is still being made is worth asking for.
+/// `Retry-After` in seconds while a reply is still being made.
 const RETRY_AFTER: u64 = 1;
 
-/// The key of one send, with what the send asks for.
+/// The idempotency key of one send, with a sealed hash of what the send asks for.
 #[derive(Debug, Clone)]
 pub(super) struct SendKey {
     key: KeyHash,
@@ -29,12 +29,12 @@ pub(super) struct SendKey {
 }
 
 impl SendKey {
-    /// Its address.
+    /// The hash under which the key is stored.
     pub(super) const fn address(&self) -> &KeyHash {
         &self.key
     }
 
-    /// What is stored of it beside the send's commit.
+    /// The key as it is stored with the send's commit.
     pub(super) fn write(&self, kept_until: Timestamp) -> KeyWrite {
         KeyWrite {
             key: self.key.clone(),
@@ -43,7 +43,10 @@ impl SendKey {
         }
     }
 
-    /// The task of the earlier send, if it asked for the same.
+    /// The task of the earlier send, if both ask for the same.
+    ///
+    /// # Errors
+    /// [`Refusal::IdempotencyKeyReused`] if they do not.
     pub(super) fn task_of(&self, keyed: Keyed) -> Result<TaskRecord, Refusal> {
         if keyed.content == self.content {
             Ok(keyed.record)
@@ -54,13 +57,14 @@ impl SendKey {
 }
 
 impl Work {
-    /// Makes this the turn of a keyed send: never deferred. The reply of a
-    /// skill that makes no task is kept in one that nobody sees.
+    /// Makes this the turn of a keyed send, which is never deferred. If the skill makes
+    /// no task, a hidden task keeps its reply.
     pub(super) fn keyed(&mut self, key: SendKey) {
         let makes_task = match &self.job {
             Job::Skill(skill, _) => skill.makes_task(),
             Job::Ask { .. } | Job::Fail(_) => true,
         };
+        // The skill makes no task, so clients must not see the one that stores the reply.
         self.record.hidden = self.record.version == 0 && !makes_task && !self.force;
         self.key = Some(key);
         self.force = true;
@@ -68,8 +72,8 @@ impl Work {
 }
 
 impl Engine {
-    /// The key of a send: the one its client gave, or the id of its message
-    /// where that is the setting.
+    /// The key of a send: the one its client gave, or the message id if the policy says
+    /// so.
     pub(super) fn send_key(&self, caller: &Caller, command: &SendCommand) -> Option<SendKey> {
         let given = command.idempotency_key.clone();
         let id = &command.message.id;
@@ -81,7 +85,7 @@ impl Engine {
         })
     }
 
-    /// Lets a send in that has a key: once, however often it comes.
+    /// Accepts a keyed send once, however often it is repeated.
     pub(super) async fn admit_keyed(
         &self,
         caller: &Caller,
@@ -89,7 +93,8 @@ impl Engine {
         deadline: Option<Timestamp>,
         key: SendKey,
     ) -> Result<Admission, EngineError> {
-        // Before anything that the first of the sends may have changed.
+        // Comes first, because the first send may have changed what the next check
+        // reads.
         if let Some(record) = self.taken(caller, &key).await? {
             return Ok(Admission::Repeat(Box::new(record)));
         }
@@ -98,8 +103,8 @@ impl Engine {
                 work.keyed(key);
                 Ok(Admission::Work(work))
             }
-            // It may have found what the first of the sends has made since, or be
-            // refused for what that has done.
+            // The first send may have stored its task after the lookup above, and this
+            // send may have found that task or been refused because of it.
             found_or_refused => match self.taken(caller, &key).await? {
                 Some(record) => Ok(Admission::Repeat(Box::new(record))),
                 None => found_or_refused,
@@ -107,7 +112,7 @@ impl Engine {
         }
     }
 
-    /// The task that an earlier send under this key has made or continued.
+    /// The task that an earlier send under this key created or continued.
     ///
     /// # Errors
     /// [`Refusal::IdempotencyKeyReused`] if that send asked for something else.
@@ -126,8 +131,8 @@ impl Reader {
     /// The reply that a hidden task keeps.
     ///
     /// # Errors
-    /// [`Refusal::Unavailable`] while it is being made: the same send will get
-    /// it later.
+    /// [`Refusal::Unavailable`] while the reply is being made: a repeated send gets it
+    /// later. [`Refusal::TaskNotFound`] if the task ended without a reply.
     pub(super) async fn reply(&self, record: &TaskRecord) -> Result<Message, EngineError> {
         if !record.state().is_at_rest() {
             let retry_after = RETRY_AFTER;
@@ -141,7 +146,7 @@ impl Reader {
         Ok(alone(message))
     }
 
-    /// Shows a task that runs elsewhere, or the reply it keeps, in time before
+    /// Shows a task that another invocation runs, or the reply it keeps, in time before
     /// `deadline`.
     pub(super) async fn follow(
         &self,
@@ -163,14 +168,14 @@ impl Reader {
     }
 }
 
-/// A message that is all of the answer.
+/// A message that is the whole response: it names no task.
 pub(super) fn alone(mut message: Message) -> Message {
     message.task_id = None;
     message
 }
 
-/// A hash of what a send asks for: not how it wants its answer, nor the id of
-/// its message, which a client may make anew for each try.
+/// A hash of what a send asks for. It leaves out how the client wants the response, and
+/// the message id, which a client may make anew for each try.
 fn asked_hash(command: &SendCommand) -> Vec<u8> {
     let message = &command.message;
     let mut hash = Fields::default();
@@ -192,7 +197,7 @@ fn asked_hash(command: &SendCommand) -> Vec<u8> {
     hash.finish()
 }
 
-/// A hash of what is said, the same for bytes kept elsewhere.
+/// A hash of message parts, the same for bytes inline, in the blob store or uploaded.
 pub(super) fn parts_hash(parts: &[Part]) -> Vec<u8> {
     let mut hash = Fields::default();
     for part in parts {
@@ -200,7 +205,7 @@ pub(super) fn parts_hash(parts: &[Part]) -> Vec<u8> {
             PartContent::Text(text) => hash.feed("text", text.as_bytes()),
             PartContent::Raw(bytes) => hash.feed("raw", hex::encode(Sha256::digest(bytes))),
             PartContent::Stored(blob) => hash.feed("raw", &blob.sha256),
-            // An upload is what was sent, however often it was sent.
+            // Two uploads of the same bytes are the same content.
             PartContent::Url(url) => match Reference::of(url) {
                 Some(Ok(upload)) => hash.feed("raw", upload.sha256()),
                 _ => hash.feed("url", url),
@@ -214,7 +219,8 @@ pub(super) fn parts_hash(parts: &[Part]) -> Vec<u8> {
     hash.finish()
 }
 
-/// Fields with their names and lengths, so that no two lists hash alike.
+/// Hashes fields with their names and lengths, so that different lists have different
+/// hashes.
 #[derive(Default)]
 struct Fields(Sha256);
 
@@ -227,14 +233,14 @@ impl Fields {
         self.0.update(bytes);
     }
 
-    /// The key itself is no part of what is asked.
+    /// Leaves out the idempotency key, which is not part of what a send asks for.
     fn metadata(&mut self, metadata: &Metadata) {
         self.members(metadata, |name| name != IdempotencyKey::METADATA);
     }
 
     fn members(&mut self, members: &Metadata, counts: fn(&str) -> bool) {
         let mut names: Vec<&String> = members.keys().filter(|name| counts(name)).collect();
-        // The order of members says nothing.
+        // The members of a JSON object have no order.
         names.sort_unstable();
         self.feed("members", names.len().to_be_bytes());
         for name in names {

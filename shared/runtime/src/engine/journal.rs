@@ -1,9 +1,9 @@
-//! The changes of a running turn on their way into the store, and out to its
-//! stream.
+//! The write buffer of a running turn: groups its changes, stores them, and shows their
+//! events.
 //!
-//! Changes are grouped: what arrives while a write is in flight, and a little
-//! longer, goes into the next one. Events are batched and never merged, and
-//! each is shown after its commit.
+//! What arrives while a write is in flight, or in the flush interval after it, goes
+//! into the next write. Events are batched and never merged. Each is shown after its
+//! commit.
 
 use super::commit::{Outcome as Write, Race};
 use super::idempotent::SendKey;
@@ -22,34 +22,34 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use tokio::sync::oneshot;
 
-/// A group is written at once when it holds this many changes …
+/// A group is written immediately when it holds this many changes …
 const MAX_CHANGES: usize = 64;
 /// … or this many bytes; then the skill waits.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The turn's pen.
+/// The write buffer of a turn.
 pub(super) struct Journal<'e> {
     pub(super) engine: &'e Engine,
     /// The task as last stored.
     pub(super) record: TaskRecord,
-    /// Whether the skill makes tasks at all.
+    /// Whether the skill makes tasks.
     pub(super) makes_task: bool,
-    /// The record that another writer left, when the turn lost its task.
+    /// The record that another writer stored, when the turn has lost its task.
     pub(super) lost: Option<TaskRecord>,
     deadline: Option<Timestamp>,
     pending: Vec<Change>,
     bytes: usize,
-    /// Bytes of the group that was taken last.
+    /// Bytes of the group in the last write.
     taken: usize,
     emitted: bool,
-    /// Whether a step or checkpoint has completed in this invocation.
+    /// Whether this invocation has written a step or a saved value.
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
-    /// The thread that is opened beside the task, by the first write which shows
-    /// one: nothing is kept of a conversation in which nobody sees a task.
+    /// The thread to store with the first write that makes the task visible. A context
+    /// without a visible task has no thread.
     pub(super) opens: Option<ThreadWrite>,
-    /// The names this attempt can append to.
+    /// The artifact names to which this attempt can append.
     artifact_names: BTreeSet<String>,
     last_group: Option<Timestamp>,
 }
@@ -86,14 +86,13 @@ impl<'e> Journal<'e> {
         }
     }
 
-    /// With a thread to store beside the first write.
+    /// Sets the thread to store with the first write.
     pub(super) fn opening(mut self, opens: Option<ThreadWrite>) -> Self {
         self.opens = opens;
         self
     }
 
-    /// Stores what opens the turn, before anything else; `false` if another
-    /// writer was faster.
+    /// Stores the opening of the turn; `false` if another writer was faster.
     pub(super) async fn open(&mut self, sink: &mut Sink) -> Result<bool, EngineError> {
         let (base, changes) = self.take();
         let opens = self.take_opens(&base, &changes);
@@ -105,12 +104,12 @@ impl<'e> Journal<'e> {
         self.stored(written, sink).await
     }
 
-    /// The same in one transaction with the key of the send; gives the task of
-    /// an earlier send that has the key.
+    /// Stores the opening in one transaction with the key of the send. Returns the task
+    /// of an earlier send that has the key.
     ///
     /// # Errors
-    /// [`Refusal::TaskBusy`] if another writer was faster, and
-    /// [`Refusal::IdempotencyKeyReused`].
+    /// [`Refusal::TaskBusy`] if another writer was faster;
+    /// [`Refusal::IdempotencyKeyReused`] if the earlier send asked for something else.
     pub(super) async fn open_as(
         &mut self,
         key: Option<SendKey>,
@@ -132,8 +131,7 @@ impl<'e> Journal<'e> {
         Ok(None)
     }
 
-    /// Whether a message would be all that there is of the task: none was made,
-    /// or one that nobody sees.
+    /// Whether clients can see nothing of the task: it is not stored, or it is hidden.
     pub(super) const fn is_unseen(&self) -> bool {
         !self.emitted && (self.record.version == 0 || self.record.hidden)
     }
@@ -144,15 +142,16 @@ impl<'e> Journal<'e> {
         self.wakes_at().is_some_and(|at| at <= now)
     }
 
-    /// When the next write is due; `None` while there is nothing to write.
+    /// When the next write is due; `None` if there is nothing to write.
     ///
-    /// The first write of a short send waits while the skill runs: the finished
-    /// task is then one write. An event, a value to keep or the timer forces it.
+    /// The first write of a short send waits while the skill runs, so that the finished
+    /// task is one write. An event, a value to save or the timer forces it.
     pub(super) fn wakes_at(&self) -> Option<Timestamp> {
         let policy = &self.engine.reader.policy;
         if self.pending.is_empty() {
             return None;
         }
+        // A time in the past: the write is due now.
         if self.full() || !self.waiters.is_empty() {
             return Some(Timestamp::default());
         }
@@ -169,13 +168,13 @@ impl<'e> Journal<'e> {
             .then(|| self.record.created_at.plus(policy.deferral))
     }
 
-    /// Whether another invocation can take the turn up: there is a task.
+    /// Whether another invocation can continue the turn: there is a task.
     pub(super) const fn can_go_on(&self) -> bool {
         self.makes_task || self.record.version > 0
     }
 
-    /// Gives the turn away: the lease ends and a worker is asked for, in one
-    /// commit with what is not stored yet.
+    /// Hands the turn over: one commit stores what is buffered, ends the lease and asks
+    /// for a worker.
     pub(super) async fn hand_over(mut self, sink: &mut Sink) -> Result<Ended, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         let repeats = !progress && self.record.saved.steps.is_empty();
@@ -197,7 +196,7 @@ impl<'e> Journal<'e> {
         }
     }
 
-    /// Reads what another writer left of the task.
+    /// Reads the task as another writer stored it.
     pub(super) async fn reload(&mut self) -> Result<(), EngineError> {
         let (owner, id) = (&self.record.owner, &self.record.id);
         let now = self.engine.reader.clock.now();
@@ -211,11 +210,11 @@ impl<'e> Journal<'e> {
         self.pending.len() >= MAX_CHANGES || self.bytes >= MAX_BYTES
     }
 
-    /// The next group.
+    /// Takes the next group, with the record on which it builds.
     pub(super) fn take(&mut self) -> (TaskRecord, Vec<Change>) {
         self.progress |= self.pending.iter().any(is_progress);
-        // A commit is a sign of life too, and must not put back a lease which a
-        // heartbeat has extended since.
+        // A commit extends the lease too. It must not set back what a heartbeat has
+        // extended since the record was read.
         if self.record.lease_until.is_some() {
             self.record.lease_until = Some(self.engine.lease_until(self.deadline));
         }
@@ -234,8 +233,8 @@ impl<'e> Journal<'e> {
         shows.then(|| self.opens.take()).flatten()
     }
 
-    /// Takes note of what a write became: shows its events and tells who waits
-    /// for it; `false` if the task is lost.
+    /// Handles the result of a write: shows its events and wakes what waits for it;
+    /// `false` if the task is lost.
     pub(super) async fn stored(
         &mut self,
         written: Write,
@@ -246,7 +245,7 @@ impl<'e> Journal<'e> {
                 self.record = record;
                 self.last_group = Some(self.engine.reader.clock.now());
                 for waiter in self.in_flight.drain(..) {
-                    // A skill that stopped waiting needs no answer.
+                    // A skill that stopped waiting has dropped its receiver.
                     let _gone = waiter.send(());
                 }
                 self.engine.reader.show(&self.record, sink).await?;
@@ -256,12 +255,12 @@ impl<'e> Journal<'e> {
                 self.lost = current;
                 Ok(false)
             }
-            Write::ThreadMoved => Err(EngineError::broken("a thread conflict without a thread")),
-            Write::KeyTaken(_) => Err(EngineError::broken("a key conflict without a key")),
+            Write::ThreadMoved => Err(EngineError::broken("unexpected thread conflict in turn")),
+            Write::KeyTaken(_) => Err(EngineError::broken("unexpected key conflict in turn")),
         }
     }
 
-    /// Puts what the skill asks into the next group.
+    /// Adds a request of the skill to the next group.
     pub(super) fn note(&mut self, ask: Ask) {
         self.emitted = true;
         match ask {
@@ -273,7 +272,7 @@ impl<'e> Journal<'e> {
                 self.waiters.push(stored);
                 self.push(Change::Save { key, value });
             }
-            // The loop has taken it, or is about to end anyway.
+            // The event loop has taken it, or is about to end.
             Ask::Stop => {}
             Ask::Step { key, value, stored } => {
                 self.waiters.push(stored);
@@ -282,8 +281,8 @@ impl<'e> Journal<'e> {
         }
     }
 
-    /// Drops what is not stored: the group that was taken last can never be.
-    /// Gives the bytes of it.
+    /// Drops what is not stored, the last group included: it can never be stored.
+    /// Returns its bytes.
     pub(super) fn discard(&mut self) -> usize {
         self.pending.clear();
         self.waiters.clear();
@@ -291,7 +290,7 @@ impl<'e> Journal<'e> {
         self.taken + std::mem::take(&mut self.bytes)
     }
 
-    /// What the task would keep if it asked with this slot.
+    /// What the task would keep if the turn ended with this slot.
     pub(super) fn saved_with(&self, slot: &SavedSlot) -> Saved {
         let mut saved = self.record.saved.clone();
         for change in &self.pending {
@@ -325,8 +324,8 @@ impl<'e> Journal<'e> {
         }
     }
 
-    /// An artifact of this task. Its name identifies it: a repeat replaces, a
-    /// chunk appends; the first chunk of a name starts it.
+    /// An artifact of this task, identified by its name: a repeat replaces it, a chunk
+    /// appends to it. The first chunk of a name starts it.
     pub(super) fn artifact(&mut self, made: Made, append: bool, last_chunk: bool) -> Change {
         let known = !self.artifact_names.insert(made.name.clone());
         let id = artifact_id(&self.record, &made.name);
@@ -357,20 +356,19 @@ impl Engine {
     }
 }
 
-/// What an author has to know of a turn that outran its invocation: a skill
-/// without finished steps does all its work again.
+/// Logs a hand-over. It warns if the turn has no finished step, because the skill then
+/// does all its work again.
 fn log_hand_over(record: &TaskRecord, repeats: bool) {
     let (id, skill) = (&record.id, record.skill.as_ref().map(SkillId::as_str));
     if repeats {
-        tracing::warn!(task.id = %id, skill, "a turn of task `{id}` goes on elsewhere and starts again: it has finished no step");
+        tracing::warn!(task.id = %id, skill, "a turn of task `{id}` is handed over and starts again: it has finished no step");
     } else {
-        tracing::info!(task.id = %id, skill, "a turn of task `{id}` goes on elsewhere");
+        tracing::info!(task.id = %id, skill, "a turn of task `{id}` is handed over");
     }
 }
 
-/// The id of an artifact: the same for a name in every attempt of a task, so
-/// that a turn which runs again replaces what it made before; another in every
-/// other task.
+/// The id of an artifact. It is the same for a name in every attempt of a task, so that
+/// a repeated turn replaces what it made before. It differs from task to task.
 fn artifact_id(record: &TaskRecord, name: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(record.incarnation.as_str());
@@ -380,7 +378,7 @@ fn artifact_id(record: &TaskRecord, name: &str) -> String {
     format!("artifact-{}", hex.get(..32).unwrap_or_default())
 }
 
-/// Whether a turn that runs again would not repeat everything.
+/// Whether a repeated turn does not do this work again.
 const fn is_progress(change: &Change) -> bool {
     matches!(change, Change::Save { .. } | Change::Step { .. })
 }

@@ -9,20 +9,20 @@ use crate::task::{ListQuery, Page, Task, TaskRecord, Timestamp};
 use futures::future::join_all;
 use std::collections::VecDeque;
 
-/// Tasks whose content is read at the same time.
+/// At most this many tasks are read at the same time.
 const AT_ONCE: usize = 16;
 
 impl Reader {
     /// A page of the caller's tasks.
     ///
     /// # Errors
-    /// `InvalidParams` for a page token that was not made for this
-    /// caller and filter, or too long ago.
+    /// `InvalidParams` for a page token of another caller or filter, or an expired one.
     pub async fn list(&self, caller: &Caller, query: &ListQuery) -> Result<Page, EngineError> {
         let now = self.clock.now();
         let list = List::tasks(&self.policy.secret, caller, query);
         let token = query.page_token.as_deref();
         let place: Option<TaskPlace> = token.map(|token| list.place(token, now)).transpose()?;
+        // The first page counts; its token carries the total to the next pages.
         let count_limit = if place.is_none() {
             self.policy.list_count_max
         } else {
@@ -43,6 +43,8 @@ impl Reader {
         let (carried, before) = place.map_or((found.matching, 0), |it| (it.total, it.delivered));
         let delivered = before + tasks.len();
         let more = usize::from(found.next.is_some());
+        // A2A 1.0 §3.1.4: `totalSize` is exact up to `list_count_max`, and a lower
+        // bound above it.
         let total_size = carried.max(delivered + more);
         let next = found.next.map(|after| {
             let place = TaskPlace {
@@ -60,8 +62,8 @@ impl Reader {
         })
     }
 
-    /// What a page shows of its tasks. It reads no more content than its answer
-    /// can hold, as the store counts it, whether or not that comes to be shown.
+    /// What a page shows of its tasks. It reads no more stored bytes than the response
+    /// can hold, even if some of what it reads is not shown.
     async fn shown(
         &self,
         heads: Vec<TaskRecord>,
@@ -81,6 +83,8 @@ impl Reader {
             for (excerpt, (head, _)) in join_all(excerpts).await.into_iter().zip(&wave) {
                 let planned = match excerpt {
                     Ok(None) => continue,
+                    // The task has changed since the list was read, and no longer
+                    // matches the filter.
                     Ok(Some(excerpt)) if !stands(&excerpt.record) => continue,
                     Ok(Some(excerpt)) => {
                         reads = reads.saturating_sub(excerpt.read);
@@ -101,7 +105,7 @@ impl Reader {
         Ok(tasks)
     }
 
-    /// What is asked for of a task, within `bytes`.
+    /// The projection of a task that the query asks for, at most `bytes` of it.
     async fn excerpt(
         &self,
         head: TaskRecord,
@@ -117,7 +121,7 @@ impl Reader {
         Ok(self.tasks.excerpt(head, wanted, now).await?)
     }
 
-    /// What the answer can hold of it, without the bytes of files.
+    /// What the response can hold of the task, without the bytes of files.
     async fn planned(
         &self,
         excerpt: Excerpt,
@@ -134,8 +138,8 @@ impl Reader {
     }
 }
 
-/// The first tasks whose content together is at most `bytes`, as far as their
-/// heads tell, each with what those before it leave. The last of them may be
+/// The next tasks to read, each with the bytes that those before it leave. By the sizes
+/// in their heads, their content is at most `bytes` together. The last one may be
 /// larger: then it is cut.
 fn next_wave(heads: &mut VecDeque<TaskRecord>, mut bytes: usize) -> Vec<(TaskRecord, usize)> {
     let mut wave = Vec::new();
@@ -152,7 +156,7 @@ fn next_wave(heads: &mut VecDeque<TaskRecord>, mut bytes: usize) -> Vec<(TaskRec
     wave
 }
 
-/// What is shown of a task that cannot be read: its state.
+/// What a list shows of a task that cannot be read: its state.
 fn bare(head: &TaskRecord) -> Task {
     let mut task = head.view(0, false);
     task.status.message = None;
@@ -160,7 +164,7 @@ fn bare(head: &TaskRecord) -> Task {
     task
 }
 
-/// A damaged task does not keep a caller from the others.
+/// Shows a damaged task as `bare`, so that it does not hide the caller's other tasks.
 fn or_bare(shown: Result<Task, EngineError>, bare: &Task) -> Result<Task, EngineError> {
     shown.or_else(|error| {
         if !error.is_corrupt() {

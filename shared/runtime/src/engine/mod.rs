@@ -1,17 +1,20 @@
-//! What happens to a task: load, apply, commit, run, settle.
+//! The engine: loads a task, applies changes, commits them, runs the skill and finishes
+//! the turn.
 //!
-//! - one file a method: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`;
-//!   `push` for those about webhooks, `upload` for files sent by themselves
-//! - `idempotent`: sends that come twice, under one key
-//! - `background`: relay and work, the steps behind the calls; `sweep` finds what
-//!   they lost (`again`: turns that wait for a worker), `expire` conversations whose time is up and what deletions (`clear`) have left; `deliver` brings events to webhooks, `tidy` removes objects nobody needs
-//! - `commit` is the only writer of tasks
-//! - `run` is one turn of a skill; unary and streaming calls share it and
-//!   differ only in where committed events go
+//! - Each method has a file: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`.
+//!   `push` has the methods for push configs, `upload` the one for uploads.
+//! - `idempotent` recognises repeated sends by their idempotency key.
+//! - `background` has the steps behind the calls: relay and worker. `sweep` finds what
+//!   they lost; `again` queues turns again that wait for a worker. `expire` removes
+//!   expired threads and, with `clear`, what deletions have left. `deliver` posts
+//!   events to webhooks. `tidy` collects unreferenced objects.
+//! - `commit` is the only writer of tasks.
+//! - `run` runs one turn of a skill. Unary and streaming calls share it; they differ
+//!   only in the event sink.
 //!
-//! The engine knows no status code, no JSON and no AWS type. It sees the world
-//! through the store traits, [`Clock`] and [`Ids`], so that a simulation can
-//! own all of them.
+//! The engine uses no status code, no JSON and no AWS type. It reaches the outside
+//! through the store traits, [`Clock`] and [`Ids`], so that a simulation can replace
+//! all of them.
 
 mod admit;
 mod again;
@@ -54,7 +57,7 @@ mod tidy;
 mod turn;
 mod upload;
 
-/// What the fuzz targets look at.
+/// The functions and types that the fuzz targets test.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz {
     pub(crate) use super::blob::{content_type, disposition};
@@ -79,46 +82,45 @@ use crate::store::{Blobs, ReadTasks, ReadThreads, WriteTasks, WriteThreads};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Durations and sizes the engine goes by. `settings` reads them.
+/// Durations and sizes that the engine uses; `settings` reads them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// How long a task lives after its last rest.
+    /// How long a task is kept, counted from its last rest.
     pub task_ttl: Duration,
-    /// How long a conversation goes on after its last activity.
+    /// How long a thread lives after its last activity.
     pub thread_ttl: Duration,
-    /// How long the state of a conversation is kept after its last activity.
+    /// How long the state of a thread is kept after its last activity.
     pub state_ttl: Duration,
-    /// How long a context id that a client made is known to have expired.
+    /// How long the tombstone of an expired client-made context id is kept.
     pub thread_tombstone: Duration,
-    /// How long a running turn may not be taken over without a sign of life.
+    /// How long after its last heartbeat a running turn cannot be taken over.
     pub lease: Duration,
     /// How long a blocking call may wait for its turn.
     pub blocking_budget: Duration,
-    /// How often a turn is tried before its task fails.
+    /// How many attempts a turn has before its task fails.
     pub max_attempts: u32,
     /// How long the first write of a short send may wait while the skill runs.
     pub deferral: Duration,
     /// How long an event may wait for others before its commit.
     pub flush_interval: Duration,
-    /// How long a stream that only watches may stay open.
+    /// How long a stream may stay open that follows a turn of another invocation.
     pub stream_max_age: Duration,
     /// Parts above this many bytes are kept in the blob store.
     pub inline_max: usize,
-    /// At most this many bytes of an answer: what is larger comes as a URL.
+    /// The most bytes of a response; a file that does not fit is returned as a URL.
     pub response_max: usize,
-    /// A file sent by itself may have this many bytes.
+    /// The most bytes of an uploaded file.
     pub upload_max: usize,
-    /// Bytes that a task may keep in slot, steps and saved data together, and
-    /// bytes of conversation state that a context may keep.
+    /// The most bytes that slot, steps and saved data of a task have together, and the
+    /// most bytes of the thread state of a context.
     pub state_max_bytes: usize,
-    /// At most this many tasks are counted for a list's total.
+    /// A list counts at most this many tasks for its total.
     pub list_count_max: usize,
-    /// Whether the id of a message stands for an idempotency key, where its
-    /// client gives none.
+    /// Whether the message id is the idempotency key when the client gives none.
     pub idempotent_message_id: bool,
-    /// How far requests to addresses of clients may reach.
+    /// Which addresses requests to URLs of clients may reach.
     pub reach: Reach,
-    /// Authenticates page tokens, and seals the secrets of webhooks.
+    /// Authenticates page tokens, and seals secrets at rest.
     pub secret: Vec<u8>,
 }
 
@@ -147,7 +149,7 @@ impl Default for Policy {
     }
 }
 
-/// The methods which only read: what `tasks-get` is given.
+/// The read-only methods; the function `tasks-get` has only these.
 #[derive(Clone)]
 pub struct Reader {
     pub(crate) tasks: Arc<dyn ReadTasks>,
@@ -155,10 +157,9 @@ pub struct Reader {
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policy: Arc<Policy>,
-    /// At most this many bytes of the answer at hand: all that the policy
-    /// allows, or a share of it.
+    /// The response budget in bytes: `Policy::response_max`, or a share of it.
     pub(crate) answer_max: usize,
-    /// Absent where push is off.
+    /// `None` when push is off.
     pub(crate) pushes: Option<Arc<dyn ReadPushes>>,
 }
 
@@ -171,31 +172,31 @@ pub struct Engine {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) model: Option<Arc<dyn Model>>,
-    /// Absent where push is off.
+    /// `None` when push is off.
     pub(crate) pushes: Option<Arc<dyn WritePushes>>,
-    /// What a sweep asks for deliveries again with.
+    /// The store and the queue with which a sweep repeats push deliveries.
     pub(crate) push_queue: Option<(Arc<dyn DeliverPushes>, Arc<dyn PushQueue>)>,
 }
 
-/// The services an [`Engine`] stands on.
+/// The services that an [`Engine`] uses.
 #[derive(Clone)]
 pub struct Services {
-    /// Tasks.
+    /// The task store.
     pub tasks: Arc<dyn WriteTasks>,
-    /// Conversations.
+    /// The thread store.
     pub threads: Arc<dyn WriteThreads>,
-    /// Bytes.
+    /// The blob store.
     pub blobs: Arc<dyn Blobs>,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
+    /// The source of random ids.
     pub ids: Arc<dyn Ids>,
-    /// The model skills may ask.
+    /// The model that skills can call, if there is one.
     pub model: Option<Arc<dyn Model>>,
 }
 
 impl Reader {
-    /// A reader of `tasks`.
+    /// Creates a reader over these services.
     #[must_use]
     pub fn new(
         tasks: Arc<dyn ReadTasks>,
@@ -215,7 +216,7 @@ impl Reader {
         }
     }
 
-    /// The same reader for an answer of which others take a part.
+    /// The same reader with at most `bytes` as its response budget.
     #[must_use]
     pub(crate) fn within(mut self, bytes: usize) -> Self {
         self.answer_max = self.answer_max.min(bytes);
@@ -224,7 +225,7 @@ impl Reader {
 }
 
 impl Engine {
-    /// An engine that serves `agent` with `services`.
+    /// Creates an engine that serves `agent` with `services`.
     #[must_use]
     pub fn new(agent: Arc<AgentDefinition>, services: Services, policy: Policy) -> Self {
         let reading: Arc<dyn ReadTasks> = services.tasks.clone();
@@ -241,8 +242,8 @@ impl Engine {
         }
     }
 
-    /// The same engine with push notifications: webhooks are kept in `pushes`,
-    /// which has to be the store of the tasks.
+    /// The same engine with push notifications. `pushes` keeps the push configs; it
+    /// must be the task store.
     #[must_use]
     pub fn with_pushes(mut self, pushes: Arc<dyn WritePushes>) -> Self {
         self.reader.pushes = Some(pushes.clone());
@@ -250,8 +251,8 @@ impl Engine {
         self
     }
 
-    /// The same engine, whose sweep asks `queue` again for the deliveries that
-    /// nobody has confirmed.
+    /// The same engine with a sweep that sends unconfirmed push deliveries to `queue`
+    /// again.
     #[must_use]
     pub fn with_push_queue(
         mut self,
@@ -262,20 +263,20 @@ impl Engine {
         self
     }
 
-    /// The same engine for an answer of which others take a part.
+    /// The same engine with at most `bytes` as its response budget.
     #[must_use]
     pub(crate) fn within(mut self, bytes: usize) -> Self {
         self.reader = self.reader.within(bytes);
         self
     }
 
-    /// The methods which only read.
+    /// The read-only methods.
     #[must_use]
     pub const fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// The agent it serves.
+    /// The agent that the engine serves.
     #[must_use]
     pub fn agent(&self) -> &AgentDefinition {
         &self.agent

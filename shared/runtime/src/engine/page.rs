@@ -1,8 +1,8 @@
-//! Page tokens: a place in a list, authenticated and bound to the caller, the
-//! list and its filter, so that nobody can read with another's place.
+//! Page tokens: a position in a list, authenticated and bound to caller, list and
+//! filter, so that a caller cannot use another caller's token.
 //!
-//! All lists have the same tokens. One that does not open is refused in the
-//! same words whatever is wrong with it, so that the answer tells nothing.
+//! All lists have the same token format. A token that does not open gets the same error
+//! whatever is wrong with it, so that the error reveals nothing.
 
 use crate::auth::Caller;
 use crate::store::{ListPosition, ThreadPosition};
@@ -13,25 +13,25 @@ use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 use std::time::Duration;
 
-/// How long a list may be gone on with.
+/// How long a page token is valid.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
-/// A list of one caller, as its tokens are bound to it.
+/// A list of one caller, to which its tokens are bound.
 pub(crate) struct List<'a> {
     secret: &'a [u8],
     bound: Vec<String>,
 }
 
-/// Where a list goes on, as a token holds it.
+/// A position in a list, as a token holds it.
 pub(crate) trait Place: Sized {
-    /// The place as text.
+    /// The position as text.
     fn write(&self) -> String;
-    /// The place that [`Place::write`] made `text` of.
+    /// Reads what [`Place::write`] has written; `None` for any other text.
     fn read(text: &str) -> Option<Self>;
 }
 
 impl<'a> List<'a> {
-    /// The caller's tasks that pass the filter of `query`.
+    /// The caller's tasks that match the filter of `query`.
     pub(crate) fn tasks(secret: &'a [u8], caller: &Caller, query: &ListQuery) -> Self {
         let context = query.context_id.as_ref().map(ToString::to_string);
         let status = query.status.map(|state| state.as_str().to_owned());
@@ -40,7 +40,7 @@ impl<'a> List<'a> {
         Self::of(secret, "tasks", caller, filter)
     }
 
-    /// The caller's conversations.
+    /// The caller's contexts.
     pub(crate) fn contexts(secret: &'a [u8], caller: &Caller) -> Self {
         Self::of(secret, "contexts", caller, [])
     }
@@ -60,7 +60,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The token of a place, as the client gets it at `now`.
+    /// The token of a position, made at `now`.
     pub(crate) fn token(&self, place: &impl Place, now: Timestamp) -> String {
         let until = now.plus(LIFETIME).as_millis();
         let plain = format!("{until} {}", place.write());
@@ -69,11 +69,11 @@ impl<'a> List<'a> {
         format!("{}.{}", encode(plain.as_bytes()), encode(&tag))
     }
 
-    /// The place of a token.
+    /// The position in a token.
     ///
     /// # Errors
-    /// [`Refusal::InvalidParams`] unless we made it for this caller, list and
-    /// filter, and not too long ago.
+    /// [`Refusal::InvalidParams`] unless this server made the token for this caller,
+    /// list and filter within the last hour.
     pub(crate) fn place<P: Place>(&self, token: &str, now: Timestamp) -> Result<P, Refusal> {
         self.open(token, now)
             .ok_or_else(|| Refusal::invalid("pageToken", "not a token of this list"))
@@ -89,8 +89,8 @@ impl<'a> List<'a> {
         (now < until).then(|| P::read(place)).flatten()
     }
 
-    /// The authentication of a token. Lengths stand before the fields, so that
-    /// two different calls never feed the same bytes.
+    /// The authentication of a token. The length of each field comes first, so that two
+    /// different lists of fields never give the same bytes.
     fn mac(&self, plain: &str) -> Hmac<Sha256> {
         // HMAC takes keys of any length, so this cannot fail; an empty key would
         // only mean that no token verifies across processes.
@@ -105,10 +105,10 @@ impl<'a> List<'a> {
     }
 }
 
-/// A place in a list of tasks.
+/// A position in a list of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskPlace {
-    /// After this task.
+    /// The last task shown.
     pub(crate) after: ListPosition,
     /// Matches counted on the first page.
     pub(crate) total: usize,

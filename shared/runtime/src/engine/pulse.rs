@@ -1,8 +1,8 @@
-//! Signs of life: a running turn extends its lease, and learns that it has
-//! lost its task.
+//! Sends heartbeats: a running turn extends its lease, and finds out when it has lost
+//! its task.
 //!
-//! Time only permits a takeover; incarnation and version decide every write. So a late or
-//! lost heartbeat can waste work, but never damage a task.
+//! The lease only permits a takeover; incarnation and version decide every write. A
+//! late or lost heartbeat can therefore waste work, but never damage a task.
 
 use super::Engine;
 use super::attend::wake_up;
@@ -12,11 +12,11 @@ use crate::task::{TaskRecord, TaskState, Timestamp};
 use futures::future::BoxFuture;
 use std::time::Duration;
 
-/// How often a turn that somebody watches looks whether it was canceled: the
-/// stream should not stay open long after the end.
+/// How often a turn with an open stream checks whether its task was canceled, so that
+/// the stream closes soon after the end.
 const WATCH: Duration = Duration::from_secs(2);
 
-/// The heart of one running turn.
+/// The heartbeat of one running turn.
 pub(super) struct Pulse<'e> {
     engine: &'e Engine,
     receipt: Option<&'e dyn Receipt>,
@@ -24,14 +24,14 @@ pub(super) struct Pulse<'e> {
     every: Duration,
     next: Timestamp,
     extend_at: Timestamp,
-    /// When the conversation was looked after last.
+    /// When the turn last checked whether its thread needs a refresh.
     looked: Timestamp,
     beating: Option<BoxFuture<'e, Result<bool, StoreError>>>,
 }
 
 impl<'e> Pulse<'e> {
-    /// A heart that beats three times a lease, and more often for a watched
-    /// turn. `receipt` is the message the turn came by.
+    /// Beats three times per lease, and at least every 2 s if a stream watches the
+    /// turn. `receipt` is that of the queue message that brought the turn.
     pub(super) fn new(
         engine: &'e Engine,
         receipt: Option<&'e dyn Receipt>,
@@ -53,11 +53,12 @@ impl<'e> Pulse<'e> {
         }
     }
 
-    /// Returns after the next beat, whether the turn still has its task. An
-    /// answer that does not come says nothing: the next beat tries again.
+    /// Waits for the next heartbeat; returns whether the turn still has its task. A
+    /// store error decides nothing: the next heartbeat tries again.
     pub(super) async fn beat(&mut self, record: &TaskRecord) -> bool {
         if self.beating.is_none() {
             wake_up(self.engine, Some(self.next)).await;
+            // A deferred create is not stored yet, so there is no lease to extend.
             if record.version > 0 {
                 self.beating = Some(self.start(record));
             }
@@ -79,6 +80,8 @@ impl<'e> Pulse<'e> {
         let now = self.engine.reader.clock.now();
         let record = record.clone();
         let engine = self.engine;
+        // A watched turn beats more often than its lease needs: in between it only
+        // reads.
         if now < self.extend_at {
             return Box::pin(async move {
                 let stored = engine.tasks.head(&record.owner, &record.id, now).await?;
@@ -97,6 +100,8 @@ impl<'e> Pulse<'e> {
         }
         Box::pin(async move {
             let alive = engine.tasks.heartbeat(&record, until).await?;
+            // The visibility timeout follows the lease, so that the queue redelivers
+            // the message soon after a crash.
             if let Some(receipt) = receipt.filter(|_| alive) {
                 receipt.hide(lease).await?;
             }

@@ -1,8 +1,8 @@
-//! Webhooks of tasks: registering, reading, removing.
+//! Creates, reads and deletes push configs.
 //!
-//! A webhook of an open task is stored in a commit of the task, so that a turn
-//! that runs loses its next write, reads the task again, and sees that somebody
-//! listens. A task that has ended is left as it is.
+//! A push config of an open task is stored in a commit of the task. A running turn then
+//! loses its next write, reads the task again and sees the new config. A finished task
+//! is not changed.
 
 use super::commit::{Outcome, Race};
 use super::seal::{Of, Place, Sealer};
@@ -17,15 +17,15 @@ use crate::task::{
     Timestamp,
 };
 
-/// How often a lost race is decided again.
+/// How often a write that lost a race is tried.
 const ROUNDS: usize = 8;
 
 impl Reader {
-    /// A webhook of a task.
+    /// A push config of a task.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`] if the task or the webhook is absent, expired
-    /// or another's; [`Refusal::PushNotSupported`] where push is off.
+    /// [`Refusal::TaskNotFound`] if the task or the config is absent, expired or
+    /// another caller's; [`Refusal::PushNotSupported`] when push is off.
     pub async fn get_push(
         &self,
         caller: &Caller,
@@ -40,12 +40,12 @@ impl Reader {
         Ok(found.ok_or(Refusal::TaskNotFound)?.config())
     }
 
-    /// The webhooks of a task, by id.
+    /// The push configs of a task, ordered by id.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`] if the task is absent, expired or another's;
-    /// [`Refusal::InvalidParams`] for a page token that is none;
-    /// [`Refusal::PushNotSupported`] where push is off.
+    /// [`Refusal::TaskNotFound`] if the task is absent, expired or another caller's;
+    /// [`Refusal::InvalidParams`] for an invalid page token;
+    /// [`Refusal::PushNotSupported`] when push is off.
     pub async fn list_pushes(
         &self,
         caller: &Caller,
@@ -80,7 +80,7 @@ impl Reader {
         self.load(caller, task).await
     }
 
-    /// The webhooks of this very task, by id.
+    /// The push configs of this incarnation of the task, ordered by id.
     pub(super) async fn pushes_of(
         &self,
         record: &TaskRecord,
@@ -97,12 +97,12 @@ impl Reader {
 }
 
 impl Engine {
-    /// Registers a webhook, over one of the same id.
+    /// Creates a push config, or replaces the one with the same id.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`]; [`Refusal::InvalidParams`] naming the field:
-    /// a URL that may not be called, one webhook too many;
-    /// [`Refusal::PushNotSupported`] where push is off.
+    /// [`Refusal::TaskNotFound`]; [`Refusal::InvalidParams`] naming the field: a URL
+    /// that must not be called, or one config too many; [`Refusal::PushNotSupported`]
+    /// when push is off.
     pub async fn create_push(
         &self,
         caller: &Caller,
@@ -128,7 +128,7 @@ impl Engine {
                 Outcome::Lost(None) => return Err(Refusal::TaskNotFound.into()),
                 Outcome::ThreadMoved | Outcome::KeyTaken(_) => {
                     return Err(EngineError::broken(
-                        "a registration has no thread and no key",
+                        "unexpected thread or key conflict in the commit of a push config",
                     ));
                 }
             }
@@ -136,11 +136,11 @@ impl Engine {
         Err(StoreError::Unavailable("lost too many races".to_owned()).into())
     }
 
-    /// Removes a webhook. One that is not there is as good as removed.
+    /// Deletes a push config. Deleting an absent one succeeds.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`] if the task is absent, expired or another's;
-    /// [`Refusal::PushNotSupported`] where push is off.
+    /// [`Refusal::TaskNotFound`] if the task is absent, expired or another caller's;
+    /// [`Refusal::PushNotSupported`] when push is off.
     pub async fn delete_push(&self, caller: &Caller, query: &PushQuery) -> Result<(), EngineError> {
         let store = self.push_store()?;
         let record = self.reader.load(caller, &query.task).await?;
@@ -150,7 +150,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The change by which a send registers the webhook it came with.
+    /// The change by which a send registers its push config.
     pub(super) async fn listen(
         &self,
         record: &TaskRecord,
@@ -164,8 +164,8 @@ impl Engine {
         Ok(Change::Listen(Box::new(listener)))
     }
 
-    /// The webhooks which `changes` register, as they are stored beside the
-    /// commit on top of `base`.
+    /// The push configs that `changes` register, as stored with the commit on top of
+    /// `base`.
     pub(super) fn push_records(
         &self,
         base: &TaskRecord,
@@ -181,7 +181,7 @@ impl Engine {
             .collect()
     }
 
-    /// A webhook that gets what follows the events of `base`.
+    /// A push config that gets the events after those of `base`.
     fn push_record(&self, base: &TaskRecord, listener: &Listener, now: Timestamp) -> PushRecord {
         PushRecord {
             owner: base.owner.clone(),
@@ -194,7 +194,7 @@ impl Engine {
         }
     }
 
-    /// Checks the URL, names the webhook, seals its secrets.
+    /// Checks the URL, sets the id and seals the secrets of a push config.
     fn listener(&self, record: &TaskRecord, offer: &PushOffer) -> Result<Listener, EngineError> {
         let policy = &self.reader.policy;
         OutboundUrl::parse(&offer.url, policy.reach)
@@ -225,7 +225,7 @@ impl Engine {
         })
     }
 
-    /// Refuses the webhook that is one too many.
+    /// Refuses a push config above the limit of a task.
     async fn room_for(
         &self,
         record: &TaskRecord,
@@ -234,7 +234,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let pushes = self.reader.pushes_of(record).await?;
         let known = pushes.iter().any(|push| push.listener.id == listener.id);
-        // Names of deleted ones stay with an open task, and count in bounds.
+        // An open task also keeps the ids of deleted configs; this bounds their number.
         let named = record.listeners.len() >= MAX_PUSH_CONFIGS * 10
             && !record.listeners.contains(&listener.id);
         if !known && (pushes.len() >= MAX_PUSH_CONFIGS || named) {
@@ -249,17 +249,17 @@ impl Engine {
     }
 }
 
-/// Names of the two secrets of a webhook.
+/// Names of the two secrets of a push config.
 pub(super) const TOKEN: &str = "token";
 pub(super) const CREDENTIALS: &str = "credentials";
 
-/// What a webhook's secrets say.
+/// The opened secrets of a push config.
 pub(super) struct Opened {
     pub(super) token: Option<Secret>,
     pub(super) credentials: Option<Secret>,
 }
 
-/// Opens the secrets of a webhook; `None` if they were sealed under another key.
+/// Opens the secrets of a push config; `None` if they were sealed under another key.
 pub(super) fn open_secrets(sealer: &Sealer, push: &PushRecord) -> Option<Opened> {
     let owner: &Owner = &push.owner;
     let listener = &push.listener;

@@ -1,20 +1,20 @@
-//! Races for the thread of a conversation, which many tasks may write at once.
+//! Races for a thread, which many tasks of a context may write at the same time.
 
 use super::Engine;
 use crate::store::StoreError;
 use crate::task::Timestamp;
 use std::time::Duration;
 
-/// For how long a lost race is run again; the skill is not. It is less than
-/// the life that a lease has left.
+/// How long a turn retries a lost race, without running its skill again. This is
+/// shorter than the rest of the lease.
 const RACES: Duration = Duration::from_secs(20);
-/// How long past the end of its work a turn may still race: its call has a
-/// second more to answer, and its invocation two.
+/// How long after `stop_at` a turn may still retry. Its call has 1 s more to respond,
+/// and its invocation 2 s.
 const LATE: Duration = Duration::from_secs(2);
-/// What a turn has for it in any case.
+/// A turn retries for at least this long.
 const LEAST: Duration = Duration::from_millis(500);
 
-/// The races that a turn has run and lost.
+/// The races that a turn has lost, and when it stops retrying.
 #[derive(Debug)]
 pub(super) struct Races {
     lost: u32,
@@ -22,7 +22,7 @@ pub(super) struct Races {
 }
 
 impl Engine {
-    /// No race lost yet, by a turn which should stop its work at `stop_at`.
+    /// Begins to count the races of a turn that should stop its work at `stop_at`.
     pub(super) fn races(&self, stop_at: Option<Timestamp>) -> Races {
         let now = self.reader.clock.now();
         let end = now.plus(RACES.min(self.reader.policy.lease / 3));
@@ -33,9 +33,9 @@ impl Engine {
         }
     }
 
-    /// Waits a little before a race is run again, longer each time and each
-    /// task for itself, so that many tasks of one conversation all get through;
-    /// `false` if there is no time for another one.
+    /// Waits before the next try. The wait grows with each lost race and is random per
+    /// task, so that all tasks of a context get through. Returns `false` if no time is
+    /// left.
     pub(super) async fn stand_back(&self, races: &mut Races) -> bool {
         let longest = 10_u64 << races.lost.min(6);
         races.lost += 1;
@@ -50,7 +50,7 @@ impl Engine {
     }
 }
 
-/// Every race was lost.
+/// The error of a turn that has lost every race for its thread.
 pub(super) fn outrun() -> StoreError {
     StoreError::Unavailable("lost too many races for the thread".to_owned())
 }

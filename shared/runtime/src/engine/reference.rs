@@ -1,5 +1,4 @@
-//! The tasks that a message refers to (A2A 1.0 §3.4): loaded when its skill
-//! looks at them, and not before.
+//! The tasks that a message refers to (A2A 1.0 §3.4), loaded when the skill reads them.
 
 use super::Engine;
 use super::run::Work;
@@ -10,10 +9,10 @@ use crate::task::{Owner, TaskId};
 use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
 
-/// At most this many of the tasks are loaded, each once.
+/// At most this many tasks are loaded, each once.
 const LOADED: usize = 16;
 
-/// What a turn's message names, and what was found of it.
+/// The task ids that a turn's message names, and what was found.
 pub(super) struct Named<'e> {
     engine: &'e Engine,
     owner: Owner,
@@ -22,9 +21,9 @@ pub(super) struct Named<'e> {
     loaded: OnceCell<References>,
 }
 
-/// What all of the tasks together may still bring into memory.
+/// What all these tasks together may still load into memory.
 struct Left {
-    /// Bytes beside the tasks' own items.
+    /// Bytes outside the tasks' own DynamoDB items.
     stored: usize,
     /// Bytes of files.
     files: u64,
@@ -43,13 +42,13 @@ impl<'e> Named<'e> {
         }
     }
 
-    /// The tasks, loaded at the first call that succeeds.
+    /// The tasks; the first successful call loads them.
     pub(super) async fn load(&self) -> Result<&References, StoreError> {
         self.loaded.get_or_try_init(|| self.look()).await
     }
 
-    /// One task after the other, so that what is read for one is dropped before
-    /// the next.
+    /// Loads one task after the other, so that the content of one is dropped before the
+    /// next.
     async fn look(&self) -> Result<References, StoreError> {
         let mut found = References::default();
         let mut left = Left {
@@ -69,8 +68,8 @@ impl<'e> Named<'e> {
         Ok(found)
     }
 
-    /// A task, if the caller may read it, and if all that it has delivered still
-    /// fits. Another's, an expired one and one that never was look alike.
+    /// A task, if the caller may read it and all its artifacts still fit. Another
+    /// caller's task, an expired one and an absent one give the same result.
     async fn task(&self, id: &str, left: &mut Left) -> Result<Option<ReferencedTask>, StoreError> {
         let Ok(id) = TaskId::parse(id) else {
             return Ok(None);
@@ -81,7 +80,7 @@ impl<'e> Named<'e> {
         let Some(head) = head.filter(|head| !head.hidden) else {
             return Ok(None);
         };
-        // A skill is shown what was delivered, not what was said.
+        // A skill gets the artifacts of a referenced task, not its history.
         let wanted = Wanted {
             history_length: 0,
             artifacts: true,

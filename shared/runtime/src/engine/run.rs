@@ -1,9 +1,9 @@
-//! One turn of a skill: the same for every way a turn can be asked for.
+//! Runs one turn of a skill, in the same way for every kind of call.
 //!
-//! The skill's future, the commits and the clock are polled by one loop. What
-//! the skill emits while a write is in flight goes into the next one; an event
-//! is shown when its commit is acknowledged. Dropping the skill's future ends
-//! the turn at once, since nothing of it runs elsewhere.
+//! One event loop polls the skill's future, the commits, the heartbeat and the clock.
+//! What the skill emits while a write is in flight goes into the next write. An event
+//! is shown after its commit is acknowledged. Nothing of the skill runs outside its
+//! future, so dropping the future ends the turn immediately.
 
 use super::attend::{Attended, attend};
 use super::context::Standing;
@@ -24,35 +24,36 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The least time kept for giving a turn away.
+/// The least time reserved for a hand-over.
 const MARGIN: Duration = Duration::from_secs(2);
 
 /// A turn that is ready to run.
 pub(super) struct Work {
-    /// The task as stored; version 0 if it is not.
+    /// The task as stored; version 0 if it is not stored yet.
     pub(super) record: TaskRecord,
-    /// What opens the turn: the message, the skill, the start.
+    /// The changes that open the turn: message, skill, start.
     pub(super) opening: Vec<Change>,
     /// The idempotency key of the send, stored with the opening.
     pub(super) key: Option<SendKey>,
-    /// Whether the opening has to be stored before the skill runs.
+    /// Whether the opening must be stored before the skill runs.
     pub(super) force: bool,
     pub(super) job: Job,
     pub(super) facts: TurnFacts,
-    /// How the conversation stands, when a message opened the turn.
+    /// The context as found when the message was accepted; `None` if no message opened
+    /// the turn.
     pub(super) standing: Option<Standing>,
-    /// Whether a worker is asked for instead.
+    /// Whether a worker runs the turn instead.
     pub(super) queued: bool,
-    /// When no new step may start here.
+    /// The time from which no new step may start here.
     pub(super) stop_at: Option<Timestamp>,
     /// When the invocation ends.
     pub(super) deadline: Option<Timestamp>,
-    /// When the caller is answered, whether the turn has ended or not.
+    /// When the caller gets its response, even if the turn has not ended.
     pub(super) waits_until: Option<Timestamp>,
 }
 
 impl Work {
-    /// Whether the state of the conversation was gone when the message came.
+    /// Whether the thread state had expired when the message arrived.
     pub(super) fn is_reset(&self) -> bool {
         self.standing.as_ref().is_some_and(|it| it.reset)
     }
@@ -60,21 +61,21 @@ impl Work {
 
 /// What a turn does.
 pub(super) enum Job {
-    /// A skill works.
+    /// A skill runs.
     Skill(Arc<dyn AnySkill>, Call),
-    /// The router asks which skill is meant.
+    /// The router asks the client which skill is meant.
     Ask {
         /// The question.
         question: String,
-        /// The skills it may be.
+        /// The candidate skills.
         slot: SavedSlot,
     },
-    /// The stored turn cannot be taken up.
+    /// The stored turn cannot be resumed: its task fails.
     Fail(AgentError),
 }
 
 impl Job {
-    /// Whether there is a task for it, whatever comes of it.
+    /// Whether the turn makes a task, whatever its outcome.
     pub(super) fn makes_task(&self) -> bool {
         match self {
             Self::Skill(skill, _) => skill.makes_task(),
@@ -86,25 +87,26 @@ impl Job {
 /// How a turn ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// The task is at rest, and stored so.
+    /// The task is at rest, and stored.
     Rested(TaskRecord),
-    /// The skill answered with a message and no task was made.
+    /// The skill answered with a message; no task was made.
     Message(Message),
-    /// The turn goes on in another invocation, which is asked for.
+    /// The turn was handed over to another invocation.
     HandedOver(TaskRecord),
-    /// Another writer decided; the record as it stands.
+    /// Another writer has the task; the record as it is stored now.
     Lost(Option<TaskRecord>),
-    /// The same send was taken meanwhile, under its idempotency key: its task.
+    /// An earlier send has the idempotency key; its task.
     Repeated(TaskRecord),
 }
 
 impl Engine {
-    /// Runs the turn until the task rests, is taken away, or goes on elsewhere.
-    /// `receipt` is the message a worker took the turn by.
+    /// Runs the turn until the task rests, another writer takes it, or the turn is
+    /// handed over. `receipt` is that of the queue message that brought the turn to a
+    /// worker.
     ///
     /// # Errors
-    /// When the opening cannot be stored; then nothing has happened. A later
-    /// error of the store ends the turn and leaves the task to a takeover.
+    /// When the opening cannot be stored; then nothing has changed. A later store error
+    /// ends the turn and leaves the task to a takeover.
     pub(super) async fn run(
         &self,
         work: Work,
@@ -136,24 +138,24 @@ impl Engine {
         };
         let mut context = TaskContext::new(&turn, &work.facts);
         let mut running = guarded(&*skill, &mut context, call);
-        // A skill that answers at once with a message makes no task, not even
-        // on a stream; any other stream shows the stored task first, and a
-        // webhook hears of it from the beginning.
+        // A skill that returns a message on its first poll makes no task, even on a
+        // stream. Any other stream shows the stored task first, and a push config gets
+        // all events of the turn.
         if watched && !work.force {
             let first = (&mut running).now_or_never();
             if !matches!(first, Some(Outcome::Message(_))) && journal.makes_task {
                 journal.open(sink).await?;
             }
             if let Some(outcome) = first {
-                // What it has shown before it returned is still in the inbox.
+                // What the skill emitted before it returned is still in the inbox.
                 running = Box::pin(std::future::ready(outcome));
             }
         }
         let mut pulse = Pulse::new(self, receipt, work.deadline, sink.is_stream());
         let stop_at = work.stop_at;
         let attended = attend(&mut running, inbox, &mut journal, &mut pulse, stop_at, sink).await;
-        // INVARIANT: the skill is gone before the turn is given away, so that it
-        // never runs twice at once on our own account.
+        // INVARIANT: the skill's future is dropped before the turn is handed over, so
+        // that a hand-over never makes two runs of one turn overlap.
         drop(running);
         let outcome = match attended {
             Ok(Attended::Returned(outcome)) => outcome,
@@ -175,8 +177,8 @@ impl Engine {
         Ok(ended)
     }
 
-    /// Stores a turn for a worker; gives its task, which is another one if the
-    /// same send was taken meanwhile, under its idempotency key.
+    /// Stores a turn for a worker and returns its task. If an earlier send has the
+    /// idempotency key, this is the task of that send.
     pub(super) async fn enqueue(
         &self,
         work: Work,
@@ -189,8 +191,9 @@ impl Engine {
         Ok(repeated.unwrap_or(journal.record))
     }
 
-    /// When a turn has to stop so that it can be given away before the
-    /// invocation ends: a tenth of the time left, at least two seconds, early.
+    /// When a turn must stop so that it can be handed over before the invocation ends:
+    /// a tenth of the time left (at least 2 s) plus 2 s early. A running step may use
+    /// the 2 s.
     pub(super) fn stop_at(&self, deadline: Option<Timestamp>) -> Option<Timestamp> {
         let deadline = deadline?;
         let now = self.reader.clock.now();
@@ -203,8 +206,8 @@ const fn listens(change: &Change) -> bool {
     matches!(change, Change::Listen(_))
 }
 
-/// The skill's future. A panic in it is a failed turn, not a dead process; what
-/// it said goes to the log, never to the client.
+/// The skill's future. A panic in it fails the turn and not the process. The panic's
+/// text is logged and never sent to the client.
 fn guarded<'a>(
     skill: &'a dyn AnySkill,
     context: &'a mut TaskContext<'_>,

@@ -1,10 +1,11 @@
-//! Secrets at rest: encrypted and authenticated with a key made of
-//! `A2A_SECRET_KEY`, and bound to the place they belong to. They are the tokens
-//! and credentials of webhooks, and answers to `auth-required`.
+//! Seals secrets at rest: the tokens and credentials of push configs, and answers to
+//! `auth-required`. A key derived from `A2A_SECRET_KEY` encrypts and authenticates each
+//! secret and binds it to its place.
 //!
-//! AES-256-GCM. The key is derived for this purpose alone, so that no page
-//! token or other use of the secret says anything about it. The nonce is random
-//! and 96 bits wide, which is good for the 2^32 secrets a key may seal.
+//! The cipher is AES-256-GCM. The key is derived for this purpose only, so that page
+//! tokens and other uses of `A2A_SECRET_KEY` reveal nothing about it. The nonce is
+//! random and has 96 bits, which is safe for 2^32 secrets per key (NIST SP 800-38D
+//! §8.3).
 
 use super::{Engine, EngineError};
 use crate::store::{StoreError, stored};
@@ -18,9 +19,9 @@ use hmac::{Hmac, Mac as _};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use sha2::Sha256;
 
-/// What the key is for.
+/// The purpose for which the key is derived.
 const PURPOSE: &[u8] = b"a2a-lambda secrets 1";
-/// Bytes of an answer to `auth-required`, as it is sealed.
+/// The most bytes of an answer to `auth-required`, in the form that is sealed.
 const ANSWER_MAX: usize = 32 * 1024;
 
 /// Seals and opens secrets.
@@ -28,7 +29,7 @@ pub(super) struct Sealer {
     key: Option<LessSafeKey>,
 }
 
-/// Where a secret belongs: it opens nowhere else.
+/// Where a secret belongs: it opens only there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) owner: &'a Owner,
@@ -36,17 +37,17 @@ pub(super) struct Place<'a> {
     pub(super) of: Of<'a>,
 }
 
-/// What of its task a secret is.
+/// Which secret of its task it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Of<'a> {
-    /// A secret of a webhook, by its name.
+    /// A secret of a push config: the config's id and the secret's name.
     Webhook(&'a PushId, &'static str),
-    /// The answer that opened a turn.
+    /// The answer that opened a turn: incarnation and turn number.
     Answer(&'a WriteId, u32),
 }
 
 impl<'a> Place<'a> {
-    /// Of the answer that opens turn number `turn` of `record`.
+    /// The place of the answer that opens turn number `turn` of `record`.
     pub(super) const fn of_answer(record: &'a TaskRecord, turn: u32) -> Self {
         Self {
             owner: &record.owner,
@@ -55,7 +56,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Lengths stand before the names, so that no two places feed the same.
+    /// The place as bytes. The length of each field comes first, so that two places
+    /// never have the same bytes.
     fn bytes(&self) -> Vec<u8> {
         let (kind, whose, which) = match self.of {
             Of::Webhook(id, name) => ("webhook", id.as_str(), name.to_owned()),
@@ -78,7 +80,7 @@ impl<'a> Place<'a> {
 }
 
 impl Sealer {
-    /// The sealer of all functions that share `secret`.
+    /// Creates the sealer of all functions that share `secret`.
     pub(super) fn new(secret: &[u8]) -> Self {
         let derived = Hmac::<Sha256>::new_from_slice(secret).map(|mut mac| {
             mac.update(PURPOSE);
@@ -92,7 +94,8 @@ impl Sealer {
         }
     }
 
-    /// Seals `secret` for `place`; `number` is random in all its bits. `None`, never.
+    /// Seals `secret` for `place`. All bits of `number` must be random, since 96 of
+    /// them are the nonce. `None` does not occur.
     pub(super) fn seal(&self, secret: &Secret, place: Place<'_>, number: u128) -> Option<Sealed> {
         let nonce: [u8; NONCE_LEN] = number.to_be_bytes().first_chunk().copied()?;
         let mut text = secret.expose().as_bytes().to_vec();
@@ -108,7 +111,8 @@ impl Sealer {
         Some(Sealed::stored(STANDARD_NO_PAD.encode(whole)))
     }
 
-    /// What was sealed for `place`; `None` if it was not, or under another key.
+    /// Opens what was sealed for `place`; `None` if it was sealed for another place or
+    /// under another key.
     pub(super) fn open(&self, sealed: &Sealed, place: Place<'_>) -> Option<Secret> {
         let mut whole = STANDARD_NO_PAD.decode(sealed.as_str()).ok()?;
         let (nonce, text) = whole.split_at_mut_checked(NONCE_LEN)?;
@@ -122,8 +126,8 @@ impl Sealer {
     }
 }
 
-/// Refuses an answer to `auth-required` that is kept nowhere: its files would lie
-/// open beside the task.
+/// Refuses files in an answer to `auth-required`. The answer itself is sealed, but its
+/// files would be stored unencrypted with the task.
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] naming each such part.
@@ -171,7 +175,7 @@ impl Engine {
             .ok_or_else(|| EngineError::broken("failed to seal an answer"))
     }
 
-    /// The answer that opened the present turn of `record`; `None` if it was sealed
+    /// The answer that opened the current turn of `record`; `None` if it was sealed
     /// under another key.
     pub(super) fn open_answer(&self, record: &TaskRecord, sealed: &Sealed) -> Option<Message> {
         let place = Place::of_answer(record, record.turn);
@@ -186,7 +190,7 @@ mod tests {
     use crate::task::{Subject, TenantId};
 
     #[test]
-    fn a_sealed_secret_opens_at_its_place_under_its_key_and_nowhere_else() {
+    fn a_sealed_secret_opens_only_at_its_place_under_its_key() {
         let owner = |tenant: &str| Owner {
             tenant: TenantId::parse(tenant).unwrap(),
             subject: Subject::parse("ann").unwrap(),
@@ -206,7 +210,7 @@ mod tests {
         assert!(!sealed.as_str().contains("canary"));
         assert_eq!(sealer.open(&sealed, place), Some(secret.clone()));
         let again = sealer.seal(&secret, place, 8 << 100).unwrap();
-        assert_ne!(sealed, again, "each sealing has a nonce of its own");
+        assert_ne!(sealed, again, "each sealing uses a new nonce");
         for elsewhere in [
             Place {
                 owner: &other,
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_opens_in_its_turn_of_its_incarnation_and_nowhere_else() {
+    fn a_sealed_answer_opens_only_in_its_turn_and_incarnation() {
         let owner = Owner {
             tenant: TenantId::parse("acme").unwrap(),
             subject: Subject::parse("ann").unwrap(),

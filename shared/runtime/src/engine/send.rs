@@ -1,4 +1,5 @@
-//! `SendMessage` and its ancestors, waiting for the turn.
+//! `SendMessage` and its older forms `message/send` and `tasks/send`: waits for the
+//! turn.
 
 use super::admit::Admission;
 use super::run::{Ended, Work};
@@ -9,18 +10,17 @@ use crate::task::names::CONTEXT_RESET;
 use crate::task::{Refusal, SendCommand, SendMode, Sent, TaskRecord, Timestamp};
 use std::time::Duration;
 
-/// With less time than this left of its budget, an entry of a batch is given to
-/// a worker instead.
+/// An entry of a batch with less than this of its budget left goes to a worker instead.
 const WORTH_WAITING: Duration = Duration::from_secs(3);
 
 impl Engine {
-    /// Takes a message, runs the turn it asks for, and answers with the task at
-    /// rest, or with the message of a skill that makes no task.
+    /// Accepts a message, runs its turn, and returns the task at rest, or the message
+    /// of a skill that makes no task.
     ///
     /// `deadline` is the end of the invocation, if it has one.
     ///
     /// # Errors
-    /// The refusals of A2A 1.0 §3.1.1; then nothing was created.
+    /// The errors of A2A 1.0 §3.1.1; then nothing was created.
     pub async fn send(
         &self,
         caller: &Caller,
@@ -32,15 +32,14 @@ impl Engine {
             .await
     }
 
-    /// Until when a call that begins now may wait for its turn.
+    /// Until when a call that starts now may wait for its turn.
     pub(crate) fn waits_until(&self, deadline: Option<Timestamp>) -> Timestamp {
         let reader = &self.reader;
         reader.ends(reader.policy.blocking_budget, deadline)
     }
 
-    /// [`Engine::send`] as one entry of a batch whose entries wait until
-    /// `waits_until` together. Where too little of that time is left, the send
-    /// does not wait.
+    /// [`Engine::send`] for one entry of a batch. All entries together wait until
+    /// `waits_until`. If too little of that time is left, the send does not wait.
     ///
     /// # Errors
     /// As [`Engine::send`].
@@ -110,8 +109,8 @@ impl Engine {
         }
     }
 
-    /// A turn that a worker runs: answered at once, or when it rests, or when
-    /// the time to wait is over.
+    /// Queues a turn for a worker. Depending on `mode`, it responds immediately, or
+    /// when the task rests or the time to wait is over.
     async fn queued(
         &self,
         caller: &Caller,
@@ -125,7 +124,7 @@ impl Engine {
         self.sent(&record, history_length).await
     }
 
-    /// A task that runs elsewhere, when its caller has waited for it.
+    /// A task that another invocation runs, after its caller has waited for it.
     async fn waited(
         &self,
         caller: &Caller,
@@ -133,7 +132,8 @@ impl Engine {
         mode: SendMode,
         waits_until: Timestamp,
     ) -> Result<TaskRecord, EngineError> {
-        // A reply is all there is to answer with.
+        // A2A 1.0 §3.2.2: a blocking send waits for a terminal or interrupted state. A
+        // hidden task has only its reply to show, so every send waits for it.
         if mode == SendMode::Blocking || record.hidden {
             return self.reader.rested(caller, record, waits_until).await;
         }
@@ -150,8 +150,8 @@ impl Engine {
     }
 }
 
-/// The answer of a conversation whose state was gone (protocol: the reply says
-/// so in its metadata).
+/// Marks the response of a context that has lost its thread state (metadata
+/// `a2a-lambda/contextReset`).
 fn context_reset(mut sent: Sent) -> Sent {
     let metadata = match &mut sent {
         Sent::Task(task) => &mut task.metadata,

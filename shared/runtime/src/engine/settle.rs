@@ -1,4 +1,4 @@
-//! The end of a turn: the skill's return value becomes the task's rest.
+//! Finishes a turn: applies the skill's outcome as the task's last commit of the turn.
 
 use super::commit::{Beside, Outcome as Write, Race};
 use super::context::stands_for_thread;
@@ -21,21 +21,21 @@ use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// How long `on_completed` may take.
+/// The most time that `on_completed` may take.
 const HOOK_TIME: Duration = Duration::from_secs(1);
 
 impl Journal<'_> {
-    /// Stores what the skill returned, with everything not stored yet.
+    /// Stores the skill's outcome, with everything that is not stored yet.
     ///
     /// # Errors
-    /// When the store is away: the task is then left to a takeover.
+    /// When the store is unavailable; the task is then left to a takeover.
     pub(super) async fn settle(
         mut self,
         outcome: Outcome,
         conversation: &Conversation<'_>,
         sink: &mut Sink,
     ) -> Result<Ended, EngineError> {
-        // INVARIANT: a store that was away fails no task. The turn runs again.
+        // INVARIANT: an unavailable store never fails a task. The turn runs again.
         if matches!(outcome, Outcome::Failed(_))
             && let Some(away) = conversation.unread()
         {
@@ -69,8 +69,8 @@ impl Journal<'_> {
         }
     }
 
-    /// The final commit, with the turn's thread changes in its transaction. A
-    /// lost race for the thread applies them to its fresh state.
+    /// Makes the final commit, with the turn's thread changes in the same transaction.
+    /// After a lost race for the thread it applies them to the thread's new state.
     async fn finish(
         &self,
         base: &TaskRecord,
@@ -91,15 +91,15 @@ impl Journal<'_> {
             return commit.await;
         }
         let mut changes = changes.to_vec();
-        // One name for all tries, so that one is known which was stored without
-        // an answer; and bytes are stored once, however often the commit that
-        // names them.
+        // All tries share one write id, so that a try that was stored without a
+        // response is recognised. The objects are stored once, however many tries the
+        // commit needs.
         let write = self.engine.write_id(base);
         self.engine.store_blobs(base, &write, &mut changes).await?;
         let mut races = self.engine.races(conversation.stop_at());
         loop {
             match self.attempt(&write, base, &changes, conversation).await {
-                // Another one may have written the thread: it is read again.
+                // Another task may have written the thread: read it again.
                 Ok(Write::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
                 decided => return decided,
@@ -110,7 +110,7 @@ impl Journal<'_> {
         }
     }
 
-    /// One try of the final commit, on the thread as it stands.
+    /// One try of the final commit, on the thread as it is stored now.
     async fn attempt(
         &self,
         write: &WriteId,
@@ -128,9 +128,8 @@ impl Journal<'_> {
             .await
     }
 
-    /// Others of the conversation were faster as long as there was time. The
-    /// skill does not run again for that, so its turn fails, with what it has
-    /// made.
+    /// Fails a turn that lost every race for its thread until its time was over. The
+    /// skill does not run again. The task keeps what the skill made.
     async fn outrun(
         &self,
         base: &TaskRecord,
@@ -150,9 +149,8 @@ impl Journal<'_> {
             .await
     }
 
-    /// The reply of a skill that makes no task. A context that was made for it
-    /// and in which nothing is kept goes with it, so the client is not told to
-    /// go on there.
+    /// The reply of a skill that makes no task. It does not name a server-made context
+    /// in which nothing is kept, so that the client does not continue there.
     fn replies(&self, content: Content, conversation: &Conversation<'_>) -> Message {
         let mut reply = self.says(content);
         let kept = !conversation.is_unchanged() || !stands_for_thread(&self.record);
@@ -160,11 +158,11 @@ impl Journal<'_> {
         reply
     }
 
-    /// Whether the reply alone can be the answer. What the turn changes of its
-    /// conversation is stored first, since no task carries it.
+    /// Whether the reply alone is the response. The turn's thread changes are stored
+    /// first, since no task carries them.
     ///
     /// # Errors
-    /// When that cannot be stored: then nothing has happened.
+    /// When the changes cannot be stored; then nothing has changed.
     async fn is_given(
         &self,
         reply: &Message,
@@ -180,7 +178,7 @@ impl Journal<'_> {
         loop {
             let mut lost = outrun().into();
             let written = match conversation.write().await {
-                // The conversation was deleted meanwhile: nothing is kept of it.
+                // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
                 Ok(Some(thread)) => self.engine.keep_thread(&thread).await,
                 Err(error) => Err(error),
@@ -188,7 +186,7 @@ impl Journal<'_> {
             match written {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
-                // A task has to tell: it fails of this when it is stored.
+                // The client learns of this from a task, which fails when it is stored.
                 Err(error) if too_large(&error) => return Ok(false),
                 Err(error) if error.is_contended() => lost = error,
                 Err(error) => return Err(error),
@@ -199,7 +197,7 @@ impl Journal<'_> {
         }
     }
 
-    /// This can never be stored: the task fails without what was too much.
+    /// Fails the task without the changes that can never be stored.
     async fn give_up(
         &self,
         base: TaskRecord,
@@ -223,13 +221,13 @@ impl Journal<'_> {
             .await
     }
 
-    /// The failure of a turn whose output cannot be stored. What was not stored
-    /// is dropped.
+    /// The failure of a turn with output that cannot be stored. It drops what is not
+    /// stored.
     pub(super) fn overflow(&mut self) -> AgentError {
         AgentError::state_too_large(self.discard() as u64, stored::MAX_BYTES as u64)
     }
 
-    /// The outcome, unless the task would keep too much by it.
+    /// The outcome, or a failure if the task would keep too much with it.
     fn within_limits(&self, outcome: Outcome) -> Outcome {
         let slot = match &outcome {
             Outcome::InputRequired { slot, .. } | Outcome::AuthRequired { slot, .. } => slot,
@@ -243,9 +241,9 @@ impl Journal<'_> {
         }
     }
 
-    /// A reply that no answer can hold is kept as that of a keyed send is, in a
-    /// task that nobody sees: what is too large for the answer can be fetched.
-    /// The key of the send finds it there again.
+    /// Keeps a reply that no response can hold in a hidden task, like the reply of a
+    /// keyed send. The client fetches its large values by URL. A repeat of a keyed send
+    /// finds the reply there.
     fn keep(&mut self, reply: Message) {
         self.record.hidden = true;
         self.push(Change::Complete {
@@ -290,6 +288,7 @@ impl Journal<'_> {
 
     fn asks_auth(&self, message: Content, auth: &AuthHint) -> Message {
         let mut message = self.says(message);
+        // A2A 1.0 §7.6: the status message says what the client has to authorise.
         let hint = json!({ "authType": auth.auth_type, "service": auth.service });
         message.metadata.insert(names::AUTH.to_owned(), hint);
         message
@@ -297,8 +296,8 @@ impl Journal<'_> {
 }
 
 impl Engine {
-    /// A failure: the public text, with code and details; the cause is logged
-    /// here, once, and never sent.
+    /// A failure: public text, code and details. The cause is logged here, once, and
+    /// never sent.
     pub(super) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {
         let code = error.code();
         log_failure(record, error);
@@ -313,8 +312,8 @@ impl Engine {
         Change::Fail { message }
     }
 
-    /// Tells the skill that its task has ended: best effort, bounded, and able
-    /// to change nothing.
+    /// Calls the skill's `on_completed` after the task has ended. The call is best
+    /// effort, has 1 s, and can change nothing.
     pub(super) async fn completed(
         &self,
         skill: &dyn AnySkill,
@@ -338,8 +337,8 @@ impl Engine {
     }
 }
 
-/// An operator is woken by what the agent cannot help, not by what a caller
-/// asked for.
+/// Logs at level ERROR, which alerts an operator, only what the agent caused. A failure
+/// that a caller can cause is logged at INFO.
 fn log_failure(record: &TaskRecord, error: &AgentError) {
     let (id, code, cause) = (&record.id, error.code().as_str(), error.cause());
     if error.code().is_expected() {
@@ -360,7 +359,7 @@ fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
     })
 }
 
-/// Whether what was to be stored never can be.
+/// Whether the store can never accept what was to be stored.
 pub(super) const fn too_large(error: &EngineError) -> bool {
     matches!(error.cause, Some(Cause::Store(StoreError::TooLarge(_))))
         || matches!(error.refusal, Refusal::StateTooLarge { .. })

@@ -1,4 +1,5 @@
-//! Where committed events go: nowhere, or to the frames of a stream.
+//! The event sink of a turn: drops committed events, or sends them as frames of a
+//! stream.
 
 use super::EngineError;
 use crate::task::names::CONTEXT_RESET;
@@ -8,10 +9,11 @@ use crate::task::{
 };
 use tokio::sync::mpsc;
 
-/// The frames of one stream, in order. It ends when the stream ends.
+/// The frames of one stream, in order. The channel closes when the stream ends.
 pub type Frames = mpsc::UnboundedReceiver<Frame>;
 
-/// When a stream closes.
+/// When a stream closes. A2A 1.0 §3.1.2, §7.6.1 and §11.7 disagree about it; the
+/// conformance kit needs `End` for subscriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
     /// At a terminal or interrupted state: the streams of a send.
@@ -20,11 +22,11 @@ pub(super) enum Until {
     End,
 }
 
-/// The sending end of a stream. A client that went away is no reason to stop:
-/// frames are then dropped, and the log keeps them.
+/// The sending end of a stream. A turn does not stop when its client disconnects:
+/// frames are then dropped, and the log keeps the events.
 ///
-/// The channel is unbounded on purpose: what it can hold is bounded by what
-/// the turn has committed, and a slow reader must not hold up the turn.
+/// The channel is unbounded on purpose. The turn's commits bound what it holds, and a
+/// slow reader must not delay the turn.
 #[derive(Debug)]
 pub(super) struct Sink {
     frames: Option<mpsc::UnboundedSender<Frame>>,
@@ -32,12 +34,12 @@ pub(super) struct Sink {
     history_length: usize,
     shown: Option<u64>,
     over: bool,
-    /// Whether the first frame says that the conversation's state was gone.
+    /// Whether the first frame says that the thread state had expired.
     reset: bool,
 }
 
 impl Sink {
-    /// Shows nothing.
+    /// A sink that shows nothing.
     pub(super) const fn none() -> Self {
         Self {
             frames: None,
@@ -49,8 +51,8 @@ impl Sink {
         }
     }
 
-    /// Shows frames until the task is at rest or at its end; the first with
-    /// this much history.
+    /// A sink that shows frames until the task is at rest or at its end. The first
+    /// frame has at most `history_length` messages of history.
     pub(super) const fn stream(
         frames: mpsc::UnboundedSender<Frame>,
         until: Until,
@@ -66,7 +68,7 @@ impl Sink {
         }
     }
 
-    /// Lets the first frame say that the conversation's state was gone.
+    /// Makes the first frame say that the thread state had expired.
     pub(super) const fn says_reset(&mut self) {
         self.reset = true;
     }
@@ -76,19 +78,19 @@ impl Sink {
         self.history_length
     }
 
-    /// Whether frames are shown at all.
+    /// Whether the sink is a stream.
     pub(super) const fn is_stream(&self) -> bool {
         self.frames.is_some()
     }
 
-    /// Whether the client has gone.
+    /// Whether the client has disconnected.
     pub(super) fn is_closed(&self) -> bool {
         self.frames
             .as_ref()
             .is_some_and(mpsc::UnboundedSender::is_closed)
     }
 
-    /// Waits until the client has gone: for ever, if nobody reads frames.
+    /// Waits until the client has disconnected; forever if the sink is not a stream.
     pub(super) async fn closed(&self) {
         match &self.frames {
             Some(frames) => frames.closed().await,
@@ -101,8 +103,8 @@ impl Sink {
         self.shown
     }
 
-    /// Whether the event that ends the stream was shown. The task may have gone
-    /// on since, which another stream shows.
+    /// Whether the event that ends the stream was shown. Later changes of the task
+    /// belong to another stream.
     pub(super) const fn is_over(&self) -> bool {
         self.over
     }
@@ -117,6 +119,7 @@ impl Sink {
 
     /// The first frame: the task, with every event up to `seq`.
     pub(super) fn task(&mut self, mut task: Task, seq: u64) {
+        // A2A 1.0 §3.1.2: the first frame is the task or the one message.
         self.shown = Some(seq);
         self.mark(&mut task.metadata);
         self.send(Frame::Task(Box::new(task)));
@@ -142,13 +145,14 @@ impl Sink {
 
     fn send(&self, frame: Frame) {
         if let Some(frames) = &self.frames {
-            // A closed channel is a client that went away.
+            // A closed channel means that the client has disconnected.
             let _gone = frames.send(frame);
         }
     }
 
     /// Shows one stored event; it must be the next in order.
     pub(super) fn event(&mut self, task: &TaskId, context: &ContextId, event: LoggedEvent) {
+        // A2A 1.0 §3.5.2: all streams of a task show the same events in the same order.
         self.shown = Some(event.seq);
         let last = self.closes(&event);
         self.over |= last;
@@ -160,7 +164,8 @@ impl Sink {
         });
     }
 
-    /// The last frame of a stream that ends before its task.
+    /// The last frame of a stream that ends before its task: the client has to
+    /// reconnect.
     pub(super) fn comes_back(&self) {
         self.send(Frame::ComeBack);
     }
@@ -175,8 +180,8 @@ impl Sink {
         }
     }
 
-    /// Ends the stream. An error after the first frame is its last frame,
-    /// never a silent end; before it, the error is the caller's to answer.
+    /// Ends the stream. An error after the first frame is the last frame, so that the
+    /// stream never ends silently. An error before it is returned to the caller.
     pub(super) fn close(self, done: Result<(), EngineError>) -> Result<(), EngineError> {
         let Err(error) = done else { return Ok(()) };
         if self.shown.is_none() {
@@ -188,7 +193,7 @@ impl Sink {
     }
 }
 
-/// The number of the event with this id.
+/// The sequence number of the event with this id.
 pub(super) fn seq_of(record: &TaskRecord, id: EventId) -> Option<u64> {
     record
         .log

@@ -1,25 +1,24 @@
-//! How much a skill may keep.
+//! Limits how much a skill may keep.
 
 use super::EngineError;
 use crate::skill::AgentError;
 use crate::task::Refusal;
 
-/// More is to be kept than may be.
+/// A skill wants to keep more than is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateTooLarge {
     /// Bytes in stored form.
     pub(super) current: usize,
-    /// Bytes there may be.
+    /// The most bytes allowed.
     pub(super) allowed: usize,
 }
 
-/// Whether `current` bytes may be kept; asked before anything is written. The
-/// size is that of the stored form: `stored::saved_size` of a task,
-/// `stored::state_size` of a conversation.
+/// Checks that `current` bytes may be kept, before anything is written. The size is
+/// that of the stored form: `stored::saved_size` of a task, `stored::state_size` of a
+/// thread.
 ///
 /// # Errors
-/// [`StateTooLarge`], which both an [`AgentError`] and an [`EngineError`] can
-/// be made of.
+/// [`StateTooLarge`], which converts to [`AgentError`] and [`EngineError`].
 pub(super) const fn check_state_size(current: usize, allowed: usize) -> Result<(), StateTooLarge> {
     if current > allowed {
         return Err(StateTooLarge { current, allowed });

@@ -1,5 +1,5 @@
-//! `SendStreamingMessage` and its ancestors: the same turn as a send, with its
-//! committed events shown.
+//! `SendStreamingMessage` and its older forms: runs the same turn as a send, and shows
+//! its committed events.
 
 use super::admit::Admission;
 use super::run::Ended;
@@ -10,12 +10,12 @@ use crate::task::{Frame, Refusal, SendCommand, SendMode, Timestamp};
 use tokio::sync::mpsc::UnboundedSender;
 
 impl Engine {
-    /// Takes a message and shows the turn on `frames`: the task first, then its
-    /// events, each after its commit. Returns when the stream is over; a reader
-    /// that goes away does not stop the turn.
+    /// Accepts a message and shows its turn on `frames`: the task first, then each
+    /// event after its commit. Returns when the stream is over. The turn does not stop
+    /// when the client disconnects.
     ///
     /// # Errors
-    /// What is refused before the first frame. Later errors are the last frame.
+    /// Errors before the first frame. A later error is the last frame.
     pub async fn stream(
         &self,
         caller: &Caller,
@@ -24,7 +24,7 @@ impl Engine {
         frames: UnboundedSender<Frame>,
     ) -> Result<(), EngineError> {
         let mut sink = Sink::stream(frames, Until::Rest, command.history_length);
-        // A stream waits by its nature; the option belongs to unary calls.
+        // A stream always waits for its turn; `mode` is an option of unary calls.
         command.mode = SendMode::Blocking;
         let admission = self.admit(caller, command, deadline).await?;
         let done = Box::pin(self.show_turn(caller, admission, deadline, &mut sink)).await;
@@ -60,8 +60,8 @@ impl Engine {
                 sink.message(message);
                 Ok(())
             }
-            // The turn goes on elsewhere, or another writer decided: show what
-            // is stored.
+            // Another invocation continues the turn, or another writer was faster: show
+            // what is stored.
             Ended::HandedOver(record) | Ended::Lost(Some(record)) | Ended::Repeated(record) => {
                 self.reader.follow(caller, record, deadline, sink).await
             }

@@ -1,5 +1,5 @@
-//! `SubscribeToTask` and `tasks/resubscribe`: a stream of a task that another
-//! invocation works on, read from its stored log.
+//! `SubscribeToTask` and `tasks/resubscribe`: streams a task that another invocation
+//! runs, from its stored log.
 
 use super::sink::{Sink, Until, seq_of};
 use super::{EngineError, Reader};
@@ -14,22 +14,22 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Messages of history in the first frame of a subscription.
+/// The most messages of history in the first frame of a subscription.
 const HISTORY: usize = 100;
-/// The wait between two looks at the log, when something happens …
+/// The wait between two reads of the log while events arrive …
 const SHORT: Duration = Duration::from_millis(50);
-/// … and when nothing does.
+/// … and while none arrive.
 const LONG: Duration = Duration::from_secs(1);
 
 impl Reader {
-    /// Shows a task and what happens to it until its end, or until the stream
-    /// is too old or the invocation ends at `deadline`. With the id of an event
-    /// it goes on after that event.
+    /// Shows a task and its events until the task ends, the stream is too old, or the
+    /// invocation ends at `deadline`. With the id of an event it continues after that
+    /// event.
     ///
     /// # Errors
-    /// What is refused before the first frame: an unknown task, a finished one
-    /// (unless the client names an event of it), an event the task does not
-    /// have. Later errors are the last frame.
+    /// Errors before the first frame: an unknown task, a finished one (unless the
+    /// client names an event of it), an event that the task does not have. A later
+    /// error is the last frame.
     pub async fn subscribe(
         &self,
         caller: &Caller,
@@ -51,8 +51,8 @@ impl Reader {
         sink.close(done)
     }
 
-    /// Shows a task as read and what follows, in order, until the stream ends:
-    /// with the task, or as planned, in time before `deadline`.
+    /// Shows the task as read and then its later events, in order. The stream ends with
+    /// the task, at its maximum age, or in time before `deadline`.
     pub(super) async fn tail(
         &self,
         caller: &Caller,
@@ -73,7 +73,7 @@ impl Reader {
                 sink.comes_back();
                 return Ok(());
             }
-            // A client that leaves costs no further look.
+            // No further read is made for a client that has disconnected.
             let rest = self.clock.sleep_until(now.plus(wait).min(ends));
             if let Either::Left(_) = select(pin!(sink.closed()), rest).await {
                 return Ok(());
@@ -92,8 +92,8 @@ impl Reader {
         }
     }
 
-    /// What followed event number `after` of this very task. Another one under
-    /// its id is as good as none.
+    /// The events after number `after` of this incarnation of the task. A new task with
+    /// the same id counts as not found.
     async fn followed(
         &self,
         caller: &Caller,
@@ -110,7 +110,7 @@ impl Reader {
 }
 
 impl Reader {
-    /// The task when it rests, or as it stands at `until`.
+    /// The task when it is at rest, or as it is at `until`.
     pub(super) async fn rested(
         &self,
         caller: &Caller,
@@ -125,6 +125,7 @@ impl Reader {
         while now < until {
             self.clock.sleep_until(now.plus(wait).min(until)).await;
             wait = LONG.min(wait * 2);
+            // No event has this number, so the store returns only the state.
             let tail = self.followed(caller, &record, u64::MAX).await?;
             if tail.state.is_at_rest() {
                 break;
@@ -137,14 +138,13 @@ impl Reader {
     }
 }
 
-/// The first frame of a resumed stream: the status as of the event the client
-/// has seen, never a later one, so that an end it has not seen comes as the
-/// event itself.
+/// Starts a resumed stream with the status as of the event that the client has seen. It
+/// is never a later one, so that the client gets an end it has not seen as an event.
 fn resume(record: &TaskRecord, id: EventId, sink: &mut Sink) -> Result<(), EngineError> {
     let seq = seq_of(record, id)
         .ok_or_else(|| Refusal::invalid("Last-Event-ID", "not an event of this task"))?;
-    // The artifacts are in it for the encoders alone: 0.1 numbers them by
-    // their place. None of them is shown in this frame.
+    // Only the encoders use the artifacts: 0.1 numbers them by their position. This
+    // frame shows none of them.
     let mut task: Task = record.view(0, true);
     task.last_event = None;
     task.status = status_as_of(record, seq);
@@ -152,6 +152,7 @@ fn resume(record: &TaskRecord, id: EventId, sink: &mut Sink) -> Result<(), Engin
     Ok(())
 }
 
+/// The status as of event number `seq`; `working` if no event up to it has a status.
 pub(super) fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
     let seen = record.log.iter().filter(|event| event.seq <= seq);
     seen.rev()

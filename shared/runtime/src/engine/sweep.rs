@@ -1,9 +1,9 @@
-//! What the schedule does: finds turns that died and webhooks that nobody has
-//! told of a rest, conversations whose time is up, and objects that no task
-//! names.
+//! The scheduled sweep: dispatches dead turns again, repeats unconfirmed push
+//! deliveries, removes expired threads, and collects unreferenced objects.
 //!
-//! Each of the three has its share of the time there is. What one does not come
-//! to is the first of its next round: a backlog keeps nobody else from his turn.
+//! Tasks, threads and objects each have a share of the time. A part that does not
+//! finish continues in the next round, so that a backlog of one part does not delay the
+//! others.
 
 use super::again::{Again, Pass, QUEUED};
 use super::commit::{Outcome as Write, Race};
@@ -17,19 +17,19 @@ use crate::task::{Change, TaskRecord, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long past its end a lease is left alone by the sweep.
+/// How long after its end the sweep still respects a lease.
 const OVERDUE: Duration = Duration::from_secs(30);
-/// Tasks read at a time by a sweep.
+/// Tasks read at a time.
 const SWEPT: usize = 100;
-/// A round ends so long before its deadline: what is being done then is done.
+/// A round ends this long before its deadline, to finish what it has begun.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// How a sweep reads leases.
+/// How a sweep treats leases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leases {
-    /// As they stand.
+    /// As stored.
     Respect,
-    /// As expired: whoever held them died with the process before this one.
+    /// As expired: the processes that held them died with the process before this one.
     CountAsExpired,
 }
 
@@ -40,14 +40,14 @@ pub struct SweepReport {
     pub looked_at: usize,
     /// Turns dispatched again.
     pub redispatched: usize,
-    /// Tasks failed, since their attempts are spent.
+    /// Tasks failed, because no attempts are left.
     pub failed: usize,
-    /// Deliveries to webhooks asked for again.
+    /// Push deliveries queued again.
     pub pushed: usize,
 }
 
-/// Where a round of sweeps goes on. It is kept as long as the process is; a new
-/// one begins anywhere.
+/// Where the next round of sweeps continues. It is kept in memory; a new process begins
+/// at a random shard.
 #[derive(Debug, Default)]
 pub struct SweepPlaces {
     tasks: Walk,
@@ -55,8 +55,7 @@ pub struct SweepPlaces {
 }
 
 impl SweepPlaces {
-    /// Whether the last round came to the end of the open tasks and of the
-    /// conversations.
+    /// Whether the last round reached the end of the open tasks and of the threads.
     #[must_use]
     pub fn are_done(&self) -> bool {
         self.tasks.shards.is_empty() && self.threads.shards.is_empty()
@@ -66,27 +65,27 @@ impl SweepPlaces {
 /// What a round of sweeps did.
 #[derive(Debug, Default)]
 pub struct Swept {
-    /// Of tasks.
+    /// What it did to tasks.
     pub tasks: SweepReport,
-    /// Of conversations.
+    /// What it did to threads.
     pub threads: ThreadSweep,
-    /// Of objects.
+    /// What it did to objects.
     pub objects: TidyReport,
-    /// The first thing that went wrong. The rest was swept all the same.
+    /// The first error. The rest was swept anyway.
     pub error: Option<EngineError>,
 }
 
-/// The shards of an index which are still to be read, and from where on. They
-/// are read in turn, a page of each, so that a long one holds up no other.
+/// The shards of an index that are still to be read, each with its position. They are
+/// read in turn, one page each, so that a long shard does not delay the others.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     shards: VecDeque<(u32, Option<String>)>,
-    /// What `begin_anew` has begun.
+    /// The pass that `begin_anew` has started.
     pub(super) pass: Option<Pass>,
 }
 
 impl Walk {
-    /// All shards from their start, the one numbered `first` first.
+    /// All shards from their start, beginning with the one numbered `first`.
     pub(super) fn of(shards: u32, first: u32) -> Self {
         let shards = shards.max(1);
         let turns = (0..shards).map(|n| (first.wrapping_add(n) % shards, None));
@@ -96,25 +95,26 @@ impl Walk {
         }
     }
 
-    /// The next page: its shard, and the place it begins after.
+    /// The next page: its shard, and the position after which it begins.
     pub(super) fn next(&mut self) -> Option<(u32, Option<String>)> {
         self.shards.pop_front()
     }
 
-    /// The shard has more behind `place`.
+    /// Notes that the shard has more pages after `place`.
     pub(super) fn goes_on(&mut self, shard: u32, place: String) {
         self.shards.push_back((shard, Some(place)));
     }
 
-    /// The page was not looked at to its end.
+    /// Notes that the page was not finished.
     pub(super) fn again(&mut self, shard: u32, after: Option<String>) {
         self.shards.push_front((shard, after));
     }
 }
 
 impl Engine {
-    /// One round: tasks, conversations and objects, each from where it was left,
-    /// in what is left until `deadline`. Turns that wait for a worker go to `queue`.
+    /// One round over tasks, threads and objects, each from where the last round
+    /// stopped, in the time until `deadline`. Turns that wait for a worker go to
+    /// `queue`.
     pub async fn sweep_round<S>(
         &self,
         store: &S,
@@ -149,7 +149,7 @@ impl Engine {
         swept
     }
 
-    /// When a part has to end, of `parts` that are still to come.
+    /// When a part has to end while `parts` parts, itself included, still need time.
     fn share(&self, deadline: Option<Timestamp>, parts: u32) -> Option<Timestamp> {
         let now = self.reader.clock.now();
         deadline.map(|end| now.plus(end.since(now).saturating_sub(CLOSING) / parts))
@@ -159,8 +159,8 @@ impl Engine {
         until.is_some_and(|until| self.reader.clock.now() >= until)
     }
 
-    /// Begins a walk that has come to its end anew. It begins anywhere, so that no
-    /// shard is the last in every process.
+    /// Starts a finished walk again, at a random shard, so that no shard is the last in
+    /// every process.
     pub(super) fn begin_anew(&self, walk: &mut Walk, shards: u32) {
         if walk.shards.is_empty() {
             let first = self.ids.next() % u128::from(shards.max(1));
@@ -173,13 +173,12 @@ impl Engine {
         }
     }
 
-    /// Looks over all that is open: turns that died are dispatched again, those
-    /// that wait for a worker go to `queue` once more, and those without attempts
-    /// left are failed. Age alone fails nothing.
+    /// Looks at all open tasks. Dead turns are dispatched again, turns that wait for a
+    /// worker go to `queue` again, and tasks without attempts left are failed. Age
+    /// alone fails no task.
     ///
     /// # Errors
-    /// When the index cannot be read. A task that cannot be decided on is left
-    /// to the next sweep.
+    /// When the index cannot be read. A task with an error is left to the next sweep.
     pub async fn sweep(
         &self,
         tasks: &dyn SweepTasks,
@@ -213,7 +212,7 @@ impl Engine {
         {
             let (open, next) = match tasks.open_tasks(shard, after.clone(), SWEPT).await {
                 Ok(page) => page,
-                // The others have their turn all the same.
+                // The other shards are still read.
                 Err(error) => {
                     failed = failed.or(Some(error));
                     continue;
@@ -238,7 +237,7 @@ impl Engine {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// What the tasks of a page say of themselves.
+    /// The heads of the tasks of a page; none if they cannot be read.
     async fn open_heads(&self, open: &[OpenTask]) -> Vec<TaskRecord> {
         let now = self.reader.clock.now();
         match self.tasks.heads(open, now).await {
@@ -250,8 +249,8 @@ impl Engine {
         }
     }
 
-    /// Looks at one task; gives its turn if that has waited for long, and since
-    /// when.
+    /// Looks at one task. Returns its turn, with the start of its wait, if it has
+    /// waited too long for a worker.
     async fn sweep_one(
         &self,
         head: TaskRecord,
@@ -260,6 +259,7 @@ impl Engine {
     ) -> Result<Option<(WorkItem, Timestamp)>, EngineError> {
         report.looked_at += 1;
         if head.state().is_at_rest() {
+            // A task at rest is in the index only while a push delivery is unconfirmed.
             if let Some((pushes, queue)) = &self.push_queue {
                 let now = self.reader.clock.now();
                 report.pushed += push_again(&**pushes, &**queue, &head, leases, now).await?;
@@ -273,7 +273,7 @@ impl Engine {
         if let Some(item) = TaskImage::of(&head).asks().filter(|_| !is_spent(&head)) {
             return Ok(Some((item, asked_at(&head))));
         }
-        // What is written is decided on the whole task.
+        // A write is decided on the whole task, not on its head.
         let record = if head.is_partial() {
             let now = self.reader.clock.now();
             self.tasks.load(head.owner(), head.id(), now).await?
@@ -306,7 +306,7 @@ impl Engine {
     }
 }
 
-/// Since when a task without a lease waits for a worker.
+/// Since when a task without a lease has waited for a worker.
 fn asked_at(record: &TaskRecord) -> Timestamp {
     record.dispatched_at.unwrap_or(record.updated_at)
 }

@@ -1,5 +1,5 @@
-//! The conversation of a turn: read when it is asked for, changed by
-//! operations that can be applied again to a fresh state.
+//! The thread of a turn: read when the skill asks for it, changed by operations that
+//! can be applied again to a newer state.
 
 use super::blob::Unread;
 use super::run::Work;
@@ -17,30 +17,30 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use tokio::sync::OnceCell;
 
-/// At most this many messages of a context are put back into a thread.
+/// A thread shows at most this many messages of its context.
 const REBUILT: usize = 100;
-/// At most this many tasks of a context are read for it.
+/// At most this many other tasks of the context are read for it.
 const TASKS: usize = 20;
-/// About as many bytes of them are read beside their own items.
+/// About this many bytes are read for it outside the tasks' own DynamoDB items.
 const SPOKEN: usize = 8 * 1024 * 1024;
-/// At most this many pages of them are read: what only keeps a reply, or has expired,
-/// makes a page short.
+/// At most this many pages of tasks are read for it: hidden and expired tasks make a
+/// page short.
 const PAGES: usize = 10;
 
-/// What was said in a task.
+/// The messages of one task.
 struct Told {
     task: TaskId,
     messages: Vec<Message>,
 }
 
-/// One change of a conversation's state. It can be applied again to a fresh
-/// state, and does nothing where it stands already.
+/// One change of the thread state. It can be applied again to a newer state, and
+/// changes nothing where it is applied already.
 #[derive(Debug, Clone)]
 enum Operation {
-    /// The event is added, once: its id names the task by its incarnation, the
-    /// turn and the place in the turn.
+    /// Adds the event once. Its id names the task's incarnation, the turn and the
+    /// position in the turn.
     Append(Message),
-    /// The value is set.
+    /// Sets the value.
     Set { key: String, value: Value },
 }
 
@@ -59,29 +59,29 @@ impl Operation {
     }
 }
 
-/// The conversation of one turn.
+/// A turn's view of its thread.
 pub(super) struct Conversation<'e> {
     engine: &'e Engine,
     owner: Owner,
     context: ContextId,
     task: TaskId,
-    /// A deleted or expired task may have had the same id.
+    /// Distinguishes this task from a deleted or expired one with the same id.
     incarnation: WriteId,
     turn: u32,
-    /// When the task was made.
+    /// When the task was created.
     created: Timestamp,
-    /// When the conversation began, if the turn was opened by a message here.
+    /// When the context began, if a message opened the turn in this invocation.
     began: Option<Timestamp>,
     /// When the turn should stop its work.
     stop_at: Option<Timestamp>,
-    /// When its thread was looked after last.
+    /// When the turn last checked whether its thread needs a refresh.
     looked: Timestamp,
     /// The messages of the turn's own task.
     own: Vec<Message>,
     operations: Mutex<Vec<Operation>>,
-    /// The session values as they stood at the first look.
+    /// The session values as first read.
     session: OnceCell<BTreeMap<String, Value>>,
-    /// Why the conversation could not be read, while the store was away.
+    /// Why the thread could not be read, if the store was unavailable.
     unread: Unread,
 }
 
@@ -114,18 +114,18 @@ impl<'e> Conversation<'e> {
         self.stop_at
     }
 
-    /// Why the skill was not given its conversation, if the store was away: a
-    /// failure that follows from it says nothing about the task.
+    /// Why the skill could not read its thread, if the store was unavailable. A failure
+    /// that follows from it says nothing about the task.
     pub(super) fn unread(&self) -> Option<StoreError> {
         lock(&self.unread).take()
     }
 
-    /// Where it is said, for as long as something of the turn is read.
+    /// Where reads of this turn note that the store was unavailable.
     pub(super) fn unread_by(&self) -> Unread {
         self.unread.clone()
     }
 
-    /// The error a skill is told of a read that failed.
+    /// The error that a skill gets for a failed read.
     pub(super) fn failed(&self, error: StoreError) -> AgentError {
         if let StoreError::Unavailable(why) | StoreError::Contended(why) = &error {
             *lock(&self.unread) = Some(StoreError::Unavailable(why.clone()));
@@ -133,8 +133,8 @@ impl<'e> Conversation<'e> {
         AgentError::from(EngineError::from(error))
     }
 
-    /// What was said in the context so far: the messages of its tasks, each
-    /// task's followed by the events which skills added to it, oldest first.
+    /// What was said in the context so far, oldest first: the messages of each task,
+    /// followed by the events that skills added in that task.
     pub(super) async fn thread(&self) -> AgentResult<Thread> {
         let left = self.left().await.map_err(|error| self.failed(error))?;
         let over = left.as_ref().is_some_and(ThreadRecord::is_cleared);
@@ -163,9 +163,9 @@ impl<'e> Conversation<'e> {
         Ok(if cut || surplus { thread.cut() } else { thread })
     }
 
-    /// What was said in the other tasks of the conversation that began at `began`,
-    /// oldest first, and whether that may not be all. What was said in one is read,
-    /// and the rest of it dropped, before the next.
+    /// The messages of the other tasks of the context that began at `began`, oldest
+    /// first, and whether some may be missing. The rest of a task is dropped before the
+    /// next one is read.
     async fn others(&self, began: Timestamp) -> Result<(Vec<Told>, bool), StoreError> {
         let now = self.engine.reader.clock.now();
         let (heads, mut cut) = self.other_tasks(began, now).await?;
@@ -199,8 +199,8 @@ impl<'e> Conversation<'e> {
         Ok((told, cut))
     }
 
-    /// The heads of the newest other tasks of the conversation that began at `began`,
-    /// newest first, and whether there may be more.
+    /// The heads of the newest other tasks of the context that began at `began`, newest
+    /// first, and whether there may be more.
     async fn other_tasks(
         &self,
         began: Timestamp,
@@ -209,11 +209,12 @@ impl<'e> Conversation<'e> {
         let (owner, context) = (&self.owner, &self.context);
         let (mut tasks, mut after, mut said) = (Vec::new(), None, 0);
         for _ in 0..PAGES {
+            // One task more than needed shows whether there are more.
             let page = self.engine.tasks.tasks_in(owner, context, after, TASKS + 1);
             let (heads, next) = page.await?;
             for task in heads {
                 if self.engine.is_earlier(context, task.created_at, began) {
-                    // What follows is older still.
+                    // All tasks after this one are older still.
                     return Ok(cut(tasks, false));
                 }
                 if task.id != self.task && !task.hidden && !task.expired(now) {
@@ -229,19 +230,20 @@ impl<'e> Conversation<'e> {
         Ok(cut(tasks, after.is_some()))
     }
 
-    /// What stands under the id of the conversation, whosever it is.
+    /// The thread stored under the context id, even if an earlier context with this id
+    /// left it.
     async fn left(&self) -> Result<Option<ThreadRecord>, StoreError> {
         let threads = &self.engine.threads;
         threads.load_thread(&self.owner, &self.context).await
     }
 
-    /// The thread as stored, if it is that of this conversation.
+    /// The stored thread, if it belongs to this context.
     async fn stored(&self) -> Result<Option<ThreadRecord>, StoreError> {
         Ok(self.left().await?.filter(|thread| self.is_own(thread)))
     }
 
-    /// Whether `thread` is that of this conversation, and not what an earlier one
-    /// under the same id has left, or a later one has begun.
+    /// Whether `thread` belongs to this context, and not to an earlier or later one
+    /// with the same id.
     fn is_own(&self, thread: &ThreadRecord) -> bool {
         let earlier = |began| {
             let engine = self.engine;
@@ -251,15 +253,15 @@ impl<'e> Conversation<'e> {
         !left && !thread.is_cleared()
     }
 
-    /// The state of a thread, unless its time is up.
+    /// The state of a thread, unless it has expired.
     fn alive(&self, found: Option<ThreadRecord>) -> Option<ThreadState> {
         let now = self.engine.reader.clock.now();
         let alive = found.filter(|thread| thread.state_expires_at > now);
         alive.map(|thread| thread.state)
     }
 
-    /// A session value, this turn's own changes first. The state, which may be
-    /// large, is read once a turn.
+    /// A session value; this turn's own changes come first. The state may be large, so
+    /// a turn reads it once.
     pub(super) async fn load(&self, key: String) -> AgentResult<Option<Value>> {
         let own = lock(&self.operations)
             .iter()
@@ -296,12 +298,12 @@ impl<'e> Conversation<'e> {
         operations.push(Operation::Append(event));
     }
 
-    /// Whether the turn changes nothing of the conversation.
+    /// Whether the turn changes nothing in its thread.
     pub(super) fn is_unchanged(&self) -> bool {
         lock(&self.operations).is_empty()
     }
 
-    /// Keeps the thread of a long turn alive.
+    /// Refreshes the thread of a long turn.
     pub(super) async fn look_after(&self, record: &TaskRecord) {
         let now = self.engine.reader.clock.now();
         if self.engine.looks_again(self.looked, now) {
@@ -309,16 +311,20 @@ impl<'e> Conversation<'e> {
         }
     }
 
-    /// The write that applies this turn's changes to the thread as it stands.
-    /// The task keeps its conversation alive, so what has expired meanwhile
-    /// goes on, without its old state. What an earlier conversation left under
-    /// the same id is replaced. Nothing is written if this one was deleted.
+    /// The write that applies this turn's changes to the thread as it is stored now;
+    /// `None` if the context was deleted. A task keeps its thread alive, so an expired
+    /// thread continues without its old state. A thread that an earlier context with
+    /// the same id left is replaced.
+    ///
+    /// # Errors
+    /// When the thread cannot be read, or its state would be too large.
     pub(super) async fn write(&self) -> Result<Option<ThreadWrite>, EngineError> {
         let now = self.engine.reader.clock.now();
         let left = self.left().await?;
         if left.as_ref().is_some_and(ThreadRecord::is_cleared) {
             return Ok(None);
         }
+        // The write replaces what is stored, whichever context left it.
         let version = left.as_ref().map_or(0, |left| left.version);
         let mut record = match left.filter(|thread| self.is_own(thread)) {
             Some(record) => record,
@@ -343,16 +349,15 @@ impl<'e> Conversation<'e> {
     }
 }
 
-/// The first [`TASKS`] tasks, and whether there may be more.
+/// At most [`TASKS`] of these tasks, and whether there may be more.
 fn cut(mut tasks: Vec<TaskRecord>, more: bool) -> (Vec<TaskRecord>, bool) {
     let more = more || tasks.len() > TASKS;
     tasks.truncate(TASKS);
     (tasks, more)
 }
 
-/// The messages of tasks, at most [`REBUILT`] of them, with each event behind
-/// the messages of its task, and whether there were more. Events of tasks that are
-/// not here come first.
+/// The messages of tasks, at most [`REBUILT`], and whether there were more. The events
+/// of a task follow its messages. Events of tasks that are not in the list come first.
 fn joined(tasks: impl Iterator<Item = Told>, mut events: Vec<Message>) -> (Vec<Message>, bool) {
     let mut all = Vec::new();
     for Told { task, messages } in tasks {
@@ -374,7 +379,7 @@ fn joined(tasks: impl Iterator<Item = Told>, mut events: Vec<Message>) -> (Vec<M
     (joined, more)
 }
 
-/// How many messages a task has, as its head tells.
+/// How many messages a task has, by its head.
 fn messages_of(head: &TaskRecord) -> usize {
     let apart = if head.is_partial() {
         moved(&head.layout().history)
@@ -384,7 +389,7 @@ fn messages_of(head: &TaskRecord) -> usize {
     apart + head.history.len() + usize::from(head.status().message.is_some())
 }
 
-/// What was said in a task, its open question or closing words included.
+/// The messages of a task, with the one in its status.
 fn spoken(record: &TaskRecord) -> Vec<Message> {
     record
         .history
@@ -394,8 +399,7 @@ fn spoken(record: &TaskRecord) -> Vec<Message> {
         .collect()
 }
 
-/// What the client says with the turn's opening. Credentials are no part of a
-/// conversation.
+/// The client's message in the turn's opening. Credentials are not part of a thread.
 const fn said(change: &Change) -> Option<&Message> {
     match change {
         Change::Accept { message }

@@ -1,13 +1,12 @@
-//! Objects that nobody needs any more.
+//! Collects unreferenced objects: deletes the objects that no task or thread names.
 //!
-//! A deletion removes the objects of what it deletes. All others are found by
-//! the sweep: those of tasks and conversations whose time is up, and those of
-//! commits that lost or died. It looks at every object once a day, a part of
-//! them each time; where it has come to is noted in the store, since one sweep
-//! may know nothing of the last.
+//! A deletion removes the objects of what it deletes. The sweep finds all others:
+//! objects of expired tasks and threads, and of commits that lost or died. It looks at
+//! every object once a day, in parts. It keeps its position in the store, because the
+//! next sweep may run in another process.
 //!
-//! It lists first and reads the item afterwards, consistently. It spares open
-//! tasks and what is younger than a day: an object is always older than the
+//! It lists the objects first and reads the DynamoDB item afterwards, consistently. It
+//! spares open tasks and objects younger than a day: an object is always older than the
 //! commit that names it.
 
 use super::again::has_doubled;
@@ -22,36 +21,35 @@ use futures::stream::{self, StreamExt as _};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How old an object has to be before it can be nobody's.
+/// The age from which an object can count as unreferenced.
 const YOUNG: Duration = Duration::from_secs(24 * 3600);
-/// Keys of one list.
+/// Keys per list request.
 const LISTED: usize = 1000;
 
-/// Tasks and conversations that are asked for their objects at a time.
+/// Tasks and threads whose objects are looked up at the same time.
 const AT_ONCE: usize = 16;
-/// For how long one sweep looks at objects.
+/// How long one sweep looks at objects.
 const SPENT: Duration = Duration::from_secs(60);
-/// How often all objects are looked at. What is younger than a day is spared
-/// anyway.
+/// How often all objects are looked at. Objects younger than a day are spared anyway.
 const ROUND: Duration = Duration::from_secs(24 * 3600);
 
-/// What a look at stored objects came to.
+/// What one sweep of objects did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TidyReport {
-    /// Keys that were looked at.
+    /// Keys that it looked at.
     pub looked_at: usize,
-    /// Objects removed.
+    /// Objects that it removed.
     pub removed: usize,
-    /// Whether all objects have been looked at by now.
+    /// Whether the round over all objects is complete.
     pub whole: bool,
 }
 
-/// Removes the objects of a task whose life has ended, and what earlier tasks of
-/// its id have left; but none that was stored after its end, which may be of the
-/// next task of this id. It can be called again.
+/// Removes the objects of an ended task, and those that earlier tasks with its id left.
+/// An object stored after its end stays, because it may belong to the next task with
+/// this id. The call can be repeated.
 ///
 /// # Errors
-/// [`StoreError`] when the store does not answer, or lists nothing.
+/// [`StoreError`] when the store does not answer, or cannot list objects.
 pub(super) async fn remove_objects_of(
     blobs: &dyn Blobs,
     ended: &TaskRecord,
@@ -79,8 +77,8 @@ pub(super) async fn remove_objects_of(
 }
 
 impl Engine {
-    /// Goes on looking at all stored objects, where the last sweep has left off,
-    /// and removes those which nobody names. Once a day it begins anew.
+    /// Continues the round over all objects where the last sweep stopped, and removes
+    /// unreferenced ones. A new round begins once a day.
     ///
     /// # Errors
     /// When the objects cannot be listed.
@@ -91,8 +89,8 @@ impl Engine {
     }
 }
 
-/// Goes on with the look at all objects, `page` at a time. After each page its
-/// place is noted, so that a sweep which is cut is gone on with by the next one.
+/// Continues the round over all objects, `page` keys at a time. It notes its position
+/// after each page, so that the next sweep can continue one that was cut short.
 async fn sweep_objects(
     tasks: &dyn SweepObjects,
     blobs: &dyn Blobs,
@@ -129,7 +127,7 @@ async fn sweep_objects(
     }
 }
 
-/// One look at all objects.
+/// One round over all objects.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     began: Timestamp,
@@ -146,17 +144,17 @@ impl Look {
         }
     }
 
-    /// Whether an object is so old that it can be nobody's. A younger one may
-    /// belong to a commit that is still on its way. A key of another form is not
-    /// ours to judge.
+    /// Whether an object is old enough to count as unreferenced. A younger one may
+    /// belong to a commit in progress. An object with a key of another form is never
+    /// removed.
     fn is_old(&self, key: &str) -> bool {
         Name::of(key).is_some_and(|name| name.at.plus(YOUNG) <= self.began)
     }
 
-    /// Whether it is time to ask who names an object. One that is younger than
-    /// the life of a task is of none that has expired. It is asked for after one
-    /// day, two, four and so on, since its task may have replaced it, or never
-    /// named it.
+    /// Whether this round looks up who names the object. An object older than a task's
+    /// life is looked up in every round. A younger one belongs to no expired task, but
+    /// its task may have replaced it or never named it. It is looked up after 1, 2, 4
+    /// and so on days.
     fn asks_for(&self, key: &str) -> bool {
         let age = |name: &Name<'_>, at: Timestamp| at.since(name.at);
         Name::of(key)
@@ -168,8 +166,8 @@ impl Look {
     }
 }
 
-/// Removes those of these objects which nobody names. What cannot be decided on
-/// is left to the next look.
+/// Removes the unreferenced ones of these objects and returns their number. Objects
+/// that cannot be decided are left to the next round.
 async fn sweep_page(
     tasks: &dyn SweepObjects,
     blobs: &dyn Blobs,
@@ -178,6 +176,7 @@ async fn sweep_page(
 ) -> usize {
     let folder = |key: &str| Name::of(key).map(|name| name.below.to_owned());
     let mut sweeps = Vec::new();
+    // Listed keys are sorted, so one lookup serves all objects of a task or thread.
     for together in keys.chunk_by(|a, b| folder(a) == folder(b)) {
         if together.iter().any(|key| look.asks_for(key)) {
             sweeps.push(sweep_folder(tasks, blobs, together, look).boxed());
@@ -188,13 +187,13 @@ async fn sweep_page(
     while let Some(swept) = sweeps.next().await {
         match swept {
             Ok(gone) => removed += gone,
-            Err(error) => tracing::warn!("failed to sweep the objects of a task: {error}"),
+            Err(error) => tracing::warn!("failed to check a folder of objects: {error}"),
         }
     }
     removed
 }
 
-/// Removes what nobody names of objects that lie together.
+/// Removes the unreferenced objects of one folder, which belong to one task or thread.
 async fn sweep_folder(
     tasks: &dyn SweepObjects,
     blobs: &dyn Blobs,
@@ -205,7 +204,7 @@ async fn sweep_folder(
     let Some(first) = old.first() else {
         return Ok(0);
     };
-    // A key holds hashes; the note beside the bytes says whose they are.
+    // A key holds only hashes; the metadata of the object names its task or thread.
     let Some(head) = blobs.head(first).await? else {
         return Ok(0);
     };
@@ -227,8 +226,8 @@ async fn sweep_folder(
     Ok(gone.len())
 }
 
-/// The objects which a task names; `None` if it is not at rest, and all of them
-/// are spared.
+/// The objects that a task names; `None` if it is not at rest, and all of them are
+/// spared.
 async fn named_by_task(
     tasks: &dyn SweepObjects,
     task: &TaskKey,
@@ -237,7 +236,7 @@ async fn named_by_task(
     match tasks.standing_at(task).await? {
         Some(head) if !head.state().is_at_rest() => return Ok(None),
         Some(head) if !head.expired(now) => {}
-        // Of one whose life has ended the rest may be gone.
+        // An expired task needs no objects, and its other items may be gone.
         _ => return Ok(Some(BTreeSet::new())),
     }
     let stored = tasks.stored_at(task).await?;

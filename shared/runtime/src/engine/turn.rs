@@ -1,8 +1,8 @@
-//! The running turn as its skill sees it.
+//! Gives a skill the services of its running turn.
 //!
-//! What a skill emits goes through a channel of one to the run, which groups
-//! it into commits; when the run's buffer is full the skill waits. A value the
-//! skill wants kept comes back with an acknowledgement when it is stored.
+//! What the skill emits goes through a channel of capacity one to the event loop, which
+//! groups it into commits. The skill waits while the loop's buffer is full. A saved
+//! value or a step's result is acknowledged when it is stored.
 
 use super::Engine;
 use super::blob::object::Attempt;
@@ -25,23 +25,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// The time a turn is told it has where nothing ends it: the most Lambda gives.
+/// The time left of a turn without a limit: 15 minutes, the longest timeout of a Lambda
+/// function.
 const UNBOUND: Duration = Duration::from_secs(15 * 60);
 
-/// What the skill asks of its run.
+/// A request of the skill to the event loop.
 #[derive(Debug)]
 pub(super) enum Ask {
-    /// Show this.
+    /// Show this as an event.
     Emit(Emission),
-    /// The time is up and a step wants to start: go on elsewhere.
+    /// The time is up and a step wants to start: hand the turn over.
     Stop,
-    /// Keep a value; answer when it is stored.
+    /// Save a value; acknowledge it when it is stored.
     Save {
         key: String,
         value: Value,
         stored: oneshot::Sender<()>,
     },
-    /// Keep a step's result; answer when it is stored.
+    /// Save a step's result; acknowledge it when it is stored.
     Step {
         key: String,
         value: Value,
@@ -49,7 +50,7 @@ pub(super) enum Ask {
     },
 }
 
-/// A turn's services, lent to its skill.
+/// The services of a turn, lent to its skill.
 pub(super) struct Turn<'e> {
     engine: &'e Engine,
     asks: mpsc::Sender<Ask>,
@@ -65,7 +66,7 @@ pub(super) struct Turn<'e> {
 }
 
 impl<'e> Turn<'e> {
-    /// The turn of `work`, and the end at which its run listens.
+    /// Creates the turn of `work`, and the receiver from which the event loop reads.
     pub(super) fn new(engine: &'e Engine, work: &Work) -> (Self, mpsc::Receiver<Ask>) {
         let (asks, inbox) = mpsc::channel(1);
         let mut saved = work.record.saved.clone();
@@ -74,8 +75,8 @@ impl<'e> Turn<'e> {
             .iter()
             .any(|change| matches!(change, Change::Resume { .. }))
         {
-            // Steps are kept for their own turn; the opening, which is not
-            // stored yet, takes those of the last one away.
+            // Steps belong to one turn. The opening removes those of the last turn, but
+            // it is not stored yet.
             saved.steps.clear();
         }
         let turn = Self {
@@ -97,18 +98,18 @@ impl<'e> Turn<'e> {
         (turn, inbox)
     }
 
-    /// Tells the skill that the task was taken from it.
+    /// Marks the turn as cancelled: another writer has the task.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Release);
     }
 
-    /// The conversation, with what this turn changes in it.
+    /// The turn's view of its thread, with its own changes.
     pub(super) const fn conversation(&self) -> &Conversation<'e> {
         &self.conversation
     }
 
-    /// Stores a file under a key of this attempt, before any commit names it;
-    /// a small one is no object but goes into the commit.
+    /// Stores a file under a key of this attempt, before any commit names it. A file of
+    /// at most `inline_max` bytes goes into the commit instead.
     async fn keep_file(&self, mut source: BlobReader) -> Result<PartContent, StoreError> {
         let inline_max = self.engine.reader.policy.inline_max;
         let head = read_up_to(&mut source, inline_max.saturating_add(1)).await?;
@@ -134,7 +135,7 @@ impl<'e> Turn<'e> {
             .map_err(|_| AgentError::canceled())
     }
 
-    /// Keeps a value among those that `of` names, unless that is too much.
+    /// Adds a value to the map that `of` selects, unless the task would keep too much.
     fn keep(
         &self,
         of: fn(&mut Saved) -> &mut BTreeMap<String, Value>,
@@ -145,6 +146,7 @@ impl<'e> Turn<'e> {
         let before = of(&mut saved).insert(key.to_owned(), value.clone());
         let allowed = self.engine.reader.policy.state_max_bytes;
         let fits = check_state_size(stored::saved_size(&saved), allowed);
+        // The skill may continue after the error, with the value from before.
         if fits.is_err() {
             match before {
                 Some(before) => of(&mut saved).insert(key.to_owned(), before),
@@ -160,7 +162,8 @@ impl<'e> Turn<'e> {
     }
 }
 
-/// A poisoned lock only says that a skill panicked while it held plain data.
+/// Locks `mutex`, poisoned or not: it guards plain data, which a panic of a skill
+/// leaves usable.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -221,8 +224,8 @@ impl TurnHost for Turn<'_> {
         Box::pin(async {
             let now = self.engine.reader.clock.now();
             if self.stop_at.is_some_and(|at| at <= now) {
-                // The run drops this future when it takes the word; if it has
-                // ended already there is nobody to go on for.
+                // The event loop drops this future when it takes the request. If the
+                // loop has ended already, nothing continues the turn.
                 let _ended = self.asks.send(Ask::Stop).await;
                 std::future::pending::<()>().await;
             }
@@ -280,7 +283,7 @@ impl TurnHost for Turn<'_> {
 }
 
 impl TurnFacts {
-    /// What is known of a task's current turn, before its message is read.
+    /// The facts of a task's current turn that are known before its message is read.
     pub(crate) fn of(record: &TaskRecord, caller: &Caller) -> Self {
         Self {
             task_id: record.id.clone(),
@@ -294,7 +297,7 @@ impl TurnFacts {
         }
     }
 
-    /// Takes note of the message that opened the turn.
+    /// Takes id and references of the message that opened the turn.
     pub(crate) fn heard(&mut self, said: &Message) {
         self.message_id.clone_from(&said.id);
         self.references.clone_from(&said.reference_task_ids);

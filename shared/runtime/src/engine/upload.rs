@@ -1,9 +1,9 @@
-//! Files that clients send by themselves, straight to the blob store.
+//! Uploads: files that clients send directly to the blob store.
 //!
-//! An order gives a URL that takes exactly the bytes which were announced, and
-//! a reference. The reference names the upload, its length and its digest, so
-//! nothing is kept of an order: the object under the caller's own prefix says
-//! the rest when a message names it.
+//! An order returns a URL that accepts exactly the announced bytes, and a reference.
+//! The reference holds id, length and digest of the upload, so the server stores
+//! nothing for an order. When a message names the upload, the object below the caller's
+//! prefix confirms it.
 
 use super::blob::object;
 use super::{Engine, EngineError};
@@ -13,31 +13,31 @@ use crate::task::{Blob, Message, PartContent, Refusal, Timestamp, UploadGrant, U
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long the URL of an order takes its file.
+/// How long the URL of an order is valid.
 const GRANT_LIFE: Duration = Duration::from_secs(300);
-/// How long an upload waits for the message that names it.
+/// How long an upload is kept for the message that names it.
 const UPLOAD_LIFE: Duration = Duration::from_secs(24 * 3600);
-/// What the URL of a part begins with when it names an upload.
+/// How the URL of a part begins that names an upload.
 const SCHEME: &str = "urn:a2a-lambda:upload:";
-/// The digits of an id, in their order (Crockford).
+/// The digits of an id, in order (Crockford's Base32).
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-/// Digits of an id.
+/// The number of digits of an id.
 const ID: usize = 26;
 
 /// An upload as a part names it: `urn:a2a-lambda:upload:<id>:<size>:<sha256>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reference {
-    /// A ULID: 48 bits of time in milliseconds, 80 random ones.
+    /// A ULID: 48 bits of time in milliseconds, and 80 random bits.
     id: String,
     size: u64,
     sha256: String,
 }
 
 impl Reference {
-    /// Reads the URL of a part; `None` if it is another kind of URL.
+    /// Reads the URL of a part; `None` if it does not name an upload.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the reference.
     pub(super) fn of(url: &str) -> Option<Result<Self, &'static str>> {
         let fields = url.strip_prefix(SCHEME)?;
         Some(Self::read(fields).ok_or("is not a reference to an upload"))
@@ -57,7 +57,7 @@ impl Reference {
         })
     }
 
-    /// The digest of the bytes it stands for.
+    /// The digest of the upload's bytes.
     pub(super) fn sha256(&self) -> &str {
         &self.sha256
     }
@@ -73,11 +73,11 @@ impl Reference {
 }
 
 impl Engine {
-    /// Gives the right to send one file, which a message can name later.
+    /// Grants the upload of one file, which a message can name later.
     ///
     /// # Errors
     /// [`Refusal::InvalidParams`] for a file that is too large;
-    /// [`Refusal::UnsupportedOperation`] where files are kept without URLs.
+    /// [`Refusal::UnsupportedOperation`] if the blob store has no upload URLs.
     pub async fn create_upload(
         &self,
         caller: &Caller,
@@ -114,12 +114,13 @@ impl Engine {
         })
     }
 
-    /// Puts pointers where a message names uploads of its caller. The bytes
-    /// are copied into the task by the commit that stores the message.
+    /// Replaces references to the caller's uploads by pointers to the objects. The
+    /// commit that stores the message copies the bytes into the task.
     ///
     /// # Errors
-    /// [`Refusal::InvalidParams`] naming each part whose upload is not there, or
-    /// is one too many: all of a message together are as large as one may be.
+    /// [`Refusal::InvalidParams`] naming each part with a missing upload, or with one
+    /// too many: all uploads of a message together must not exceed the size limit of
+    /// one.
     pub(super) async fn take_uploads(
         &self,
         caller: &Caller,
@@ -134,6 +135,7 @@ impl Engine {
             let found = match Reference::of(url) {
                 None => continue,
                 Some(Err(why)) => Err(why),
+                // A reference that occurs twice is checked and counted once.
                 Some(Ok(reference)) => match seen.get(url) {
                     Some(found) => Result::clone(found),
                     None => {
@@ -165,7 +167,7 @@ impl Engine {
         Err(Refusal::InvalidParams { violations }.into())
     }
 
-    /// The object of a reference, if it is what the reference says.
+    /// The object of a reference, if size and digest match.
     async fn uploaded(
         &self,
         caller: &Caller,
@@ -176,7 +178,8 @@ impl Engine {
         }
         let key = object::upload(&caller.owner, &reference.id);
         let blobs = &self.reader.blobs;
-        // Another's upload lies below another prefix, so it looks like none.
+        // Uploads of another caller have another prefix, so they look like missing
+        // ones.
         let Some(head) = blobs.head(&key).await? else {
             return Ok(Err("names an upload that was never received"));
         };
@@ -201,12 +204,12 @@ impl Engine {
 
 async fn digest_of(bytes: &mut BlobReader) -> Result<String, StoreError> {
     let measured = measured_to_end(bytes).await;
-    // What breaks off here is the store, not the client.
+    // A read that breaks off is an error of the store, not of the client.
     let measured = measured.map_err(|error| StoreError::Unavailable(error.to_string()))?;
     Ok(measured.sha256)
 }
 
-/// The id made at `now` of the random number `number`.
+/// The ULID of time `now` and random number `number`.
 fn id_of(now: Timestamp, number: u128) -> String {
     let millis = u128::try_from(now.as_millis().max(0)).unwrap_or_default();
     let bits = (millis << 80) | (number >> 48);
@@ -217,7 +220,7 @@ fn id_of(now: Timestamp, number: u128) -> String {
         .collect()
 }
 
-/// When an id was made; `None` if it is none.
+/// When an id was made; `None` if it is not a ULID.
 fn time_of(id: &str) -> Option<Timestamp> {
     if id.len() != ID {
         return None;
@@ -228,6 +231,7 @@ fn time_of(id: &str) -> Option<Timestamp> {
         bits = bits.checked_mul(32)? | value as u128;
     }
     let millis = i64::try_from(bits >> 80).ok()?;
+    // 26 digits hold 130 bits, but a ULID has 128: its first digit is at most 7.
     (id.as_bytes().first()? <= &b'7').then(|| Timestamp::from_millis(millis))
 }
 

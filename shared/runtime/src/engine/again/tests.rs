@@ -1,5 +1,5 @@
-//! A relay that was broken for two hours, and queues that are full, on tokio's
-//! paused clock.
+//! Tests that the sweep sends old intents again: after a relay outage and with full
+//! queues, on tokio's paused clock.
 
 use super::{Again, Pass, QUEUED, has_doubled};
 use crate::engine::doubles::Paused;
@@ -21,35 +21,35 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// What a sweep has for tasks, of the five minutes between two of them.
+/// The part of the five minutes between two sweeps that a sweep spends on tasks.
 const SHARE: Duration = Duration::from_secs(97);
 
-/// Does nothing, since nothing is run here.
+/// Returns its input; no test here runs a turn.
 #[skill(id = "idle", tags = ["test"], input_modes = ["text/plain"])]
 async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestResult<String>> {
     OnRequestResult::done(said)
 }
 
-/// Tasks that wait for a worker, an index of them, and a queue. A page of the index
-/// takes as long as its reads and sends do on AWS.
+/// Tasks that wait for a worker, an index of them, and a queue. Reading a page of the
+/// index takes 50 ms, as its reads and sends do on AWS.
 struct Backlog {
     memory: MemoryStore,
-    /// A task that waits.
+    /// The record that all waiting tasks share.
     waiting: TaskRecord,
-    /// Which wait, and since when.
+    /// The waiting tasks and the times of their intents.
     standing: Mutex<BTreeMap<TaskId, Timestamp>>,
-    /// The messages no worker has taken.
+    /// The messages that no worker has received.
     messages: Mutex<Vec<TaskId>>,
-    /// How often each was sent by a sweep.
+    /// How often the sweep sent each task.
     sent: Mutex<BTreeMap<TaskId, usize>>,
-    /// How often the queue was asked how long it is.
+    /// How often the sweep read the length of the queue.
     asked: AtomicUsize,
-    /// Whether it says how long it is.
+    /// Whether reading the length of the queue fails.
     is_mute: bool,
 }
 
 impl Backlog {
-    /// So many tasks, which have begun to wait evenly in the time before `now`.
+    /// Makes `count` tasks with intents spread evenly over the time `over` before `now`.
     fn of(count: u32, over: Duration, now: Timestamp) -> Self {
         let owner = Owner {
             tenant: TenantId::parse("acme").unwrap(),
@@ -80,7 +80,7 @@ impl Backlog {
         }
     }
 
-    /// As if the relay had sent each of them.
+    /// Adds one message for each task, as the relay does.
     fn with_messages(self) -> Self {
         let standing = self.standing.lock().unwrap();
         self.messages
@@ -91,7 +91,7 @@ impl Backlog {
         self
     }
 
-    /// Workers take so many messages.
+    /// Lets workers take `count` messages.
     fn work(&self, count: usize) {
         let mut messages = self.messages.lock().unwrap();
         let count = count.min(messages.len());
@@ -155,7 +155,7 @@ impl SweepTasks for Backlog {
 impl WorkQueue for Backlog {
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
         for item in items {
-            assert_eq!((item.turn, item.dispatch), (1, 1), "the intent that stands");
+            assert_eq!((item.turn, item.dispatch), (1, 1), "the current intent");
             self.messages.lock().unwrap().push(item.task.clone());
             *self
                 .sent
@@ -203,7 +203,7 @@ impl World {
         }
     }
 
-    /// One round, and what is left of the five minutes until the next.
+    /// Runs one round, then waits until five minutes after its start.
     async fn round(&mut self) -> SweepReport {
         let begun = tokio::time::Instant::now();
         let until = self.engine.reader.clock.now().plus(SHARE);
@@ -219,7 +219,7 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn turns_of_a_relay_that_was_broken_for_two_hours_are_back_within_a_few_rounds() {
+async fn sweep_resends_all_turns_within_five_rounds_after_a_relay_outage() {
     const LOST: u32 = 360_000;
     let mut world = World::new(|now| Backlog::of(LOST, 120 * MINUTE, now));
     let mut rounds = 0;
@@ -236,44 +236,47 @@ async fn turns_of_a_relay_that_was_broken_for_two_hours_are_back_within_a_few_ro
 }
 
 #[tokio::test(start_paused = true)]
-async fn turns_that_wait_in_a_full_queue_are_sent_again_ever_more_rarely() {
+async fn turns_in_a_full_queue_are_resent_when_their_age_doubles() {
     let mut world = World::new(|now| Backlog::of(500, Duration::from_secs(1), now).with_messages());
     let mut rounds = Vec::new();
     for _ in 0..=24 {
         rounds.push(world.round().await.redispatched);
     }
     let when: Vec<_> = (0..25).filter(|round| rounds[*round] > 0).collect();
-    // Of rounds of five minutes.
+    // Rounds are five minutes apart.
     assert_eq!(when, [1, 2, 4, 8, 16]);
     assert_eq!(world.backlog.sent(), vec![5; 500]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_gets_a_thousand_turns_a_round_more_at_most() {
+async fn sweep_adds_at_most_1000_turns_a_round_to_a_full_queue() {
     let make = |now| Backlog::of(20_000, 120 * MINUTE, now).with_messages();
     let mut world = World::new(make);
     let mut total = 0;
     for round in 0..12 {
         let report = world.round().await;
         assert!(report.redispatched <= 1000, "round {round}");
-        assert_eq!(report.looked_at, 20_000, "none is looked over for it");
+        assert_eq!(
+            report.looked_at, 20_000,
+            "the sweep still looks at every task"
+        );
         total += report.redispatched;
     }
     assert!(total > 1000, "{total}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_queue_is_asked_once_a_round_and_only_if_a_turn_waits() {
+async fn sweep_reads_the_queue_length_once_a_round_if_a_turn_waits() {
     let mut world = World::new(|now| Backlog::of(300, Duration::from_secs(1), now));
     world.round().await;
     assert_eq!(world.backlog.asked.load(Ordering::SeqCst), 0);
     world.round().await;
     assert_eq!(world.backlog.asked.load(Ordering::SeqCst), 1);
-    assert_eq!(world.backlog.sent(), [1; 300], "it was empty");
+    assert_eq!(world.backlog.sent(), [1; 300], "the queue was empty");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_counts_as_full_from_a_hundred_turns_on_and_if_it_does_not_say() {
+async fn queue_counts_as_full_from_100_messages_or_if_unreadable() {
     for (waits, is_mute, sent) in [(99, false, 300), (100, false, 0), (0, true, 0)] {
         let mut world = World::new(|now| {
             let mut backlog = Backlog::of(300, Duration::from_secs(1), now);
@@ -282,7 +285,7 @@ async fn a_queue_counts_as_full_from_a_hundred_turns_on_and_if_it_does_not_say()
             backlog.is_mute = is_mute;
             backlog
         });
-        // The second pass has seen them grow old; the third sees no age double.
+        // The pass before began a second ago, so no age has doubled since.
         tokio::time::sleep(11 * MINUTE).await;
         world.walk.pass = Some(Pass {
             began: world
@@ -298,15 +301,15 @@ async fn a_queue_counts_as_full_from_a_hundred_turns_on_and_if_it_does_not_say()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_remembers_no_pass_sends_what_is_old() {
+async fn new_process_resends_every_intent_older_than_five_minutes() {
     let mut world = World::new(|now| Backlog::of(500, Duration::from_secs(1), now).with_messages());
     tokio::time::sleep(11 * MINUTE).await;
     assert_eq!(world.round().await.redispatched, 500);
 }
 
-/// However long passes take, and however they are apart.
+/// For every duration of the passes and of the time between them.
 #[test]
-fn no_doubling_is_missed_and_none_is_seen_twice() {
+fn each_doubling_of_an_age_is_seen_exactly_once() {
     for steps in [&[1, 7, 2, 30, 1][..], &[5], &[299, 1, 300], &[13, 600]] {
         let (mut before, mut seen) = (None, Vec::new());
         let mut age = Duration::ZERO;

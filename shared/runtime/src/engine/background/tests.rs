@@ -1,5 +1,5 @@
-//! Turns that run behind the calls, over the memory store and tokio's paused
-//! clock. A crash is a dropped future.
+//! Tests turns that a worker runs, over the memory store and tokio's paused clock. A
+//! crash is a dropped future.
 
 use super::relay;
 use crate::auth::Caller;
@@ -22,14 +22,14 @@ use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Counts what it did; each word is a way to work.
+/// Counts the runs of the skill and the effects of its steps.
 #[derive(Default)]
 struct Counter {
     runs: AtomicU32,
     effects: AtomicU32,
 }
 
-/// Works as it is told.
+/// Works in the way its input names.
 #[skill(id = "work", tags = ["test"], input_modes = ["text/plain"])]
 struct Worker(Arc<Counter>);
 
@@ -84,7 +84,7 @@ impl SkillHandler for Worker {
     }
 }
 
-/// Works behind the calls.
+/// Completes in a worker.
 #[skill(id = "behind", tags = ["test"], input_modes = ["text/plain"], background = true)]
 struct Behind;
 
@@ -130,7 +130,7 @@ impl World {
         Self::with(agent.build().unwrap(), counter)
     }
 
-    /// One whose skill works behind the calls if `words` say so.
+    /// A world with the `background` skill if `words` name it, else with [`Worker`].
     fn told(words: &str) -> Self {
         match words {
             "background" => {
@@ -218,11 +218,14 @@ impl World {
         self.engine.work(&item, &self.line, None).await
     }
 
-    /// A worker that dies after `time`.
+    /// Runs a worker that dies after `time`.
     async fn crash_after(&self, id: &TaskId, time: Duration) {
         let item = self.item(id).await;
         let dying = self.engine.work(&item, &self.line, None);
-        assert!(tokio::time::timeout(time, dying).await.is_err(), "it lived");
+        assert!(
+            tokio::time::timeout(time, dying).await.is_err(),
+            "the worker did not die"
+        );
     }
 
     async fn sweep(&self, id: &TaskId, leases: Leases) -> SweepReport {
@@ -267,7 +270,7 @@ async fn a_send_that_does_not_wait_is_answered_before_its_turn_runs() {
     assert_eq!(
         world.work(&task.id).await,
         Ack::Delete,
-        "a repeat finds it at rest"
+        "a repeated message finds the task at rest"
     );
     assert_eq!(world.counter.runs.load(Ordering::SeqCst), 1);
 }
@@ -287,9 +290,9 @@ async fn watched(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_ends_in_time_before_its_invocation_and_says_to_come_back() {
-    // A turn that is handed over, one that a worker is asked for, and one that
-    // ends by itself; the deadline of the last is none.
+async fn stream_ends_before_its_invocation_and_asks_to_reconnect() {
+    // `long steps` is handed over, `background` is dispatched to a worker, and `steps`
+    // ends within the stream. `None`: without a deadline.
     for (words, mode, left, lasts) in [
         ("long steps", SendMode::Blocking, Some(900), 898),
         ("long steps", SendMode::Blocking, Some(60), 58),
@@ -316,7 +319,7 @@ async fn a_stream_ends_in_time_before_its_invocation_and_says_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_ends_in_time_before_its_invocation_and_says_to_come_back() {
+async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
     let world = World::new();
     let id = world.send("steps", SendMode::Immediate).await.id;
     let caller = World::caller();
@@ -355,7 +358,7 @@ async fn a_subscription_ends_when_its_client_leaves() {
     let begun = Instant::now();
     let client = async {
         frames.recv().await.unwrap();
-        // The next look at the log is due a second after the last.
+        // The next read of the log is due a second after the last.
         tokio::time::sleep(Duration::from_millis(10_001)).await;
         drop(frames);
     };
@@ -365,7 +368,7 @@ async fn a_subscription_ends_when_its_client_leaves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waits_ends_in_time_before_its_invocation() {
+async fn blocking_send_returns_before_its_invocation_ends() {
     for words in ["steps", "background"] {
         let world = World::told(words);
         let begun = Instant::now();
@@ -388,7 +391,7 @@ async fn a_call_that_waits_ends_in_time_before_its_invocation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_for_an_earlier_task_is_dropped_and_leaves_the_next_one_under_its_id() {
+async fn message_of_a_deleted_task_leaves_its_successor_unchanged() {
     let world = World::new();
     let (caller, id) = (World::caller(), TaskId::parse("order-1").unwrap());
     let send = async || {
@@ -411,7 +414,7 @@ async fn a_message_for_an_earlier_task_is_dropped_and_leaves_the_next_one_under_
         incarnation: earlier.incarnation.clone(),
         ..world.item(&id).await
     };
-    assert_eq!(same, earlier, "nothing else tells them apart");
+    assert_eq!(same, earlier, "only the incarnation differs");
     assert_eq!(
         world.engine.work(&earlier, &world.line, None).await,
         Ack::Delete
@@ -423,7 +426,7 @@ async fn a_message_for_an_earlier_task_is_dropped_and_leaves_the_next_one_under_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_intent_is_forwarded_by_the_image_that_set_it_and_by_no_later_one() {
+async fn relay_forwards_an_intent_only_from_the_image_that_set_it() {
     let world = World::new();
     let task = world.send("quick", SendMode::Immediate).await;
     let asking = image(&world.record(&task.id).await);
@@ -443,7 +446,7 @@ async fn an_intent_is_forwarded_by_the_image_that_set_it_and_by_no_later_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_queue_does_not_take_is_named() {
+async fn relay_reports_images_the_queue_did_not_accept() {
     struct Full;
     #[async_trait]
     impl WorkQueue for Full {
@@ -467,7 +470,7 @@ async fn what_the_queue_does_not_take_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waits_is_answered_within_its_budget_and_the_work_goes_on() {
+async fn blocking_send_returns_within_its_budget_and_a_worker_continues() {
     let world = World::new();
     let begun = Instant::now();
     let task = world.send("steps", SendMode::Blocking).await;
@@ -480,7 +483,7 @@ async fn a_call_that_waits_is_answered_within_its_budget_and_the_work_goes_on() 
     assert_eq!(world.work(&task.id).await, Ack::Delete);
     assert_eq!(world.record(&task.id).await.state(), TaskState::Completed);
     assert_eq!(world.counter.runs.load(Ordering::SeqCst), 2);
-    // One step had completed, the second was cut off in the first run.
+    // In the first run one step completed and the second was cut off.
     assert_eq!(world.counter.effects.load(Ordering::SeqCst), 3);
 }
 
@@ -497,7 +500,7 @@ async fn a_step_that_completed_is_not_run_again_after_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_runs_again_says_so_and_doubles_nothing() {
+async fn restarted_turn_reports_the_restart_and_doubles_no_output() {
     let world = World::new();
     let task = world.send("chunks", SendMode::Immediate).await;
     world.crash_after(&task.id, Duration::from_secs(30)).await;
@@ -528,7 +531,7 @@ async fn a_turn_that_runs_again_says_so_and_doubles_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_live_lease_is_respected_and_its_message_comes_again() {
+async fn worker_keeps_the_message_of_a_turn_with_a_live_lease() {
     let world = World::new();
     let task = world.send("long", SendMode::Immediate).await;
     let item = world.item(&task.id).await;
@@ -546,14 +549,15 @@ async fn a_live_lease_is_respected_and_its_message_comes_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_was_taken_over_changes_nothing_and_keeps_the_message() {
+async fn fenced_worker_changes_nothing_and_keeps_its_message() {
     let world = World::new();
     let task = world.send("long", SendMode::Immediate).await;
     let item = world.item(&task.id).await;
     let first = world.engine.work(&item, &world.line, None);
     let thief = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        // The sweep believes the first worker dead; a second one takes over.
+        // The sweep counts the first worker's lease as expired, and a second worker takes
+        // over.
         world.sweep(&task.id, Leases::CountAsExpired).await;
         let item = world.item(&task.id).await;
         world.engine.work(&item, &world.line, None).await
@@ -565,7 +569,7 @@ async fn a_worker_that_was_taken_over_changes_nothing_and_keeps_the_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_reaches_the_worker_at_its_next_sign_of_life() {
+async fn cancel_reaches_the_worker_at_its_next_heartbeat() {
     let world = World::new();
     let task = world.send("long", SendMode::Immediate).await;
     let item = world.item(&task.id).await;
@@ -595,7 +599,7 @@ async fn a_cancel_reaches_the_worker_at_its_next_sign_of_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_kills_its_workers_ends_failed_after_the_attempts() {
+async fn task_that_kills_its_workers_fails_after_five_attempts() {
     let world = World::new();
     let task = world.send("long", SendMode::Immediate).await;
     for _ in 0..5 {
@@ -614,7 +618,7 @@ async fn a_task_that_kills_its_workers_ends_failed_after_the_attempts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sweep_asks_again_for_a_turn_that_died_without_a_message() {
+async fn sweep_dispatches_an_inline_turn_that_died() {
     let world = World::new();
     let dying = world.send("chunks", SendMode::Blocking);
     assert!(
@@ -640,7 +644,7 @@ async fn the_sweep_asks_again_for_a_turn_that_died_without_a_message() {
     assert_eq!(
         world.sweep(&id, Leases::Respect).await.redispatched,
         0,
-        "its lease runs"
+        "its lease is live"
     );
     tokio::time::sleep(2 * MINUTE).await;
     assert_eq!(world.sweep(&id, Leases::Respect).await.redispatched, 1);
@@ -649,13 +653,16 @@ async fn the_sweep_asks_again_for_a_turn_that_died_without_a_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_intent_that_nobody_took_is_sent_again_as_it_stands_and_nothing_is_written() {
+async fn sweep_resends_an_old_intent_without_a_write() {
     let world = World::new();
     let task = world.send("quick", SendMode::Immediate).await;
     let before = world.record(&task.id).await;
     tokio::time::sleep(5 * MINUTE - Duration::from_millis(1)).await;
     let swept = world.sweep(&task.id, Leases::Respect).await;
-    assert_eq!(swept.redispatched, 0, "the queue has had no time");
+    assert_eq!(
+        swept.redispatched, 0,
+        "the intent is younger than five minutes"
+    );
     tokio::time::sleep(Duration::from_millis(1)).await;
     let swept = world.sweep(&task.id, Leases::Respect).await;
     assert_eq!((swept.redispatched, swept.failed), (1, 0));
@@ -667,7 +674,7 @@ async fn an_intent_that_nobody_took_is_sent_again_as_it_stands_and_nothing_is_wr
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_runs_the_turn_for_the_caller_who_asked_and_for_what_it_can_read() {
+async fn worker_knows_the_callers_tier_scopes_and_output_modes() {
     let world = World::new();
     let caller = Caller {
         tier: "gold".to_owned(),
@@ -683,11 +690,14 @@ async fn a_worker_runs_the_turn_for_the_caller_who_asked_and_for_what_it_can_rea
     let record = world.record(&task.id).await;
     let said = Artifact::from(record.artifacts[0].clone()).text().unwrap();
     assert_eq!(said, "gold read write text/plain");
-    assert_eq!(record.request, None, "it is kept as long as the turn runs");
+    assert_eq!(
+        record.request, None,
+        "the request is kept only while the turn runs"
+    );
 }
 
-/// Says how many bytes of its file it was given. There are two of it, so that the
-/// router has to ask.
+/// A skill that returns the size of its file. There are two of them, so that the router
+/// has to ask.
 macro_rules! weighs {
     ($name:ident, $id:literal) => {
         /// Weighs a file.
@@ -715,7 +725,7 @@ weighs!(Weighs, "weigh");
 weighs!(Scales, "scale");
 
 #[tokio::test(start_paused = true)]
-async fn a_file_sent_before_the_router_asked_reaches_the_skill_wherever_it_runs() {
+async fn file_sent_before_the_routers_question_reaches_the_skill() {
     for mode in [SendMode::Blocking, SendMode::Immediate] {
         let agent = Agent::builder("test").skill(Weighs).skill(Scales);
         let world = World::with(agent.build().unwrap(), Arc::default());
@@ -737,7 +747,7 @@ async fn a_file_sent_before_the_router_asked_reaches_the_skill_wherever_it_runs(
 }
 
 #[test]
-fn a_turn_does_not_get_the_steps_of_the_one_before() {
+fn turn_starts_without_the_steps_of_the_previous_turn() {
     use crate::store::contract::World;
     use crate::task::{Change, SavedSlot};
     let world = World::new(1, "steps").unwrap();
@@ -775,12 +785,12 @@ fn a_turn_does_not_get_the_steps_of_the_one_before() {
     for answer in answers {
         let next = world.next(&asked, [answer]).unwrap();
         assert!(next.saved.steps.is_empty());
-        assert_eq!(next.saved.data.len(), 1, "values are the task's");
+        assert_eq!(next.saved.data.len(), 1, "saved values belong to the task");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_just_over_is_left_to_its_holder_for_half_a_minute() {
+async fn sweep_waits_30_seconds_after_a_lease_has_expired() {
     let world = World::new();
     let task = world.send("long", SendMode::Immediate).await;
     world.crash_after(&task.id, Duration::from_secs(30)).await;
@@ -795,7 +805,7 @@ async fn a_lease_that_is_just_over_is_left_to_its_holder_for_half_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sweep_fails_a_task_whose_attempts_are_spent() {
+async fn sweep_fails_a_task_without_attempts_left() {
     let world = World::new();
     let task = world.send("long", SendMode::Immediate).await;
     for attempt in 1..=5 {

@@ -1,4 +1,4 @@
-//! A stored file that is read as it is needed, and checked on its way.
+//! Reads a stored file in pieces and checks its size and SHA-256 on the way.
 
 use crate::store::{BlobReader, StoreError};
 use crate::task::Blob;
@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Where it is said why a read broke off.
+/// Holds the error of the store if a read failed because of the store.
 pub(in crate::engine) type Unread = Arc<Mutex<Option<StoreError>>>;
 
-/// Ends as its pointer says it does, or with an error: the last bytes are
-/// given, but no end, unless all of them were the ones the pointer names.
+/// A reader that ends with an error unless its bytes match the pointer. The digest is
+/// known only at the end, so earlier bytes have been passed on by then.
 pub(super) struct Checked {
     source: BlobReader,
     blob: Blob,
@@ -23,7 +23,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// The bytes of `blob`, which `source` gives.
+    /// Reads the bytes of `blob` from `source`.
     pub(super) fn new(source: BlobReader, blob: Blob, unread: Unread) -> Self {
         Self {
             source,
@@ -34,7 +34,7 @@ impl Checked {
         }
     }
 
-    /// Whether these were the right bytes, at their end.
+    /// Compares size and digest with the pointer, at the end of the file.
     fn end(&self) -> Result<()> {
         let digest = hex::encode(self.hash.clone().finalize());
         if self.read == self.blob.size && digest == self.blob.sha256 {
@@ -46,13 +46,13 @@ impl Checked {
     fn other(&self) -> Error {
         let key = &self.blob.key;
         Error::other(StoreError::Corrupt(format!(
-            "object `{key}` has other bytes"
+            "object `{key}` does not match its pointer"
         )))
     }
 
-    /// The store broke off: that says nothing about the task.
+    /// Records that the store failed: the stored bytes may still be right.
     fn broken(&self, error: Error) -> Error {
-        let why = StoreError::Unavailable(format!("an object broke off: {error}"));
+        let why = StoreError::Unavailable(format!("failed to read an object: {error}"));
         *self.unread.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
         error
     }
@@ -64,6 +64,7 @@ impl AsyncRead for Checked {
         cx: &mut Context<'_>,
         space: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
+        // Without space, a read of zero bytes is not the end of the file.
         if space.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }

@@ -1,10 +1,10 @@
-//! How a stored file is handed to whoever follows its URL.
+//! Makes the HTTP headers of a stored file that a client downloads by URL.
 //!
-//! A file name and a media type come from clients and skills and are data
-//! only: what a browser could run comes as bytes of no type, and everything
-//! comes as a file to save.
+//! File names and media types come from clients and skills and are not trusted. A type
+//! that a browser could run becomes `application/octet-stream`, and every file is an
+//! attachment.
 
-/// Types that no browser runs, handed over as they are.
+/// Media types that no browser runs; they are kept.
 const SAFE: [&str; 24] = [
     "application/gzip",
     "application/json",
@@ -32,24 +32,24 @@ const SAFE: [&str; 24] = [
     "video/webm",
 ];
 
-/// The type of everything else.
+/// The media type of every other file.
 const BYTES: &str = "application/octet-stream";
 
-/// Characters of a file name that are handed on.
+/// The most characters of a file name.
 const NAME: usize = 80;
-/// Characters of them that may be the ending.
+/// The most characters of a file extension that is kept.
 const ENDING: usize = 12;
 
-/// The `Content-Type` of a file whose media type is said to be `media_type`.
-/// Parameters are dropped.
+/// The `Content-Type` of a file with the claimed type `media_type`, without parameters.
 pub(crate) fn content_type(media_type: &str) -> &'static str {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let known = SAFE.iter().find(|safe| safe.eq_ignore_ascii_case(essence));
     known.copied().unwrap_or(BYTES)
 }
 
-/// The `Content-Disposition` of a file that is said to be called `name`: to be
-/// saved, under a plain name, and as RFC 5987 has it under its whole one.
+/// The `Content-Disposition` of a file with the claimed name `name`: an attachment with a
+/// plain ASCII name. If that differs from the name, the whole name follows as RFC 5987
+/// encodes it.
 pub(crate) fn disposition(name: Option<&str>) -> String {
     let name = tame(name.unwrap_or_default());
     let plain: String = name
@@ -70,17 +70,18 @@ pub(crate) fn disposition(name: Option<&str>) -> String {
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}")
 }
 
-/// Characters which need no quoting in any of the two forms.
+/// Whether `c` needs no quoting in either form of the name.
 const fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
-/// The last part of a path, without what is not seen or turns text around, and
-/// not too long.
+/// The last segment of a path, without invisible and direction-changing characters, cut
+/// to [`NAME`] characters with its extension. An empty name becomes `file`.
 fn tame(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let seen: Vec<char> = last.chars().filter(|c| !is_hidden(*c)).collect();
     let text: String = seen.iter().collect();
+    // Neither `..` nor a hidden file name is left.
     let text = text.trim_matches([' ', '.']);
     if text.is_empty() {
         return "file".to_owned();
@@ -98,7 +99,7 @@ fn tame(name: &str) -> String {
     format!("{stem}.{ending}")
 }
 
-/// Control characters, and those that change the direction of a text.
+/// Whether `c` is a control character, is invisible or changes the direction of text.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -1,8 +1,8 @@
-//! What an answer shows of stored bytes: the bytes while there is room, else a
-//! URL made for this answer, else only the name of the bytes.
+//! Decides what a response shows of stored bytes: the bytes if they fit the response
+//! budget, else a URL made for this response, else only their digest.
 //!
-//! All of it is decided by the sizes in the pointers, before a byte is read,
-//! so that no answer can take more memory or grow longer than it may.
+//! The sizes in the pointers decide, before a byte is read. So no response takes more
+//! memory or becomes longer than its limit.
 
 use super::{download, weigh};
 use crate::engine::{EngineError, Reader};
@@ -13,20 +13,20 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
-/// How long a URL to a file can be followed.
+/// How long a URL to a file is valid.
 const LINK_LIFE: Duration = Duration::from_secs(300);
-/// The longest URL to a file, with the token of a session in it.
+/// The most bytes of a URL to a file, including a session token.
 const LINK: usize = 4 * 1024;
-/// A task of which nothing but its state is shown, and what is around it.
+/// The bytes of a task that shows only its state, with its envelope.
 const BARE: usize = 4 * 1024;
 
-/// How many bytes an answer can still take.
+/// The response budget: the bytes that a response may still use.
 #[derive(Debug)]
 pub(in crate::engine) struct Room {
     left: usize,
 }
 
-/// What becomes of a part whose bytes are stored.
+/// How a response shows a part with stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Give {
     Bytes,
@@ -35,12 +35,12 @@ enum Give {
 }
 
 impl Room {
-    /// How many bytes still fit.
+    /// The bytes that are left.
     pub(in crate::engine) const fn left(&self) -> usize {
         self.left
     }
 
-    /// Takes `bytes` if they fit.
+    /// Uses `bytes` of the budget if they fit; `false` if they do not.
     const fn take(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.left;
         if fits {
@@ -49,7 +49,7 @@ impl Room {
         fits
     }
 
-    /// How the bytes of `blob` are given.
+    /// Decides how the bytes of `blob` are shown, and uses the budget for it.
     const fn give(&mut self, blob: &Blob) -> Give {
         if self.take(weigh::base64(blob.size)) {
             Give::Bytes
@@ -62,18 +62,17 @@ impl Room {
 }
 
 impl Reader {
-    /// The room of an answer about `tasks` tasks.
+    /// The budget of a response with `tasks` tasks, without the bytes of their states.
     pub(in crate::engine) const fn room(&self, tasks: usize) -> Room {
         Room {
             left: self.answer_max.saturating_sub(BARE * tasks),
         }
     }
 
-    /// Makes a task fit into the room of its answer, and marks it if something
-    /// had to be left out.
+    /// Cuts a task to the response budget, and marks it if something was left out.
     ///
     /// # Errors
-    /// When stored bytes are gone or are not the ones their pointer names.
+    /// When stored bytes are missing or differ from their pointer.
     pub(in crate::engine) async fn fit(
         &self,
         task: &mut Task,
@@ -83,8 +82,8 @@ impl Reader {
         self.fetch_planned([task]).await.into_iter().collect()
     }
 
-    /// Decides what the answer shows of a task, by the sizes alone: a pointer
-    /// which is left has bytes that fit.
+    /// Decides from the sizes alone what the response shows of a task. Every pointer that
+    /// remains has bytes that fit.
     ///
     /// # Errors
     /// When no URL can be made.
@@ -103,8 +102,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the bytes which [`Reader::plan`] has left room for, of all `tasks`
-    /// of an answer in one wave. One result a task, in their order.
+    /// Reads the bytes that [`Reader::plan`] reserved budget for, for all `tasks`
+    /// together. Returns one result for each task, in their order.
     pub(in crate::engine) async fn fetch_planned<'t>(
         &self,
         tasks: impl IntoIterator<Item = &'t mut Task>,
@@ -124,7 +123,7 @@ impl Reader {
         fetched
     }
 
-    /// Makes an event fit into a frame of its own.
+    /// Cuts an event to the budget of its own frame.
     ///
     /// # Errors
     /// As [`Reader::fit`].
@@ -144,12 +143,12 @@ impl Reader {
         }
     }
 
-    /// Whether an answer can hold a message as it is.
+    /// Whether a message fits the response budget as it is.
     pub(in crate::engine) fn can_give(&self, message: &Message) -> bool {
         self.room(1).take(weigh::message(message))
     }
 
-    /// Makes a message fit into an answer of its own.
+    /// Cuts a message to the budget of its own response.
     ///
     /// # Errors
     /// As [`Reader::fit`].
@@ -169,6 +168,7 @@ impl Reader {
         let mut room = self.room(1);
         let mut left_out = false;
         for part in parts.iter_mut() {
+            // Inline parts come first: a stored part that does not fit can become a URL.
             if !is_stored(part) && !room.take(weigh::part(part)) {
                 name_only(part);
                 left_out = true;
@@ -185,8 +185,8 @@ impl Reader {
         Ok(fetched.collect::<Result<(), _>>()?)
     }
 
-    /// Leaves a pointer where the answer can hold the bytes, and replaces it by a
-    /// way to them where it cannot; whether it can hold neither.
+    /// Keeps a pointer if the budget holds its bytes, else replaces it by a URL. Returns
+    /// `true` if neither fits and only the digest is left.
     async fn give(&self, part: &mut Part, room: &mut Room) -> Result<bool, EngineError> {
         let PartContent::Stored(blob) = &part.content else {
             return Ok(false);
@@ -208,8 +208,8 @@ impl Reader {
         }
     }
 
-    /// A URL to the bytes of a part, made for this answer. It must not get
-    /// into a record or a log.
+    /// Makes a URL to the bytes of a part, for this response only: it must not be stored
+    /// or logged. `None` if the store makes no URLs.
     async fn link(&self, part: &Part, blob: &Blob) -> Result<Option<String>, EngineError> {
         let disposition = download::disposition(part.filename.as_deref());
         let download = Download {
@@ -222,7 +222,7 @@ impl Reader {
     }
 }
 
-/// All parts of a task, those counted first which are shown first.
+/// All parts of a task, in the order in which they use the budget.
 fn parts_of(task: &mut Task) -> impl Iterator<Item = &mut Part> {
     let artifacts = task.artifacts.iter_mut().flatten();
     let status = task.status.message.iter_mut();
@@ -236,8 +236,7 @@ const fn is_stored(part: &Part) -> bool {
     matches!(part.content, PartContent::Stored(_))
 }
 
-/// Leaves the name of a content where the content cannot be given: the digest of
-/// its bytes.
+/// Replaces the content of a part by its SHA-256, and marks the part.
 fn name_only(part: &mut Part) {
     let digest = |bytes: &[u8]| hex::encode(Sha256::digest(bytes));
     let sha256 = match &part.content {
@@ -247,22 +246,22 @@ fn name_only(part: &mut Part) {
         PartContent::Data(value) => digest(value.to_string().as_bytes()),
     };
     if !matches!(part.content, PartContent::Stored(_)) {
-        // It may be these that take the room.
+        // The metadata may be what is too large.
         part.metadata.clear();
     }
     part.content = PartContent::Url(format!("urn:sha256:{sha256}"));
     mark(&mut part.metadata);
 }
 
-/// Notes with something that not all of it is shown.
+/// Marks metadata: something was left out.
 pub(in crate::engine) fn mark(metadata: &mut Metadata) {
     metadata.insert(TRUNCATED.to_owned(), Value::Bool(true));
 }
 
-/// Leaves out what does not fit whatever is done about stored bytes; whether
-/// that was anything. The state stays; then counts what is shown first: what
-/// the agent says now, what was asked along, artifacts in their order (0.1
-/// numbers them by it), and the history from its newest message back.
+/// Leaves out what does not fit even without stored bytes; returns whether anything was
+/// left out. The state always stays. The budget is used in this order: the status
+/// message, the metadata, the artifacts from the first on (0.1 numbers them by position),
+/// the history from the newest message back.
 fn trim(task: &mut Task, room: &mut Room) -> bool {
     let mut left_out = false;
     let said = task.status.message.as_ref().map_or(0, weigh::message);

@@ -1,31 +1,29 @@
-//! Where objects lie: every key, made and read in one place.
+//! Makes and reads the keys of objects.
 //!
-//! No part of a key comes from a client. A tenant, and an id which a client
-//! made, stand in it as hashes; so a key is short, and its alphabet is ours.
+//! No part of a key comes from a client. The tenant, and a task id that a client made,
+//! are in it as hashes. So a key is short, and its alphabet is fixed.
 
 use crate::task::{Owner, TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
 
-/// Above everything that is kept for tasks.
+/// The prefix of the objects of all tasks and threads.
 pub(crate) const ROOT: &str = "v1/";
-/// Above all uploads that no message has named.
+/// The prefix of all uploads.
 pub(crate) const UPLOADS: &str = "up/";
 
-/// The beginning of the keys of all objects of a task; it ends with a `/`.
+/// The prefix of all objects of a task; it ends with a `/`.
 #[must_use]
 pub(crate) fn below(task: &TaskKey) -> String {
     format!("{ROOT}{}/", task.folder())
 }
 
-/// The beginning of the keys of all objects of a conversation; it ends with a
-/// `/`.
+/// The prefix of all objects of a thread; it ends with a `/`.
 #[must_use]
 pub(crate) fn below_thread(thread: &ThreadKey) -> String {
     format!("{ROOT}{}/", thread.folder())
 }
 
-/// The attempt that stores an object. Each of its commits has keys of its own,
-/// so that nobody can overwrite the bytes of another: also not of one that is
-/// made at the same time of the same record.
+/// The attempt that stores objects. Each commit has its own keys, so that no writer
+/// overwrites the bytes of another, even if both commit on the same record together.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
     below: String,
@@ -43,10 +41,11 @@ impl Attempt {
         }
     }
 
-    /// The key of the object in `place` of the commit `write`. It is short, since
-    /// a file system that keeps a copy in parts makes a name of it that has to
-    /// hold more: half of the incarnation and a quarter of the write stand for
-    /// them.
+    /// The key of object number `place` in the commit `write`.
+    ///
+    /// It holds half of the incarnation and a quarter of the write id, to be short: the
+    /// local object store makes one file name of a key and the id of its multipart
+    /// upload.
     pub(crate) fn key(&self, write: &WriteId, place: u32) -> String {
         let Self {
             below,
@@ -57,8 +56,8 @@ impl Attempt {
         format!("{below}{incarnation}-{mark}-{write}.{place}")
     }
 
-    /// The key of an object that is stored before its commit is known, short for
-    /// the same reason.
+    /// The key of an object that is stored before its commit is known. It is short for
+    /// the same reason as [`Self::key`].
     pub(crate) fn early_key(&self, number: u128) -> String {
         let Self {
             below,
@@ -66,21 +65,22 @@ impl Attempt {
             mark,
         } = self;
         let incarnation = half(incarnation);
+        // 32 of the 128 random bits keep the key short.
         format!("{below}{incarnation}-{mark}-f{:08x}", number >> 96)
     }
 
-    /// Whether `key` is one of the same task.
+    /// Whether `key` is a key of the same task.
     pub(crate) fn is_ours(&self, key: &str) -> bool {
         key.starts_with(&self.below)
     }
 }
 
-/// What a key says of its object.
+/// The fields of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Name<'k> {
-    /// Where everything of its task lies.
+    /// The prefix of all objects of its task.
     pub(crate) below: &'k str,
-    /// The incarnation of the task, or its end.
+    /// The incarnation of the task, or the last half of it.
     pub(crate) incarnation: &'k str,
     /// When it was stored.
     pub(crate) at: Timestamp,
@@ -103,13 +103,13 @@ impl<'k> Name<'k> {
     }
 }
 
-/// Where an upload of `owner` waits for the message that names it.
+/// The key of an upload of `owner`.
 pub(crate) fn upload(owner: &Owner, id: &str) -> String {
     let (tenant, subject) = (owner.tenant.folder(), owner.subject.hash());
     format!("{UPLOADS}{tenant}/{subject}/{id}")
 }
 
-/// The end of an id of ours, which is random like its beginning.
+/// The last half of a server-made id, which is as random as the first.
 fn half(id: &str) -> &str {
     id.get(id.len() / 2..).unwrap_or_default()
 }

@@ -1,17 +1,18 @@
-//! How many bytes things take in an answer, before it is written.
+//! Estimates the encoded size of a response before it is written.
 //!
-//! It never says too little: names of members and marks are rounded up, since
-//! the three generations spell them differently.
+//! An estimate is never too small. Member names and punctuation are rounded up, since the
+//! three protocol generations spell them differently.
 
 use crate::task::{Artifact, Message, Metadata, Part, PartContent};
 
-/// Names, marks and an id of one object of an answer.
+/// The bytes of the member names, the punctuation and the id of one JSON object.
 const FRAME: usize = 256;
-/// A part with the name of its bytes instead of the bytes.
+/// The bytes of a reference that replaces stored content.
 const NAMED: usize = 256;
 
-/// Bytes as base64.
+/// The encoded size of `size` bytes as base64.
 pub(super) const fn base64(size: u64) -> usize {
+    // The cap keeps the multiplication from overflowing.
     let size = if size > usize::MAX as u64 / 2 {
         usize::MAX / 2
     } else {
@@ -20,7 +21,7 @@ pub(super) const fn base64(size: u64) -> usize {
     size.div_ceil(3) * 4
 }
 
-/// A part; one whose bytes are stored counts with their name only.
+/// The encoded size of a part; stored bytes count as a reference only.
 pub(super) fn part(part: &Part) -> usize {
     let content = match &part.content {
         PartContent::Text(value) | PartContent::Url(value) => text(value),
@@ -33,7 +34,7 @@ pub(super) fn part(part: &Part) -> usize {
     FRAME + content + names + members(&part.metadata)
 }
 
-/// A message.
+/// The encoded size of a message.
 pub(super) fn message(message: &Message) -> usize {
     let references = message.reference_task_ids.iter().chain(&message.extensions);
     FRAME
@@ -43,14 +44,14 @@ pub(super) fn message(message: &Message) -> usize {
         + members(&message.metadata)
 }
 
-/// An artifact.
+/// The encoded size of an artifact.
 pub(super) fn artifact(artifact: &Artifact) -> usize {
     let named = [&artifact.name, &artifact.description];
     let names: usize = named.into_iter().flatten().map(|name| text(name)).sum();
     FRAME + names + artifact.parts.iter().map(part).sum::<usize>() + members(&artifact.metadata)
 }
 
-/// Free members.
+/// The encoded size of metadata.
 pub(super) fn members(metadata: &Metadata) -> usize {
     metadata
         .iter()
@@ -58,10 +59,11 @@ pub(super) fn members(metadata: &Metadata) -> usize {
         .sum()
 }
 
-/// A text, escaped as JSON does it.
+/// The encoded size of a text with JSON escapes, without its quotes.
 fn text(text: &str) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+        // `\u001f` has six characters.
         0..=0x1f => 6,
         _ => 1,
     };
@@ -74,7 +76,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn an_answer_is_never_longer_than_it_was_weighed() {
+    fn estimate_is_never_below_the_encoded_size() {
         for content in ["", "plain", "\"\\\u{1}\u{7f}\n", "\u{1F600} ü", "</script>"] {
             let written = json!(content).to_string().len();
             assert!(text(content) + 2 >= written, "{content:?}");
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_message_or_an_artifact_is_without_weight() {
+    fn estimate_counts_every_member_of_messages_and_artifacts() {
         let long = "x".repeat(10_000);
         let with = |change: &dyn Fn(&mut Part)| {
             let mut part = Part::text("");

@@ -1,4 +1,4 @@
-//! A write whose answer comes late, after others have written.
+//! Tests a write with a reply that comes late, after later writes.
 
 use crate::auth::Caller;
 use crate::engine::doubles::{Line, Paused};
@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// More commits than a record knows the writes of.
+/// More commits than a record keeps write ids of.
 const LATER: u32 = 10;
 
-/// Asks once, and then works in as many commits as it takes to be forgotten.
+/// Asks once, then commits so often that the record drops the write id of the question.
 #[skill(id = "ask", tags = ["test"], input_modes = ["text/plain"])]
 struct Asks(Arc<AtomicU32>);
 
@@ -63,8 +63,8 @@ impl SkillHandler<Asked> for Asks {
     }
 }
 
-/// Does not answer the write that asks until others have followed it; then it is
-/// sent again, as the client of a store does when no answer comes.
+/// A store that delays its reply to the write of the question until later writes are
+/// stored. Then it makes the write again, as the client of a store does without a reply.
 struct Late {
     behind: MemoryStore,
     version: watch::Sender<u64>,
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// A message, and where it is queued the worker that takes its turn.
+    /// Sends a message and, if it is queued, runs its turn in a worker.
     async fn turn(&self, task: Option<&TaskId>, queued: bool) {
         let task = self.send(task, queued).await;
         if !queued {
@@ -178,7 +178,7 @@ impl World {
         };
         let line = Line::<WorkItem>::default();
         let ack = self.engine.work(&item, &line, None).await;
-        // A message whose turn may not have ended is never dropped.
+        // A worker never deletes the message of a turn that may not have ended.
         let rests = self.record(&task.id).await.state().is_at_rest();
         assert!(rests || ack == Ack::Keep);
     }
@@ -189,7 +189,7 @@ impl World {
         found.unwrap().unwrap()
     }
 
-    /// The task that asks.
+    /// Waits for the task that asks, and returns its id.
     async fn asking(&self) -> TaskId {
         let query = RecordQuery {
             context_id: None,
@@ -211,7 +211,7 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_whose_answer_comes_late_does_not_stop_the_turn_that_answers_it() {
+async fn late_store_reply_to_a_question_does_not_stop_the_next_turn() {
     for asked_by_worker in [false, true] {
         for answered_by_worker in [false, true] {
             let world = World::new();

@@ -1,4 +1,4 @@
-//! What a webhook is told.
+//! Makes the body of a push delivery.
 
 use crate::engine::subscribe::status_as_of;
 use crate::store::Tail;
@@ -12,9 +12,9 @@ use serde_json::Value;
 /// Messages of history in a task that is pushed.
 const HISTORY: usize = 100;
 
-/// What a webhook is told of an event: the event itself in 1.0, the task with
-/// its status as of the event in the generations before. `events` are those
-/// since the last delivery, this one included.
+/// The frame a webhook gets for an event: the event in 1.0; in 0.3 and 0.1 the task with
+/// its status as of the event. `events` are those since the last delivery, including this
+/// one.
 pub(super) fn frame(
     push: &PushRecord,
     task: &Tail,
@@ -55,8 +55,8 @@ pub(super) fn frame(
     Frame::Task(Box::new(shown))
 }
 
-/// A task whose content is out of reach here: where it stands, and that there
-/// is more.
+/// The task without content that cannot be read here: its status, and the mark that
+/// something was left out.
 fn status_only(push: &PushRecord, task: &Tail, events: &[LoggedEvent]) -> Task {
     let status = events.iter().rev().find_map(|event| match &event.event {
         Event::Status(update) => Some(update.status.clone()),
@@ -79,8 +79,8 @@ fn status_only(push: &PushRecord, task: &Tail, events: &[LoggedEvent]) -> Task {
     }
 }
 
-/// Bytes that are kept apart are not pushed: the part names them by their hash,
-/// and the client reads the task for them.
+/// Replaces stored bytes by their SHA-256: a push delivery does not carry them, and the
+/// client reads the task to get them.
 pub(super) fn leave_out(part: &mut Part) {
     if let PartContent::Stored(blob) = &part.content {
         part.content = PartContent::Url(format!("urn:sha256:{}", blob.sha256));

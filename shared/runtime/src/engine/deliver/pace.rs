@@ -1,30 +1,31 @@
-//! How long a webhook may take, and how long it is left alone.
+//! Decides how long an attempt to call a webhook may take, and how long the webhook is
+//! paused.
 //!
-//! A webhook that does not answer costs its tenant little: one long attempt,
-//! then short ones ever further apart. One that answers slowly gets the time it
-//! needs, and a pause in proportion.
+//! A webhook that does not answer costs its tenant little: one long attempt, then mostly
+//! short ones at growing intervals. A slow webhook gets the time it needs, and a pause in
+//! proportion.
 
 use crate::task::Delivery;
 use std::time::Duration;
 
-/// After this many attempts without success a webhook is given up. With the
-/// waits between them that is about three hours.
+/// After this many failed attempts a push config is given up. With the waits between them
+/// that is about three hours.
 pub(in crate::engine) const ATTEMPTS: u32 = 24;
 /// The wait after the first failure; doubled at each further one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(900);
-/// Within this an answer is quick, and an attempt after a failure over.
+/// An answer within this time is quick. An attempt after a failure ends after it.
 const QUICK: Duration = Duration::from_secs(3);
 /// The longest attempt.
 const PATIENT: Duration = Duration::from_secs(10);
-/// Of so many attempts in a row one is long: the webhook may have become slow.
+/// Every fourth attempt is long: the webhook may have become slow.
 const ONE_LONG_OF: u32 = 4;
-/// A slow webhook is left alone for so many times what its answer took.
+/// A slow webhook is paused for this many times the duration of its answer.
 const PAUSE: u32 = 10;
-/// A wait is over so long before its doorbell rings: by then it is over by the
-/// clock of every process, of which each is up to five seconds off. So the
-/// shortest waits keep no other doorbell away.
+/// A pause ends this long before its push queue message arrives. Each clock may be 5 s
+/// off, so the pause is over by the clock of every process when the message arrives. A
+/// pause shorter than this makes no other message wait.
 pub(super) const SKEW: Duration = Duration::from_secs(10);
 
 /// How long the next attempt may take.
@@ -34,14 +35,14 @@ pub(super) fn attempt(delivery: &Delivery) -> Duration {
     if is_long { PATIENT } else { QUICK }
 }
 
-/// How long a webhook is left alone that has taken an event within `took`; `None`:
-/// it may have the next one at once.
+/// How long a webhook is paused that accepted an event within `took`; `None` if it may
+/// get the next event immediately.
 pub(super) fn pause(took: Duration) -> Option<Duration> {
     (took > QUICK).then(|| took * PAUSE)
 }
 
-/// How long a webhook is left alone after `attempts` failures. `random` takes up
-/// to a quarter off, so that many which failed at once do not come back at once.
+/// How long a webhook is paused after `attempts` failures. `random` shortens the pause by
+/// up to a quarter, so that webhooks that failed together are not called together again.
 pub(super) fn back_off(attempts: u32, random: u128) -> Duration {
     let doubled = 2_u32.saturating_pow(attempts.saturating_sub(1).min(16));
     let longest = (FIRST_WAIT * doubled).min(LONGEST_WAIT);

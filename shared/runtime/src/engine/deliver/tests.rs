@@ -25,8 +25,8 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// `done` completes, `ask` asks until told anything else, `file` makes a large
-/// file, `talk` says two things first.
+/// `done` completes, `ask` asks for input, `file` makes a large file, `talk` sends two
+/// updates first.
 struct Teller;
 
 impl Skill for Teller {
@@ -69,15 +69,15 @@ impl SkillHandler<Asked> for Teller {
     }
 }
 
-/// Webhooks that take what they are sent, unless told otherwise.
+/// Webhooks that accept every delivery, unless `answers` says otherwise.
 #[derive(Default)]
 struct Hooks {
     got: Mutex<Vec<Notice>>,
-    /// What the next calls come to; then success.
+    /// The status codes of the next calls; after them, success.
     answers: Mutex<VecDeque<u16>>,
     /// How long each call takes.
     takes: Mutex<Duration>,
-    /// Calls that began.
+    /// The number of calls that began.
     calls: AtomicUsize,
 }
 
@@ -159,7 +159,7 @@ impl World {
         self.say_under(None, task, text, push).await
     }
 
-    /// The same, for a new task under an id of the client's.
+    /// Sends a message. `new` is a client-made id for a new task.
     async fn say_under(
         &self,
         new: Option<&TaskId>,
@@ -206,7 +206,7 @@ impl World {
         self.store.pushes(&owner, task).await.unwrap().remove(0)
     }
 
-    /// A message for one webhook.
+    /// A push queue message for one push config.
     async fn item(&self, task: &TaskId, config: &str) -> PushItem {
         PushItem {
             owner: Self::caller().owner,
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// Delivers for one webhook, as if a message had come.
+    /// Delivers for one push config, as if its message had arrived.
     async fn deliver(&self, task: &TaskId, config: &str) -> Ack {
         let item = self.item(task, config).await;
         self.courier.deliver(&item, None).await
@@ -226,7 +226,7 @@ impl World {
         self.hooks.calls.load(Ordering::Relaxed)
     }
 
-    /// How long after its sending the last doorbell rings.
+    /// The delay of the last push queue message.
     fn last_wait(&self) -> Duration {
         *self.line.waits.lock().unwrap().last().unwrap()
     }
@@ -275,7 +275,7 @@ fn hook(id: &str) -> PushOffer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_that_came_with_a_send_gets_every_event_once_and_in_order() {
+async fn webhook_sent_with_a_message_gets_every_event_once_in_order() {
     let world = World::new();
     let task = world.say(None, "talk", Some(hook("a"))).await;
     assert_eq!(task.status.state, TaskState::Completed);
@@ -283,13 +283,16 @@ async fn a_webhook_that_came_with_a_send_gets_every_event_once_and_in_order() {
     assert_eq!(relay_pushes(&*world.line, &[image]).await, [0_usize; 0]);
     let sent = world.line.items.lock().unwrap().remove(0);
     assert_eq!((sent.config.as_str(), &sent.task), ("a", &task.id));
-    assert!(world.is_open(&task.id).await, "nobody has heard of its end");
+    assert!(
+        world.is_open(&task.id).await,
+        "the webhook has not got the end"
+    );
     for _ in 0..2 {
         assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
         assert_eq!(world.got(), world.logged(&task.id).await);
     }
     assert!(world.got().len() >= 4, "{:?}", world.got());
-    assert!(!world.is_open(&task.id).await, "it has been confirmed");
+    assert!(!world.is_open(&task.id).await, "the end has been confirmed");
     let last: Vec<bool> = world
         .hooks
         .got
@@ -309,7 +312,7 @@ async fn a_webhook_that_came_with_a_send_gets_every_event_once_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_webhook_is_tried_again_later_and_misses_nothing() {
+async fn failing_webhook_is_retried_and_misses_no_event() {
     let world = World::new();
     let task = world.say(None, "talk", Some(hook("a"))).await;
     world
@@ -329,10 +332,10 @@ async fn a_failing_webhook_is_tried_again_later_and_misses_nothing() {
         let slowest = rings_at.minus(Duration::from_secs(10));
         assert!(
             delivery.retry_at <= slowest,
-            "the doorbell is not too early by any clock"
+            "the message is not too early by any clock"
         );
         if attempts == 5 {
-            // Whoever comes before has nothing to do, and rings for nobody.
+            // A message that arrives earlier makes no call and sends no message.
             assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
         }
         assert_eq!(world.calls(), attempts as usize);
@@ -359,13 +362,17 @@ async fn a_webhook_that_never_answers_is_given_up() {
     }
     assert!(!world.is_open(&task.id).await);
     let waits = world.line.waits.lock().unwrap();
-    assert_eq!(waits.len() + 1, ATTEMPTS as usize, "none follows the last");
+    assert_eq!(
+        waits.len() + 1,
+        ATTEMPTS as usize,
+        "no message follows the last attempt"
+    );
     let waits: Duration = waits.iter().sum();
     assert!(waits > Duration::from_secs(2 * 3600), "{waits:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_is_short_after_a_failure_but_for_every_fourth() {
+async fn attempts_after_a_failure_are_short_except_every_fourth() {
     let world = World::new();
     *world.hooks.takes.lock().unwrap() = Duration::from_secs(3600);
     let task = world.say(None, "done", Some(hook("a"))).await;
@@ -380,7 +387,7 @@ async fn an_attempt_is_short_after_a_failure_but_for_every_fourth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_webhook_gets_its_time_and_then_a_pause() {
+async fn slow_webhook_gets_the_time_it_needs_and_then_a_pause() {
     let world = World::new();
     *world.hooks.takes.lock().unwrap() = Duration::from_secs(5);
     let task = world.say(None, "talk", Some(hook("a"))).await;
@@ -391,15 +398,15 @@ async fn a_slow_webhook_gets_its_time_and_then_a_pause() {
         let wait = world.last_wait();
         assert_eq!(wait, Duration::from_secs(50));
         assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-        assert_eq!(world.calls(), got, "it is left alone");
+        assert_eq!(world.calls(), got, "the webhook is paused");
         tokio::time::advance(wait).await;
     }
-    // The last doorbell finds no news, and the sweep nobody who waits.
+    // The last message finds no new event, and the sweep finds no push config that waits.
     assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
     assert!(world.is_open(&task.id).await);
     assert_eq!(world.sweep().await.pushed, 0);
     assert!(!world.is_open(&task.id).await);
-    // One failure, and it still gets its time.
+    // After one failure it still gets a long attempt.
     let task = world.say(None, "ask", Some(hook("a"))).await;
     assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
     tokio::time::advance(world.last_wait()).await;
@@ -416,18 +423,18 @@ async fn a_slow_webhook_gets_its_time_and_then_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_that_comes_while_somebody_delivers_is_delivered_by_the_same() {
+async fn event_logged_during_a_delivery_is_sent_by_the_same_worker() {
     let world = World::new();
     let task = world.say(None, "ask", Some(hook("a"))).await;
     *world.hooks.takes.lock().unwrap() = Duration::from_secs(2);
     let before = world.logged(&task.id).await.len();
     let news = async {
-        // The last call of what there was, and somebody rings.
+        // During the last call a new event is logged, and its message arrives.
         let calls = Duration::from_secs(2) * u32::try_from(before).unwrap();
         tokio::time::sleep(calls - Duration::from_secs(1)).await;
         world.say(Some(&task.id), "blue", None).await;
         assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-        assert_eq!(world.calls(), before, "one at a time");
+        assert_eq!(world.calls(), before, "one worker at a time");
     };
     let (ack, ()) = tokio::join!(world.deliver(&task.id, "a"), news);
     assert_eq!(ack, Ack::Delete);
@@ -437,14 +444,14 @@ async fn news_that_comes_while_somebody_delivers_is_delivered_by_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_dead_courier_leaves_is_brought_when_its_lease_is_past() {
+async fn events_of_a_dead_worker_are_sent_after_its_lease() {
     let world = World::new();
     let task = world.say(None, "talk", Some(hook("a"))).await;
     *world.hooks.takes.lock().unwrap() = Duration::from_secs(2);
     let dies = Duration::from_secs(3);
     let dead = tokio::time::timeout(dies, world.deliver(&task.id, "a")).await;
     assert!(dead.is_err() && world.got().len() == 1);
-    // Its lease counts from the last event that was taken.
+    // Its lease counts from the last event that the webhook accepted.
     tokio::time::advance(LEASE - Duration::from_millis(1_001)).await;
     assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
     assert_eq!(world.calls(), 2);
@@ -453,7 +460,7 @@ async fn what_a_dead_courier_leaves_is_brought_when_its_lease_is_past() {
     assert_eq!(world.got(), world.logged(&task.id).await);
 }
 
-/// Webhooks that take longer to be written down than a lease lasts.
+/// A store that takes 15 s to store the progress of a delivery.
 struct Slow(Arc<MemoryStore>);
 
 #[async_trait]
@@ -475,14 +482,18 @@ impl crate::store::over::OverPushes for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_call_begins_when_the_lease_could_end_before_it_is_noted() {
+async fn no_call_starts_without_enough_lease_to_store_its_result() {
     let mut world = World::new();
     world.courier.to.pushes = Arc::new(Slow(world.store.clone()));
     let task = world.say(None, "talk", Some(hook("a"))).await;
     assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
     assert_eq!(world.calls(), 1, "15 s of the lease are left");
     assert_eq!(world.push(&task.id).await.delivery.lease, None);
-    assert_eq!(world.last_wait(), Duration::ZERO, "somebody else goes on");
+    assert_eq!(
+        world.last_wait(),
+        Duration::ZERO,
+        "another worker continues"
+    );
     assert_eq!(world.line.items.lock().unwrap().len(), 1);
 }
 
@@ -515,7 +526,7 @@ async fn a_webhook_of_an_older_generation_gets_the_task_as_of_each_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_registered_later_gets_what_follows() {
+async fn webhook_registered_later_gets_only_later_events() {
     let world = World::new();
     let task = world.say(None, "ask", None).await;
     let before = world.logged(&task.id).await.len();
@@ -536,7 +547,7 @@ async fn a_webhook_registered_later_gets_what_follows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_leaves_a_finished_task_alone_and_moves_an_open_one() {
+async fn push_config_raises_the_version_of_an_open_task_only() {
     let world = World::new();
     let done = world.say(None, "done", None).await;
     let before = world.record(&done.id).await;
@@ -549,11 +560,11 @@ async fn a_registration_leaves_a_finished_task_alone_and_moves_an_open_one() {
     let after = world.record(&open.id).await;
     assert_eq!(after.version, before.version + 1);
     assert!(after.differs_in_listeners_only(&before));
-    assert_eq!(after.notify(), None, "nothing has happened to the task");
+    assert_eq!(after.notify(), None, "no event was logged");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_webhook_gets_nothing_more_and_holds_nothing_up() {
+async fn removed_push_config_gets_no_event_and_keeps_no_task_open() {
     let world = World::new();
     let task = world.say(None, "ask", Some(hook("a"))).await;
     world.say(Some(&task.id), "blue", None).await;
@@ -573,7 +584,7 @@ async fn a_removed_webhook_gets_nothing_more_and_holds_nothing_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sweep_rings_when_nobody_has_tried_for_a_while_and_writes_nothing() {
+async fn sweep_resends_push_messages_after_five_minutes_without_a_write() {
     let world = World::new();
     let task = world.say(None, "done", Some(hook("a"))).await;
     let untouched = world.push(&task.id).await;
@@ -583,7 +594,7 @@ async fn a_sweep_rings_when_nobody_has_tried_for_a_while_and_writes_nothing() {
     assert_eq!(world.push(&task.id).await, untouched);
     let rung = world.line.items.lock().unwrap().pop().unwrap();
     assert_eq!(rung, world.item(&task.id, "a").await);
-    // A webhook that is left alone has a doorbell already.
+    // A paused webhook already has a message.
     world.hooks.answers.lock().unwrap().push_back(500);
     assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
     assert_eq!(world.sweep().await.pushed, 0);
@@ -628,8 +639,7 @@ async fn large_bytes_are_left_out_of_a_delivery() {
     assert_eq!(part.metadata[TRUNCATED], true);
 }
 
-/// A store that cannot read the whole of any task, as the function `push`
-/// cannot read the bucket.
+/// A store that cannot load a whole task, as the function `push` cannot read the bucket.
 struct Shut(Arc<MemoryStore>);
 
 #[async_trait]
@@ -649,7 +659,7 @@ impl OverTasks for Shut {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_with_content_in_the_bucket_is_told_of_without_it() {
+async fn task_with_content_in_the_bucket_is_pushed_without_it() {
     for generation in [Generation::V10, Generation::V03] {
         let mut world = World::new();
         world.courier.to.tasks = Arc::new(Shut(world.store.clone()));
@@ -685,7 +695,7 @@ async fn only_a_public_https_url_is_registered() {
             ..hook("a")
         };
         let Err(Refusal::InvalidParams { violations }) = world.create(&task.id, offer).await else {
-            panic!("{url} was taken");
+            panic!("{url} was accepted");
         };
         let field = "configuration.taskPushNotificationConfig.url";
         assert_eq!(violations[0].field, field, "{url}");
@@ -702,7 +712,7 @@ async fn only_a_public_https_url_is_registered() {
         },
     };
     engine.create_push(&World::caller(), &local).await.unwrap();
-    // The courier of a deployment would not call what got in like that.
+    // The worker checks the URL again: with the policy of a deployment it makes no call.
     world.say(Some(&task.id), "blue", None).await;
     assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
     assert_eq!(world.calls(), 0);
@@ -710,7 +720,7 @@ async fn only_a_public_https_url_is_registered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_has_ten_webhooks_at_most() {
+async fn task_has_at_most_ten_push_configs() {
     let world = World::new();
     for text in ["ask", "done"] {
         let task = world.say(None, text, None).await;
@@ -718,7 +728,10 @@ async fn a_task_has_ten_webhooks_at_most() {
             let made = world.create(&task.id, hook(&format!("c{index}"))).await;
             assert!(made.is_ok(), "{index}");
         }
-        assert!(world.create(&task.id, hook("c3")).await.is_ok(), "anew");
+        assert!(
+            world.create(&task.id, hook("c3")).await.is_ok(),
+            "a config can be replaced"
+        );
         let refused = world.create(&task.id, hook("eleventh")).await.unwrap_err();
         let Refusal::InvalidParams { violations } = refused else {
             panic!("{refused:?}");
@@ -747,7 +760,7 @@ async fn a_task_has_ten_webhooks_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_continuation_and_a_cancel_do_not_lose_to_a_registration() {
+async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
     // Another call registers a webhook after this one has read the task.
     let world = World::new();
     for cancel in [false, true] {
@@ -766,7 +779,7 @@ async fn a_continuation_and_a_cancel_do_not_lose_to_a_registration() {
         let race = super::super::commit::Race::Decide;
         let written = world.engine.commit(stale, changes, None, race).await;
         let super::super::commit::Outcome::Stored(record) = written.unwrap() else {
-            panic!("it lost");
+            panic!("the commit was lost");
         };
         assert_eq!(record.listeners.len(), 1);
         assert_eq!(record.notify(), Some(record.last_seq));
@@ -780,7 +793,7 @@ async fn a_continuation_and_a_cancel_do_not_lose_to_a_registration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn anothers_task_has_no_webhooks_to_see() {
+async fn push_configs_of_another_callers_task_are_not_found() {
     let world = World::new();
     let task = world.say(None, "ask", Some(hook("a"))).await;
     let other = Caller::behind(
@@ -815,7 +828,7 @@ async fn anothers_task_has_no_webhooks_to_see() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_has_none_of_the_webhooks_of_an_earlier_one_of_its_id() {
+async fn task_with_a_reused_id_has_no_earlier_push_configs() {
     for cleaned in [false, true] {
         let world = World::new();
         let id = TaskId::parse("order:1").unwrap();
@@ -823,7 +836,7 @@ async fn a_task_has_none_of_the_webhooks_of_an_earlier_one_of_its_id() {
         let first = world.say_under(Some(&id), None, "talk", Some(hook("a")));
         assert_eq!(first.await.id, id);
         let late = world.item(&id, "a").await;
-        // Nothing of it was delivered, and now it is over.
+        // No event of the first task was delivered, and now the task has expired.
         let life = world.courier.policy.task_ttl;
         tokio::time::advance(life).await;
         if cleaned {
@@ -839,7 +852,7 @@ async fn a_task_has_none_of_the_webhooks_of_an_earlier_one_of_its_id() {
         let caller = World::caller();
         let shown = world.engine.reader.list_pushes(&caller, &list).await;
         assert_eq!(shown.unwrap().configs, []);
-        // A message about the first task comes late.
+        // A message of the first task arrives late.
         assert_eq!(world.courier.deliver(&late, None).await, Ack::Delete);
         assert_eq!(world.deliver(&id, "a").await, Ack::Delete);
         assert_eq!(world.got(), [""; 0], "cleaned {cleaned}");
@@ -847,7 +860,7 @@ async fn a_task_has_none_of_the_webhooks_of_an_earlier_one_of_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_task_does_not_grow_without_end_by_webhooks_that_come_and_go() {
+async fn open_task_accepts_at_most_100_push_config_ids() {
     let world = World::new();
     let task = world.say(None, "ask", None).await;
     let removed = |id: &str| PushQuery {

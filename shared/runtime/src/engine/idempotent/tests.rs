@@ -1,4 +1,4 @@
-//! Keyed sends over the memory store, with a pause at every call of it, and
+//! Keyed sends over the memory store with a pause at each of its calls, and over
 //! tokio's paused clock. A crash is a dropped future.
 
 use super::{asked_hash, parts_hash};
@@ -27,12 +27,12 @@ use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Lets others run before and after every call, and can lose answers.
+/// Lets other futures run before and after every call, and can lose responses.
 #[derive(Default)]
 struct Halting {
     memory: MemoryStore,
     unheard: AtomicU32,
-    /// Seconds which the answer to the next look at a key takes.
+    /// Seconds by which the response of the next key lookup is late.
     late: AtomicU32,
 }
 
@@ -103,7 +103,7 @@ impl OverTasks for Halting {
             let lost = |left: u32| left.checked_sub(1);
             let unheard = &self.unheard;
             let (set, fetched) = (Ordering::SeqCst, Ordering::SeqCst);
-            // The SDK makes it again.
+            // The SDK sends the request again.
             if unheard.fetch_update(set, fetched, lost).is_err() {
                 return Ok(done);
             }
@@ -111,7 +111,7 @@ impl OverTasks for Halting {
     }
 }
 
-/// A message of the queue that nobody else sees.
+/// The receipt of a queue message that no other worker gets.
 struct Only;
 
 #[async_trait]
@@ -134,7 +134,7 @@ async fn begin(starts: &Starts, text: &str) -> AgentResult<()> {
     Ok(())
 }
 
-/// Makes a task, and asks if it is told to.
+/// Makes a task, and asks a question if the input says so.
 #[skill(id = "work", tags = ["test"], input_modes = ["text/plain"])]
 struct Works(Starts);
 
@@ -170,7 +170,7 @@ impl SkillHandler<Open> for Works {
     }
 }
 
-/// Makes none.
+/// Makes no task.
 #[skill(id = "greet", tags = ["test"], input_modes = ["text/plain"])]
 struct Greets(Starts);
 
@@ -275,13 +275,13 @@ impl World {
         all
     }
 
-    /// What a sweep finds open.
+    /// The tasks that a sweep finds open.
     async fn open(&self) -> Vec<TaskId> {
         let (open, _) = self.store.memory.open_tasks(0, None, 10).await.unwrap();
         open.into_iter().map(|open| open.task).collect()
     }
 
-    /// A worker takes the only open task.
+    /// Lets a worker take over the only open task.
     async fn take_over(&self) -> Ack {
         let report = self
             .engine
@@ -328,7 +328,7 @@ fn answer(task: &Task, text: &str, key: &str) -> SendCommand {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_sends_under_one_key_one_starts_and_all_get_its_task() {
+async fn many_sends_under_one_key_start_one_turn_and_get_its_task() {
     let world = World::new();
     let keys = 1000;
     let sends = (0..keys).map(|key| {
@@ -351,7 +351,7 @@ async fn of_many_sends_under_one_key_one_starts_and_all_get_its_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_refused_for_another_content() {
+async fn a_reused_key_with_other_content_is_refused() {
     let world = World::new();
     world.task(say("work", "one", "k")).await;
     for command in [
@@ -366,7 +366,7 @@ async fn a_key_is_refused_for_another_content() {
         assert_eq!(refused, Err(Refusal::IdempotencyKeyReused));
     }
     assert_eq!(world.starts(), 1);
-    // Also where the two come at once.
+    // Also when both arrive at the same time.
     let (one, other) = tokio::join!(
         world.sent(say("work", "one", "x")),
         world.sent(say("work", "other", "x"))
@@ -390,7 +390,7 @@ async fn a_key_belongs_to_its_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_of_the_keyed_write_starts_nothing_twice() {
+async fn a_lost_response_of_the_keyed_write_starts_no_second_turn() {
     let world = World::new();
     world.store.unheard.store(2, Ordering::SeqCst);
     let first = world.task(say("work", "one", "k")).await;
@@ -453,7 +453,7 @@ async fn a_keyed_send_to_a_worker_is_queued_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeated_answer_gets_the_task_whatever_it_now_asks() {
+async fn a_repeated_answer_gets_the_task_as_it_is_now() {
     let world = World::new();
     let task = world.task(say("work", "ask", "open")).await;
     let answers = join_all((0..16).map(|_| world.task(answer(&task, "this", "a")))).await;
@@ -463,7 +463,7 @@ async fn a_repeated_answer_gets_the_task_whatever_it_now_asks() {
         assert_eq!(asked.id, task.id);
     }
     assert_eq!(world.starts(), 2);
-    // The task has gone on: the first answer, and the send that opened it, get
+    // The task has continued. Repeats of the first answer and of the opening send get
     // it as it is now.
     let now = world.task(answer(&task, "that", "b")).await;
     assert_eq!(world.task(answer(&task, "this", "a")).await, now);
@@ -474,7 +474,7 @@ async fn a_repeated_answer_gets_the_task_whatever_it_now_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_is_not_refused_for_what_the_first_has_done_meanwhile() {
+async fn a_repeat_is_not_refused_for_what_the_first_send_changed() {
     let world = World::new();
     let task = world.task(say("work", "ask", "open")).await;
     world.store.late.store(1, Ordering::SeqCst);
@@ -488,7 +488,7 @@ async fn a_repeat_is_not_refused_for_what_the_first_has_done_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_that_meets_the_task_before_its_key_waits_as_any_other() {
+async fn a_repeat_that_finds_the_task_before_its_key_still_waits() {
     let world = World::new();
     world.store.late.store(1, Ordering::SeqCst);
     let command = || SendCommand {
@@ -517,7 +517,7 @@ async fn a_key_whose_task_has_expired_is_new() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_reply_comes_again_and_its_task_is_nowhere() {
+async fn a_repeat_gets_the_same_reply_and_its_task_stays_hidden() {
     let world = World::new();
     let replies = join_all((0..16).map(|_| world.message(say("greet", "hi", "k")))).await;
     let first = &replies[0];
@@ -532,7 +532,7 @@ async fn the_same_reply_comes_again_and_its_task_is_nowhere() {
     in_context.message.context_id = ContextId::parse("mine").ok();
     let said = world.message(in_context).await;
     assert_eq!(said.context_id, ContextId::parse("mine").ok());
-    // Whoever guessed the id would not find it either.
+    // A client that guesses the id does not find the task either.
     let list = world.store.memory.list(&owner("ann"), &everything()).await;
     assert_eq!(list.unwrap().records, []);
     for key in ["k", "other"] {
@@ -568,12 +568,12 @@ fn everything() -> RecordQuery {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_whose_maker_died_is_made_by_a_worker() {
+async fn a_worker_makes_the_reply_after_the_first_send_died() {
     let world = World::new();
     let send = world.message(say("greet", "slowly", "k"));
     let died = tokio::time::timeout(Duration::from_secs(1), send).await;
     assert!(died.is_err());
-    // Nobody makes it, and there is no task to answer with.
+    // No process makes the reply now, and there is no visible task to respond with.
     let early = world.sent(say("greet", "slowly", "k")).await;
     assert!(
         matches!(early, Err(Refusal::Unavailable { .. })),
@@ -588,7 +588,7 @@ async fn a_reply_whose_maker_died_is_made_by_a_worker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_without_task_that_fails_or_speaks_up_has_one_after_all() {
+async fn a_message_skill_that_fails_or_sends_an_update_makes_a_task() {
     for (text, state) in [
         ("badly", TaskState::Failed),
         ("aloud", TaskState::Completed),
@@ -610,7 +610,7 @@ async fn a_skill_without_task_that_fails_or_speaks_up_has_one_after_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_of_ones_own_has_a_thread_once_a_task_of_it_is_seen() {
+async fn a_client_made_context_has_a_thread_once_a_task_is_visible() {
     for (text, kept) in [("quietly", false), ("badly", true), ("aloud", true)] {
         let world = World::new();
         let id = ContextId::parse("mine").unwrap();
@@ -623,7 +623,7 @@ async fn a_conversation_of_ones_own_has_a_thread_once_a_task_of_it_is_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_id_of_a_message_is_a_key_where_that_is_the_setting() {
+async fn the_message_id_is_the_key_if_the_policy_says_so() {
     for (on, starts) in [(true, 1), (false, 2)] {
         let world = World::with(Policy {
             idempotent_message_id: on,
@@ -635,14 +635,14 @@ async fn the_id_of_a_message_is_a_key_where_that_is_the_setting() {
         let other = world.sent(say("work", "two", "")).await;
         assert_eq!(other == Err(Refusal::IdempotencyKeyReused), on);
         assert_eq!(world.starts(), starts + u32::from(!on));
-        // A key of its own counts before the id of the message.
+        // An explicit key takes precedence over the message id.
         world.task(say("work", "one", "3")).await;
         assert_eq!(world.starts(), starts + 1 + u32::from(!on));
     }
 }
 
 #[test]
-fn a_content_is_the_same_wherever_its_bytes_are_and_however_it_is_spelled() {
+fn equal_contents_have_equal_hashes_wherever_their_bytes_are() {
     let bytes = bytes::Bytes::from_static(b"\x00\x01");
     let stored = PartContent::Stored(Blob {
         key: "v1/x".to_owned(),
@@ -672,7 +672,7 @@ fn a_content_is_the_same_wherever_its_bytes_are_and_however_it_is_spelled() {
 }
 
 #[test]
-fn two_contents_that_ask_for_different_things_have_different_hashes() {
+fn sends_that_ask_for_different_things_have_different_hashes() {
     let mut commands = vec![say("work", "one", "k"), say("greet", "one", "k")];
     let mut change = |change: &dyn Fn(&mut SendCommand)| {
         let mut command = say("work", "one", "k");

@@ -1,4 +1,4 @@
-//! What a skill is told of its time, and what the log says when it runs out.
+//! The time that a skill has left, and the log lines when it is over.
 
 use crate::auth::Caller;
 use crate::engine::doubles::{Line, Paused};
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Says how long it may work, or works.
+/// Returns the time it has left, or works.
 #[skill(id = "clock", tags = ["test"], input_modes = ["text/plain"])]
 struct Watches;
 
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// The task, run by a worker whose invocation ends in `left` seconds.
+    /// The artifact of a task that a worker runs with this deadline.
     async fn worked(&self, deadline: Option<Timestamp>) -> String {
         let task = self.send("how long", SendMode::Immediate, None).await;
         let (owner, now) = (Self::caller().owner, self.engine.reader.clock.now());
@@ -127,7 +127,7 @@ fn said(task: Task) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_left_is_the_least_of_deadline_and_budget() {
+async fn the_time_left_is_the_smaller_of_deadline_and_budget() {
     for (left, expected) in [(None, "25"), (Some(60), "25"), (Some(10), "8")] {
         let world = World::new();
         let task = world.send("how long", SendMode::Blocking, left).await;
@@ -136,7 +136,7 @@ async fn the_time_left_is_the_least_of_deadline_and_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_left_of_a_worker_is_that_of_its_invocation_or_15_minutes() {
+async fn a_worker_has_the_time_of_its_invocation_or_15_minutes() {
     for (left, expected) in [(None, "900"), (Some(300), "300"), (Some(0), "0")] {
         let world = World::new();
         let deadline = world.in_seconds(left);
@@ -160,7 +160,7 @@ async fn the_time_left_of_a_stream_without_a_deadline_is_15_minutes() {
     assert!(words.contains(r#""900""#), "{words}");
 }
 
-/// Keeps the lines of a log.
+/// Collects the lines of a log.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -175,7 +175,7 @@ impl io::Write for Lines {
     }
 }
 
-/// What is logged when a skill that is told `text` outruns its call.
+/// The log lines of a skill that gets `text` and takes longer than its call.
 async fn logged(text: &str) -> Vec<serde_json::Value> {
     let lines = Lines::default();
     let writer = lines.clone();
@@ -193,7 +193,7 @@ async fn logged(text: &str) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_goes_on_elsewhere_is_logged_and_one_that_repeats_itself_warns() {
+async fn a_hand_over_is_logged_and_one_without_steps_warns() {
     let [repeats] = logged("work").await.try_into().unwrap();
     assert_eq!(
         (&repeats["level"], &repeats["skill"]),
@@ -204,5 +204,5 @@ async fn a_turn_that_goes_on_elsewhere_is_logged_and_one_that_repeats_itself_war
     let [goes_on] = logged("step").await.try_into().unwrap();
     assert_eq!(goes_on["level"], "INFO", "{goes_on}");
     let message = goes_on["message"].as_str().unwrap();
-    assert!(message.ends_with("goes on elsewhere"), "{message}");
+    assert!(message.ends_with("is handed over"), "{message}");
 }

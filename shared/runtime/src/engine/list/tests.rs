@@ -1,4 +1,4 @@
-//! What a page asks its store for, and what it makes of the answers.
+//! What a page requests from its store, and how it uses the responses.
 
 use super::*;
 use crate::engine::Policy;
@@ -12,19 +12,19 @@ use crate::task::{Owner, TaskId, TaskState};
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex};
 
-/// A list of tasks of which much lies apart.
+/// A store of tasks with much of their content outside the head.
 #[derive(Default)]
 struct Apart {
     memory: MemoryStore,
-    /// So many bytes are read of each task, if they may be.
+    /// The bytes that each task has outside its head.
     size: usize,
-    /// What the pages asked for.
+    /// The queries of the pages.
     queries: Mutex<Vec<RecordQuery>>,
-    /// How much of each task was asked for.
+    /// How many bytes of each task were requested.
     wanted: Mutex<Vec<usize>>,
-    /// This one has changed since the list was read.
+    /// A task that has changed since the list was read.
     changed: Mutex<Option<TaskRecord>>,
-    /// How many tasks are being read now, and how many there were at most.
+    /// How many tasks are read now, and the most at the same time.
     reading: Mutex<(usize, usize)>,
 }
 
@@ -64,7 +64,8 @@ impl OverTasks for Apart {
     }
 }
 
-/// Tasks of one caller, each with `size` bytes beside it, and answers of 100,000.
+/// Tasks of one caller, each with `size` bytes outside its head, and a response budget
+/// of 100,000 bytes.
 struct Lists {
     world: World,
     store: Arc<Apart>,
@@ -126,10 +127,10 @@ impl Lists {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_counted_once_and_as_far_as_the_setting_says() {
+async fn a_list_is_counted_once_and_up_to_the_configured_maximum() {
     let lists = Lists::of(0).await;
     let mut query = lists.query();
-    // What was counted, or what was shown by then and one more.
+    // What was counted, or what was shown so far and one more.
     for (shown, total) in [(4, 7), (4, 9), (2, 10)] {
         let page = lists.page(&query).await;
         assert_eq!((page.tasks.len(), page.total_size), (shown, total));
@@ -141,8 +142,8 @@ async fn a_list_is_counted_once_and_as_far_as_the_setting_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_reads_no_more_than_its_answer_can_hold() {
-    // Of what was read nothing comes to be shown here.
+async fn a_page_reads_no_more_than_its_response_can_hold() {
+    // Nothing of what is read is shown here.
     let lists = Lists::of(60_000).await;
     let page = lists.page(&lists.query()).await;
     let room = lists.reader.room(4).left();
@@ -156,7 +157,7 @@ async fn a_page_reads_no_more_than_its_answer_can_hold() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tasks_of_a_page_are_read_together_sixteen_at_most() {
+async fn a_page_reads_at_most_sixteen_tasks_at_the_same_time() {
     let lists = Lists::many(20, 100).await;
     let mut query = lists.query();
     query.page_size = 20;
@@ -165,7 +166,7 @@ async fn the_tasks_of_a_page_are_read_together_sixteen_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_has_changed_while_its_page_was_made_is_shown_only_if_it_still_matches() {
+async fn a_task_that_changes_during_a_list_must_still_match() {
     let lists = Lists::of(0).await;
     let mut query = lists.query();
     query.page_size = 100;

@@ -47,7 +47,7 @@ fn thread_place() -> ThreadPosition {
     }
 }
 
-/// Lists that differ from `acme`'s and `ann`'s whole list of tasks in one thing.
+/// Lists that differ in one thing from the list of all tasks of `acme` and `ann`.
 fn other_lists() -> Vec<(&'static str, List<'static>)> {
     let ann = caller("acme", "ann");
     let of = |query: &ListQuery| List::tasks(SECRET, &ann, query);
@@ -66,7 +66,7 @@ fn other_lists() -> Vec<(&'static str, List<'static>)> {
             "a cut",
             List::tasks(SECRET, &caller("acm", "eann"), &query()),
         ),
-        ("the conversations", List::contexts(SECRET, &ann)),
+        ("the contexts", List::contexts(SECRET, &ann)),
         (
             "a state",
             of(&ListQuery {
@@ -91,7 +91,7 @@ fn other_lists() -> Vec<(&'static str, List<'static>)> {
     ]
 }
 
-/// Refused, in the one way there is.
+/// Asserts the one error that every invalid token gets.
 fn refused<P: Place + std::fmt::Debug>(list: &List<'_>, token: &str, now: Timestamp) {
     let refusal = list.place::<P>(token, now).map(|place| place.write());
     let expected = Refusal::invalid("pageToken", "not a token of this list");
@@ -99,7 +99,7 @@ fn refused<P: Place + std::fmt::Debug>(list: &List<'_>, token: &str, now: Timest
 }
 
 #[test]
-fn a_page_token_serves_its_caller_list_and_filter_only() {
+fn a_page_token_is_valid_for_its_caller_list_and_filter_only() {
     let ann = caller("acme", "ann");
     let tasks = List::tasks(SECRET, &ann, &query());
     let token = tasks.token(&task_place(), NOW);
@@ -120,7 +120,7 @@ fn a_page_token_serves_its_caller_list_and_filter_only() {
 }
 
 #[test]
-fn what_a_page_shows_of_each_task_may_change_from_page_to_page() {
+fn a_page_token_allows_another_page_size_and_projection() {
     let ann = caller("acme", "ann");
     let token = List::tasks(SECRET, &ann, &query()).token(&task_place(), NOW);
     let other = ListQuery {
@@ -134,7 +134,7 @@ fn what_a_page_shows_of_each_task_may_change_from_page_to_page() {
 }
 
 #[test]
-fn a_page_token_serves_an_hour_and_not_a_millisecond_longer() {
+fn a_page_token_is_valid_for_exactly_one_hour() {
     let ann = caller("acme", "ann");
     let (tasks, contexts) = (
         List::tasks(SECRET, &ann, &query()),
@@ -159,7 +159,7 @@ fn a_page_token_serves_an_hour_and_not_a_millisecond_longer() {
 }
 
 #[test]
-fn a_page_token_with_any_byte_changed_left_out_or_added_is_none() {
+fn a_page_token_with_a_changed_missing_or_added_byte_is_refused() {
     let ann = caller("acme", "ann");
     let (tasks, contexts) = (
         List::tasks(SECRET, &ann, &query()),
@@ -198,7 +198,7 @@ fn a_page_token_with_any_byte_changed_left_out_or_added_is_none() {
 
 proptest! {
     #[test]
-    fn no_text_that_we_did_not_make_is_a_page_token(text in ".{0,200}") {
+    fn random_text_is_not_a_page_token(text in ".{0,200}") {
         let ann = caller("acme", "ann");
         let tasks = List::tasks(SECRET, &ann, &query());
         prop_assert!(tasks.place::<TaskPlace>(&text, NOW).is_err());
@@ -207,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn a_place_comes_back_as_it_was(
+    fn a_page_token_returns_its_position_unchanged(
         at in 0_i64..9_999_999_999_999,
         total: usize,
         delivered: usize,

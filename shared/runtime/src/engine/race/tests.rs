@@ -1,4 +1,4 @@
-//! How long a turn may race.
+//! How long a turn retries lost races.
 
 use super::super::doubles::Paused;
 use super::*;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Is here for its agent alone.
+/// Only completes the agent.
 #[skill(id = "idle", tags = ["test"], input_modes = ["text/plain"])]
 async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestResult<String>> {
     OnRequestResult::done(said)
@@ -34,13 +34,13 @@ fn engine(lease: Duration) -> Engine {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_races_longer_than_his_lease_lives_or_his_caller_waits() {
+async fn retries_end_before_the_lease_and_the_callers_budget() {
     let long = 60 * SECOND;
     for (lease, stops_in, races_for) in [
-        // Without a limit of the call.
+        // Without a time limit of the call.
         (long, None, 20 * SECOND),
         (15 * SECOND, None, 5 * SECOND),
-        // The call is answered a second later than that.
+        // The call responds 1 s after the last retry.
         (long, Some(3 * SECOND), 5 * SECOND),
         (15 * SECOND, Some(10 * SECOND), 5 * SECOND),
     ] {
@@ -52,7 +52,7 @@ async fn nobody_races_longer_than_his_lease_lives_or_his_caller_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_took_all_of_its_time_still_has_half_a_second_to_be_stored() {
+async fn a_turn_without_time_left_retries_for_half_a_second() {
     let engine = engine(60 * SECOND);
     let stop_at = engine.reader.clock.now();
     tokio::time::advance(10 * SECOND).await;

@@ -1,4 +1,4 @@
-//! What the tasks of one message may bring into memory together.
+//! How much memory the referenced tasks of one message may use together.
 
 use crate::auth::Caller;
 use crate::engine::doubles::Paused;
@@ -11,11 +11,11 @@ use crate::task::{
 };
 use std::sync::Arc;
 
-/// The size of each file.
+/// The bytes of each file.
 const FILE: usize = 40_000;
 
-/// Makes a file; or weighs the files of the tasks it is told of, first those it
-/// was given the bytes of, and then all.
+/// Makes a file; or counts the bytes of the files of the referenced tasks: those that
+/// came with the tasks, and all.
 #[skill(id = "files", tags = ["test"], input_modes = ["text/plain"])]
 struct Files;
 
@@ -78,7 +78,7 @@ async fn sent(engine: &Engine, text: &str, references: &[String]) -> Task {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_files_of_all_references_take_no_more_memory_than_those_of_one() {
+async fn the_files_of_all_references_share_one_memory_limit() {
     let store = Arc::new(MemoryStore::new());
     let services = Services {
         tasks: store.clone(),
@@ -100,6 +100,6 @@ async fn the_files_of_all_references_take_no_more_memory_than_those_of_one() {
     }
     let task = sent(&engine, "weigh", &made).await;
     let said = Artifact::from(task.artifacts.unwrap()[0].clone());
-    // What was not given can be read.
+    // A file that was not loaded can still be read.
     assert_eq!(said.text().unwrap(), format!("{} {}", 2 * FILE, 4 * FILE));
 }

@@ -1,4 +1,5 @@
-//! The ends of turns that could not read what they needed.
+//! The ends of turns with a store that is unavailable, or with lost races for the
+//! thread.
 
 use crate::auth::Caller;
 use crate::engine::doubles::Paused;
@@ -22,34 +23,33 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Conversations that can be out of reach, or that others are faster in.
+/// A thread store that can be unavailable, or in which others are faster.
 #[derive(Default)]
 struct Threads {
     memory: MemoryStore,
     away: AtomicBool,
-    /// Whether the table lets the thread go before its next write.
+    /// Whether the table's TTL removes the thread before its next write.
     cleans: AtomicBool,
     /// How often a whole thread was read.
     reads: AtomicU64,
-    /// So many times another write comes before the next one.
+    /// How many times another write comes before the next one.
     others: AtomicU64,
-    /// So many times others are in the way of a write, or it is stored and its
-    /// answer lost.
+    /// How many writes fail: without effect, or with a lost response.
     spoilt: AtomicU64,
-    /// Whether what is spoilt is stored.
+    /// Whether a write that fails is stored.
     stores: AtomicBool,
-    /// The next write of a thread is stored, and said to have lost.
+    /// The next write of a thread is stored, but reports a lost race.
     unheard: AtomicBool,
-    /// Tasks cannot be read.
+    /// Whether tasks cannot be read.
     tasks_away: AtomicBool,
-    /// A list shows each task at two places.
+    /// Whether a list shows each task twice.
     lags: AtomicBool,
-    /// How many messages of each task were asked for, and how many bytes.
+    /// How many messages of each task were requested, and how many bytes.
     wanted: Mutex<Vec<(usize, usize)>>,
 }
 
 impl Threads {
-    /// Makes a write, unless it is to be spoilt.
+    /// Makes a write, unless it has to fail.
     async fn written<T>(
         &self,
         write: impl Future<Output = Result<T, StoreError>> + Send,
@@ -73,7 +73,7 @@ impl Threads {
         Ok(())
     }
 
-    /// The write of another task of the conversation.
+    /// The write of another task of the context.
     async fn another(&self, context: &ContextId) {
         let left = self.others.load(Ordering::SeqCst);
         if left == 0 {
@@ -186,7 +186,7 @@ impl OverTasks for Threads {
     }
 }
 
-/// Objects, counted.
+/// A blob store that counts its writes.
 #[derive(Default)]
 struct Counted {
     memory: MemoryStore,
@@ -205,7 +205,7 @@ impl OverBlobs for Counted {
     }
 }
 
-/// Keeps something for its conversation and makes a file.
+/// Keeps something in its thread and makes a file.
 #[skill(id = "keeper", tags = ["test"], input_modes = ["text/plain"])]
 struct Keeper(Arc<AtomicU64>);
 
@@ -251,7 +251,7 @@ impl SkillHandler for Keeper {
     }
 }
 
-/// An agent whose conversation others change.
+/// An agent with a thread that others change.
 struct Contest {
     engine: Engine,
     store: Arc<Threads>,
@@ -266,7 +266,7 @@ impl Contest {
         Self::over(store, Arc::new(Paused::new()))
     }
 
-    /// One more machine over the same store.
+    /// Another process over the same store.
     fn over(store: Arc<Threads>, clock: Arc<dyn Clock>) -> Self {
         let blobs = Arc::new(Counted::default());
         let runs = Arc::new(AtomicU64::default());
@@ -302,7 +302,7 @@ impl Contest {
         sent.map_err(|error| error.refusal)
     }
 
-    /// How many messages the skill is told of its conversation.
+    /// How many messages the skill sees in its thread.
     async fn told(&self) -> String {
         let Ok(Sent::Task(task)) = self.send("count", None).await else {
             panic!("no task");
@@ -321,7 +321,7 @@ fn context() -> ContextId {
     ContextId::parse("mine").unwrap()
 }
 
-/// Reads its conversation, and gives up if it cannot, or if it is told to.
+/// Reads its thread, and fails if it cannot, unless the input is `anyway`.
 #[skill(id = "recall", tags = ["test"], input_modes = ["text/plain"])]
 struct Recalls;
 
@@ -343,7 +343,7 @@ impl SkillHandler for Recalls {
     }
 }
 
-/// The one message of a queue.
+/// The receipt of the only queue message.
 struct Only;
 
 #[async_trait]
@@ -425,7 +425,7 @@ fn owner() -> Owner {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_was_away_while_the_skill_read_its_conversation_fails_no_task() {
+async fn an_unavailable_store_fails_no_task_that_reads_its_thread() {
     let world = World::away();
     let Ok(Sent::Task(task)) = world.send("hi", SendMode::Immediate).await else {
         panic!("no task");
@@ -439,11 +439,11 @@ async fn a_store_that_was_away_while_the_skill_read_its_conversation_fails_no_ta
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_conversation_is_out_of_reach_may_be_tried_again() {
+async fn a_call_that_cannot_read_its_thread_may_be_repeated() {
     let world = World::away();
     let sent = world.send("hi", SendMode::Blocking).await;
     assert!(matches!(sent, Err(Refusal::Unavailable { .. })), "{sent:?}");
-    // A skill that can do without it is not held up.
+    // A skill that does not need its thread completes.
     let sent = world.send("anyway", SendMode::Blocking).await;
     let Ok(Sent::Task(task)) = sent else {
         panic!("{sent:?}");
@@ -452,7 +452,7 @@ async fn a_call_whose_conversation_is_out_of_reach_may_be_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_often_others_are_faster_in_a_conversation_a_skill_runs_once() {
+async fn a_skill_runs_once_however_often_others_write_its_thread() {
     for others in [1, 9, 25] {
         let contest = Contest::new(others);
         let sent = contest.send("task", None).await;
@@ -474,7 +474,7 @@ async fn however_often_others_are_faster_in_a_conversation_a_skill_runs_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_others_outrun_to_the_end_of_its_time_fails_and_is_not_repeated() {
+async fn a_turn_that_loses_every_race_fails_and_is_not_repeated() {
     for left in [None, Some(Duration::from_secs(10))] {
         let contest = Contest::new(u64::MAX);
         let began = contest.engine.reader.clock.now();
@@ -485,19 +485,19 @@ async fn a_turn_that_others_outrun_to_the_end_of_its_time_fails_and_is_not_repea
         assert_eq!(task.status.state, TaskState::Failed);
         let said = task.status.message.as_ref().unwrap();
         assert_eq!(said.metadata["a2a-lambda/errorCode"], "DEADLINE");
-        assert_eq!(task.artifacts.unwrap().len(), 1, "what it made is there");
+        assert_eq!(task.artifacts.unwrap().len(), 1, "it keeps its artifact");
         let took = contest.engine.reader.clock.now().since(began);
         assert!(took < left.unwrap_or(Duration::from_secs(21)), "{took:?}");
         assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
         assert_eq!(contest.events().await, 0);
-        // A reply that cannot be kept was not given.
+        // A reply that cannot be kept is not sent.
         let sent = contest.send("message", left).await;
         assert!(matches!(sent, Err(Refusal::Unavailable { .. })), "{sent:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn transactions_that_meet_in_a_conversation_do_not_run_a_skill_again() {
+async fn transaction_conflicts_in_a_thread_do_not_repeat_the_skill() {
     for text in ["task", "message"] {
         let contest = Contest::new(0);
         contest.store.spoilt.store(17, Ordering::SeqCst);
@@ -513,7 +513,7 @@ async fn transactions_that_meet_in_a_conversation_do_not_run_a_skill_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_only_meets_other_transactions_fails_and_is_not_repeated() {
+async fn a_turn_with_only_transaction_conflicts_fails_and_is_not_repeated() {
     let contest = Contest::new(0);
     assert!(contest.send("task", None).await.is_ok());
     contest.store.spoilt.store(u64::MAX, Ordering::SeqCst);
@@ -528,25 +528,25 @@ async fn a_turn_that_only_meets_other_transactions_fails_and_is_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_turn_whose_answer_is_lost_counts_and_is_not_written_again() {
+async fn a_final_commit_with_a_lost_response_is_not_repeated() {
     let contest = Contest::new(0);
     let store = &contest.store;
     store.stores.store(true, Ordering::SeqCst);
     store.spoilt.store(1, Ordering::SeqCst);
     let sent = contest.send("task", None).await;
-    // What the store has given up is not asked of it again.
+    // The engine does not repeat a request that the store has given up.
     assert!(matches!(sent, Err(Refusal::Unavailable { .. })), "{sent:?}");
     assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
     assert_eq!(contest.events().await, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_reads_the_values_of_its_conversation_once_however_many_it_asks_for() {
+async fn a_turn_reads_its_thread_state_once_for_all_session_values() {
     let contest = Contest::new(0);
     for reads in [2, 4] {
         let sent = contest.send("session", None).await;
         assert!(matches!(sent, Ok(Sent::Task(_))), "{sent:?}");
-        // One for what it asks, and one for what it changes.
+        // One read for what the turn loads, and one for what it changes.
         assert_eq!(contest.store.reads.load(Ordering::SeqCst), reads);
     }
     let found = contest.store.memory.load_thread(&owner(), &context()).await;
@@ -555,10 +555,10 @@ async fn a_turn_reads_the_values_of_its_conversation_once_however_many_it_asks_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_begins_anew_though_the_table_lets_its_old_thread_go_meanwhile() {
+async fn a_context_begins_anew_while_ttl_removes_its_old_thread() {
     let contest = Contest::new(0);
     assert!(contest.send("plain", None).await.is_ok());
-    // It has expired, and nobody remembers it any more.
+    // The context has expired, and so has its tombstone.
     tokio::time::advance(Duration::from_secs(9 * 24 * 3600)).await;
     contest.store.cleans.store(true, Ordering::SeqCst);
     assert!(contest.send("plain", None).await.is_ok());
@@ -569,7 +569,7 @@ async fn a_conversation_begins_anew_though_the_table_lets_its_old_thread_go_mean
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_whose_write_was_stored_unheard_is_in_the_conversation_once() {
+async fn an_event_stored_with_a_lost_response_is_in_the_thread_once() {
     let contest = Contest::new(0);
     contest.store.unheard.store(true, Ordering::SeqCst);
     let sent = contest.send("message", None).await;
@@ -579,7 +579,7 @@ async fn an_event_whose_write_was_stored_unheard_is_in_the_conversation_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_was_away_while_the_skill_looked_at_references_fails_no_task() {
+async fn an_unavailable_store_fails_no_task_that_reads_references() {
     let contest = Contest::new(0);
     contest.store.tasks_away.store(true, Ordering::SeqCst);
     let refused = contest.send("refers", None).await;
@@ -596,18 +596,18 @@ async fn a_store_that_was_away_while_the_skill_looked_at_references_fails_no_tas
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_a_lagging_index_shows_twice_is_told_once() {
+async fn a_task_that_the_index_shows_twice_is_in_the_thread_once() {
     let contest = Contest::new(0);
     contest.send("first", None).await.unwrap();
     contest.store.lags.store(true, Ordering::SeqCst);
-    // The first task's message, its last word and its event, and this message
-    // with its event.
+    // The first task's message, its final message and its event, and this message with
+    // its event.
     assert_eq!(contest.told().await, "5");
 }
 
 const MEGABYTE: usize = 1024 * 1024;
 
-/// A clock that is late.
+/// A clock that is 30 s late.
 struct Late(Paused);
 
 const LATE: Duration = Duration::from_secs(30);
@@ -623,18 +623,18 @@ impl Clock for Late {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_said_to_a_machine_whose_clock_is_late_is_told() {
+async fn a_thread_includes_tasks_of_a_process_with_a_late_clock() {
     let contest = Contest::new(0);
     let late = Arc::new(Late(Paused::new()));
     let late = Contest::over(contest.store.clone(), late);
     contest.send("first", None).await.unwrap();
     late.send("second", None).await.unwrap();
-    // Three words of each, and this message with its event.
+    // Three messages of each, and this message with its event.
     assert_eq!(contest.told().await, "8");
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_conversation_no_more_is_read_than_is_told() {
+async fn a_thread_reads_no_more_than_it_shows() {
     let contest = Contest::new(0);
     for text in ["one", "two", "three", "four"] {
         contest.send(text, None).await.unwrap();

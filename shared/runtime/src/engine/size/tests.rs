@@ -1,4 +1,4 @@
-//! What a skill may keep, to the byte.
+//! How much a skill may keep, to the byte.
 
 use crate::auth::Caller;
 use crate::engine::{Engine, Policy, RandomIds, Services, SystemClock};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const LIMIT: usize = 1024 * 1024;
 
-/// Keeps a text of the length it is told, in the way it is told, and asks.
+/// Keeps a text of the requested length in the requested way, then asks a question.
 #[skill(id = "keep", tags = ["test"], input_modes = ["text/plain"])]
 struct Keep;
 
@@ -70,7 +70,7 @@ fn caller() -> Caller {
     Caller::behind(&owner, None)
 }
 
-/// The task that came of `text`, as shown and as stored.
+/// The task that a send of `text` makes, as shown and as stored.
 async fn task(text: String) -> (Task, TaskRecord) {
     let agent = Agent::builder("test").skill(Keep).build().unwrap();
     let store = Arc::new(MemoryStore::new());
@@ -103,7 +103,7 @@ async fn task(text: String) -> (Task, TaskRecord) {
     (*task, record.unwrap().unwrap())
 }
 
-/// What the task keeps if it keeps a text of `length` in this way.
+/// The bytes that a task keeps if it keeps a text of `length` in this way.
 fn kept(way: &str, length: usize) -> usize {
     let text = json!("x".repeat(length));
     let slot = |value: Value| SavedSlot {
@@ -123,7 +123,7 @@ fn kept(way: &str, length: usize) -> usize {
 }
 
 #[tokio::test]
-async fn a_task_keeps_up_to_its_limit_and_not_a_byte_more() {
+async fn a_task_keeps_exactly_up_to_its_limit() {
     for way in ["data", "step", "slot"] {
         let besides = kept(way, 0);
         for size in [399 * 1024, 401 * 1024, LIMIT - 1, LIMIT] {
@@ -144,7 +144,7 @@ async fn a_task_keeps_up_to_its_limit_and_not_a_byte_more() {
 }
 
 #[tokio::test]
-async fn a_value_that_was_refused_leaves_the_one_before() {
+async fn a_refused_value_leaves_the_previous_one() {
     let (shown, stored) = task(format!("data-anyway {}", 2 * LIMIT)).await;
     assert_eq!(shown.status.state, TaskState::InputRequired, "{shown:?}");
     assert_eq!(stored.saved.data["k"], "small");

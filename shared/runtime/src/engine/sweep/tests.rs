@@ -1,4 +1,4 @@
-//! Rounds of sweeps over an index that has no end, on tokio's paused clock.
+//! Rounds of sweeps over an index without an end, on tokio's paused clock.
 
 use super::{Again, Leases, Pass, SweepPlaces, SweepReport, Walk};
 use crate::engine::doubles::{Line, Paused};
@@ -19,17 +19,17 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Does nothing, since nothing is run here.
+/// Does nothing: these tests run no skill.
 #[skill(id = "idle", tags = ["test"], input_modes = ["text/plain"])]
 async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestResult<String>> {
     OnRequestResult::done(said)
 }
 
-/// An index of open tasks without an end: each page takes a second. Its threads
-/// and objects are those of a memory.
+/// An index of open tasks without an end; each page takes a second. Threads and objects
+/// are in memory.
 struct Endless {
     memory: Arc<MemoryStore>,
-    /// Pages asked for, by shard: after which number.
+    /// The positions after which pages were requested, by shard.
     asked: Mutex<BTreeMap<u32, Vec<u64>>>,
     /// A shard that does not answer.
     away: Option<u32>,
@@ -114,7 +114,7 @@ impl World {
         self.engine.reader.clock.now()
     }
 
-    /// Pages asked for since the last look, by shard.
+    /// The positions requested since the last call, by shard.
     fn asked(&self) -> BTreeMap<u32, Vec<u64>> {
         std::mem::take(&mut self.index.asked.lock().unwrap())
     }
@@ -128,7 +128,7 @@ impl World {
             .await
     }
 
-    /// A deleted conversation that a sweep has to finish.
+    /// A deleted context that a sweep has to finish.
     async fn over(&self) {
         let now = self.now();
         let owner = ann();
@@ -145,7 +145,7 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backlog_of_tasks_leaves_conversations_and_objects_their_time() {
+async fn a_backlog_of_tasks_leaves_time_for_threads_and_objects() {
     let world = World::new();
     world.over().await;
     let bytes = bytes::Bytes::from_static(b"x");
@@ -168,7 +168,7 @@ async fn a_backlog_of_tasks_leaves_conversations_and_objects_their_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_goes_on_where_the_last_one_ended_and_shards_have_equal_turns() {
+async fn a_round_continues_the_last_one_and_shards_take_equal_turns() {
     let world = World::new();
     let mut walk = Walk::of(4, 2);
     let mut places: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -178,7 +178,7 @@ async fn a_round_goes_on_where_the_last_one_ended_and_shards_have_equal_turns() 
             places.entry(shard).or_default().extend(asked);
         }
     }
-    // Thirty pages.
+    // 30 pages.
     assert_eq!(places.len(), 4);
     for asked in places.values() {
         assert!((7..=8).contains(&asked.len()), "{places:?}");
@@ -188,7 +188,7 @@ async fn a_round_goes_on_where_the_last_one_ended_and_shards_have_equal_turns() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_that_does_not_answer_keeps_no_other_from_its_turn() {
+async fn a_shard_that_does_not_answer_does_not_delay_the_others() {
     let mut world = World::new();
     world.index.away = Some(0);
     let mut walk = Walk::of(4, 0);
@@ -199,7 +199,7 @@ async fn a_shard_that_does_not_answer_keeps_no_other_from_its_turn() {
 }
 
 #[test]
-fn a_walk_begins_at_any_shard_and_comes_to_all() {
+fn a_walk_begins_at_any_shard_and_reads_all() {
     for first in [0, 1, 3, 4, u32::MAX] {
         let mut walk = Walk::of(4, first);
         let mut seen = Vec::new();
@@ -213,9 +213,9 @@ fn a_walk_begins_at_any_shard_and_comes_to_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_was_cut_short_is_looked_at_again() {
-    /// One page with a task, whose look takes all the time there is; how often
-    /// it was asked for.
+async fn a_page_that_was_cut_short_is_read_again() {
+    /// One page with a task, which takes longer than the round; counts how often it was
+    /// requested.
     struct Slow(OpenTask, Mutex<u32>);
 
     #[async_trait]
@@ -227,7 +227,7 @@ async fn a_page_that_was_cut_short_is_looked_at_again() {
             _: usize,
         ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
             tokio::time::sleep(SECOND * 60).await;
-            assert_eq!(after, None, "the page was not looked at");
+            assert_eq!(after, None, "the unfinished page comes first");
             *self.1.lock().unwrap() += 1;
             Ok((vec![self.0.clone()], Some("next".to_owned())))
         }
@@ -281,7 +281,7 @@ async fn a_page_that_was_cut_short_is_looked_at_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_that_has_no_time_left_begins_nothing() {
+async fn a_round_without_time_left_begins_nothing() {
     for (left, begins) in [(0, false), (10, false), (13, true)] {
         let world = World::new();
         world.over().await;
@@ -306,7 +306,7 @@ async fn a_round_that_has_no_time_left_begins_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_shard_is_the_last_in_every_process() {
+async fn rounds_of_new_processes_begin_at_different_shards() {
     let world = World::new();
     let mut first = std::collections::BTreeSet::new();
     for _ in 0..40 {
@@ -322,7 +322,7 @@ async fn no_shard_is_the_last_in_every_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_says_what_went_wrong_and_sweeps_the_rest() {
+async fn a_round_reports_an_error_and_sweeps_the_rest() {
     let mut world = World::new();
     world.index.away = Some(0);
     world.over().await;
@@ -338,7 +338,7 @@ async fn a_round_says_what_went_wrong_and_sweeps_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_is_finished_late_removes_nothing_of_the_next_conversation() {
+async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
     let (world, of) = (World::new(), contract::World::new(1, "late").unwrap());
     let context = ContextId::parse("mine").unwrap();
     let begun = ThreadRecord::begun(of.owner.clone(), context.clone(), of.now, of.now);
@@ -351,7 +351,7 @@ async fn a_deletion_that_is_finished_late_removes_nothing_of_the_next_conversati
         let stored = world.index.memory.commit(&of.create(&task)).await.unwrap();
         assert_eq!(stored, Committed::Done);
     }
-    // It has read the thread before another sweep was through.
+    // This deletion has read the thread before another sweep finished it.
     let removal = world.engine.remove_cleared(&deleted, None).await.unwrap();
     assert_eq!((removal.tasks, removal.is_whole()), (1, true));
     let left = world.index.memory.tasks_in(&of.owner, &context, None, 9);
@@ -360,7 +360,7 @@ async fn a_deletion_that_is_finished_late_removes_nothing_of_the_next_conversati
 }
 
 #[test]
-fn a_round_is_done_when_tasks_and_conversations_are() {
+fn a_round_is_done_when_tasks_and_threads_are() {
     let places = |tasks: u32, threads: u32| SweepPlaces {
         tasks: if tasks > 0 {
             Walk::of(tasks, 0)

@@ -12,10 +12,10 @@ use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Of a task, after its last rest.
+/// How long a task is kept after its last rest.
 const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A store, a task in it that names one object, and objects nobody names.
+/// A store, a task in it that names one object, and unreferenced objects.
 struct Desk {
     store: MemoryStore,
     world: World,
@@ -75,7 +75,7 @@ impl Desk {
         assert_eq!(self.store.commit(&write).await.unwrap(), Committed::Done);
     }
 
-    /// A look at all objects, however long ago the last one was.
+    /// A sweep of all objects, however long ago the last one was.
     async fn sweep(&self, now: Timestamp) -> TidyReport {
         let from_the_start = ObjectsPlace::default();
         let noted = self.store.note_objects_place(&from_the_start);
@@ -120,7 +120,7 @@ fn ids() -> [TaskId; 2] {
 }
 
 #[tokio::test]
-async fn the_objects_of_a_task_whose_life_is_over_go_and_no_others() {
+async fn a_sweep_removes_the_objects_of_an_expired_task_and_no_others() {
     for id in ids() {
         let mut desk = Desk::new(id).await;
         desk.store(vec![Change::Complete { message: None }]).await;
@@ -131,7 +131,7 @@ async fn the_objects_of_a_task_whose_life_is_over_go_and_no_others() {
             .unwrap();
         let beside = Attempt::of(&beside, ends).key(&WriteId::made_of(1), 1);
         desk.put(&beside).await;
-        assert_eq!(desk.sweep(ends.minus(HOUR)).await.removed, 0, "it lives");
+        assert_eq!(desk.sweep(ends.minus(HOUR)).await.removed, 0, "not expired");
         assert_eq!(desk.sweep(ends).await.removed, 1);
         assert_eq!(desk.sweep(ends).await.removed, 0);
         assert_eq!(desk.keys().await, [beside]);
@@ -139,7 +139,7 @@ async fn the_objects_of_a_task_whose_life_is_over_go_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_task_that_lives_under_the_key_keeps_its_own_objects_only() {
+async fn a_task_with_a_reused_id_keeps_only_its_own_objects() {
     for id in ids() {
         let mut desk = Desk::new(id).await;
         let mut earlier = desk.record.clone();
@@ -148,17 +148,16 @@ async fn a_task_that_lives_under_the_key_keeps_its_own_objects_only() {
         desk.put(&stale).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
-        assert_eq!(desk.sweep(later).await.removed, 0, "it still works");
+        assert_eq!(desk.sweep(later).await.removed, 0, "the task is working");
         desk.store(vec![Change::Complete { message: None }]).await;
         assert_eq!(desk.sweep(later).await.removed, 1);
         assert_eq!(desk.keys().await, [desk.named.clone()]);
     }
 }
 
-/// A deletion that is made in the very millisecond in which the next task of the
-/// id begins.
+/// A deletion in the same millisecond in which the next task with the id begins.
 #[tokio::test]
-async fn a_deletion_leaves_what_the_next_task_of_the_id_has_stored() {
+async fn a_deletion_keeps_the_objects_of_the_next_task_with_the_id() {
     for id in ids() {
         let desk = Desk::new(id).await;
         let mut ended = desk.record.clone();
@@ -175,13 +174,13 @@ async fn a_deletion_leaves_what_the_next_task_of_the_id_has_stored() {
             desk.put(key).await;
         }
         let removed = remove_objects_of(&desk.store, &ended).await.unwrap();
-        assert_eq!(removed, 4, "with the one that it names");
+        assert_eq!(removed, 4, "including the one that the task names");
         assert_eq!(desk.keys().await, kept);
     }
 }
 
 #[tokio::test]
-async fn a_sweep_removes_what_no_task_names_and_spares_the_young_and_the_open() {
+async fn a_sweep_spares_young_objects_and_those_of_open_tasks() {
     for id in ids() {
         let mut desk = Desk::new(id).await;
         let attempt = Attempt::of(&desk.record, desk.world.now);
@@ -206,14 +205,14 @@ async fn a_sweep_removes_what_no_task_names_and_spares_the_young_and_the_open() 
 }
 
 #[tokio::test]
-async fn what_a_process_left_that_died_before_its_first_commit_is_swept() {
+async fn a_sweep_removes_objects_of_a_task_that_was_never_stored() {
     let desk = Desk::new(TaskId::made_of(5)).await;
     assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removed, 1);
     assert!(desk.keys().await.is_empty());
 }
 
 #[tokio::test]
-async fn an_object_of_another_form_or_without_a_note_is_left_alone() {
+async fn an_object_with_another_key_or_without_metadata_is_kept() {
     let desk = Desk::new(TaskId::made_of(5)).await;
     let below = object::below(&desk.record.key());
     desk.put(&format!("{below}state-7")).await;
@@ -227,14 +226,14 @@ async fn an_object_of_another_form_or_without_a_note_is_left_alone() {
 }
 
 #[tokio::test]
-async fn sweeps_of_a_few_objects_each_come_to_all_of_them_and_rest_until_the_next_day() {
+async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
     let desk = Desk::new(TaskId::made_of(5)).await;
     let attempt = Attempt::of(&desk.record, desk.world.now);
     for n in 1..=9_u128 {
         desk.put(&attempt.early_key(n << 96)).await;
     }
-    // Each look at the clock is a minute later, so that a sweep has time for one
-    // page, and none knows of the last but what is stored.
+    // Each reading of the clock is a minute later, so that a sweep has time for one
+    // page. A sweep knows of the last one only what is stored.
     let clock = Ticks {
         now: AtomicI64::new(desk.world.now.plus(25 * HOUR).as_millis()),
         step: SPENT,
@@ -257,7 +256,7 @@ async fn sweeps_of_a_few_objects_each_come_to_all_of_them_and_rest_until_the_nex
 }
 
 #[tokio::test]
-async fn state_that_its_conversation_does_not_name_goes_and_what_it_names_stays() {
+async fn a_sweep_removes_state_objects_that_no_thread_names() {
     let desk = Desk::new(TaskId::made_of(5)).await;
     let thread = ThreadKey::new(&desk.world.owner, &ContextId::parse("c:1").unwrap());
     let below = object::below_thread(&thread);
@@ -283,14 +282,14 @@ async fn state_that_its_conversation_does_not_name_goes_and_what_it_names_stays(
         let swept = sweep_objects(&store, &desk.store, &clock, LIFE, 1000);
         swept.await.unwrap().removed
     };
-    // With it goes what is left of the task that never was.
+    // The second one removed belongs to the task, which was never stored.
     for (hours, removed) in [(23, 0), (25, 2), (25, 0)] {
         assert_eq!(sweep(hours).await, removed, "{hours}");
     }
     assert_eq!(desk.keys().await, [named]);
 }
 
-/// How many keys a look asks the store about.
+/// Counts the keys that a sweep looks up.
 struct Asking<'s> {
     store: &'s MemoryStore,
     at_once: std::sync::atomic::AtomicUsize,
@@ -326,9 +325,9 @@ impl crate::store::over::OverBlobs for Asking<'_> {
 }
 
 #[tokio::test]
-async fn an_object_younger_than_a_tasks_life_is_asked_for_when_its_age_has_doubled() {
+async fn a_young_object_is_looked_up_when_its_age_has_doubled() {
     let mut desk = Desk::new(TaskId::made_of(5)).await;
-    // Somebody works on it all the time.
+    // The task is open all the time.
     desk.store(Vec::new()).await;
     let asking = Asking::of(&desk.store);
     let mut days = Vec::new();
@@ -341,11 +340,11 @@ async fn an_object_younger_than_a_tasks_life_is_asked_for_when_its_age_has_doubl
         }
     }
     assert_eq!(days, [1, 2, 4, 8, 16, 30, 31, 32, 33, 34, 35]);
-    assert_eq!(desk.keys().await.len(), 1, "it is open");
+    assert_eq!(desk.keys().await.len(), 1, "the task is open");
 }
 
 #[tokio::test]
-async fn a_look_asks_for_many_tasks_at_a_time_but_not_for_all_of_them() {
+async fn a_sweep_looks_up_at_most_sixteen_tasks_at_the_same_time() {
     let desk = Desk::new(TaskId::made_of(5)).await;
     for n in 0..100 {
         let id = TaskId::made_of(n + 10);
@@ -361,7 +360,7 @@ async fn a_look_asks_for_many_tasks_at_a_time_but_not_for_all_of_them() {
     assert_eq!(asking.most.load(Ordering::SeqCst), AT_ONCE);
 }
 
-/// A store which keeps one state as this object.
+/// A store in which this object is the state of every thread.
 struct Naming<'s> {
     store: &'s MemoryStore,
     named: String,
@@ -378,7 +377,7 @@ impl crate::store::over::OverObjects for Naming<'_> {
     }
 }
 
-/// A clock that goes on by a step each time it is looked at.
+/// A clock that advances by a step each time it is read.
 struct Ticks {
     now: AtomicI64,
     step: Duration,

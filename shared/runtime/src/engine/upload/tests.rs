@@ -11,7 +11,7 @@ fn reference() -> Reference {
 }
 
 #[test]
-fn a_reference_reads_back_and_tells_its_time() {
+fn a_reference_reads_back_with_its_time() {
     let made = reference();
     let url = made.url();
     assert_eq!(Reference::of(&url), Some(Ok(made.clone())));
@@ -23,7 +23,7 @@ fn a_reference_reads_back_and_tells_its_time() {
 }
 
 #[test]
-fn a_reference_is_over_after_a_day() {
+fn a_reference_expires_after_a_day() {
     let made = Timestamp::from_millis(1_700_000_000_123);
     let reference = reference();
     let day = 24 * 3600 * 1000;
@@ -34,7 +34,7 @@ fn a_reference_is_over_after_a_day() {
 }
 
 #[test]
-fn what_only_looks_like_a_reference_is_refused() {
+fn a_malformed_reference_is_refused() {
     let good = reference().url();
     let id = reference().id;
     let bad = [
@@ -59,7 +59,7 @@ fn what_only_looks_like_a_reference_is_refused() {
 }
 
 #[test]
-fn ids_made_later_sort_later_and_keep_a_plain_alphabet() {
+fn later_ids_sort_later_and_use_only_ulid_digits() {
     let mut last = String::new();
     for n in 0..1_000_u64 {
         let now = Timestamp::from_millis(1_700_000_000_000 + i64::try_from(n).unwrap());

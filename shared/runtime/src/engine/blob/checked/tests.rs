@@ -18,7 +18,7 @@ fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, Unread) {
 async fn read(named: &'static [u8], stored: &'static [u8]) -> Result<Bytes> {
     let (mut reader, unread) = checked(named, Box::pin(std::io::Cursor::new(stored)));
     let read = read_up_to(&mut reader, usize::MAX).await;
-    assert!(unread.lock().unwrap().is_none(), "the store was not away");
+    assert!(unread.lock().unwrap().is_none(), "the store did not fail");
     read.map_err(Error::other)
 }
 
@@ -30,15 +30,15 @@ async fn a_file_is_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn other_bytes_than_were_stored_have_no_end() {
+async fn read_fails_at_the_end_if_the_bytes_differ() {
     let others: [&[u8]; 4] = [b"", b"byte", b"bytex", b"bytes!"];
     for other in others {
         let error = read(b"bytes", other).await.unwrap_err();
-        assert!(error.to_string().contains("other bytes"), "{error}");
+        assert!(error.to_string().contains("does not match"), "{error}");
     }
 }
 
-/// A store that goes away in the middle of a file.
+/// A store that fails in the middle of a file.
 struct Away;
 
 impl AsyncRead for Away {
@@ -52,7 +52,7 @@ impl AsyncRead for Away {
 }
 
 #[tokio::test]
-async fn a_store_that_goes_away_while_a_file_is_read_is_no_fault_of_the_task() {
+async fn store_failure_during_a_read_is_reported_as_unavailable() {
     let (mut reader, unread) = checked(b"bytes", Box::pin(Away));
     assert!(read_up_to(&mut reader, 9).await.is_err());
     let why = unread.lock().unwrap().take();
@@ -60,7 +60,7 @@ async fn a_store_that_goes_away_while_a_file_is_read_is_no_fault_of_the_task() {
 }
 
 #[tokio::test]
-async fn of_a_file_that_is_too_long_no_more_is_given_than_its_pointer_names() {
+async fn read_of_a_longer_file_stops_at_the_pointers_size() {
     use tokio::io::AsyncReadExt as _;
     let long = tokio::io::repeat(7).take(1_000_000);
     let (mut reader, _) = checked(b"bytes", Box::pin(long));
@@ -71,6 +71,6 @@ async fn of_a_file_that_is_too_long_no_more_is_given_than_its_pointer_names() {
             Err(error) => break error,
         }
     };
-    assert!(error.to_string().contains("other bytes"), "{error}");
+    assert!(error.to_string().contains("does not match"), "{error}");
     assert!(given <= 5, "{given} bytes");
 }

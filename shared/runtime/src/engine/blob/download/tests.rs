@@ -1,6 +1,6 @@
 use super::*;
 
-/// A small generator of hostile text; the seed is the replay.
+/// Generates hostile file names; the same seed gives the same names.
 struct Noise(u64);
 
 impl Noise {
@@ -84,7 +84,7 @@ fn no_name_breaks_out_of_its_header() {
 }
 
 #[test]
-fn a_name_of_any_script_comes_back_whole_beside_a_plain_one() {
+fn non_ascii_name_is_sent_encoded_beside_a_plain_one() {
     assert_eq!(
         disposition(Some("Übersicht 1.pdf")),
         "attachment; filename=\"_bersicht 1.pdf\"; filename*=UTF-8''%C3%9Cbersicht%201.pdf"
@@ -96,7 +96,7 @@ fn a_name_of_any_script_comes_back_whole_beside_a_plain_one() {
 }
 
 #[test]
-fn a_path_is_cut_down_to_its_last_part_and_a_long_name_keeps_its_ending() {
+fn file_name_loses_its_path_and_keeps_its_extension() {
     assert_eq!(tame("../../etc/passwd"), "passwd");
     assert_eq!(tame("C:\\temp\\a.txt"), "a.txt");
     for nothing in ["", "..", "/", "a/..", "\0", "\u{202e}"] {
@@ -108,7 +108,7 @@ fn a_path_is_cut_down_to_its_last_part_and_a_long_name_keeps_its_ending() {
 }
 
 #[test]
-fn what_a_browser_could_run_has_no_type() {
+fn media_type_a_browser_could_run_becomes_octet_stream() {
     for active in [
         "text/html",
         "TEXT/HTML; charset=utf-8",

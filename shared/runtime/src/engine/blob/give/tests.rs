@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Memory that can make URLs, and counts what is read.
+/// A memory store that can make URLs and counts the bytes that are read.
 #[derive(Default)]
 struct Shelf {
     memory: MemoryStore,
@@ -17,7 +17,7 @@ struct Shelf {
     read: AtomicUsize,
     /// Objects that are being read now.
     open: AtomicUsize,
-    /// As many were read at the same time.
+    /// The most objects read at the same time.
     most: AtomicUsize,
 }
 
@@ -130,7 +130,7 @@ fn is_marked(task: &Task) -> bool {
 }
 
 #[tokio::test]
-async fn a_file_that_fits_is_given_and_a_larger_one_is_linked_unread() {
+async fn file_that_fits_is_inlined_and_a_larger_one_becomes_a_url() {
     let desk = Desk::new(true, 100_000);
     let (small, large) = (desk.file("s", 40_000).await, desk.file("l", 90_000).await);
     let mut task = task(vec![vec![large, small]]);
@@ -148,7 +148,7 @@ async fn a_file_that_fits_is_given_and_a_larger_one_is_linked_unread() {
 }
 
 #[tokio::test]
-async fn the_files_of_an_answer_are_read_in_one_wave_sixteen_at_a_time() {
+async fn files_of_a_response_are_read_sixteen_at_a_time() {
     let desk = Desk::new(true, 1_000_000);
     let mut tasks = Vec::new();
     for n in 0..4 {
@@ -162,7 +162,7 @@ async fn the_files_of_an_answer_are_read_in_one_wave_sixteen_at_a_time() {
     for task in &mut tasks {
         desk.reader.plan(task, &mut room).await.unwrap();
     }
-    assert_eq!(desk.read(), 0, "what is shown is decided first");
+    assert_eq!(desk.read(), 0, "planning reads no bytes");
     let fetched = desk.reader.fetch_planned(&mut tasks).await;
     assert!(fetched.iter().all(Result::is_ok), "{fetched:?}");
     let shown = tasks.iter().flat_map(parts);
@@ -176,7 +176,7 @@ async fn the_files_of_an_answer_are_read_in_one_wave_sixteen_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_keeps_nothing_of_the_other_tasks_from_an_answer() {
+async fn damaged_file_does_not_affect_other_tasks_of_a_response() {
     let desk = Desk::new(true, 1_000_000);
     let (good, mut bad) = (desk.file("a", 10).await, desk.file("b", 10).await);
     if let PartContent::Stored(blob) = &mut bad.content {
@@ -188,7 +188,7 @@ async fn a_damaged_file_keeps_nothing_of_the_other_tasks_from_an_answer() {
 }
 
 #[tokio::test]
-async fn where_there_are_no_urls_a_large_file_is_left_out_and_the_task_says_so() {
+async fn large_file_is_left_out_and_marked_without_urls() {
     let desk = Desk::new(false, 50_000);
     let mut task = task(vec![vec![desk.file("l", 90_000).await]]);
     desk.fit(&mut task, &mut desk.reader.room(1)).await;
@@ -201,7 +201,7 @@ async fn where_there_are_no_urls_a_large_file_is_left_out_and_the_task_says_so()
 }
 
 #[tokio::test]
-async fn a_list_reads_no_more_than_one_answer_holds() {
+async fn list_reads_no_more_bytes_than_one_response_holds() {
     let desk = Desk::new(true, 200_000);
     let mut room = desk.reader.room(20);
     for n in 0..20 {
@@ -213,7 +213,7 @@ async fn a_list_reads_no_more_than_one_answer_holds() {
 }
 
 #[tokio::test]
-async fn a_task_too_long_for_an_answer_shows_its_newest_words_and_its_first_artifacts() {
+async fn oversized_task_shows_its_newest_message_and_first_artifacts() {
     let desk = Desk::new(true, 40_000);
     let text = |n: usize| Part::text(format!("{n}{}", "x".repeat(9_000)));
     let mut task = task(vec![vec![text(1)], vec![text(2)]]);
@@ -232,7 +232,7 @@ async fn a_task_too_long_for_an_answer_shows_its_newest_words_and_its_first_arti
 }
 
 #[tokio::test]
-async fn a_task_of_which_nothing_fits_still_shows_its_state() {
+async fn task_shows_its_state_even_if_nothing_else_fits() {
     let desk = Desk::new(true, 1);
     let mut task = task(vec![vec![desk.file("l", 90_000).await]]);
     task.metadata.insert("own".to_owned(), Value::from("x"));
@@ -242,7 +242,7 @@ async fn a_task_of_which_nothing_fits_still_shows_its_state() {
 }
 
 #[tokio::test]
-async fn other_bytes_than_the_pointer_names_are_not_given() {
+async fn bytes_that_differ_from_the_pointer_are_not_shown() {
     let desk = Desk::new(true, 100_000);
     let mut part = desk.file("s", 10).await;
     let PartContent::Stored(blob) = &mut part.content else {
@@ -255,14 +255,14 @@ async fn other_bytes_than_the_pointer_names_are_not_given() {
 }
 
 #[tokio::test]
-async fn a_page_has_room_for_the_state_of_each_of_its_tasks() {
+async fn budget_of_a_page_reserves_the_state_of_each_task() {
     let desk = Desk::new(true, 1_000_000);
     let (one, many) = (desk.reader.room(1).left(), desk.reader.room(100).left());
     assert_eq!(one - many, 99 * BARE);
 }
 
 #[tokio::test]
-async fn links_take_room_as_well_and_what_has_none_is_named_by_its_digest() {
+async fn urls_use_budget_and_files_without_budget_show_a_digest() {
     let desk = Desk::new(true, 30_000);
     let mut files = Vec::new();
     for n in 0..10 {
@@ -282,7 +282,7 @@ async fn links_take_room_as_well_and_what_has_none_is_named_by_its_digest() {
 }
 
 #[tokio::test]
-async fn a_last_word_too_long_for_an_answer_is_left_out_and_the_task_says_so() {
+async fn oversized_status_message_is_left_out_and_the_task_marked() {
     let desk = Desk::new(true, 50_000);
     let mut task = task(Vec::new());
     let long = vec![Part::text("x".repeat(60_000))];
@@ -293,7 +293,7 @@ async fn a_last_word_too_long_for_an_answer_is_left_out_and_the_task_says_so() {
 }
 
 #[tokio::test]
-async fn of_a_part_that_a_message_cannot_hold_its_digest_stays_and_a_mark() {
+async fn oversized_part_of_a_message_becomes_a_digest_and_a_mark() {
     let desk = Desk::new(true, 50_000);
     let mut long = Part::text("x".repeat(60_000));
     long.metadata

@@ -31,20 +31,20 @@ fn is_plain_key(key: &str) -> bool {
         && hex(task.strip_prefix("task-").unwrap_or(task), 32)
         && name.bytes().all(|b| b.is_ascii_hexdigit() || b"-.f".contains(&b))
         && name.split('-').next().is_some_and(|of| hex(of, 16))
-        // A file system that keeps parts makes a name of it, in base64, with
-        // that of the upload.
+        // The local object store makes one file name, in base64, of a key and an upload
+        // id.
         && key.len() <= 118
 }
 
 #[test]
-fn whatever_a_client_calls_its_tasks_the_keys_keep_their_form() {
+fn object_keys_keep_their_form_for_any_client_made_task_id() {
     let now = Timestamp::from_millis(4_102_444_800_000);
     let bits = [
         "..", ".", "a", "_", ":", "-", "0", "Z", "%2e", "~", "/", "\0", "\u{202e}", "\r\n",
     ];
     let (mut seed, mut taken) = (0x0b1e_c75e_u64, 0);
     for round in 0..10_000 {
-        // Every other name is one that a client may use.
+        // Every second name has only characters that a client may use.
         let bits = if round % 2 == 0 {
             &bits[..8]
         } else {
@@ -66,7 +66,7 @@ fn whatever_a_client_calls_its_tasks_the_keys_keep_their_form() {
         assert!(early.len() <= 118, "{early}");
         assert!(Name::of(&early).is_some(), "{early}");
     }
-    assert!(taken > 4_000, "only {taken} names were ids at all");
+    assert!(taken > 4_000, "only {taken} names are valid ids");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn no_two_attempts_commits_or_places_share_a_key() {
 }
 
 #[test]
-fn a_key_tells_whose_it_is_and_since_when() {
+fn object_key_names_its_task_incarnation_and_time() {
     let now = Timestamp::from_millis(1_700_000_000_123);
     for id in [TaskId::made_of(5), TaskId::parse("order:1").unwrap()] {
         let record = record("acme", "ann", id);
@@ -119,7 +119,7 @@ fn a_key_tells_whose_it_is_and_since_when() {
 }
 
 #[test]
-fn a_key_made_before_commits_had_keys_of_their_own_is_still_read() {
+fn key_without_a_write_id_is_still_read() {
     let key = "v1/a/b/0123456789abcdef-4-18bcfe5687b-12.1";
     let name = Name::of(key).unwrap();
     assert_eq!(
@@ -130,7 +130,7 @@ fn a_key_made_before_commits_had_keys_of_their_own_is_still_read() {
 }
 
 #[test]
-fn nobody_can_lead_a_key_out_of_his_own_uploads() {
+fn upload_key_stays_below_the_prefix_of_its_owner() {
     let owner = |subject: &str| Owner {
         tenant: TenantId::parse("..").unwrap(),
         subject: Subject::parse(subject).unwrap(),
