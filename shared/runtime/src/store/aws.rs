@@ -1,11 +1,11 @@
-//! Clients of DynamoDB, S3 and SQS, for AWS itself or for an emulator.
+//! Makes clients of DynamoDB, S3 and SQS, for AWS or for an emulator.
 //!
-//! TLS is rustls with ring, given explicitly: the SDKs' own defaults would link
-//! a second stack. An `http://` endpoint gets a connector without TLS.
+//! TLS is rustls with ring, set explicitly: the defaults of the SDKs would link a second
+//! TLS stack. An `http://` endpoint gets a connector without TLS.
 //!
-//! The SDK alone repeats requests; nothing of ours repeats what it has given up.
-//! Its jitter spreads the attempts, its token bucket limits those of a process,
-//! and a transaction keeps its token over all of them (decision 0021).
+//! Only the SDK repeats requests; no other layer repeats what the SDK has given up. The SDK
+//! spreads attempts by jitter, limits the retries of a process by a token bucket, and keeps
+//! the token of a transaction over its attempts (decision 0021).
 
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::meta::credentials::CredentialsProviderChain;
@@ -22,34 +22,34 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::retry::RetrySpec;
 use std::time::Duration;
 
-/// Time for a connection to stand.
+/// Time to establish a connection.
 const CONNECT: Duration = Duration::from_secs(2);
 /// Attempts of one request.
 const ATTEMPTS: u32 = 3;
-/// Time for one attempt, where the service is not DynamoDB.
+/// Time for one attempt of S3 or SQS.
 const ATTEMPT: Duration = Duration::from_secs(6);
-/// Time for one attempt of DynamoDB, which answers within some ten milliseconds:
-/// a lost packet costs a caller this much.
+/// Time for one attempt of DynamoDB, which usually answers within some ten milliseconds. A
+/// lost packet delays a caller by this much.
 const TABLE_ATTEMPT: Duration = Duration::from_secs(1);
-/// Time for all attempts of DynamoDB with what lies between them. A call that
-/// reads and writes a few times still answers before the gateway gives up.
+/// Time for all attempts of DynamoDB and the waits between them. A call that reads and
+/// writes a few times still ends before API Gateway times out (29 s).
 const TABLE_OPERATION: Duration = Duration::from_secs(5);
-/// The longest wait before the second attempt, if the first one was throttled. One
-/// that was lost, or met another write, is repeated sooner: the SDK knows when.
+/// The longest wait before the second attempt, if DynamoDB throttled the first. The SDK
+/// waits less after an attempt that was lost or met another write.
 const THROTTLED: Duration = Duration::from_millis(500);
 
-/// Where the services answer. `None` is AWS, in the region of the environment.
+/// The endpoints of the services. `None` is AWS, in the region of the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Endpoints {
     /// URL of DynamoDB.
     pub dynamodb: Option<String>,
     /// URL of S3.
     pub s3: Option<String>,
-    /// What both take, if they are this program's own.
+    /// The credentials of both, if they are this program's own.
     pub keys: Option<Keys>,
 }
 
-/// Credentials that one pair of endpoints takes.
+/// Credentials for one pair of endpoints.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Keys {
     /// The access key id.
@@ -77,7 +77,7 @@ impl Endpoints {
     }
 }
 
-/// The clients that stores are made of.
+/// The clients that the stores use.
 #[derive(Debug, Clone)]
 pub struct AwsClients {
     /// DynamoDB.
@@ -87,14 +87,14 @@ pub struct AwsClients {
 }
 
 impl AwsClients {
-    /// Clients for `endpoints`. Region and credentials come from the usual
-    /// places. A loopback endpoint is given the keys of the endpoints, else
-    /// those of the environment, else some that an emulator does not check.
+    /// Clients for `endpoints`. Region and credentials come from the SDK's default providers.
+    /// A loopback endpoint gets the keys of `endpoints`, else those of the environment, else
+    /// keys that an emulator does not check.
     pub async fn connect(endpoints: &Endpoints) -> Self {
         let (at, keys) = (endpoints.dynamodb.as_deref(), endpoints.keys.as_ref());
         let first = sdk_config(at, keys).await;
         let mut dynamodb = aws_sdk_dynamodb::config::Builder::from(&first);
-        // An emulator shares its machine with whatever else runs there.
+        // An emulator shares its processor with other programs, so it keeps the 6 s.
         if !at.is_some_and(is_loopback) {
             dynamodb = dynamodb.timeout_config(table_times());
         }
@@ -104,7 +104,7 @@ impl AwsClients {
             sdk_config(endpoints.s3.as_deref(), keys).await
         };
         let s3 = aws_sdk_s3::config::Builder::from(&second)
-            // A bucket as a host name below an emulator's does not resolve.
+            // An emulator's host name has no subdomain for each bucket.
             .force_path_style(endpoints.s3.is_some())
             .build();
         Self {
@@ -114,15 +114,15 @@ impl AwsClients {
     }
 }
 
-/// A client of SQS, for the two functions that need one: on a machine without
-/// AWS the look for a region takes seconds.
+/// A client of SQS. It is separate because only two functions need it, and without AWS the
+/// search for a region takes seconds.
 pub async fn sqs_client(endpoint: Option<&str>) -> aws_sdk_sqs::Client {
     aws_sdk_sqs::Client::new(&sdk_config(endpoint, None).await)
 }
 
-/// Whether a request was carried out whose answer broke off: the SDK takes that
-/// for an error of no kind, and does not repeat it by itself. Every write of ours
-/// is known again, so that it can be repeated.
+/// Whether a request succeeded but its response was cut off. The SDK does not classify this
+/// error and does not repeat the request. Our store recognises its own writes, so repeating
+/// them is safe.
 pub(super) fn broke_off(context: &InterceptorContext) -> bool {
     let failed = matches!(context.output_or_error(), Some(Err(_)));
     let answered = |response: &HttpResponse| response.status().is_success();
@@ -144,8 +144,8 @@ fn retries() -> RetryConfig {
         .with_retry_spec(RetrySpec::v2_1())
 }
 
-/// What every client of ours is made of: TLS, timeouts, where `endpoint` is
-/// (`None` is AWS), and the keys it takes, if they are known.
+/// The common settings of our clients: TLS, timeouts, the `endpoint` (`None` is AWS), and
+/// its credentials if they are known.
 pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&Keys>) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT)
@@ -203,7 +203,7 @@ mod tests {
     use super::is_loopback;
 
     #[test]
-    fn only_this_machine_is_given_credentials_of_an_emulator() {
+    fn only_a_loopback_endpoint_gets_emulator_credentials() {
         for url in [
             "http://127.0.0.1:4566",
             "http://localhost",

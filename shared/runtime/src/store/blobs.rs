@@ -1,8 +1,8 @@
-//! Bytes under server-made keys: what every store of them promises.
+//! Defines the trait of a store for bytes under server-made keys.
 //!
-//! A store has to put and get. The other calls have honest defaults on top of
-//! these two, for an author's own store: it then holds a file whole in memory
-//! while it moves it, gives no URLs, and cleans nothing up.
+//! An implementation has to put, get, list, remove and make URLs. The other methods have
+//! defaults on top of put and get. With those defaults a store holds each file whole in
+//! memory while it moves the file.
 
 use super::StoreError;
 use crate::task::{Blob, TaskKey, ThreadKey, Timestamp};
@@ -19,29 +19,29 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// Bytes that are read as they are needed.
 pub type BlobReader = Pin<Box<dyn AsyncRead + Send>>;
 
-/// Objects that one answer reads at the same time: as many as make one wave of
-/// most answers, and no more than a small function has sockets and memory for.
+/// Objects that one response reads at the same time. Most responses need no second round,
+/// and a small function has enough sockets and memory for 16.
 pub(crate) const OBJECTS_AT_ONCE: usize = 16;
 
-/// Bytes asked of a reader at once.
+/// Bytes of one read from a reader.
 const STRIDE: usize = 64 * 1024;
-/// Keys removed at a time.
+/// Keys in one call of [`Blobs::remove`].
 const REMOVED: usize = 1000;
 
-/// What is known of stored bytes without reading them.
+/// The properties of stored bytes, without their content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobHead {
     /// Their length.
     pub size: u64,
-    /// Their SHA-256 in lower-case hex, where the store knows it.
+    /// Their SHA-256 in lower-case hex, if the store knows it.
     pub sha256: Option<String>,
     /// The task they were stored for.
     pub task: Option<TaskKey>,
-    /// The conversation they were stored for.
+    /// The thread they were stored for.
     pub thread: Option<ThreadKey>,
 }
 
-/// Length and digest of bytes that were stored as they came.
+/// Length and digest of bytes that were measured while they were stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measured {
     /// Their length.
@@ -50,21 +50,21 @@ pub struct Measured {
     pub sha256: String,
 }
 
-/// How stored bytes are handed to whoever holds a URL.
+/// How a URL delivers stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Download<'a> {
-    /// Where they are.
+    /// Their key.
     pub key: &'a str,
-    /// The `Content-Type` they come with.
+    /// The `Content-Type` of the response.
     pub content_type: &'a str,
-    /// The `Content-Disposition` they come with.
+    /// The `Content-Disposition` of the response.
     pub disposition: &'a str,
 }
 
-/// What may be put by a URL: these bytes, once.
+/// What a URL allows to store: exactly these bytes, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UploadTerms<'a> {
-    /// Where they go.
+    /// Their key.
     pub key: &'a str,
     /// Their exact length.
     pub size: u64,
@@ -72,12 +72,12 @@ pub struct UploadTerms<'a> {
     pub sha256: &'a str,
 }
 
-/// A URL that takes one upload.
+/// A URL for one upload.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UploadUrl {
-    /// Where to PUT. It is a credential: never stored, never logged.
+    /// The URL for the PUT. It is a credential: never store it, never log it.
     pub url: String,
-    /// The headers that have to be sent along, signed with the URL.
+    /// The headers that the client has to send; the signature covers them.
     pub headers: Vec<(String, String)>,
 }
 
@@ -89,14 +89,14 @@ impl fmt::Debug for UploadUrl {
     }
 }
 
-/// Bytes under server-made keys.
+/// A store for bytes under server-made keys.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Stores `bytes` under a new key. The key is never reused: finding the
-    /// same bytes there (our own earlier try) is success.
+    /// Stores `bytes` under a new key. A key is never reused. If the same bytes are stored
+    /// there, from an earlier attempt of our own, the call succeeds.
     ///
     /// # Errors
-    /// [`StoreError`] when the store does not answer or other bytes stand there.
+    /// [`StoreError`] when the store does not answer or holds other bytes under `key`.
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError>;
 
     /// The bytes under `key`.
@@ -105,8 +105,8 @@ pub trait Blobs: Send + Sync {
     /// [`StoreError`] when the store does not answer.
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError>;
 
-    /// [`Blobs::put`], with a note of the task the bytes belong to, by which a
-    /// sweep finds out whether anyone still needs them.
+    /// [`Blobs::put`], with a note of the task to which the bytes belong. The sweep checks by
+    /// this note whether the bytes are still in use.
     ///
     /// # Errors
     /// As [`Blobs::put`].
@@ -115,7 +115,7 @@ pub trait Blobs: Send + Sync {
         self.put(key, bytes).await
     }
 
-    /// [`Blobs::put`], with a note of the conversation the bytes belong to.
+    /// [`Blobs::put`], with a note of the thread to which the bytes belong.
     ///
     /// # Errors
     /// As [`Blobs::put`].
@@ -129,8 +129,8 @@ pub trait Blobs: Send + Sync {
         self.put(key, bytes).await
     }
 
-    /// Stores what `source` gives until its end, and measures it. Nothing
-    /// stands under the key unless all of it was stored.
+    /// Stores the bytes of `source` up to its end, and measures them. The key holds all of
+    /// the bytes or nothing.
     ///
     /// # Errors
     /// [`StoreError`] as [`Blobs::put`], and [`StoreError::Source`] when
@@ -147,7 +147,7 @@ pub trait Blobs: Send + Sync {
         Ok(measured)
     }
 
-    /// The bytes under `key`, read as they are needed.
+    /// A reader of the bytes under `key`, which fetches them as they are needed.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -156,7 +156,7 @@ pub trait Blobs: Send + Sync {
         Ok(found.map(|bytes| -> BlobReader { Box::pin(std::io::Cursor::new(bytes)) }))
     }
 
-    /// What is known of the bytes under `key`.
+    /// The properties of the bytes under `key`.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -173,8 +173,8 @@ pub trait Blobs: Send + Sync {
         }))
     }
 
-    /// Copies the bytes of `from` to the new key `to`; `false` if there are
-    /// none. The same rule as for a put holds for `to`.
+    /// Copies the bytes of `from` to the new key `to`; `false` if `from` does not exist. The
+    /// rules of [`Blobs::put`] hold for `to`.
     ///
     /// # Errors
     /// As [`Blobs::put`].
@@ -186,8 +186,8 @@ pub trait Blobs: Send + Sync {
         Ok(true)
     }
 
-    /// Up to `limit` (at most 1000) keys that begin with `prefix`, in order,
-    /// after the key `after`. Fewer than `limit` are the last ones.
+    /// Up to `limit` keys (at most 1000) that begin with `prefix`, in order, after the key
+    /// `after`. Fewer than `limit` keys means that there are no more.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -198,15 +198,15 @@ pub trait Blobs: Send + Sync {
         limit: usize,
     ) -> Result<Vec<String>, StoreError>;
 
-    /// Removes the bytes under these keys, at most 1000; one that is not there
-    /// is no error.
+    /// Removes the bytes under these keys, at most 1000. A key that does not exist is not an
+    /// error.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError>;
 
-    /// A URL by which whoever holds it reads the bytes, for `lifetime` from
-    /// `now`; `None` if the store has no URLs. Making one asks nobody.
+    /// A URL that lets its holder read the bytes, for `lifetime` from `now`; `None` if the
+    /// store has no URLs. The store signs it without a request.
     ///
     /// # Errors
     /// [`StoreError`] when the URL cannot be signed.
@@ -217,8 +217,8 @@ pub trait Blobs: Send + Sync {
         lifetime: Duration,
     ) -> Result<Option<String>, StoreError>;
 
-    /// A URL by which whoever holds it stores exactly the bytes of `terms`,
-    /// once, for `lifetime` from `now`; `None` if the store has no URLs.
+    /// A URL that lets its holder store exactly the bytes of `terms`, once, for `lifetime`
+    /// from `now`; `None` if the store has no URLs.
     ///
     /// # Errors
     /// [`StoreError`] when the URL cannot be signed.
@@ -230,8 +230,8 @@ pub trait Blobs: Send + Sync {
     ) -> Result<Option<UploadUrl>, StoreError>;
 }
 
-/// Removes everything below `prefix`, which ends with a `/`. It can be called
-/// again after it broke off.
+/// Removes everything below `prefix`, which ends with a `/`, and returns how many keys it
+/// removed. The call can be repeated after an error.
 ///
 /// # Errors
 /// As [`Blobs::keys`] and [`Blobs::remove`].
@@ -247,11 +247,11 @@ pub async fn remove_below(blobs: &dyn Blobs, prefix: &str) -> Result<usize, Stor
     }
 }
 
-/// What was read of a file already, and the rest of it.
+/// A reader of a file that was read in part: the part first, then the rest.
 pub(crate) struct Chained {
-    /// What was read.
+    /// The bytes already read.
     pub(crate) head: Bytes,
-    /// What follows it.
+    /// The rest of the file.
     pub(crate) rest: BlobReader,
 }
 
@@ -272,7 +272,7 @@ impl AsyncRead for Chained {
 
 /// Reads from `source` until `limit` bytes are there or it ends.
 pub(crate) async fn read_up_to(source: &mut BlobReader, limit: usize) -> Result<Bytes, StoreError> {
-    // A limit is a buffer that will be filled; without one nothing is known.
+    // A limited buffer is usually filled. Without a limit the size is unknown.
     let mut bytes = BytesMut::with_capacity(if limit == usize::MAX { STRIDE } else { limit });
     let mut stride = vec![0; STRIDE];
     while bytes.len() < limit {
@@ -292,7 +292,7 @@ pub(crate) async fn read_up_to(source: &mut BlobReader, limit: usize) -> Result<
     Ok(bytes.freeze())
 }
 
-/// Length and digest of what `source` still gives.
+/// Length and digest of the rest of `source`.
 pub(crate) async fn measured_to_end(source: &mut BlobReader) -> Result<Measured, StoreError> {
     let (mut hash, mut size) = (Sha256::new(), 0);
     loop {

@@ -1,34 +1,33 @@
-//! Parts of tasks: what a reader gets who does not need the whole of one.
+//! Projections: reads of a part of a task.
 
 use crate::task::TaskRecord;
 
-/// What of a task's content is wanted beside its status and metadata.
+/// Which content of a task to read besides its status and metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// So many of the newest messages.
+    /// How many of the newest messages.
     pub history_length: usize,
-    /// Whether artifacts are wanted.
+    /// Whether to read the artifacts.
     pub artifacts: bool,
-    /// About so many bytes may be read for it. What does not come within them
-    /// is left out: the oldest messages, and artifacts from the first that is
-    /// not complete.
+    /// About how many bytes may be read. Beyond them the oldest messages are left
+    /// out, and the artifacts from the first incomplete one on.
     pub bytes: usize,
 }
 
-/// A task as far as it was wanted.
+/// A task with the wanted part of its content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Excerpt {
-    /// The task. What was not wanted may be missing, so nothing is committed on
-    /// top of it.
+    /// The task. Content that was not wanted may be missing, so a store refuses a
+    /// commit on top of it.
     pub record: TaskRecord,
-    /// Whether all that was wanted is there.
+    /// Whether all of the wanted content is present.
     pub complete: bool,
-    /// Bytes that were read for it.
+    /// How many bytes the store read for it.
     pub read: usize,
 }
 
 impl Excerpt {
-    /// A record that holds all that can be wanted.
+    /// The projection of a whole record.
     #[must_use]
     pub const fn of_whole(record: TaskRecord) -> Self {
         Self {

@@ -1,27 +1,27 @@
-//! Idempotency keys beside the tasks they stand for.
+//! Idempotency keys, stored beside the tasks they name.
 //!
-//! A key is written in the commit of the send it names and never changed. How
-//! long it lives is the task's affair: a key whose task has expired, is gone,
-//! or has given its id to another task is free.
+//! A key is written in the commit of its send; later commits only prolong it. A key
+//! is free when its task has expired, is gone, or has given its id to another task.
 
 use crate::task::{KeyHash, TaskRecord, Timestamp};
 
-/// A key to write beside a task's commit, on the condition that it is free.
+/// A key to write with a task's commit, on the condition that it is free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyWrite {
-    /// The key's address.
+    /// The hashed key, its address in the store.
     pub key: KeyHash,
-    /// What the send asks for, as a hash.
+    /// The hash of the send's content.
     pub content: String,
-    /// Until when native expiry must leave it there; it decides nothing.
+    /// When the table's TTL may remove the item. It does not decide whether the key
+    /// is free.
     pub kept_until: Timestamp,
 }
 
-/// What a key stands for.
+/// The send and the task that a key names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Keyed {
-    /// What its send asked for, as a hash.
+    /// The hash of the content of its send.
     pub content: String,
-    /// The task of that send, as it is now.
+    /// The current record of the task of that send.
     pub record: TaskRecord,
 }

@@ -1,7 +1,8 @@
-//! Tasks, threads and bytes in memory: the reference for every other store.
+//! A store for tasks, threads and bytes in memory: the reference implementation of
+//! the store contract.
 //!
-//! It answers exactly what the traits promise, without clock, ids or tasks of
-//! its own, so that a simulation can drive it. Nothing survives the process.
+//! It has no clock, ids or background work of its own, so that a simulation can drive
+//! it. Nothing outlives the process.
 
 mod blobs;
 mod pushes;
@@ -25,7 +26,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Writes of a thread by which a store knows its own; a task keeps its own list.
+/// How many write ids a thread remembers to recognise repeated writes; a task has its
+/// own list.
 const THREAD_WRITES: usize = 4;
 
 /// A store in memory.
@@ -37,13 +39,14 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Shelf {
     tasks: BTreeMap<TaskKey, TaskRecord>,
-    /// The tasks as the list index knows them while it lags.
+    /// The tasks as the list index sees them while it lags.
     lagging: Option<BTreeMap<TaskKey, TaskRecord>>,
     threads: BTreeMap<(Owner, ContextId), StoredThread>,
     keys: BTreeMap<(TenantId, KeyHash), StoredKey>,
     blobs: BTreeMap<String, Kept>,
     pushes: BTreeMap<(TaskKey, PushId), PushRecord>,
-    /// The versions at rest whose webhooks have heard of it.
+    /// Tasks at rest whose pushes are confirmed, with the version of the
+    /// confirmation.
     confirmed: BTreeMap<TaskKey, u64>,
     objects_place: Option<ObjectsPlace>,
 }
@@ -71,20 +74,21 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Stops the list index where it is, as an index that lags behind, until
+    /// Freezes the list index, as if it lagged, until
     /// [`MemoryStore::catch_up_index`].
     pub fn lag_index(&self) {
         let mut shelf = self.shelf();
         shelf.lagging = Some(shelf.tasks.clone());
     }
 
-    /// Lets the list index show every task again.
+    /// Lets the list index see every task again.
     pub fn catch_up_index(&self) {
         self.shelf().lagging = None;
     }
 
-    /// Removes what a table's native TTL would remove at `now`: tasks at rest,
-    /// keys, and threads some time past their expiry, under client-made ids `tombstone`.
+    /// Removes what the TTL of a table would remove at `now`: expired tasks and keys,
+    /// and threads past their time. A thread of a client-made id stays for
+    /// `tombstone` after its expiry.
     pub fn clean_up(&self, now: Timestamp, tombstone: Duration) {
         let mut shelf = self.shelf();
         shelf.tasks.retain(|_, task| !task.expired(now));
@@ -95,14 +99,14 @@ impl MemoryStore {
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        // Nothing that can panic runs between the changes of one commit, so a
-        // poisoned lock guards nothing half done.
+        // Nothing between the changes of one commit can panic, so the data behind a
+        // poisoned lock is complete.
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Shelf {
-    /// Why the task's condition does not hold, if it does not.
+    /// The outcome if the task's condition does not hold; `None` if it holds.
     fn refuse(&self, write: &TaskWrite, id: &WriteId) -> Option<Committed> {
         let record = &write.record;
         let Some(stored) = self.tasks.get(&record.key()) else {
@@ -112,6 +116,8 @@ impl Shelf {
             };
         };
         let mine = stored.owner() == record.owner();
+        // Checked before the expiry: a repeated write is `Done` even after its task has
+        // expired.
         if mine && stored.was_written_by(id) {
             return Some(Committed::Done);
         }
@@ -130,11 +136,12 @@ impl Shelf {
         if holds {
             return None;
         }
+        // A conflict does not show the task of another owner.
         let current = (mine && !expired).then(|| Box::new(stored.clone()));
         Some(Committed::Conflict(current))
     }
 
-    /// What a key of `owner` stands for, unless its task is gone.
+    /// The send and the task of a key of `owner`, unless the task is gone.
     fn keyed(&self, owner: &Owner, key: &KeyHash, now: Timestamp) -> Option<Keyed> {
         let stored = self.keys.get(&(owner.tenant.clone(), key.clone()))?;
         let record = self.tasks.get(&stored.task).filter(|record| {
@@ -148,7 +155,7 @@ impl Shelf {
         })
     }
 
-    /// Why the key's condition does not hold, if there is a key and it does not.
+    /// The outcome if there is a key and its condition does not hold.
     fn key_refuses(&self, write: &TaskWrite, id: &WriteId) -> Option<Committed> {
         let owner = write.record.owner();
         let key = &write.key.as_ref()?.key;
@@ -199,7 +206,7 @@ impl Shelf {
         }
     }
 
-    /// Whether a sweep may have to look at a task.
+    /// Whether the index of open tasks contains the task.
     fn is_open(&self, key: &TaskKey, record: &TaskRecord) -> bool {
         let told = self.confirmed.get(key) == Some(&record.version());
         !record.state().is_at_rest() || !record.listeners.is_empty() && !told
@@ -210,7 +217,7 @@ impl Shelf {
         self.pushes.insert((key.clone(), id), push.clone());
     }
 
-    /// The webhook as stored, if it is still this registration of it.
+    /// The stored push config, if it is still the same registration.
     fn same_push(&mut self, push: &PushRecord) -> Option<&mut PushRecord> {
         let key = TaskKey::new(&push.owner, &push.task);
         let stored = self.pushes.get_mut(&(key, push.listener.id.clone()))?;
@@ -318,7 +325,7 @@ impl SweepObjects for MemoryStore {
     }
 
     async fn state_object(&self, _: &ThreadKey) -> Result<Option<String>, StoreError> {
-        // It keeps everything in one piece.
+        // This store keeps a thread in one piece.
         Ok(None)
     }
 
@@ -373,7 +380,7 @@ fn is_in(task: &TaskRecord, owner: &Owner, context: &ContextId) -> bool {
     task.owner() == owner && task.context_id() == context
 }
 
-/// A place among the tasks of a conversation: when the last one was made, and its id.
+/// The order within a context: newest creation time first, then id.
 fn made(task: &TaskRecord) -> Reverse<ListPosition> {
     Reverse(ListPosition {
         at: task.created_at,
@@ -381,12 +388,16 @@ fn made(task: &TaskRecord) -> Reverse<ListPosition> {
     })
 }
 
-/// A place among the open tasks: creation time, tenant, name in it.
+/// Parses a position in the open tasks: creation time, tenant, local name.
 fn open_place(text: &str) -> Result<(i64, &str, &str), StoreError> {
     text.split_once('#')
         .and_then(|(at, key)| Some((at.parse().ok()?, key.split_once('#')?)))
         .map(|(at, (tenant, local))| (at, tenant, local))
-        .ok_or_else(|| StoreError::Refused("no place among the open tasks".to_owned()))
+        .ok_or_else(|| {
+            StoreError::Refused(format!(
+                "position `{text}` in the open tasks is not `<ms>#<tenant>#<name>`"
+            ))
+        })
 }
 
 #[async_trait]
@@ -398,6 +409,8 @@ impl WriteTasks for MemoryStore {
             stored::state_text(&thread.record.state)?;
         }
         let mut shelf = self.shelf();
+        // The key decides before the task's condition: a repeated send gets the task of
+        // its key, not a conflict.
         let refused = shelf.key_refuses(write, id);
         if let Some(answer) = refused.or_else(|| shelf.refuse(write, id)) {
             return Ok(answer);

@@ -1,9 +1,10 @@
-//! Where tasks, threads and bytes live: traits, and what they promise.
+//! The storage traits for tasks, threads and bytes, and the rules every store
+//! follows.
 //!
-//! A function is given the narrowest trait it needs: [`ReadTasks`] for
-//! `tasks-get`, [`WriteTasks`] for the functions that run turns. A store
-//! compares versions and write ids; it never looks at a state to decide.
-//! `contract` holds the one suite every implementation passes.
+//! A function takes the narrowest trait it needs: [`ReadTasks`] for `tasks-get`,
+//! [`WriteTasks`] for the functions that run turns. A store decides by versions and
+//! write ids only, never by a task's state. `contract` is the test suite that every
+//! implementation passes.
 
 #[cfg(feature = "aws")]
 pub mod aws;
@@ -47,49 +48,50 @@ use async_trait::async_trait;
 use queue::OpenTask;
 use std::cmp::Reverse;
 
-/// Why a store could not answer. None of it is shown to a client.
+/// Why a store call failed. Clients never see it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The store did not answer, or throttled, and nothing is decided. The
-    /// same write may be tried again under the same write id.
+    /// The store did not answer or throttled the call. Whether the write is stored is
+    /// unknown; the caller may repeat it under the same write id.
     #[error("store unavailable: {0}")]
     Unavailable(String),
-    /// Other writes were at the same items, each time it was tried: nothing is
-    /// decided, and nothing of this call is stored.
-    #[error("other writes were in the way: {0}")]
+    /// Concurrent writes to the same items won every attempt. Nothing of this call is
+    /// stored.
+    #[error("concurrent writes won every attempt: {0}")]
     Contended(String),
-    /// The item can never be stored like this.
+    /// The item exceeds a size limit; a repeat cannot succeed.
     #[error("item too large: {0}")]
     TooLarge(String),
-    /// What is stored cannot be read.
+    /// The stored item cannot be decoded.
     #[error("stored item is corrupt: {0}")]
     Corrupt(String),
-    /// The store refused the call itself: our fault.
+    /// The store rejected the call as invalid: a defect of this program.
     #[error("store refused the call: {0}")]
     Refused(String),
-    /// What was to be stored could not be read where it comes from.
-    #[error("failed to read what was to be stored: {0}")]
+    /// Reading the content to store failed at its source.
+    #[error("failed to read the content to store: {0}")]
     Source(#[source] std::io::Error),
 }
 
-/// What a write demands of the record it replaces.
+/// The condition of a write on the record that it replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expect {
-    /// No record, or one that has expired (at rest with `expires_at <= now`).
+    /// There is no record, or it has expired (at rest with `expires_at <= now`).
     Absent,
-    /// The record is of this very task, has exactly this version and has not
-    /// expired. Each commit has a version of its own, so this one condition
-    /// fences out everybody who has not seen the last commit.
+    /// The record has this incarnation and this version and has not expired. Each
+    /// commit increments the version, so the condition fails for every writer that
+    /// has not seen the last commit.
     Version {
         /// The version.
         version: u64,
-        /// The task, of those that had its id one after the other.
+        /// The incarnation: which of the tasks that have had this id.
         incarnation: WriteId,
     },
 }
 
 impl Expect {
-    /// The record as it stands in `base`; none, if `base` is not stored yet.
+    /// The condition that `base` is still the stored record; `Absent` if `base` is
+    /// not stored yet.
     #[must_use]
     pub fn of(base: &TaskRecord) -> Self {
         match base.version() {
@@ -105,47 +107,48 @@ impl Expect {
 /// One commit of a task, with the thread changes that belong to it.
 #[derive(Debug, Clone)]
 pub struct TaskWrite {
-    /// The whole next record. Its last write id names this commit.
+    /// The whole next record. Its last write id is the id of this commit.
     pub record: TaskRecord,
-    /// What must be stored before it.
+    /// The condition on the stored record.
     pub expect: Expect,
     /// Thread state to write in the same transaction.
     pub thread: Option<ThreadWrite>,
-    /// Webhooks to store in the same transaction, over those of the same id.
+    /// Push configs to store in the same transaction; each replaces the one with its
+    /// id.
     pub pushes: Vec<PushRecord>,
-    /// The idempotency key of the send that asks for this commit, to write in
-    /// the same transaction.
+    /// The idempotency key of the send behind this commit, to write in the same
+    /// transaction.
     pub key: Option<KeyWrite>,
     /// The time by which expiry is judged.
     pub now: Timestamp,
 }
 
 impl TaskWrite {
-    /// The id of this write: the last of its record; `None` in a record that
-    /// no commit has made.
+    /// The id of this write: the last write id of its record. `None` for a record
+    /// that no commit has made.
     #[must_use]
     pub fn id(&self) -> Option<&WriteId> {
         self.record.write_ids.last()
     }
 
-    /// The id without which no store takes a write.
+    /// The id of this write; every store refuses a write without one.
     pub(crate) fn checked_id(&self) -> Result<&WriteId, StoreError> {
         self.id()
             .ok_or_else(|| StoreError::Refused("the record has no write id".to_owned()))
     }
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Committed {
-    /// It is stored: by this call, or by an earlier try of the same write whose
-    /// answer was lost (its write id is in the stored record).
+    /// The write is stored: by this call, or by an earlier attempt whose response was
+    /// lost (its write id is in the stored record).
     Done,
-    /// Another write stands there; `None` if there is no record any more.
+    /// Another write is stored instead; `None` if there is no live record.
     Conflict(Option<Box<TaskRecord>>),
     /// The task's condition held, but the thread has another version.
     ThreadConflict,
-    /// The idempotency key stands for another send of the same caller.
+    /// The idempotency key belongs to another send of the same caller.
     KeyTaken(Box<Keyed>),
 }
 
@@ -156,17 +159,17 @@ pub struct RecordPage {
     pub records: Vec<TaskRecord>,
     /// Where the next page starts; `None` at the end.
     pub next: Option<ListPosition>,
-    /// How many records match the filter: exact up to the limit of the query.
+    /// How many records match the filter: exact up to `count_limit`.
     pub matching: usize,
 }
 
-/// A conversation of so many tasks is listed from all of their heads; a larger one
-/// by the list index.
+/// The largest number of tasks in a context that a store lists from their heads. A
+/// larger context is listed from the list index.
 pub const IN_CONTEXT: usize = 200;
 
 impl RecordPage {
-    /// The page that `query` asks for, of these heads of `owner`'s tasks: all that
-    /// can match.
+    /// The page for `query` from `heads`, which must contain every head of `owner`
+    /// that can match.
     #[must_use]
     pub fn of_all(mut heads: Vec<TaskRecord>, owner: &Owner, query: &RecordQuery) -> Self {
         heads.retain(|head| query.matches(owner, head));
@@ -185,17 +188,17 @@ impl RecordPage {
     }
 }
 
-/// A place in a list: after the task with this status time and id.
+/// A position in a list: after the task with this status time and id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListPosition {
-    /// Status time of the last task of the page.
+    /// The status time of the last task of the page.
     pub at: Timestamp,
-    /// Its id.
+    /// The id of that task.
     pub task: TaskId,
 }
 
 impl ListPosition {
-    /// The place of `record`.
+    /// The position of `record`.
     #[must_use]
     pub fn of(record: &TaskRecord) -> Self {
         Self {
@@ -212,10 +215,10 @@ impl std::fmt::Display for ListPosition {
 }
 
 impl ListPosition {
-    /// The place whose text this is.
+    /// The position that this text encodes.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] if it is none.
+    /// [`StoreError::Refused`] if the text is not a position.
     pub(crate) fn parse(text: &str) -> Result<Self, StoreError> {
         let place = || {
             let (at, task) = text.split_once('#')?;
@@ -224,20 +227,22 @@ impl ListPosition {
                 task: TaskId::parse(task).ok()?,
             })
         };
-        place().ok_or_else(|| StoreError::Refused("no place in a list".to_owned()))
+        place().ok_or_else(|| {
+            StoreError::Refused(format!("list position `{text}` is not `<ms>#<task id>`"))
+        })
     }
 }
 
 /// Which records to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordQuery {
-    /// Only this conversation.
+    /// Only this context.
     pub context_id: Option<ContextId>,
     /// Only this state.
     pub state: Option<TaskState>,
-    /// Only a status time at or after this.
+    /// Only tasks with a status time at or after this.
     pub status_after: Option<Timestamp>,
-    /// Continue after this place.
+    /// Continue after this position.
     pub after: Option<ListPosition>,
     /// At most this many records.
     pub limit: usize,
@@ -248,7 +253,7 @@ pub struct RecordQuery {
 }
 
 impl RecordQuery {
-    /// Whether the list of `owner`'s tasks contains `record`, on whatever page.
+    /// Whether the list of `owner`'s tasks contains `record`, on any page.
     #[must_use]
     pub fn matches(&self, owner: &Owner, record: &TaskRecord) -> bool {
         let context = self.context_id.as_ref();
@@ -263,24 +268,24 @@ impl RecordQuery {
     }
 }
 
-/// What a reader that follows a task's event log is told.
+/// What a reader of a task's event log gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tail {
-    /// Which task it is, of those that had this id one after the other.
+    /// The incarnation: which of the tasks that have had this id.
     pub incarnation: WriteId,
-    /// Its conversation.
+    /// Its context.
     pub context_id: ContextId,
     /// Its state.
     pub state: TaskState,
-    /// The number of the last event ever logged.
+    /// The number of the last logged event.
     pub last_seq: u64,
-    /// The events that follow the one asked about, up to the last, in order
-    /// and without a gap.
+    /// The events after the requested number up to the last, in order and without a
+    /// gap.
     pub events: Vec<LoggedEvent>,
 }
 
 impl Tail {
-    /// What `record` holds after event number `after`.
+    /// The tail of `record` after event number `after`.
     #[must_use]
     pub fn of(record: &TaskRecord, after: u64) -> Self {
         Self {
@@ -293,8 +298,8 @@ impl Tail {
     }
 }
 
-/// Reading tasks. Every method starts with an [`Owner`] and answers only that
-/// owner's tasks; another's looks absent.
+/// Reading tasks. Every method takes an [`Owner`] and returns only that owner's
+/// tasks; the tasks of others look absent.
 #[async_trait]
 pub trait ReadTasks: Send + Sync {
     /// The task, read consistently; `None` if absent, expired or not `owner`'s.
@@ -308,10 +313,11 @@ pub trait ReadTasks: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError>;
 
-    /// The task without what grows, read consistently; `None` as for
-    /// [`ReadTasks::load`]. State, versions, lease, expiry and webhooks are there.
-    /// Messages, artifacts, events and what a skill keeps may be missing; then
-    /// [`TaskRecord::is_partial`] says so, and no commit on top of it is taken.
+    /// The task without the content that grows, read consistently; `None` as for
+    /// [`ReadTasks::load`]. State, versions, lease, expiry and push config ids are
+    /// always present. Messages, artifacts, events and saved data may be missing;
+    /// then [`TaskRecord::is_partial`] is true and a store refuses a commit on top of
+    /// the record.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or the item is corrupt.
@@ -324,8 +330,8 @@ pub trait ReadTasks: Send + Sync {
         self.load(owner, id, now).await
     }
 
-    /// The head of each of `tasks` that [`ReadTasks::head`] gives one of, in no
-    /// order. One that is corrupt is logged and left out.
+    /// The heads of those of `tasks` for which [`ReadTasks::head`] returns one, in no
+    /// order. A corrupt head is logged and left out.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -347,10 +353,10 @@ pub trait ReadTasks: Send + Sync {
         Ok(heads)
     }
 
-    /// A head with what is `wanted` of its content, read consistently; `None` if
-    /// there is no such task any more. What it says may be newer than the head.
+    /// A head with the `wanted` content, read consistently; `None` if the task no
+    /// longer exists. The result may be newer than the head.
     ///
-    /// A store whose heads are whole has nothing to read.
+    /// The default is for a store whose heads are whole records.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or an item is corrupt.
@@ -365,10 +371,9 @@ pub trait ReadTasks: Send + Sync {
     }
 
     /// The task's state and the events after number `after`, read consistently;
-    /// `None` as for [`ReadTasks::load`]. With `u64::MAX` it is asked for no
-    /// event at all. A store whose `load` reads more than that should have an
-    /// answer of its own: this is asked again and again while a stream follows
-    /// a task.
+    /// `None` as for [`ReadTasks::load`]. `u64::MAX` requests no events. Each stream
+    /// that follows a task polls this method, so a store should override the default
+    /// if its `load` reads more than that.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or the item is corrupt.
@@ -383,17 +388,16 @@ pub trait ReadTasks: Send + Sync {
         Ok(found.map(|record| Tail::of(&record, after)))
     }
 
-    /// A page of `owner`'s tasks, from an index and never by a scan. The index
-    /// may lag; each record of the page is a head as stored now. The tasks of one
-    /// conversation are found without the index while they are [`IN_CONTEXT`] or
-    /// fewer: then list and count are exact.
+    /// A page of `owner`'s tasks, from an index, never by a scan. The index may lag;
+    /// each record of the page is the stored head. A context of at most
+    /// [`IN_CONTEXT`] tasks is listed without the index: list and count are exact.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError>;
 
-    /// What an idempotency key of `owner` stands for, read consistently; `None`
-    /// if it is free.
+    /// The send and the task of an idempotency key of `owner`, read consistently;
+    /// `None` if the key is free.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or an item is corrupt.
@@ -408,19 +412,19 @@ pub trait ReadTasks: Send + Sync {
 /// Writing tasks.
 #[async_trait]
 pub trait WriteTasks: ReadTasks {
-    /// Stores one commit if what it expects holds: all of it or nothing.
+    /// Stores one commit if its conditions hold: all of it or nothing.
     ///
-    /// Before it says [`Committed::Conflict`] it looks for the commit's own
-    /// write id in the stored record, so that an applied write whose answer was
-    /// lost counts as [`Committed::Done`].
+    /// Before it returns [`Committed::Conflict`], it looks for the write id in the
+    /// stored record. A write that was applied but whose response was lost is
+    /// [`Committed::Done`].
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError>;
 
-    /// The task `id` of `owner`, if its life has ended by `now` and its item is
-    /// still there; of its content only what stands in its own item, since what
-    /// lies beside it may be gone.
+    /// The task `id` of `owner`, if it has expired by `now` and its item still
+    /// exists. Only the content in the item itself is read, because the children may
+    /// be gone.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or the item is corrupt.
@@ -431,15 +435,14 @@ pub trait WriteTasks: ReadTasks {
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError>;
 
-    /// A page of all that is stored in a conversation of `owner`, read consistently:
-    /// up to `limit` heads of tasks after the place `after`, the newest made first,
-    /// those whose life has ended and the hidden ones among them, and at the end the
-    /// task that the conversation is named after; the place to go on from, `None` at
-    /// the end. A page may be short.
-    ///
+    /// A page of everything stored in a context of `owner`, read consistently: up to
+    /// `limit` heads after the position `after`, newest creation first, expired and
+    /// hidden tasks included. The task that the context is named after comes last.
+    /// The second value is the position of the next page, `None` at the end. A page
+    /// may be short.
     /// # Errors
     /// [`StoreError`] when the store does not answer; [`StoreError::Refused`] for a
-    /// place that is none.
+    /// malformed position.
     async fn tasks_in(
         &self,
         owner: &Owner,
@@ -448,24 +451,23 @@ pub trait WriteTasks: ReadTasks {
         limit: usize,
     ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError>;
 
-    /// Removes everything stored for a task, if it is stored as in `record`: what
-    /// lies beside its item first, then the idempotency keys that stand for it and
-    /// that it knows, and the item that decides last, so that a
-    /// removal which does not come to its end can be made again. Whoever asks
-    /// for it has ended the task's life before: nobody reads it any more.
-    /// `true` if nothing of it is left; `false` if another write stands there,
-    /// or the task of another owner.
+    /// Removes everything stored for a task, if it is stored as in `record`. The
+    /// children go first, then the idempotency keys that the record knows and that
+    /// still name the task, and the deciding item last, so that an interrupted
+    /// removal can be repeated. The caller has ended the task's life before, so that
+    /// no reader sees it. Returns `true` if nothing of the task is left; `false` if
+    /// another write or the task of another owner is stored.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` some of it may be there, and the same
     /// call may be made again.
     async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError>;
 
-    /// Extends the lease of the turn that runs in `record` to `lease_until`, if
-    /// the stored task is that very task, `working` under the same epoch, and
-    /// has a lease; `false` if it is not. A turn that was handed over has none,
-    /// and a late heartbeat gives it none. The version stays, so a commit on its
-    /// way does not lose.
+    /// Extends the lease of the turn in `record` to `lease_until`, if the stored task
+    /// has the same incarnation and epoch, is `working` and has a lease; else returns
+    /// `false`. A turn that was handed over has no lease, and a late heartbeat does
+    /// not give it one. The version does not change, so a commit in flight does not
+    /// lose.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the lease may or may not be longer.

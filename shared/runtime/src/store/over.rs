@@ -1,7 +1,7 @@
-//! Stores in front of other stores.
+//! Traits for stores that wrap another store.
 //!
-//! A store that counts, delays, refuses or changes something of another one
-//! says which one stands behind it, and has only the calls of its own:
+//! A wrapper that counts, delays, refuses or changes calls names the wrapped store
+//! and implements only the methods it changes:
 //!
 //! ```
 //! use a2a_lambda::store::memory::MemoryStore;
@@ -30,14 +30,12 @@
 //! let _whole_store: &dyn WriteTasks = &store;
 //! ```
 //!
-//! Every other call goes to the store behind, also one that has a default in the
-//! trait of the store: the default is for a store without a better answer, and
-//! the one behind may have one. Whoever changes what a call means has to look at
-//! its sisters: a store that counts loads counts heads and tails only if it says
-//! so.
+//! Every other method calls the wrapped store, also where the store trait has a
+//! default: the wrapped store may override that default. A wrapper that counts `load`
+//! does not count `head` and `tail` unless it implements them too.
 //!
-//! Only one of the two traits should be in scope where such a store is called
-//! by its own type, since both have the same names.
+//! Bring only one of the two traits into scope where a wrapper is called by its own
+//! type: both have the same method names.
 
 use super::push::{DeliverPushes, Pushes, ReadPushes, WritePushes};
 use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks};
@@ -55,10 +53,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Defines a trait whose calls go to the store behind, and makes whoever has it
-/// a store. A new call of a store is added here once: an implementation that
-/// lacks one that has a default is refused by the lint, and one that has none by
-/// the compiler.
+/// Defines a trait that forwards each method to the wrapped store, and implements the
+/// store traits for its implementors. Each store method is listed once below. The
+/// compiler reports a missing required method, and the lint `missing_trait_methods` a
+/// missing method that has a default.
 macro_rules! over {
     (
         $(#[$about:meta])*
@@ -72,20 +70,20 @@ macro_rules! over {
         $(#[$about])*
         #[async_trait]
         pub trait $over: $($base +)+ {
-            /// The store behind.
+            /// The wrapped store.
             fn $behind(&self) -> &dyn $store;
             $(
                 $(
-                    #[doc = concat!("[`", stringify!($part), "::", stringify!($plain), "`] of the store behind.")]
+                    #[doc = concat!("[`", stringify!($part), "::", stringify!($plain), "`] of the wrapped store.")]
                     fn $plain(&self) -> $value {
                         self.$behind().$plain()
                     }
                 )*
                 $(
-                    #[doc = concat!("[`", stringify!($part), "::", stringify!($call), "`] of the store behind.")]
+                    #[doc = concat!("[`", stringify!($part), "::", stringify!($call), "`] of the wrapped store.")]
                     ///
                     /// # Errors
-                    /// As that.
+                    /// As that method.
                     async fn $call(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
                         self.$behind().$call($($arg),*).await
                     }
@@ -94,7 +92,7 @@ macro_rules! over {
         }
 
         $(
-            #[deny(clippy::missing_trait_methods, reason = "a default hides the store behind")]
+            #[deny(clippy::missing_trait_methods, reason = "a default hides the wrapped store")]
             #[async_trait]
             impl<S: $over> $part for S {
                 $(
@@ -113,7 +111,7 @@ macro_rules! over {
 }
 
 over! {
-    /// Tasks in front of other tasks.
+    /// A wrapper of a task store.
     OverTasks: Send, Sync;
     tasks: WriteTasks;
     ReadTasks {
@@ -137,7 +135,7 @@ over! {
 }
 
 over! {
-    /// Conversations in front of other conversations.
+    /// A wrapper of a thread store.
     OverThreads: Send, Sync;
     threads: WriteThreads;
     ReadThreads {
@@ -153,7 +151,7 @@ over! {
 }
 
 over! {
-    /// Webhooks in front of other webhooks.
+    /// A wrapper of a push config store.
     OverPushes: Send, Sync;
     webhooks: Pushes;
     ReadPushes {
@@ -173,7 +171,7 @@ over! {
 }
 
 over! {
-    /// Bytes in front of other bytes.
+    /// A wrapper of a blob store.
     OverBlobs: Send, Sync;
     blobs: Blobs;
     Blobs {
@@ -197,7 +195,7 @@ over! {
 }
 
 over! {
-    /// The index of open tasks in front of another.
+    /// A wrapper of the index of open tasks.
     OverSweepTasks: Send, Sync;
     open_index: SweepTasks;
     SweepTasks {
@@ -209,7 +207,7 @@ over! {
 }
 
 over! {
-    /// The index of conversations whose time is up in front of another.
+    /// A wrapper of the index of threads to sweep.
     OverSweepThreads: OverThreads;
     expiry_index: SweepThreads;
     SweepThreads {
@@ -223,7 +221,7 @@ over! {
 }
 
 over! {
-    /// What a look at all objects asks, in front of another that answers.
+    /// A wrapper of what the collection of unreferenced objects reads.
     OverObjects: Send, Sync;
     objects: SweepObjects;
     SweepObjects {

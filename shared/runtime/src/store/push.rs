@@ -1,9 +1,9 @@
-//! Webhooks of tasks, and where their deliveries stand.
+//! Storing the push configs of tasks and the progress of their deliveries.
 //!
-//! A webhook is a child of its task: it names the task's incarnation, and is
-//! looked at after the task itself. What a delivery writes changes neither the
-//! task's version nor anything a client sees. Only who holds the lease of a
-//! webhook writes it, and only for the registration it was taken for.
+//! A push config is a child of its task: it names the task's incarnation, and readers
+//! check the task first. Delivery writes change neither the task's version nor
+//! anything a client sees. Only the holder of a config's lease makes them, and only
+//! for the registration the lease was taken for.
 
 use super::StoreError;
 use crate::task::{
@@ -11,29 +11,29 @@ use crate::task::{
 };
 use async_trait::async_trait;
 
-/// Reading the webhooks of a task.
+/// Reading the push configs of a task.
 #[async_trait]
 pub trait ReadPushes: Send + Sync {
-    /// The webhooks of a task in the order of their ids, read consistently:
-    /// only `owner`'s, of whatever incarnation.
+    /// The push configs of a task in the order of their ids, read consistently: only
+    /// `owner`'s, of any incarnation.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or an item is corrupt.
     async fn pushes(&self, owner: &Owner, task: &TaskId) -> Result<Vec<PushRecord>, StoreError>;
 }
 
-/// Writing the webhooks of a task apart from its commits.
+/// Writing the push configs of a task outside its commits.
 #[async_trait]
 pub trait WritePushes: ReadPushes {
-    /// Stores a webhook, over one of the same id: for a task that has ended,
-    /// which no commit changes any more. One that is open gets its webhooks
-    /// with a commit ([`TaskWrite`](super::TaskWrite)).
+    /// Stores a push config and replaces one with the same id. It is for a task that
+    /// has ended, because no commit changes that task any more. An open task gets its
+    /// configs with a commit ([`TaskWrite`](super::TaskWrite)).
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError>;
 
-    /// Removes a webhook; one that is not there is as good as removed.
+    /// Removes a push config; succeeds if there is none.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -45,13 +45,13 @@ pub trait WritePushes: ReadPushes {
     ) -> Result<(), StoreError>;
 }
 
-/// Writing down how deliveries go.
+/// Recording the progress of deliveries.
 #[async_trait]
 pub trait DeliverPushes: ReadPushes {
-    /// Takes the lease of a webhook for whoever is named in `lease`, and keeps the
-    /// webhook until `clean_at` at least. `false` if somebody else has a lease at
-    /// `now`, the deliveries have gone on since `push` was read, or the webhook is
-    /// gone or was registered anew. Whoever has it already gets it again.
+    /// Takes the lease of a push config for the holder in `lease`, and keeps the
+    /// config at least until `clean_at`. A holder that has the lease already gets it
+    /// again. Returns `false` if another holder has a lease at `now`, a delivery was
+    /// recorded since `push` was read, or the config is gone or was registered again.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` it may or may not be taken.
@@ -63,12 +63,12 @@ pub trait DeliverPushes: ReadPushes {
         clean_at: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Notes where the deliveries of a webhook stand now; its lease is dropped
-    /// if `delivery` has none. `false` if `holder` has not got the lease any more,
-    /// or the webhook is gone or was registered anew.
+    /// Records the progress of a config's deliveries; the lease ends if `delivery`
+    /// has none. Returns `false` if `holder` no longer has the lease, or the config
+    /// is gone or was registered again.
     ///
     /// # Errors
-    /// [`StoreError`]; after `Unavailable` it may or may not be noted.
+    /// [`StoreError`]; after `Unavailable` it may or may not be recorded.
     async fn note_delivery(
         &self,
         push: &PushRecord,
@@ -76,16 +76,16 @@ pub trait DeliverPushes: ReadPushes {
         delivery: &Delivery,
     ) -> Result<bool, StoreError>;
 
-    /// Takes a task at rest off the sweep's index: its webhooks have all it has
-    /// to tell, or were given up. `false` if the task is not at this version
-    /// any more. The version stays.
+    /// Removes a task at rest from the sweep's index, because every push is delivered
+    /// or given up. Returns `false` if the task no longer has this version. The
+    /// version does not change.
     ///
     /// # Errors
-    /// [`StoreError`]; after `Unavailable` it may or may not be off.
+    /// [`StoreError`]; after `Unavailable` the task may or may not be removed.
     async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError>;
 }
 
-/// A whole webhook service.
+/// Everything a store does with push configs.
 pub trait Pushes: WritePushes + DeliverPushes {}
 
 impl<T: WritePushes + DeliverPushes> Pushes for T {}

@@ -1,7 +1,7 @@
-//! Work that waits: what the relay sends and a worker receives.
+//! The queues: what the relay and the sweep send and the workers receive.
 //!
-//! Messages are at least once and carry ids only; the claim of the task decides
-//! what they are worth.
+//! Messages are delivered at least once and contain ids only. Whether a message still
+//! has work is decided by the claim of the task.
 
 use super::StoreError;
 use crate::task::{Owner, PushId, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
@@ -11,110 +11,111 @@ use std::time::Duration;
 /// A turn that waits for a worker.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkItem {
-    /// Whose task it is.
+    /// The owner of the task.
     pub owner: Owner,
     /// The task.
     pub task: TaskId,
-    /// Which task it is, of those that had this id one after the other.
+    /// The incarnation: which of the tasks that have had this id.
     pub incarnation: WriteId,
     /// The turn.
     pub turn: u32,
-    /// The version of the task that asked for a worker.
+    /// The version of the task that dispatched this turn.
     pub dispatch: u64,
 }
 
 /// The queue of turns.
 #[async_trait]
 pub trait WorkQueue: Send + Sync {
-    /// Sends the items; one flag an item, whether the queue has taken it.
+    /// Sends the items. Returns one flag per item: whether the queue accepted it.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the queue does not answer: then none
-    /// counts as taken.
+    /// [`StoreError::Unavailable`] when the queue does not answer; then no item
+    /// counts as accepted.
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError>;
 
-    /// About how many turns wait in it for a worker, those left out that a
-    /// worker has.
+    /// About how many turns wait in the queue, without those that a worker has
+    /// received.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the queue does not answer.
     async fn waiting(&self) -> Result<usize, StoreError>;
 }
 
-/// A webhook that has events to get.
+/// A push queue message: a push config that may have events to deliver.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PushItem {
-    /// Whose task it is.
+    /// The owner of the task.
     pub owner: Owner,
     /// The task.
     pub task: TaskId,
-    /// Which task it is, of those that had this id one after the other.
+    /// The incarnation: which of the tasks that have had this id.
     pub incarnation: WriteId,
-    /// The webhook.
+    /// The push config.
     pub config: PushId,
 }
 
-/// The longest time for which [`PushQueue::ring`] can put an item off.
+/// The longest delay of [`PushQueue::ring`], 15 minutes: the limit of an SQS message
+/// delay.
 pub const RING_MAX: Duration = Duration::from_secs(900);
 
-/// The queue of deliveries, which shares its receivers fairly between tenants.
-/// An item is a doorbell: it says that a webhook may have something to get, and
-/// may come more than once and in any order.
+/// The push queue, which shares its receivers fairly between tenants. An item says
+/// that a push config may have events to deliver. It may arrive more than once and in
+/// any order.
 #[async_trait]
 pub trait PushQueue: Send + Sync {
-    /// Sends the items, to be received after `wait`, of [`RING_MAX`] at most; one
-    /// flag an item, whether the queue has taken it.
+    /// Sends the items with the delay `wait`, at most [`RING_MAX`]. Returns one flag
+    /// per item: whether the queue accepted it.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the queue does not answer: then none
-    /// counts as taken.
+    /// [`StoreError::Unavailable`] when the queue does not answer; then no item
+    /// counts as accepted.
     async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError>;
 }
 
 /// One received message.
 #[async_trait]
 pub trait Receipt: Send + Sync {
-    /// Hides the message from other workers for `time` from now.
+    /// Hides the message from other workers for `time`, counted from now.
     ///
     /// # Errors
-    /// [`StoreError`] when the queue does not answer; the message may then
-    /// come again early, which the claim bears.
+    /// [`StoreError`] when the queue does not answer. The message may then arrive
+    /// again early; the claim of the task handles that.
     async fn hide(&self, time: Duration) -> Result<(), StoreError>;
 }
 
-/// What becomes of a message after its work.
+/// What happens to a message after its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ack {
-    /// It is done with.
+    /// The work is done: the message is deleted.
     Delete,
-    /// It has to come again.
+    /// The message must be received again.
     Keep,
 }
 
-/// What the table's stream says of one commit: the new image of a task.
+/// The new image of a task in one record of the table's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskImage {
-    /// Whose task it is.
+    /// The owner of the task.
     pub owner: Owner,
     /// The task.
     pub task: TaskId,
-    /// Which task it is, of those that had this id one after the other.
+    /// The incarnation: which of the tasks that have had this id.
     pub incarnation: WriteId,
     /// Its turn.
     pub turn: u32,
     /// Its version.
     pub version: u64,
-    /// The version that asked for a worker, if one is asked for.
+    /// The version that dispatched the turn, if the turn waits for a worker.
     pub dispatch: Option<u64>,
-    /// The number of its last event, if this commit has logged it and webhooks
-    /// want to know.
+    /// The number of the last event, if this commit logged it and the task has push
+    /// configs.
     pub notify: Option<u64>,
-    /// The webhooks.
+    /// The ids of the push configs.
     pub listeners: Vec<PushId>,
 }
 
 impl TaskImage {
-    /// The image of a stored record, as a stream would show it.
+    /// The image of a stored record, as a stream record contains it.
     #[must_use]
     pub fn of(record: &TaskRecord) -> Self {
         Self {
@@ -129,7 +130,7 @@ impl TaskImage {
         }
     }
 
-    /// The turn it asks a worker for, in this commit or in an earlier one.
+    /// The turn that waits for a worker, since this commit or an earlier one.
     #[must_use]
     pub fn asks(&self) -> Option<WorkItem> {
         Some(WorkItem {
@@ -142,28 +143,28 @@ impl TaskImage {
     }
 }
 
-/// A task which a sweep may have to look at. It is a hint from an index that
-/// lags: the sweep reads the task again.
+/// A task that a sweep may have to handle. It is a hint from an index that lags: the
+/// sweep reads the task again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenTask {
-    /// Whose task it is.
+    /// The owner of the task.
     pub owner: Owner,
     /// The task.
     pub task: TaskId,
 }
 
-/// Finding what a sweep has to look at, over all tenants.
+/// The index of tasks that a sweep has to handle, over all tenants.
 #[async_trait]
 pub trait SweepTasks: Send + Sync {
-    /// Over how many shards the index is spread. Each is read by itself.
+    /// How many shards the index has. Each shard is read separately.
     fn open_shards(&self) -> u32 {
         1
     }
 
-    /// Up to `limit` tasks of a shard (the first is 0) that are submitted or
-    /// working, or whose webhooks are not known to have heard of their rest,
-    /// oldest first, after the place `after`; the place to go on from, `None` at
-    /// the end.
+    /// Up to `limit` tasks of a shard (the first is 0), oldest first, after the
+    /// position `after`: tasks that are submitted or working, and tasks at rest whose
+    /// pushes are not confirmed. The second value is the position of the next page,
+    /// `None` at the end.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -175,58 +176,56 @@ pub trait SweepTasks: Send + Sync {
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError>;
 }
 
-/// Where a look at all stored objects has come to. It takes many sweeps, which
+/// The progress of one pass over all stored objects. A pass takes many sweeps, which
 /// share no memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectsPlace {
-    /// When the look began.
+    /// When the pass began.
     pub began: Timestamp,
-    /// When the look before it began, if there was one.
+    /// When the pass before it began, if there was one.
     pub before: Option<Timestamp>,
-    /// The last key that was looked at; `None` when it has come to the end.
+    /// The last key that was checked; `None` when the pass has ended.
     pub after: Option<String>,
 }
 
-/// Finding objects that nobody names, for a sweep that knows a key and no
-/// caller.
+/// The reads that find unreferenced objects, for a sweep that has a key but no owner.
 #[async_trait]
 pub trait SweepObjects: Send + Sync {
-    /// The whole task under `key` as it is stored, read consistently, whoever's
-    /// it is, and even if it has expired.
+    /// The whole task under `key` as it is stored, read consistently, of any owner
+    /// and even if it has expired.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or the item is corrupt.
     async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
 
-    /// The same, but of its content only what stands in its own item: state,
-    /// incarnation and expiry.
+    /// The same with only the content in the item itself: state, incarnation and
+    /// expiry.
     ///
     /// # Errors
     /// As [`SweepObjects::stored_at`].
     async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
 
-    /// The object in which the store keeps the state of a conversation, if it
-    /// does; read consistently.
+    /// The object in which the store keeps the state of a thread, if it does; read
+    /// consistently.
     ///
     /// # Errors
     /// As [`SweepObjects::stored_at`].
     async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError>;
 
-    /// The objects in which the store itself keeps content of the task under
-    /// `key`, as the task names them; read consistently. (What the record of the
-    /// task names is none of them.)
+    /// The objects in which the store itself keeps content of the task under `key`,
+    /// read consistently. Objects that the task's record names are not included.
     ///
     /// # Errors
     /// As [`SweepObjects::stored_at`].
     async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError>;
 
-    /// What the last sweep has noted; `None` if there was none.
+    /// The progress that the last sweep stored; `None` if there was none.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError>;
 
-    /// Notes it for the next sweep.
+    /// Stores the progress for the next sweep.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.

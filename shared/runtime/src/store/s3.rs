@@ -1,12 +1,12 @@
-//! Bytes in an S3 bucket.
+//! Stores bytes in an S3 bucket.
 //!
-//! Keys are server-made and never used twice, so a put is conditional: what
-//! already stands under its key can only be our own earlier try.
+//! The server makes all keys and never uses one twice, so every put is conditional. An
+//! object that already exists under a key can only be from an earlier attempt of our own.
 //!
-//! - `copy`: objects made of others
-//! - `multipart`: bytes whose length is not known when they begin
-//! - `presign`: URLs, made without asking anybody
-//! - `versions`: what the bucket keeps of removed objects
+//! - `copy`: copies of objects inside the bucket
+//! - `multipart`: uploads of bytes of unknown length
+//! - `presign`: presigned URLs
+//! - `versions`: versions of removed objects
 
 mod copy;
 mod multipart;
@@ -35,36 +35,35 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Keys of one list or removal.
+/// Keys in one list or delete request: the limit of S3.
 const KEYS: usize = 1000;
-/// The name of the note which says for which task bytes are kept.
+/// The metadata name for the task to which an object belongs.
 const TASK_NOTE: &str = "task";
-/// The same for a conversation.
+/// The metadata name for the thread to which an object belongs.
 const THREAD_NOTE: &str = "thread";
-/// Time for S3 to copy an object, or to join its parts, by itself.
+/// Time for a request in which S3 copies an object or joins its parts.
 const SERVER_SIDE: Duration = Duration::from_secs(120);
 
 /// The blobs of one bucket.
 #[derive(Debug, Clone)]
 pub struct S3Blobs {
     client: Client,
-    /// For URLs: asks for no header that a browser would have to send.
+    /// Signs URLs. It adds no headers that a browser would have to send.
     signer: Client,
     bucket: String,
 }
 
-/// What one try of a put came to.
+/// The result of one attempt of a put.
 enum Put {
     Stored,
-    /// Something stands under the key.
+    /// An object exists under the key.
     Taken,
-    /// Another put of the key still runs: nothing is decided.
+    /// Another put of the key is in progress: nothing is decided.
     Racing,
 }
 
-/// Tells the SDK what else it is to repeat: a put that meets another put of its
-/// key, which can only be an earlier attempt of our own, and what was answered
-/// without an answer.
+/// The SDK also repeats these requests: a put that meets another put of its key, which can
+/// only be an earlier attempt of our own, and a request with a truncated response.
 #[derive(Debug)]
 struct Repeats;
 
@@ -81,17 +80,17 @@ impl ClassifyRetry for Repeats {
     }
 
     fn name(&self) -> &'static str {
-        "writes that decided nothing"
+        "undecided writes"
     }
 }
 
 impl S3Blobs {
-    /// The blobs of `bucket`. Requests are those of `client`, repeated by the same
-    /// rules, and also where they have only met other writes.
+    /// A store in `bucket`. It sends its requests through `client` with the same retry rules. In
+    /// addition it repeats writes that only met other writes.
     #[must_use]
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "the client is made over into one of the store's own"
+        reason = "the store builds its own client from this one"
     )]
     pub fn new(client: Client, bucket: impl Into<String>) -> Self {
         let config = client.config().to_builder();
@@ -127,15 +126,15 @@ impl S3Blobs {
             Put::Taken => match self.get(key).await? {
                 Some(stored) if stored == bytes => Ok(()),
                 Some(_) => Err(taken(key)),
-                // Deleted in between.
+                // Another process deleted the object in between.
                 None => Err(racing(key)),
             },
             Put::Racing => Err(racing(key)),
         }
     }
 
-    /// Whether what stands under the key is of our length: the key is ours
-    /// alone, and no other length was ever sent there.
+    /// Checks that the object under the key has our length. Only our own writes use the key,
+    /// and all of them send the same length.
     async fn is_ours(&self, key: &str, size: u64) -> Result<(), StoreError> {
         match self.head(key).await? {
             Some(head) if head.size == size => Ok(()),
@@ -144,7 +143,7 @@ impl S3Blobs {
     }
 }
 
-/// Makes `bucket`, unless it is there already: for emulators.
+/// Creates `bucket` unless it exists; for emulators.
 ///
 /// # Errors
 /// [`StoreError`] when the service does not answer or refuses.
@@ -159,11 +158,13 @@ pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), StoreErr
     }
 }
 
-/// What a conditional write came to.
+/// Converts the response to a conditional write.
 fn put_of<T, E: ProvideErrorMetadata>(sent: Result<T, SdkError<E>>) -> Result<Put, StoreError> {
     match sent {
         Ok(_) => Ok(Put::Stored),
         Err(error) => match status(&error) {
+            // S3 answers a failed `If-None-Match: *` with 412, and with 409 while another put
+            // of the key is in progress.
             Some(412) => Ok(Put::Taken),
             Some(409) => Ok(Put::Racing),
             status => Err(failed(status, &error)),
@@ -172,11 +173,11 @@ fn put_of<T, E: ProvideErrorMetadata>(sent: Result<T, SdkError<E>>) -> Result<Pu
 }
 
 fn racing(key: &str) -> StoreError {
-    StoreError::Unavailable(format!("puts of `{key}` kept racing"))
+    StoreError::Unavailable(format!("every put of `{key}` met another put"))
 }
 
 fn taken(key: &str) -> StoreError {
-    StoreError::Refused(format!("other bytes stand under `{key}`"))
+    StoreError::Refused(format!("other bytes are stored under `{key}`"))
 }
 
 fn status<E>(error: &SdkError<E>) -> Option<u16> {
@@ -185,10 +186,11 @@ fn status<E>(error: &SdkError<E>) -> Option<u16> {
         .map(|response| response.status().as_u16())
 }
 
-/// The error of a call that S3 did not carry out.
+/// The error of a request that S3 did not carry out.
 fn failed<E: ProvideErrorMetadata>(status: Option<u16>, error: &SdkError<E>) -> StoreError {
     let code = error.code().unwrap_or("no code");
     match status {
+        // 408 is a timeout and 429 throttling; the other 4xx fail again when repeated.
         Some(status @ 400..=499) if !matches!(status, 408 | 429) => {
             StoreError::Refused(format!("S3 answered {status}: {code}"))
         }
@@ -197,10 +199,10 @@ fn failed<E: ProvideErrorMetadata>(status: Option<u16>, error: &SdkError<E>) -> 
     }
 }
 
-/// The name and the text of a note beside an object.
+/// The name and the value of an object's metadata entry.
 type Note = (&'static str, String);
 
-/// A task as the note of an object. Neither half can hold a `/`.
+/// Encodes a task as metadata. Neither part can contain a `/`.
 fn note(task: &TaskKey) -> String {
     format!("{}/{}", task.tenant().as_str(), task.local())
 }
@@ -209,7 +211,7 @@ fn note_of(task: &TaskKey) -> Note {
     (TASK_NOTE, note(task))
 }
 
-/// A conversation as the note of an object; no part of it can hold a `/`.
+/// Encodes a thread as metadata. No part of it can contain a `/`.
 fn note_of_thread(thread: &ThreadKey) -> Note {
     let (tenant, subject, context) = (thread.tenant(), thread.subject(), thread.context());
     (THREAD_NOTE, format!("{tenant}/{subject}/{context}"))
@@ -226,7 +228,7 @@ fn task_of_note(note: &str) -> Option<TaskKey> {
     TaskKey::stored(tenant, local)
 }
 
-/// Time for calls in which many bytes are moved before S3 answers.
+/// The settings for requests in which S3 moves many bytes before it answers.
 fn patient() -> aws_sdk_s3::config::Builder {
     let timeouts = TimeoutConfig::builder()
         .operation_attempt_timeout(SERVER_SIDE)
@@ -275,7 +277,7 @@ impl Blobs for S3Blobs {
         body.collect()
             .await
             .map(|data| Some(data.into_bytes()))
-            .map_err(|_| StoreError::Unavailable("S3 broke off".to_owned()))
+            .map_err(|_| StoreError::Unavailable("the response body of S3 was cut off".to_owned()))
     }
 
     async fn open(&self, key: &str) -> Result<Option<BlobReader>, StoreError> {
@@ -294,7 +296,7 @@ impl Blobs for S3Blobs {
             .await;
         let head = match asked {
             Ok(head) => head,
-            // A HEAD has no body to say `NoSuchKey` in.
+            // The response to a HEAD has no body that could hold `NoSuchKey`.
             Err(error) if status(&error) == Some(404) => return Ok(None),
             Err(error) => return Err(failed(status(&error), &error)),
         };
@@ -304,7 +306,8 @@ impl Blobs for S3Blobs {
                 .content_length()
                 .and_then(|n| u64::try_from(n).ok())
                 .unwrap_or_default(),
-            // The digest of an object that came in parts is one of digests.
+            // S3 knows the digest only of uploads that sent it, as presigned ones do. A digest
+            // over the digests of parts is `<Base64>-<parts>`, which does not decode.
             sha256: head
                 .checksum_sha256()
                 .and_then(|digest| STANDARD.decode(digest).ok())
@@ -328,7 +331,7 @@ impl Blobs for S3Blobs {
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
         let (mut keys, mut next) = (Vec::new(), None);
-        // S3 may give less than was asked for, and say that there is more.
+        // S3 may return fewer keys than requested and say that there are more.
         loop {
             let most = (limit - keys.len()).min(KEYS);
             let page = self.page(prefix, after, next, most).await?;
@@ -368,7 +371,7 @@ impl Blobs for S3Blobs {
 }
 
 impl S3Blobs {
-    /// One page of a list: the first after a key, or the one a token names.
+    /// One page of a list: the first after a key, or the one that a token names.
     async fn page(
         &self,
         prefix: &str,
@@ -412,7 +415,7 @@ impl S3Blobs {
         self.delete_named(named).await
     }
 
-    /// Removes objects, or the versions of objects that are named, 1000 at most.
+    /// Removes the named objects, or versions of objects, at most 1000.
     async fn delete_named(&self, named: Vec<ObjectIdentifier>) -> Result<(), StoreError> {
         if named.is_empty() {
             return Ok(());
@@ -427,11 +430,11 @@ impl S3Blobs {
             .send()
             .await
             .map_err(|error| failed(status(&error), &error))?;
-        // It answers 200 with a list of what it has not removed.
+        // S3 answers 200 and lists the objects that it did not remove.
         match done.errors().first() {
             None => Ok(()),
             Some(left) => Err(StoreError::Unavailable(format!(
-                "S3 has not removed an object: {}",
+                "S3 did not remove an object: {}",
                 left.code().unwrap_or("no code")
             ))),
         }

@@ -1,7 +1,7 @@
-//! The queues in Amazon SQS: of turns here, of deliveries in [`push`].
+//! The queues in Amazon SQS: of turns in this module, of push deliveries in [`push`].
 //!
-//! A message carries ids only. Its group is the tenant, so that a standard
-//! queue shares its receivers fairly between tenants.
+//! A message carries ids only. Its message group is the tenant, so that a standard queue
+//! shares its receivers fairly between tenants.
 
 pub mod push;
 
@@ -16,11 +16,11 @@ use futures::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Messages of one request at most.
+/// Messages of one request: the limit of SQS.
 const BATCH: usize = 10;
-/// Requests at a time.
+/// Requests that run at the same time.
 const AT_ONCE: usize = 10;
-/// The longest time for which a message can be hidden.
+/// The longest time for which SQS can hide a message: 12 hours.
 const HIDE_MAX: Duration = Duration::from_secs(12 * 3600);
 /// The version of the message body.
 const BODY: u32 = 1;
@@ -51,7 +51,7 @@ impl SqsQueue {
         }
     }
 
-    /// Sends at most [`BATCH`] items; one flag an item.
+    /// Sends at most [`BATCH`] items; returns one flag for each.
     async fn send_batch(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
         let entries: Result<Vec<_>, _> = items
             .iter()
@@ -68,7 +68,7 @@ impl SqsQueue {
             .await
     }
 
-    /// Sends entries whose ids are their places; one flag an entry.
+    /// Sends entries with their positions as ids; returns one flag for each.
     async fn send_entries(
         &self,
         entries: Vec<SendMessageBatchRequestEntry>,
@@ -82,7 +82,7 @@ impl SqsQueue {
             .send()
             .await
             .map_err(|error| failed(&error))?;
-        // A request that succeeds can still have messages that did not.
+        // A successful request can still contain messages that failed.
         for entry in sent.failed() {
             report(entry);
         }
@@ -97,7 +97,7 @@ impl SqsQueue {
 fn report(entry: &BatchResultErrorEntry) {
     tracing::warn!(
         queue.code = entry.code(),
-        "the queue does not take a message: {}",
+        "the queue refused a message: {}",
         entry.code()
     );
 }
@@ -124,11 +124,11 @@ impl WorkQueue for SqsQueue {
         let found = found.map_err(|error| failed(&error))?;
         let count = found.attributes().and_then(|all| all.get(&name));
         let count = count.and_then(|digits| digits.parse().ok());
-        count.ok_or_else(|| corrupt("the queue does not say how many messages wait"))
+        count.ok_or_else(|| corrupt("the queue returned no number of waiting messages"))
     }
 }
 
-/// What became of several batches.
+/// The results of several batches.
 #[derive(Default)]
 struct Sent {
     flags: Vec<bool>,
@@ -177,7 +177,7 @@ impl Receipt for SqsReceipt {
     }
 }
 
-/// A begun second counts, so that a short time never shows the message at once.
+/// Rounds up to whole seconds, so that a short time never shows the message immediately.
 fn whole_seconds(time: Duration) -> i32 {
     let time = time.min(HIDE_MAX);
     let begun = u64::from(time.subsec_nanos() > 0);
@@ -208,21 +208,21 @@ pub fn encode(item: &WorkItem) -> String {
         turn: item.turn,
         dispatch: item.dispatch,
     };
-    // Plain values under fixed names always are JSON.
+    // Plain values under fixed names can always be encoded as JSON.
     serde_json::to_string(&body).unwrap_or_default()
 }
 
-/// The item of a message's body. Members of a later program are ignored.
+/// Decodes the body of a message. Ignores members that a later version adds.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it is no body of a known version.
+/// [`StoreError::Corrupt`] when it is not a body of a known version.
 pub fn decode(body: &str) -> Result<WorkItem, StoreError> {
     let body: Body = serde_json::from_str(body).map_err(corrupt)?;
     if body.v != BODY {
         return Err(corrupt(format_args!("unknown message version {}", body.v)));
     }
     if body.incarnation.is_empty() {
-        return Err(corrupt("the message names no incarnation"));
+        return Err(corrupt("expected a non-empty `incarnation` in the message"));
     }
     Ok(WorkItem {
         owner: Owner {
@@ -240,7 +240,7 @@ fn corrupt(error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(error.to_string())
 }
 
-/// The error of a call that SQS did not carry out.
+/// The error of a request that SQS did not carry out.
 fn failed<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
     let status = error
         .raw_response()
@@ -248,8 +248,10 @@ fn failed<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
     let code = error.code().unwrap_or("no code");
     match (error, status) {
         (SdkError::ConstructionFailure(_), _) => {
-            StoreError::Refused("the call of SQS cannot be made".to_owned())
+            StoreError::Refused("failed to build the request to SQS".to_owned())
         }
+        // 408 is a timeout; 429 and the throttling codes pass. The other 4xx fail again
+        // when repeated.
         (SdkError::ServiceError(_), Some(status @ 400..=499))
             if !matches!(status, 408 | 429) && !is_throttle(code) =>
         {

@@ -1,10 +1,10 @@
-//! The stored form of tasks and threads: JSON with compact member names. What can
-//! be told from the rest is left out of a task (see `short`).
+//! The stored form of tasks and threads: JSON with short member names.
 //!
-//! A store keeps what [`encode`] gives and reads it back with [`decode`]; an
-//! author's own store does the same. The form carries its version in `schema`.
-//! Members which a later version has added stay, so that an upgrade can be taken
-//! back; what does not read is an error, never a panic.
+//! A store keeps the result of [`encode`] and reads it with [`decode`]; a store of
+//! the skill author does the same. A task's form leaves out what the rest implies
+//! (see `short`). The form has its version in `schema`. Members that a later version
+//! added are kept, so that an upgrade can be rolled back. Malformed input is an
+//! error, never a panic.
 
 mod content;
 #[cfg(feature = "aws")]
@@ -35,25 +35,25 @@ use super::{StoreError, ThreadRecord, ThreadState};
 use crate::task::{Message, PushRecord, Saved, TaskRecord};
 use serde_json::Value;
 
-/// The version of the stored forms. Decision 0009 says when it changes.
+/// The version of the stored forms. `docs/decisions/0009` says when it changes.
 pub const SCHEMA: u32 = 1;
 
-/// The largest record in its stored form, in bytes, without objects it points
-/// at: what a function can hold in memory a few times.
+/// The largest record in its stored form, in bytes, without the objects it points at.
+/// A function can hold a few of these in memory.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// What fits into a DynamoDB item (400 KB) beside the longest keys and
-/// attributes, in bytes.
+/// The largest content of a DynamoDB item in bytes: 400 KB less the longest keys and
+/// attributes.
 pub(crate) const ITEM_MAX: usize = 399 * 1024 - 512;
 
-/// The deepest nesting of a record in its stored form. A JSON reader gives up
-/// at 128, and what cannot be read back must not be written.
+/// The deepest nesting of a record in its stored form. The JSON reader refuses 128
+/// levels, and a store must not write what it cannot read back.
 const MAX_DEPTH: usize = 120;
 
 /// The stored form of `record`.
 #[must_use]
 pub fn encode(record: &TaskRecord) -> Value {
-    // A form of plain values with text keys always is JSON.
+    // Infallible: plain values with text keys are always valid JSON.
     serde_json::to_value(written(record)).unwrap_or_default()
 }
 
@@ -96,8 +96,8 @@ pub fn decode_thread(value: Value) -> Result<ThreadRecord, StoreError> {
 /// The stored form of `record` as text.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when no store may take it: longer than
-/// [`MAX_BYTES`], or nested more deeply than a reader follows.
+/// [`StoreError::TooLarge`] for a text longer than [`MAX_BYTES`], or nested more
+/// deeply than a reader follows.
 pub fn task_text(record: &TaskRecord) -> Result<String, StoreError> {
     checked(
         serde_json::to_string(&written(record))
@@ -114,8 +114,8 @@ pub fn task_of_text(text: &str) -> Result<TaskRecord, StoreError> {
     whole(serde_json::from_str(text).map_err(corrupt)?)
 }
 
-/// What a task's own item holds of it, in its text and beside it: all, unless
-/// its layout names children.
+/// The record of a task's own item, from its text and its attributes. It is partial
+/// if its layout names children.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`], as [`decode`].
@@ -129,7 +129,7 @@ pub(crate) fn head_of_text(text: &str, beside: &Beside) -> Result<TaskRecord, St
     Ok(record)
 }
 
-/// The stored form of a conversation's state as text, apart from its thread.
+/// The state of a thread in its stored form as text, without the thread.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`], as [`task_text`].
@@ -144,14 +144,14 @@ pub fn state_text(state: &ThreadState) -> Result<String, StoreError> {
 /// The state of a stored text.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it is not one.
+/// [`StoreError::Corrupt`] when the text is not a state.
 pub fn state_of_text(text: &str) -> Result<ThreadState, StoreError> {
     serde_json::from_str::<thread::State>(text)
         .map_err(corrupt)?
         .into_state()
 }
 
-/// The stored form of a webhook as text, without what deliveries write.
+/// The stored form of a push config as text, without what deliveries write.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`], as [`task_text`].
@@ -163,8 +163,8 @@ pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
     )
 }
 
-/// What a delivery knows a registration by. A member that is added to the
-/// stored form later must not come into it: programs of both sides deliver.
+/// The text by which a delivery recognises a registration. A member added to the
+/// stored form later must not enter it, because programs of both versions deliver.
 ///
 /// # Errors
 /// As [`push_text`].
@@ -173,17 +173,17 @@ pub(crate) fn push_identity(push: &PushRecord) -> Result<String, StoreError> {
     push_text(push)
 }
 
-/// The webhook of a stored text, nothing delivered yet.
+/// The push config of a stored text, with no delivery recorded.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it is not one.
+/// [`StoreError::Corrupt`] when the text is not a push config.
 pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
     serde_json::from_str::<push::Stored>(text)
         .map_err(corrupt)?
         .into_record()
 }
 
-/// The stored form of a message as text, apart from its task.
+/// The stored form of a message as text, without its task.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`], as [`task_text`].
@@ -198,26 +198,26 @@ pub(crate) fn message_text(message: &Message) -> Result<String, StoreError> {
 /// The message of a stored text.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it is not one.
+/// [`StoreError::Corrupt`] when the text is not a message.
 pub(crate) fn message_of_text(text: &str) -> Result<Message, StoreError> {
     serde_json::from_str::<content::Message>(text)
         .map_err(corrupt)?
         .into_message()
 }
 
-/// Bytes of what a task keeps (slot, data and steps) in stored form.
+/// The encoded size in bytes of a task's saved data (slot, data and steps).
 #[must_use]
 pub fn saved_size(saved: &Saved) -> usize {
     length(&task::Kept::from(saved))
 }
 
-/// Bytes of a conversation's state in stored form.
+/// The encoded size in bytes of a thread's state.
 #[must_use]
 pub fn state_size(state: &ThreadState) -> usize {
     length(&thread::State::from(state))
 }
 
-/// The length of a JSON text, without the text.
+/// The length of the JSON text of `form`, without building the text.
 fn length(form: &impl serde::Serialize) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -230,7 +230,7 @@ fn length(form: &impl serde::Serialize) -> usize {
         }
     }
     let mut count = Count(0);
-    // A form of plain values with text keys always is JSON.
+    // Infallible: plain values with text keys are always valid JSON.
     if serde_json::to_writer(&mut count, form).is_err() {
         return usize::MAX;
     }

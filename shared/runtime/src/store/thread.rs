@@ -1,4 +1,4 @@
-//! Conversations as a store keeps them.
+//! Threads as a store keeps them: what is stored for a context.
 
 use super::StoreError;
 use crate::task::{ContextId, Message, Metadata, Owner, TaskRecord, Timestamp, WriteId};
@@ -6,45 +6,44 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A thread of a server-made id is stored this part of its life longer: more
-/// than activity can pass before it is written again.
+/// The store keeps a thread of a server-made id for this part of its life longer
+/// (1/10). A thread is written again before more activity than that has passed.
 const KEPT: u32 = 10;
 
-/// How long after a deletion something of it can still be written: no function runs
-/// longer than a quarter of an hour.
+/// How long after a deletion its context can still be written: 20 minutes, because a
+/// Lambda function runs for at most 15 minutes.
 const SETTLED: Duration = Duration::from_secs(20 * 60);
-/// The step in which the expiry of a state is noted.
+/// The granularity with which the index stores the expiry of a state.
 const HOUR: Duration = Duration::from_secs(3600);
-/// How long the record of a deletion stays if no sweep comes by: hundreds of them
-/// should.
+/// How long a deletion stays stored if no sweep removes it. Hundreds of sweeps run in
+/// that time.
 const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The conversation state of a context.
+/// The state of a thread.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ThreadState {
-    /// What skills added to the conversation, oldest first. The id of an event
-    /// names the incarnation of its task, its turn and its place in the turn.
+    /// What skills added to the thread, oldest first. The id of an event names the
+    /// incarnation of its task, its turn and its position in the turn.
     pub events: Vec<Message>,
     /// Session data by key.
     pub session: BTreeMap<String, serde_json::Value>,
-    /// Members of the stored form which a later version of this program has
-    /// added. They stay with the state.
+    /// Members of the stored form that a later version of this program added. They
+    /// stay in the state.
     pub unknown: Metadata,
 }
 
-/// Whether a conversation goes on.
+/// Whether a context is usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThreadStatus {
-    /// It does, until its expiry.
+    /// Usable until its expiry.
     #[default]
     Active,
-    /// It has been deleted. Its id is refused until a sweep has removed all that
-    /// was stored of it.
+    /// Deleted. Its id is refused until a sweep has removed everything stored for it.
     Cleared,
 }
 
 impl ThreadStatus {
-    /// The word that is stored and shown.
+    /// The name in the stored form and in responses.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,34 +56,33 @@ impl ThreadStatus {
 /// The stored thread of a context.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadRecord {
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
     /// Its id.
     pub context_id: ContextId,
-    /// +1 a write; 0 = not stored.
+    /// Incremented with each write; 0 = not stored.
     pub version: u64,
-    /// Whether it goes on.
+    /// Whether the context is usable.
     pub status: ThreadStatus,
     /// When the context began.
     pub created_at: Timestamp,
     /// When it was last written.
     pub updated_at: Timestamp,
-    /// When the context is gone.
+    /// When the context expires.
     pub expires_at: Timestamp,
-    /// When the state is gone.
+    /// When the state expires.
     pub state_expires_at: Timestamp,
-    /// The version that wrote the state; 0 = there is none.
+    /// The version that wrote the state; 0 = no state.
     pub state_version: u64,
     /// The state.
     pub state: ThreadState,
-    /// Members of the stored form which a later version of this program has
-    /// added. They stay with the thread.
+    /// Members of the stored form that a later version of this program added. They
+    /// stay in the thread.
     pub unknown: Metadata,
 }
 
 impl ThreadRecord {
-    /// A thread that is not stored, as a conversation that began at `began`
-    /// has it at `now`.
+    /// A thread that is not stored, of a context that began at `began`, as of `now`.
     #[must_use]
     pub fn begun(owner: Owner, context_id: ContextId, began: Timestamp, now: Timestamp) -> Self {
         Self {
@@ -102,8 +100,8 @@ impl ThreadRecord {
         }
     }
 
-    /// What is stored of the thread once its conversation is deleted at `now`:
-    /// nothing of what it kept, and a version more.
+    /// The thread after its context is deleted at `now`: no state, and the next
+    /// version.
     #[must_use]
     pub fn cleared(self, now: Timestamp) -> Self {
         Self {
@@ -118,26 +116,26 @@ impl ThreadRecord {
         }
     }
 
-    /// Whether a task made at `at` is of the conversation that was deleted: whoever
-    /// made one had not seen the deletion, and the id is refused until the sweep has
-    /// finished, which is later.
+    /// Whether a task created at `at` belongs to the deleted context. Its creator had
+    /// not seen the deletion: the id is refused until the sweep has finished, which
+    /// is later.
     #[must_use]
     pub fn deletes(&self, at: Timestamp) -> bool {
         self.is_cleared() && at <= self.expires_at.plus(SETTLED / 2)
     }
 
-    /// Whether the conversation has been deleted.
+    /// Whether the context has been deleted.
     #[must_use]
     pub fn is_cleared(&self) -> bool {
         self.status == ThreadStatus::Cleared
     }
 
-    /// When a sweep has to look at what is stored of the conversation; `None` if
-    /// never. For a deleted one that is when no function that began before the
-    /// deletion runs any more. For a state it is the end of the hour in which the
-    /// state expires, so that the index is written when the hour changes and not
-    /// with each turn; where a state lives shorter than an hour, its life counts
-    /// instead of the hour.
+    /// When a sweep has to handle what is stored of the context; `None` if never.
+    ///
+    /// A deletion is due when no function that began before it can still run. A state
+    /// is due at the end of the hour in which it expires, so that the index is
+    /// written once an hour and not with each turn. A state that lives for less than
+    /// an hour uses its life instead of the hour.
     #[must_use]
     pub fn swept_at(&self, what: Expiring) -> Option<Timestamp> {
         match what {
@@ -155,9 +153,8 @@ impl ThreadRecord {
         }
     }
 
-    /// The thread of a conversation without one of its own, as the record of
-    /// its first task stands for it: it lives as long as the task is open, and
-    /// for `ttl` after that.
+    /// The thread of a context without a stored one, derived from its first task. It
+    /// lives as long as the task is open, and for `ttl` after that.
     #[must_use]
     pub fn stood_for(task: &TaskRecord, ttl: Duration, now: Timestamp) -> Self {
         let (owner, id) = (task.owner().clone(), task.context_id().clone());
@@ -173,26 +170,27 @@ impl ThreadRecord {
         }
     }
 
-    /// Whether a message may go on in it.
+    /// Whether the context accepts a message.
     #[must_use]
     pub fn lives(&self, now: Timestamp) -> bool {
         self.status == ThreadStatus::Active && now < self.expires_at
     }
 
-    /// Whether its id is refused although it does not live: one of ours as long as
-    /// it is stored, a client's for `tombstone` after its expiry, and each after its
-    /// deletion until a sweep has finished that. Then a client's id is free again.
+    /// Whether the id is refused although the context does not accept messages: a
+    /// server-made id while the thread is stored, a client-made id for `tombstone`
+    /// after its expiry, and any id after a deletion until a sweep has finished it.
+    /// After that a client-made id is free again.
     #[must_use]
     pub fn is_remembered(&self, now: Timestamp, tombstone: Duration) -> bool {
         let kept = self.is_cleared() || now < self.expires_at.plus(tombstone);
         kept || self.context_id.is_server_made()
     }
 
-    /// Until when it is stored: one of a client's id for `tombstone` after its
-    /// expiry. One of ours stays a little too, since its tasks can have been
-    /// worked on after its last write: its first task must not stand for it when
-    /// it is over. What a deletion has left stays until a sweep removes it, and a
-    /// week at most.
+    /// When the store may remove the thread. A thread of a client-made id stays for
+    /// `tombstone` after its expiry. One of a server-made id stays for 1/10 of its
+    /// life: its tasks may have been active after its last write, and its first task
+    /// must not serve as the thread when it is over. A deletion stays until a sweep
+    /// removes it, at most a week.
     #[must_use]
     pub fn kept_until(&self, tombstone: Duration) -> Timestamp {
         if self.is_cleared() {
@@ -207,29 +205,29 @@ impl ThreadRecord {
         self.expires_at.plus(rest)
     }
 
-    /// Until when its state is stored, if nobody removes it before: one life of
-    /// the thread longer. A refresh writes the thread and leaves the state as it
-    /// is, so what is noted with the state can be that much behind.
+    /// When the store may remove the state if no sweep does: one life of the thread
+    /// after its expiry. A refresh writes the thread only, so the expiry stored with
+    /// the state can be that much behind.
     #[must_use]
     pub fn state_kept_until(&self) -> Timestamp {
         let life = self.expires_at.since(self.updated_at);
         self.expires_at.plus(life)
     }
 
-    /// Whether a write of it replaces the stored state. If not, there is no
-    /// state any more (version 0), or the stored one stays.
+    /// Whether a write of this record replaces the stored state. If not, there is no
+    /// state (version 0), or the stored state stays.
     #[must_use]
     pub const fn replaces_state(&self) -> bool {
         self.state_version == self.version
     }
 }
 
-/// A write of a thread, alone or beside a task's commit.
+/// A write of a thread, alone or with a task's commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadWrite {
-    /// The whole next thread; its `version` is the one after `expect`. The
-    /// state in it is written if `state_version` is that version. If it is an
-    /// earlier one the stored state stays as it is.
+    /// The whole next thread; its `version` is `expect` + 1. Its state is written if
+    /// `state_version` is that version. 0 removes the stored state; an earlier version
+    /// keeps it.
     pub record: ThreadRecord,
     /// The version it replaces; 0 = none stored.
     pub expect: u64,
@@ -237,11 +235,11 @@ pub struct ThreadWrite {
     pub write: WriteId,
 }
 
-/// Reading conversations.
+/// Reading threads.
 #[async_trait]
 pub trait ReadThreads: Send + Sync {
-    /// The stored thread; `None` if absent or not `owner`'s. An expired thread
-    /// is returned: its reader must tell expired from never seen.
+    /// The stored thread; `None` if absent or not `owner`'s. An expired thread is
+    /// returned, because its reader must distinguish expired from unknown.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or the item is corrupt.
@@ -267,10 +265,9 @@ pub trait ReadThreads: Send + Sync {
         }))
     }
 
-    /// A page of `owner`'s conversations that live, without their state, from
-    /// an index and never by a scan. A conversation without a thread of its own
-    /// is there with version 0. The index may lag, and a page may be short; its
-    /// `next` decides where the list goes on.
+    /// A page of `owner`'s live contexts, without their state, from an index, never
+    /// by a scan. A context without a stored thread has version 0. The index may lag
+    /// and a page may be short; only `next` says where the list continues.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -281,80 +278,79 @@ pub trait ReadThreads: Send + Sync {
     ) -> Result<ThreadPage, StoreError>;
 }
 
-/// Which conversations to list.
+/// Which contexts to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadQuery {
-    /// Continue after this place.
+    /// Continue after this position.
     pub after: Option<ThreadPosition>,
     /// At most this many.
     pub limit: usize,
-    /// How long a conversation lives whose first task stands for it.
+    /// How long a context lives that has no stored thread.
     pub ttl: Duration,
     /// The time by which expiry is judged.
     pub now: Timestamp,
 }
 
-/// A place in a list of conversations: after the one with this last activity
-/// and id. Newer ones are larger.
+/// A position in a list of contexts: after the one with this last activity and id.
+/// Newer positions compare greater.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ThreadPosition {
     /// The last activity.
     pub at: Timestamp,
-    /// The conversation.
+    /// The context.
     pub context: ContextId,
 }
 
-/// A page of a caller's conversations.
+/// A page of a caller's contexts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ThreadPage {
-    /// The conversations, newest activity first.
+    /// The contexts, newest activity first.
     pub threads: Vec<ThreadRecord>,
     /// Where the next page starts; `None` at the end.
     pub next: Option<ThreadPosition>,
 }
 
-/// What of a conversation has a time that is up.
+/// Which part of a thread is due for a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Expiring {
-    /// What is left of a deletion.
+    /// What is left after a deletion.
     Deleted,
-    /// Its state.
+    /// The state.
     State,
 }
 
-/// A conversation which a sweep may have to look at. It is a hint from an index
-/// that lags, and that a refresh does not write.
+/// A thread that a sweep may have to handle. It is a hint from an index that lags and
+/// that a refresh does not write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpiringThread {
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
-    /// Which.
+    /// The context.
     pub context_id: ContextId,
-    /// What of it.
+    /// Which part is due.
     pub what: Expiring,
 }
 
-/// What has been removed of a state whose time was up.
+/// What was removed with an expired state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StateRemoved {
-    /// Whether there was such a state.
+    /// Whether there was a state.
     pub state: bool,
-    /// The objects that went with it.
+    /// The number of objects removed with it.
     pub objects: usize,
 }
 
-/// Finding conversations whose time is up, over all tenants, and cleaning up
-/// what is left of them.
+/// Finding and removing expired states and deleted contexts, over all tenants.
 #[async_trait]
 pub trait SweepThreads: WriteThreads {
-    /// Over how many shards the index is spread. Each is read by itself.
+    /// How many shards the index has. Each shard is read separately.
     fn expiry_shards(&self) -> u32 {
         1
     }
 
-    /// Up to `limit` conversations of a shard (the first is 0) at which a sweep has
-    /// to look by `now` ([`ThreadRecord::swept_at`]), after the place `after`; the
-    /// place to go on from, `None` at the end.
+    /// Up to `limit` threads of a shard (the first is 0) that are due by `now`
+    /// ([`ThreadRecord::swept_at`]), after the position `after`. The second value is
+    /// the position of the next page, `None` at the end.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -366,19 +362,19 @@ pub trait SweepThreads: WriteThreads {
         limit: usize,
     ) -> Result<(Vec<ExpiringThread>, Option<String>), StoreError>;
 
-    /// Notes the expiry that the state of `thread` has by now, so that no sweep
-    /// finds it before. A state that another write has put there stays as it is.
+    /// Stores the current expiry of the state of `thread` in the index, so that no
+    /// sweep finds the state earlier. A state of another write stays as it is.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn note_expiry(&self, thread: &ThreadRecord) -> Result<(), StoreError>;
 
-    /// Removes what is stored of a state that no thread names, if the expiry
-    /// noted with it is at or before `now`, and its object after it.
+    /// Removes a state that no thread names, if its stored expiry is at or before
+    /// `now`, and then its object.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer. An object that cannot be
-    /// removed is no error: it is nobody's.
+    /// removed is not an error: it is unreferenced and will be collected.
     async fn remove_state(
         &self,
         owner: &Owner,
@@ -387,28 +383,29 @@ pub trait SweepThreads: WriteThreads {
     ) -> Result<StateRemoved, StoreError>;
 }
 
-/// Writing conversations apart from a task's commit.
+/// Writing threads outside a task's commit.
 #[async_trait]
 pub trait WriteThreads: ReadThreads {
-    /// Stores the thread if its stored version is `write.expect`; `false` if
-    /// another write stands there.
+    /// Stores the thread if its stored version is `write.expect`; `false` if another
+    /// write is stored.
     ///
     /// # Errors
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError>;
 
-    /// Removes what lies beside a thread that has been cleared, as in `record`: its
-    /// state, and what the store keeps of it as objects, but nothing of a later
-    /// write. It can be done again, and then removes what is left.
+    /// Removes what is stored beside the deleted thread in `record`: its state and
+    /// the store's objects for it, but nothing of a later write. A repeat removes
+    /// what is left.
     ///
     /// # Errors
-    /// [`StoreError`]; after `Unavailable` some of it may be there.
+    /// [`StoreError`]; after `Unavailable` some of it may be left.
     async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError>;
 
-    /// Removes a thread that is stored as in `record`, after what lies beside it.
-    /// `true` if nothing of it is left; `false` if another write stands there.
+    /// Removes a thread that is stored as in `record`, after what is stored beside
+    /// it. Returns `true` if nothing of it is left; `false` if another write is
+    /// stored.
     ///
     /// # Errors
-    /// [`StoreError`]; after `Unavailable` the thread may or may not be there.
+    /// [`StoreError`]; after `Unavailable` the thread may or may not be stored.
     async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Bytes under server-made keys.
+//! Blobs: bytes under server-made keys.
 
 use super::{Broken, Stores, World};
 use crate::store::{BlobReader, StoreError, remove_below};
@@ -8,14 +8,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Bytes that S3 copies at once.
+/// The size of the parts in which the S3 store copies an object.
 const COPY_PART: usize = 8 * 1024 * 1024;
 
 fn key(world: &World) -> String {
     format!("v1/contract/{:032x}", world.number())
 }
 
-/// Every length comes back byte by byte, and an unknown key is nothing.
+/// Bytes of any length are read back unchanged, and an unknown key is `None`.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -33,7 +33,7 @@ pub async fn bytes_are_read_as_they_were_put(
     Ok(())
 }
 
-/// A put whose reply was lost is put again.
+/// A put can be repeated after a lost response.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -76,15 +76,15 @@ fn task(world: &World) -> TaskKey {
     TaskKey::new(&world.owner, &TaskId::made_of(world.number()))
 }
 
-/// A file of `length` bytes that comes in uneven bits, and breaks at its end
-/// if it is `broken`.
+/// A file of `length` bytes that is read in uneven chunks, and fails at its end if
+/// `broken`.
 struct Bits {
     given: usize,
     length: usize,
     broken: bool,
 }
 
-/// Byte `place` of every such file.
+/// Byte number `place` of every such file.
 fn bit(place: usize) -> u8 {
     u8::try_from(place % 251).unwrap_or_default()
 }
@@ -116,12 +116,12 @@ fn bits(length: usize, broken: bool) -> BlobReader {
     })
 }
 
-/// A file of any length is stored whole, and measured on its way. The longest
-/// here takes two parts of an upload in parts.
+/// A file of any length is stored whole and measured while it is read. The longest
+/// one here takes two parts of a multipart upload.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_file_that_comes_bit_by_bit_is_stored_whole(
+pub async fn a_file_read_in_chunks_is_stored_whole(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -135,15 +135,12 @@ pub async fn a_file_that_comes_bit_by_bit_is_stored_whole(
         let head = stores.blobs.head(&key).await?;
         assert_eq!(head.and_then(|head| head.task), Some(task));
         let stored = stores.blobs.get(&key).await?;
-        assert!(
-            stored == Some(expected),
-            "{length} bytes came back otherwise"
-        );
+        assert!(stored == Some(expected), "{length} bytes came back changed");
     }
     Ok(())
 }
 
-/// Nothing stands under the key of a file that broke off.
+/// Nothing is stored under the key of a file that broke off.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -161,12 +158,12 @@ pub async fn a_file_that_breaks_off_is_not_stored(
     Ok(())
 }
 
-/// Size and task are known without the bytes; the digest is the bytes' own
-/// where it is told.
+/// A head shows size and task without the bytes, and the SHA-256 where the store
+/// knows it.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_head_tells_the_size_and_the_task(
+pub async fn a_head_shows_the_size_and_the_task(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -182,15 +179,12 @@ pub async fn a_head_tells_the_size_and_the_task(
     Ok(())
 }
 
-/// A copy is the same bytes, kept for a task of its own. The longer one here is
+/// A copy has the same bytes and belongs to a task of its own. The longer one here is
 /// copied in two parts.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_copy_is_independent_of_what_it_was_made_of(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn a_copy_outlives_its_source(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
     let owner = task(world);
     for length in [6, COPY_PART + 3] {
         let (from, to) = (key(world), key(world));
@@ -203,7 +197,7 @@ pub async fn a_copy_is_independent_of_what_it_was_made_of(
         assert!(stores.blobs.copy(&owner, &from, &to).await?);
         stores.blobs.remove(&[from.key]).await?;
         let copied = stores.blobs.get(&to).await?;
-        assert!(copied == Some(bytes), "{length} bytes came back otherwise");
+        assert!(copied == Some(bytes), "{length} bytes came back changed");
         let task = stores.blobs.head(&to).await?.and_then(|head| head.task);
         assert_eq!(task.as_ref(), Some(&owner));
     }
@@ -220,8 +214,8 @@ fn blob(key: String, bytes: &Bytes) -> Blob {
     }
 }
 
-/// A list is in order, and goes on after any key; what is removed is gone, and
-/// what stands beside it stays.
+/// Keys are listed in order, after any key. A removed key is gone, and keys beside it
+/// stay.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.

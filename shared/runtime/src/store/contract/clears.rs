@@ -1,5 +1,5 @@
-//! The tasks of a conversation, and deletions: what is found, what goes, and what a
-//! later one of the same id keeps.
+//! The tasks of a context, and deletions: what is found, what is removed, and what a
+//! later context of the same id keeps.
 
 use super::{Broken, Stores, World};
 use crate::store::{
@@ -11,12 +11,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A conversation of the client's.
+/// A context with a client-made id.
 fn context() -> Result<ContextId, Broken> {
     Ok(ContextId::parse("c:1")?)
 }
 
-/// The write that deletes a conversation after `thread`, at this time.
+/// The write that deletes the context of `thread` at `at`.
 fn clearing(world: &World, thread: &ThreadRecord, at: Timestamp) -> ThreadWrite {
     ThreadWrite {
         record: thread.clone().cleared(at),
@@ -25,7 +25,7 @@ fn clearing(world: &World, thread: &ThreadRecord, at: Timestamp) -> ThreadWrite 
     }
 }
 
-/// A finished task in `context`, hidden or not.
+/// A finished task in the context, hidden or not.
 async fn finished(
     stores: &Stores<'_>,
     world: &World,
@@ -35,7 +35,7 @@ async fn finished(
     made(stores, world, of, (world.now, at)).await
 }
 
-/// The same, made at one time and finished at another.
+/// The same, created at one time and finished at another.
 async fn made(
     stores: &Stores<'_>,
     world: &World,
@@ -53,7 +53,7 @@ async fn made(
     Ok(task)
 }
 
-/// All of a conversation, in pages of `size`.
+/// All tasks of a context, read in pages of `size`.
 async fn found(
     stores: &Stores<'_>,
     owner: &Owner,
@@ -69,16 +69,16 @@ async fn found(
             break;
         }
     }
-    assert_eq!(after, None, "pages of {size} come to an end");
+    assert_eq!(after, None, "pages of {size} end");
     Ok(found)
 }
 
-/// The newest made comes first. Those that are over and those that nobody sees are
-/// there as well; another's, and those of another conversation, are not.
+/// The newest creation comes first. Expired and hidden tasks are included; tasks of
+/// other owners and of other contexts are not.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn everything_in_a_conversation_is_found_page_by_page(
+pub async fn pages_of_a_context_return_all_its_tasks(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -86,7 +86,7 @@ pub async fn everything_in_a_conversation_is_found_page_by_page(
     let mut expected = BTreeSet::new();
     for n in 0..7 {
         for hidden in [false, true] {
-            // Its last word is no sign of when it was made.
+            // The finish time does not follow the creation time.
             let of = (&world.owner, &mine, hidden);
             let task = made(stores, world, of, (world.at(n), world.at(100 - n))).await?;
             expected.insert(task.id);
@@ -121,11 +121,11 @@ pub async fn everything_in_a_conversation_is_found_page_by_page(
     Ok(())
 }
 
-/// The task that a conversation is named after comes last: it was the first.
+/// The task that a context is named after comes last, because it was the first.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_conversation_shows_the_task_it_is_named_after_at_its_end(
+pub async fn the_task_a_context_is_named_after_comes_last(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -149,12 +149,11 @@ pub async fn a_conversation_shows_the_task_it_is_named_after_at_its_end(
     Ok(())
 }
 
-/// What has the id of a task that was removed, or has expired, is found in its own
-/// conversation alone.
+/// A task with the id of a removed or expired task is found in its own context only.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_id_that_is_used_again_is_found_in_its_own_conversation(
+pub async fn a_reused_task_id_is_found_in_its_own_context_only(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -177,7 +176,7 @@ pub async fn an_id_that_is_used_again_is_found_in_its_own_conversation(
     assert_eq!(found(stores, owner, &mine, 9).await?, []);
     let first = create(&mine, world.now)?;
     assert_eq!(stores.tasks.commit(&first).await?, Committed::Done);
-    // A create that loses leaves nothing that shows.
+    // A create that loses leaves nothing visible.
     let lost = create(&mine, world.now)?;
     let answer = stores.tasks.commit(&lost).await?;
     assert!(matches!(answer, Committed::Conflict(Some(_))), "{answer:?}");
@@ -195,11 +194,12 @@ pub async fn an_id_that_is_used_again_is_found_in_its_own_conversation(
     Ok(())
 }
 
-/// Found with its key or without: the pointer is of the same transaction.
+/// The pointer from the context is written in the same transaction, with a key and
+/// without.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_task_of_a_keyed_send_is_found_in_its_conversation(
+pub async fn a_task_of_a_keyed_send_is_found_in_its_context(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -222,12 +222,12 @@ pub async fn a_task_of_a_keyed_send_is_found_in_its_conversation(
     Ok(())
 }
 
-/// What is left of a conversation keeps nothing and is in no list. A removal that is
-/// late leaves alone what another write has put there.
+/// A deleted context has no state and is in no list. A late removal does not touch
+/// what another write has stored since.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_conversation_after_a_deleted_one_keeps_what_is_its_own(
+pub async fn a_late_removal_leaves_the_next_thread_of_the_id(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -243,10 +243,7 @@ pub async fn a_conversation_after_a_deleted_one_keeps_what_is_its_own(
         },
         world.at(5),
     );
-    assert!(
-        !stores.threads.put_thread(&stale).await?,
-        "of another version"
-    );
+    assert!(!stores.threads.put_thread(&stale).await?, "another version");
     for _ in 0..2 {
         assert!(stores.threads.put_thread(&cleared).await?);
         stores.threads.forget_state(&cleared.record).await?;
@@ -267,7 +264,7 @@ pub async fn a_conversation_after_a_deleted_one_keeps_what_is_its_own(
     let mut next = world.thread(&world.owner, &id, 2);
     next.record.updated_at = world.at(6);
     assert!(stores.threads.put_thread(&next).await?);
-    // A removal that is late, or is made again.
+    // A removal that is late or repeated.
     stores.threads.forget_state(&cleared.record).await?;
     assert!(!stores.threads.remove_thread(&cleared.record).await?);
     let found = stores.threads.load_thread(&world.owner, &id).await?;
@@ -292,11 +289,12 @@ async fn expiring(
     Ok(all)
 }
 
-/// Not before its tasks must have come to light, whatever was noted before.
+/// A deletion is due only after every task of the context must be visible, whatever
+/// expiry was stored before.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_sweep_finds_a_deletion_when_nothing_can_be_hidden_any_more(
+pub async fn a_sweep_finds_a_deletion_after_the_last_possible_write(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -317,7 +315,7 @@ pub async fn a_sweep_finds_a_deletion_when_nothing_can_be_hidden_any_more(
         assert_eq!(expiring(stores, world, early).await?, [], "{id}");
         let found = std::slice::from_ref(&hint);
         assert_eq!(expiring(stores, world, at).await?, found, "{id}");
-        // A sweep that has read the thread as it was before notes nothing.
+        // A sweep that read the thread before the deletion stores no expiry.
         stores.threads.note_expiry(&thread.record).await?;
         assert_eq!(expiring(stores, world, at).await?, found, "{id}");
         for _ in 0..2 {
@@ -329,7 +327,7 @@ pub async fn a_sweep_finds_a_deletion_when_nothing_can_be_hidden_any_more(
     Ok(())
 }
 
-/// When a sweep has to come for a thread because of a deletion, and what it finds.
+/// When a sweep has to handle the deletion of `thread`, and the hint it finds.
 fn due(world: &World, thread: &ThreadRecord) -> (Timestamp, ExpiringThread) {
     let hint = ExpiringThread {
         owner: world.owner.clone(),
@@ -340,11 +338,11 @@ fn due(world: &World, thread: &ThreadRecord) -> (Timestamp, ExpiringThread) {
     (at.unwrap_or_default(), hint)
 }
 
-/// A key that stands for another task by now is left to that one.
+/// A key that names another task by now is left to that task.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_removed_task_takes_its_own_keys_along_and_no_others(
+pub async fn removing_a_task_removes_only_its_own_keys(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -368,7 +366,7 @@ pub async fn a_removed_task_takes_its_own_keys_along_and_no_others(
     assert_eq!(
         first.held_keys(),
         std::slice::from_ref(&key),
-        "a task that has ended knows them"
+        "a task that has ended knows its keys"
     );
     assert_eq!(stores.tasks.commit(&keyed(&first)).await?, Committed::Done);
     let ended = first.ended(world.write_id(), world.now);

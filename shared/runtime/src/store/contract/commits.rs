@@ -1,4 +1,4 @@
-//! Conditions of a commit, and how a store knows its own writes again.
+//! The conditions of a commit, and how a store recognises repeated writes.
 
 use super::{Broken, Stores, World};
 use crate::store::{Committed, Expect, StoreError};
@@ -8,7 +8,7 @@ fn conflict_with(record: &crate::task::TaskRecord) -> Committed {
     Committed::Conflict(Some(Box::new(record.clone())))
 }
 
-/// What is loaded is what was written.
+/// A load returns what was written.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -26,7 +26,7 @@ pub async fn a_created_task_is_loaded_as_it_was_written(
     Ok(())
 }
 
-/// Nothing is found where nothing was written.
+/// A task that was not written is not found.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -40,7 +40,7 @@ pub async fn an_unknown_task_is_not_found(
     Ok(())
 }
 
-/// A live task is not replaced by another under its id.
+/// A create does not replace a live task of the same id.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -57,7 +57,7 @@ pub async fn a_create_over_a_live_task_shows_that_task(
     Ok(())
 }
 
-/// The version has to be that of the stored task, and the task that very one.
+/// A commit needs the version and the incarnation of the stored task.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -87,12 +87,12 @@ pub async fn a_commit_needs_the_version_and_the_incarnation(
     Ok(())
 }
 
-/// A turn of a task that is gone changes nothing of another task under its id,
-/// though the version, the epoch, the state and the lease are the same.
+/// A turn of a task that is gone changes nothing of the next task under its id, even
+/// with equal version, epoch, state and lease.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn nothing_of_an_earlier_task_reaches_the_next_one_under_its_id(
+pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -137,7 +137,7 @@ pub async fn nothing_of_an_earlier_task_reaches_the_next_one_under_its_id(
     Ok(())
 }
 
-/// A commit never creates what it meant to replace.
+/// An update does not create an absent task.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -153,7 +153,7 @@ pub async fn a_commit_to_an_absent_task_is_a_conflict(
     Ok(())
 }
 
-/// A write that could not be known again is not taken.
+/// A store refuses a write that it could not recognise later.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -169,7 +169,7 @@ pub async fn a_write_without_an_id_is_refused(
     Ok(())
 }
 
-/// The same write again, as after a lost reply, is done and changes nothing.
+/// A write repeated after a lost response is `Done` and changes nothing.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -188,12 +188,12 @@ pub async fn a_repeated_write_is_done_once(
     Ok(())
 }
 
-/// A lost reply may be asked about when others have committed since: the last
-/// writes are known, and the one that opened the turn for the whole turn.
+/// A write may be repeated after later commits. The store recognises the last eight
+/// writes, and the one that opened the turn during the whole turn.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_repeated_write_is_known_below_later_commits(
+pub async fn a_repeated_write_is_recognised_after_later_commits(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -226,11 +226,11 @@ pub async fn a_repeated_write_is_known_below_later_commits(
     Ok(())
 }
 
-/// Eight writers of one version: one is stored, seven see it.
+/// Of eight writers of one version one is stored, and seven get that record.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn of_writes_at_once_exactly_one_wins(
+pub async fn exactly_one_of_eight_concurrent_writes_wins(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -257,7 +257,7 @@ pub async fn of_writes_at_once_exactly_one_wins(
     Ok(())
 }
 
-/// No late write of an earlier version reaches a finished task.
+/// A late write of an earlier version does not change a finished task.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.

@@ -1,4 +1,4 @@
-//! Lists of conversations, their expiry, and removal.
+//! Lists of contexts, their expiry, and removal.
 
 use super::{Broken, Stores, World};
 use crate::store::{
@@ -30,7 +30,7 @@ fn names(threads: &[ThreadRecord]) -> Vec<&ContextId> {
     threads.iter().map(|thread| &thread.context_id).collect()
 }
 
-/// A finished task that its context is named after, or another one.
+/// A finished task, which its context is named after if `named`.
 fn finished(world: &World, named: bool, at: Timestamp) -> Result<TaskRecord, Broken> {
     let number = world.number();
     let id = TaskId::made_of(number);
@@ -42,12 +42,12 @@ fn finished(world: &World, named: bool, at: Timestamp) -> Result<TaskRecord, Bro
     Ok(task)
 }
 
-/// A conversation is there with its thread, or with the task it is named after;
-/// never twice, and not when it is over.
+/// A context is listed by its thread, or by the task it is named after; never twice,
+/// and not after its end.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn conversations_are_listed_newest_first_and_each_once(
+pub async fn contexts_are_listed_newest_first_and_once(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -95,11 +95,11 @@ pub async fn conversations_are_listed_newest_first_and_each_once(
     Ok(())
 }
 
-/// Whatever the size of the pages, each conversation comes once.
+/// Pages of any size contain each context once.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn pages_of_conversations_join_to_the_whole_list(
+pub async fn pages_of_contexts_join_to_the_whole_list(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -152,18 +152,19 @@ async fn expiring(
     Ok(all)
 }
 
-/// Found from the end of the hour on in which it expires; noted later, found later;
-/// removed, never again. One that lives on in its thread is noted again.
+/// An expired state is due from the end of its hour on. A later expiry moves that
+/// time, and a removed state is not due again. A state whose thread lives longer gets
+/// a new expiry.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_sweep_finds_state_that_has_expired_and_removes_it(
+pub async fn a_sweep_finds_and_removes_expired_state(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
     let id = ContextId::made_of(world.number());
     let mut thread = world.thread(&world.owner, &id, 0);
-    // A little after the hour, so that the end of the hour is its time.
+    // Just past the hour, so that the state is due at the end of the next hour.
     let hour = 3_600_000;
     thread.record.updated_at = world.at(-hour);
     thread.record.state_expires_at = world.at(10);
@@ -185,7 +186,7 @@ pub async fn a_sweep_finds_state_that_has_expired_and_removes_it(
     later.record.state_version = 1;
     later.record.state_expires_at = world.at(hour + 10);
     assert!(stores.threads.put_thread(&later).await?);
-    // A note about a state that is not the stored one changes nothing.
+    // An expiry for a state that is not the stored one changes nothing.
     let mut other = later.record.clone();
     other.state_version = 2;
     other.state_expires_at = world.at(5 * hour);
@@ -207,7 +208,7 @@ pub async fn a_sweep_finds_state_that_has_expired_and_removes_it(
     Ok(())
 }
 
-/// A task is removed at the version that was seen, by its owner only.
+/// A task is removed only at the version that was read, and only by its owner.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -249,11 +250,11 @@ pub async fn a_removed_task_is_gone_with_everything_beside_it(
     Ok(())
 }
 
-/// Thread and state are gone, and the id starts anew.
+/// Thread and state are gone, and the id can be used again.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_removed_thread_is_as_if_it_had_never_been(
+pub async fn a_removed_thread_leaves_nothing(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {

@@ -1,10 +1,10 @@
-//! Expiry is judged by the time of the call, to the millisecond.
+//! Expiry is judged by the time in the call, to the millisecond.
 
 use super::{Broken, Stores, World};
 use crate::store::{Committed, RecordQuery};
 use crate::task::{Change, Message, Part, SavedSlot, TaskRecord};
 
-/// An interrupted task, as the one that is continued.
+/// A task that waits for the client's answer.
 fn asking(world: &World) -> Result<TaskRecord, Broken> {
     let message = Message::from_agent("q", vec![Part::text("which?")]);
     let slot = SavedSlot {
@@ -17,7 +17,7 @@ fn asking(world: &World) -> Result<TaskRecord, Broken> {
     )
 }
 
-/// One millisecond before its expiry everything is there, at it nothing is.
+/// A task is there one millisecond before its expiry, and gone at its expiry.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -57,7 +57,7 @@ pub async fn a_task_at_rest_is_gone_from_its_expiry_on(
     Ok(())
 }
 
-/// An id is free again when its task has expired, not before.
+/// An id is free when its task has expired, and not before.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -82,7 +82,7 @@ pub async fn a_create_takes_the_place_of_an_expired_task_only(
     Ok(())
 }
 
-/// A submitted or working task is there however late it is.
+/// A submitted or working task does not expire.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -112,12 +112,12 @@ pub async fn an_open_task_does_not_expire(
     Ok(())
 }
 
-/// A task that rested and is worked on again has no expiry any more, whatever
-/// it had at its rest.
+/// A task that rested and was continued does not expire, whatever expiry it had at
+/// rest.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_task_that_goes_on_does_not_expire(
+pub async fn a_continued_task_does_not_expire(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -145,7 +145,7 @@ pub async fn a_task_that_goes_on_does_not_expire(
     Ok(())
 }
 
-/// A retry that comes after the expiry still learns that its write was stored.
+/// A retry after the expiry still learns that its write was stored.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.

@@ -1,4 +1,4 @@
-//! Idempotency keys: written with their commit, free with the end of their task.
+//! Idempotency keys: written with their commit, free when their task has ended.
 
 use super::{Broken, Stores, World};
 use crate::store::{Committed, KeyWrite, Keyed, TaskWrite};
@@ -7,12 +7,12 @@ use crate::task::{
     Timestamp,
 };
 
-/// The address of a key named `name`.
+/// The hash of the key `name`.
 fn hash(owner: &Owner, name: &str) -> Result<KeyHash, Broken> {
     Ok(IdempotencyKey::parse(name)?.hash(owner))
 }
 
-/// `write` with the key `name` and this content.
+/// `write` with the key `name` and the content hash `content`.
 fn under(write: &TaskWrite, name: &str, content: &str) -> Result<TaskWrite, Broken> {
     let record = &write.record;
     let key = KeyWrite {
@@ -26,7 +26,7 @@ fn under(write: &TaskWrite, name: &str, content: &str) -> Result<TaskWrite, Brok
     })
 }
 
-/// What the key `name` of the world's owner stands for at `now`.
+/// The send and task of the owner's key `name` at `now`.
 async fn found(
     stores: &Stores<'_>,
     world: &World,
@@ -86,7 +86,7 @@ pub async fn a_key_is_stored_with_its_task(
     Ok(())
 }
 
-/// Another send under the key writes nothing and gets the first one's task.
+/// Another send under the key writes nothing and gets the task of the first send.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -110,8 +110,8 @@ pub async fn a_taken_key_shows_its_task_as_it_is_now(
     Ok(())
 }
 
-/// The same write again, as after a lost answer, is done, however much has
-/// happened to the task since.
+/// A write repeated after a lost response is `Done`, whatever happened to the task
+/// since.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -147,8 +147,8 @@ pub async fn a_repeated_keyed_write_is_done_once(
     Ok(())
 }
 
-/// A continuation that loses leaves no key; one that finds its key taken by the
-/// same continuation changes nothing.
+/// A continuation that loses leaves no key. One whose key is taken by the same
+/// continuation changes nothing.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -173,22 +173,22 @@ pub async fn a_keyed_continuation_is_stored_with_its_key_or_not_at_all(
     Ok(())
 }
 
-/// Eight creates under one key: one task, which the seven others see.
+/// Eight creates under one key make one task, and the seven others get it.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn of_keyed_creates_at_once_exactly_one_wins(
+pub async fn exactly_one_of_eight_keyed_creates_wins(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
     one_wins(stores, world, world.now).await
 }
 
-/// The same where the key was another task's, which has expired.
+/// The same for a key whose first task has expired.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_key_that_is_free_again_goes_to_exactly_one(
+pub async fn exactly_one_create_takes_a_key_that_is_free_again(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -228,7 +228,7 @@ async fn one_wins(stores: &Stores<'_>, world: &World, now: Timestamp) -> Result<
     Ok(())
 }
 
-/// A key lives exactly as long as its task, which may be open for ever.
+/// A key lives as long as its task; an open task has no limit.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -258,7 +258,7 @@ pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
         if there.is_none() {
             let now_there = found(stores, world, &name, now).await?;
             assert_eq!(now_there, Some(keyed("other", &second)), "{offset}");
-            // Nor does the first send take its key back.
+            // A repeat of the first send does not take the key back.
             let again = stores.tasks.commit(&under(&write, &name, "other")?).await?;
             assert_eq!(again, Committed::Done);
         }
@@ -268,7 +268,7 @@ pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
     Ok(())
 }
 
-/// An id that is used again is another task, and no key of the first.
+/// A later task under the same id does not have the keys of the first.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -288,12 +288,15 @@ pub async fn a_key_does_not_pass_to_a_later_task_of_the_same_id(
     Ok(())
 }
 
-/// Two callers use the same key and never meet; nor does one find the other's
-/// by its address.
+/// Two callers can use the same key, and neither finds the key of the other by its
+/// address.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn nobody_finds_anothers_key(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
+pub async fn a_caller_finds_only_its_own_key(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
     let owners = [&world.owner, &world.colleague, &world.stranger];
     for owner in owners {
         let task = world.new_task(owner, TaskId::made_of(world.number()))?;
@@ -310,14 +313,11 @@ pub async fn nobody_finds_anothers_key(stores: &Stores<'_>, world: &World) -> Re
     Ok(())
 }
 
-/// Loaded by whoever knows it, listed for nobody; a failure brings it out.
+/// A hidden task is loaded by its id and is in no list; a failure makes it visible.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_task_that_only_keeps_a_reply_is_in_no_list(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn a_hidden_task_is_in_no_list(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
     let mut task = world.task()?;
     task.hidden = true;
     let working = world.next(&task, [world.start()])?;

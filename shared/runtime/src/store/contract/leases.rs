@@ -25,7 +25,7 @@ async fn commit(
     Ok(next)
 }
 
-/// The lease is what the heartbeat says, longer or shorter; all else stays.
+/// A heartbeat sets the lease, longer or shorter; everything else stays.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -49,8 +49,8 @@ pub async fn a_heartbeat_extends_the_lease_and_nothing_else(
     Ok(())
 }
 
-/// Another epoch and another task under the id have no lease to extend, and
-/// neither has a task that waits, that was handed over, or that is at rest.
+/// A heartbeat of another epoch or incarnation is refused. So is one for a task that
+/// waits, was handed over, or is at rest.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -68,7 +68,7 @@ pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
     };
     let unknown = world.next(&world.task()?, [world.start()])?;
     let beat = stores.tasks.heartbeat(&unknown, until);
-    assert!(!beat.await?, "an unknown task");
+    assert!(!beat.await?, "unknown task");
 
     let waiting = world.task()?;
     world.stored(stores, &waiting).await?;
@@ -76,7 +76,8 @@ pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
         lease_until: world.at(60_000),
     };
     let claimed = commit(stores, world, &running(stores, world).await?, claim).await?;
-    // A turn that has asked, and another that answers at once, look the same.
+    // The turn that asked and the resumed one are both `working`; a heartbeat can
+    // distinguish them by the epoch only.
     let asks = running(stores, world).await?;
     let asked = commit(stores, world, &asks, question.clone()).await?;
     let resume = Change::Resume {
@@ -108,8 +109,8 @@ pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
     Ok(())
 }
 
-/// A commit that was on its way when the heartbeat came is stored, and its
-/// lease is the record's own.
+/// A commit in flight during a heartbeat is stored, and the lease is that of its
+/// record.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -134,11 +135,11 @@ pub async fn a_heartbeat_does_not_make_a_commit_lose(
     Ok(())
 }
 
-/// A lease belongs to the owner of its task.
+/// Only the owner of a task extends its lease.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn nobody_extends_the_lease_of_anothers_task(
+pub async fn only_the_owner_extends_a_lease(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {

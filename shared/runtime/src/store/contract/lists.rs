@@ -1,10 +1,10 @@
-//! Lists: order, filters, pages, counts.
+//! Lists of tasks: order, filters, pages, counts.
 
 use super::{Broken, Stores, World};
 use crate::store::{Committed, ListPosition, RecordPage, RecordQuery};
 use crate::task::{ContextId, Owner, TaskId, TaskRecord, TaskState};
 
-/// A submitted task whose status is of `millis` after now.
+/// A submitted task with a status time `millis` after now.
 fn dated(world: &World, id: TaskId, millis: i64) -> Result<TaskRecord, Broken> {
     let mut task = world.new_task(&world.owner, id)?;
     let mut status = task.status().clone();
@@ -13,7 +13,7 @@ fn dated(world: &World, id: TaskId, millis: i64) -> Result<TaskRecord, Broken> {
     Ok(task)
 }
 
-/// Stores a task for each status time, and gives them newest first.
+/// Stores a task for each status time and returns them newest first.
 async fn shelf(
     stores: &Stores<'_>,
     world: &World,
@@ -29,7 +29,7 @@ async fn shelf(
     Ok(tasks)
 }
 
-/// Reads a list until its index has caught up, within reason.
+/// Reads a list until its index has caught up, 200 times at most.
 async fn settled(
     stores: &Stores<'_>,
     owner: &Owner,
@@ -46,7 +46,7 @@ async fn settled(
     Ok(page)
 }
 
-/// Newest status first; the id decides between equals.
+/// A list is newest status first; tasks of the same time are ordered by id.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -62,11 +62,11 @@ pub async fn a_list_is_ordered_by_status_time_and_id(
     Ok(())
 }
 
-/// Conversation, state and status time each narrow the list and its count.
+/// Context, state and status time each narrow the list and its count.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_list_shows_what_its_filters_ask_for(
+pub async fn a_list_shows_only_tasks_that_match_its_filters(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -104,11 +104,11 @@ pub async fn a_list_shows_what_its_filters_ask_for(
     check(recent, &[]).await
 }
 
-/// No index lags between a conversation and the list of it.
+/// The list of a context does not depend on an index that lags.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_conversation_of_a_few_tasks_is_listed_exactly(
+pub async fn a_context_with_few_tasks_is_listed_exactly(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -116,7 +116,7 @@ pub async fn a_conversation_of_a_few_tasks_is_listed_exactly(
     let mine = ContextId::made_of(number);
     let mut tasks = Vec::new();
     for n in 0..6 {
-        // The conversation is named after the first.
+        // The context is named after the first task.
         let id = if n == 0 { number } else { world.number() };
         let mut task = dated(world, TaskId::made_of(id), n % 3)?;
         task.context_id = mine.clone();
@@ -158,7 +158,7 @@ pub async fn a_conversation_of_a_few_tasks_is_listed_exactly(
     Ok(())
 }
 
-/// Pages of every size hold each task once, in the order of the whole list.
+/// Pages of every size contain each task once, in the order of the whole list.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -209,7 +209,7 @@ pub async fn a_count_stops_at_its_limit(stores: &Stores<'_>, world: &World) -> R
     Ok(())
 }
 
-/// A record of a page is the stored one, with all of its content.
+/// A record of a page is the stored one, with its current content.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.

@@ -1,17 +1,16 @@
-//! What a sweep finds, over all tenants.
+//! The index of open tasks, over all tenants.
 
 use super::{Broken, Stores, World};
 use crate::store::queue::OpenTask;
 use crate::store::{Committed, StoreError};
 use crate::task::{Change, Message, Owner, Part, SavedSlot, Subject, TaskId, TaskRecord};
 
-/// The open tasks of this case's tenant, in the order of the pages, shard by
-/// shard.
+/// The open tasks of this case's tenant, shard by shard in page order.
 async fn found(stores: &Stores<'_>, world: &World, limit: usize) -> Result<Vec<OpenTask>, Broken> {
     Ok(shards(stores, world, limit).await?.concat())
 }
 
-/// The same, each shard by itself.
+/// The same, one list per shard.
 pub(super) async fn shards(
     stores: &Stores<'_>,
     world: &World,
@@ -42,11 +41,12 @@ fn open(record: &TaskRecord) -> OpenTask {
     }
 }
 
-/// Found from the create on until the task rests, and again when it goes on.
+/// A sweep finds a task from its creation until it rests, and again when it
+/// continues.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_sweep_finds_what_is_open_and_nothing_at_rest(
+pub async fn a_sweep_finds_open_tasks_and_none_at_rest(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -94,7 +94,7 @@ pub async fn a_sweep_finds_what_is_open_and_nothing_at_rest(
     Ok(())
 }
 
-/// The hit is enough to read the task: the subject is the caller's, not a hash.
+/// A hit is enough to load the task: it has the subject itself, not its hash.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -126,8 +126,8 @@ pub async fn an_open_task_names_its_owner_and_its_id(
     Ok(())
 }
 
-/// No page repeats or skips a task, whatever its size. Those of a shard join
-/// oldest first.
+/// Pages of any size neither repeat nor skip a task. Those of a shard are oldest
+/// first.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -144,7 +144,7 @@ pub async fn pages_of_open_tasks_join_oldest_first(
     }
     tasks.sort_by_key(|task| task.created_at);
     let expected: Vec<_> = tasks.iter().map(open).collect();
-    // Two of the same time, so that a page can end between them.
+    // Two tasks of the same creation time, so that a page can end between them.
     let twin = world.task()?;
     world.stored(stores, &twin).await?;
     for limit in [1, 2, 100] {
@@ -153,7 +153,7 @@ pub async fn pages_of_open_tasks_join_oldest_first(
         for mut shard in shards {
             count += shard.len();
             shard.retain(|hit| *hit != open(&twin));
-            // Each is the list of all, without what lies in others.
+            // The shard has the order of all tasks, without those of other shards.
             let of_shard = expected.iter().filter(|hit| shard.contains(hit));
             let of_shard: Vec<OpenTask> = of_shard.cloned().collect();
             assert_eq!(shard, of_shard, "pages of {limit}");
@@ -163,11 +163,11 @@ pub async fn pages_of_open_tasks_join_oldest_first(
     Ok(())
 }
 
-/// A place comes from an earlier page. Another text is an error, not a start.
+/// A position comes from an earlier page. Any other text is an error, not the start.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_place_that_is_none_of_ours_is_refused(
+pub async fn a_malformed_page_position_is_refused(
     stores: &Stores<'_>,
     _world: &World,
 ) -> Result<(), Broken> {

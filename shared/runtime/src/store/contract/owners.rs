@@ -1,14 +1,14 @@
-//! One owner's tasks are invisible to every other.
+//! No owner sees the tasks of another.
 
 use super::{Broken, Stores, World};
 use crate::store::Committed;
 use crate::task::{Owner, Subject, TaskId, TenantId};
 
-/// Colleague and stranger find nothing, change nothing and learn nothing.
+/// Another subject and another tenant find nothing, change nothing and learn nothing.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn nobody_reads_or_writes_anothers_task(
+pub async fn only_the_owner_reads_or_writes_a_task(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -24,8 +24,8 @@ pub async fn nobody_reads_or_writes_anothers_task(
         let answer = stores.tasks.commit(&world.update(&next, &theirs)).await?;
         assert_eq!(answer, Committed::Conflict(None), "{other:?}");
     }
-    // The same server-made id cannot be taken by a colleague, and the answer
-    // does not show whose it is.
+    // Another subject cannot take the same server-made id, and the response does not
+    // show the owner.
     let theirs = world.new_task(&world.colleague, task.id().clone())?;
     let answer = stores.tasks.commit(&world.create(&theirs)).await?;
     assert_eq!(answer, Committed::Conflict(None));
@@ -33,7 +33,7 @@ pub async fn nobody_reads_or_writes_anothers_task(
     Ok(())
 }
 
-/// Ids made by clients are names inside one subject.
+/// A client-made id is a name inside one subject.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -53,7 +53,7 @@ pub async fn two_subjects_use_the_same_client_made_id(
     Ok(())
 }
 
-/// Every name the parser lets through makes an address of its own.
+/// Every name that the parser accepts has an address of its own.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.

@@ -1,4 +1,4 @@
-//! Tasks that have grown: what moves aside is read as if it had not.
+//! Large tasks: content that moved to children reads as if it were in the item.
 
 use super::{Broken, Stores, World};
 use crate::store::queue::OpenTask;
@@ -52,7 +52,7 @@ async fn working(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broke
     world.committed(stores, &task, [world.start()]).await
 }
 
-/// A task whose output has moved, in more than one piece each.
+/// A task whose output has moved to more than one child of each kind.
 async fn grown(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken> {
     let mut task = working(stores, world).await?;
     for n in 0..16 {
@@ -65,7 +65,7 @@ async fn grown(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken>
     Ok(task)
 }
 
-/// A grown task in the middle of which lies much that a restart has taken back.
+/// A grown task with much output in its middle that a restart has taken back.
 async fn taken_back(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken> {
     let mut task = grown(stores, world).await?;
     task = world.committed(stores, &task, [checkpoint()]).await?;
@@ -77,7 +77,7 @@ async fn taken_back(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Br
     world.committed(stores, &task, [says(21, 5_000)]).await
 }
 
-/// Every reader is told the same of the log, wherever it begins.
+/// Checks that a tail shows the same log from any start.
 async fn told(stores: &Stores<'_>, world: &World, task: &TaskRecord) -> Result<(), Broken> {
     let step = (task.last_seq / 16).max(1);
     let places = (0..=task.last_seq).filter(|seq| seq % step == 0 || seq + 3 > task.last_seq);
@@ -89,8 +89,7 @@ async fn told(stores: &Stores<'_>, world: &World, task: &TaskRecord) -> Result<(
     Ok(())
 }
 
-/// A stream of hundreds of events is stored, loaded whole, and followed from
-/// each of them.
+/// A log of hundreds of events is stored, loaded whole, and read from any event on.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -112,8 +111,8 @@ pub async fn a_long_log_is_read_whole_and_from_any_event(
     told(stores, world, &task).await
 }
 
-/// Of an unknown, another's or an expired task a tail shows nothing, and of a
-/// small one its events.
+/// A tail is `None` where a load is: for an unknown task, the task of another owner,
+/// or an expired task.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -144,12 +143,12 @@ pub async fn a_tail_shows_what_a_load_shows(
     Ok(())
 }
 
-/// A turn that runs again begins where its checkpoint was; what it had put out
-/// since is gone, and what it puts out now is not mixed with it.
+/// A turn that runs again starts from its checkpoint. Later output of the earlier
+/// attempt is gone and does not mix with the new output.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn what_a_restart_takes_back_is_not_read_again(
+pub async fn output_taken_back_by_a_restart_is_not_read(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -171,11 +170,11 @@ pub async fn what_a_restart_takes_back_is_not_read_again(
     told(stores, world, &task).await
 }
 
-/// A turn that replaced an artifact and runs again finds it as it was.
+/// A restart restores an artifact that the turn has replaced.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_artifact_that_was_replaced_comes_back_with_all_its_parts(
+pub async fn a_restart_restores_a_replaced_artifact_with_all_parts(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -194,11 +193,11 @@ pub async fn an_artifact_that_was_replaced_comes_back_with_all_its_parts(
     Ok(())
 }
 
-/// A new task under the id of an expired one finds nothing of it.
+/// A new task under the id of an expired one shows none of its content.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn what_an_earlier_task_of_the_same_id_has_left_is_not_read(
+pub async fn children_of_an_earlier_task_of_the_id_are_not_read(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -219,20 +218,20 @@ pub async fn what_an_earlier_task_of_the_same_id_has_left_is_not_read(
     told(stores, world, &new).await?;
     new = world.committed(stores, &new, [world.start()]).await?;
     for n in 0..12 {
-        // The same names as before, with other content …
+        // The same child names as before, with other content …
         let changes = [says(n, 720), chunk("a", n > 0, 910), chunk("b", n > 0, 290)];
         new = world.committed(stores, &new, changes).await?;
     }
     told(stores, world, &new).await?;
     for n in 12..16 {
-        // … and others.
+        // … and new names.
         let changes = [says(n, 2_000), chunk("a", true, 100), chunk("b", true, 100)];
         new = world.committed(stores, &new, changes).await?;
     }
     told(stores, world, &new).await
 }
 
-/// Whoever lost is shown everything, since it decides again on that.
+/// The loser of a race gets the whole record, because it decides again on it.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -259,7 +258,7 @@ pub async fn a_conflict_shows_the_whole_of_a_large_task(
     Ok(())
 }
 
-/// The same large commit again, as after a lost reply, is done and changes
+/// A large commit that is repeated after a lost response is `Done` and changes
 /// nothing.
 ///
 /// # Errors
@@ -280,7 +279,7 @@ pub async fn a_large_commit_that_is_repeated_is_done_once(
     let later = later.await?;
     assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
     assert!(world.loaded(stores, &task).await? == Some(later.clone()));
-    // Another write of the same version is none of ours.
+    // Another write of the same version is not recognised as this one.
     let mut other = next;
     other.write_ids = vec![WriteId::made_of(world.number())];
     let answer = stores.tasks.commit(&world.update(&other, &task)).await?;
@@ -288,18 +287,18 @@ pub async fn a_large_commit_that_is_repeated_is_done_once(
     Ok(())
 }
 
-/// A list gives heads; an excerpt of one shows what is wanted as the whole task
-/// does, and within few bytes the newest messages and the first artifacts.
+/// A projection of a listed head shows the wanted content of the whole task. Under a
+/// small byte limit it shows the newest messages and the first artifacts.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_excerpt_shows_what_is_wanted_as_the_whole_task_does(
+pub async fn an_excerpt_shows_the_wanted_content_of_the_whole_task(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
     let large = grown(stores, world).await?;
     let small = working(stores, world).await?;
-    // Its closing words lie apart.
+    // The last message of this one has moved to a child.
     let wordy = world.committed(stores, &small, [says(99, 40_000)]).await?;
     let again = taken_back(stores, world).await?;
     let page = stores.tasks.list(&world.owner, &world.everything()).await?;
@@ -321,7 +320,7 @@ pub async fn an_excerpt_shows_what_is_wanted_as_the_whole_task_does(
             }
         }
     }
-    // Of too many messages the newest are read, and no more than allowed.
+    // If not all messages fit, the newest are read, and no more bytes than allowed.
     let head = page.records.iter().find(|head| head.id() == large.id());
     let head = there(head)?;
     let mut most = None;
@@ -343,7 +342,7 @@ pub async fn an_excerpt_shows_what_is_wanted_as_the_whole_task_does(
 }
 
 fn there<T>(found: Option<T>) -> Result<T, Broken> {
-    let gone = || StoreError::Corrupt("a stored task is not there".to_owned());
+    let gone = || StoreError::Corrupt("no record of a stored task".to_owned());
     Ok(found.ok_or_else(gone)?)
 }
 
@@ -354,7 +353,7 @@ fn shows(whole: &TaskRecord, excerpt: &Excerpt, wanted: Wanted) {
         assert!(shown == all, "{wanted:?}");
         return;
     }
-    assert!(wanted.bytes < usize::MAX, "nothing keeps it short");
+    assert!(wanted.bytes < usize::MAX, "incomplete without a byte limit");
     assert_eq!(shown.status.state, all.status.state);
     let messages = |task: &Task| task.history.clone().unwrap_or_default();
     assert!(messages(&all).ends_with(&messages(&shown)), "{wanted:?}");
@@ -365,12 +364,12 @@ fn shows(whole: &TaskRecord, excerpt: &Excerpt, wanted: Wanted) {
     );
 }
 
-/// The excerpt of a head that is old by now shows the task as it stands; of one
-/// that is gone there is none.
+/// The projection of an old head shows the current task; that of a task that is gone
+/// is `None`.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_excerpt_is_never_of_two_commits(
+pub async fn an_excerpt_never_mixes_two_commits(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -388,7 +387,10 @@ pub async fn an_excerpt_is_never_of_two_commits(
     if old.is_partial() {
         let found = stores.tasks.excerpt(old.clone(), wanted, world.now).await?;
         let found = there(found)?.record;
-        assert!(found.view(99, true) == task.view(99, true), "as it stands");
+        assert!(
+            found.view(99, true) == task.view(99, true),
+            "the current task"
+        );
     }
     let ends = [Change::Complete { message: None }];
     world.committed(stores, &task, ends).await?;
@@ -398,11 +400,11 @@ pub async fn an_excerpt_is_never_of_two_commits(
     Ok(())
 }
 
-/// What a head lacks would be lost.
+/// Such a commit would lose the content that the partial record lacks.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_part_of_a_task_is_no_base_of_a_commit(
+pub async fn a_commit_on_a_partial_record_is_refused(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -421,11 +423,11 @@ pub async fn a_part_of_a_task_is_no_base_of_a_commit(
     Ok(())
 }
 
-/// Heads of several tasks: each once, and none of what a load does not show.
+/// The heads of several tasks: each task once, and only those that a load returns.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn heads_are_those_of_the_tasks_that_can_be_loaded(
+pub async fn heads_returns_only_tasks_that_load_returns(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {

@@ -1,4 +1,4 @@
-//! Webhooks beside their tasks.
+//! Push configs beside their tasks.
 
 use super::{Broken, Stores, World};
 use crate::store::push::Pushes;
@@ -11,7 +11,7 @@ use crate::task::{
 use std::time::Duration;
 
 impl World {
-    /// A webhook of `record` under `id`, registered by no commit yet.
+    /// A push config of `record` under `id` that no commit has registered yet.
     #[must_use]
     pub fn push(&self, record: &TaskRecord, id: &PushId) -> PushRecord {
         PushRecord {
@@ -32,7 +32,7 @@ impl World {
         }
     }
 
-    /// A lease of this case's hour, until `millis` after it.
+    /// A new lease until `millis` after the time of the case.
     fn push_lease(&self, millis: i64) -> PushLease {
         PushLease {
             holder: WriteId::made_of(self.number()),
@@ -49,7 +49,7 @@ impl World {
         Ok(write)
     }
 
-    /// A task with a webhook, as stored.
+    /// A stored task with a push config.
     ///
     /// # Errors
     /// [`Broken`] when the store fails.
@@ -59,7 +59,7 @@ impl World {
         let push = self.push(&task, &PushId::only());
         let write = self.registers(&task, &push)?;
         let answer = stores.tasks.commit(&write).await?;
-        assert_eq!(answer, Committed::Done, "a webhook is registered");
+        assert_eq!(answer, Committed::Done, "a push config is registered");
         Ok((write.record, push))
     }
 }
@@ -72,7 +72,7 @@ async fn stored(pushes: &dyn Pushes, record: &TaskRecord) -> Result<Vec<PushReco
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_webhook_is_stored_with_its_commit_or_not_at_all(
+pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -91,7 +91,7 @@ pub async fn a_webhook_is_stored_with_its_commit_or_not_at_all(
     let answer = stores.tasks.commit(&lost).await?;
     assert_eq!(answer, Committed::Conflict(Some(Box::new(record.clone()))));
     assert_eq!(stored(pushes, &record).await?, std::slice::from_ref(&push));
-    // Another one of the same id takes its place; the order is that of the ids.
+    // Another config of the same id replaces the first; the list is ordered by id.
     let (again, other) = (world.push(&record, &PushId::only()), late);
     let first = world.registers(&record, &again)?;
     assert_eq!(stores.tasks.commit(&first).await?, Committed::Done);
@@ -101,11 +101,11 @@ pub async fn a_webhook_is_stored_with_its_commit_or_not_at_all(
     Ok(())
 }
 
-/// What has ended is never written again.
+/// Registering a config does not write a task that has ended.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_webhook_of_a_finished_task_leaves_the_task_alone(
+pub async fn a_push_config_of_a_finished_task_leaves_the_task_unchanged(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -123,11 +123,11 @@ pub async fn a_webhook_of_a_finished_task_leaves_the_task_alone(
     Ok(())
 }
 
-/// Removing is idempotent.
+/// Removing a config is idempotent.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_removed_webhook_is_gone_and_may_be_removed_again(
+pub async fn a_push_config_can_be_removed_twice(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -144,15 +144,15 @@ pub async fn a_removed_webhook_is_gone_and_may_be_removed_again(
     assert!(!taken(pushes, world, &push, &lease).await?);
     let moved = noted(pushes, &push, &lease, Delivery::after(9));
     assert!(!moved.await?);
-    assert_eq!(stored(pushes, &record).await?, [], "nothing revives it");
+    assert_eq!(stored(pushes, &record).await?, [], "it stays removed");
     Ok(())
 }
 
-/// Neither a colleague nor another tenant.
+/// Neither another subject nor another tenant reads or removes a config.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn nobody_sees_or_removes_anothers_webhook(
+pub async fn only_the_owner_reads_or_removes_a_push_config(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -169,7 +169,7 @@ pub async fn nobody_sees_or_removes_anothers_webhook(
     Ok(())
 }
 
-/// Takes the lease as of this case's hour.
+/// Takes the lease at the time of the case.
 async fn taken(
     pushes: &dyn Pushes,
     world: &World,
@@ -180,7 +180,7 @@ async fn taken(
     Ok(leased.await?)
 }
 
-/// Notes it for who has `lease`.
+/// Records `delivery` for the holder of `lease`.
 async fn noted(
     pushes: &dyn Pushes,
     push: &PushRecord,
@@ -190,16 +190,16 @@ async fn noted(
     Ok(pushes.note_delivery(push, &lease.holder, &delivery).await?)
 }
 
-/// The webhook as stored, if it has only one.
+/// The stored push config, if there is only one.
 async fn only(pushes: &dyn Pushes, record: &TaskRecord) -> Result<Option<PushRecord>, Broken> {
     Ok(stored(pushes, record).await?.pop())
 }
 
-/// Until it is past, or dropped.
+/// A lease is exclusive until it has expired or was dropped.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn of_couriers_at_once_one_has_the_lease(
+pub async fn only_one_delivery_worker_holds_a_push_lease(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -218,10 +218,10 @@ pub async fn of_couriers_at_once_one_has_the_lease(
     };
     assert_eq!(only(pushes, &record).await?, Some(leased.clone()));
     assert!(!taken(pushes, world, &push, &other).await?);
-    assert!(taken(pushes, world, &push, &mine).await?, "it has it");
+    assert!(taken(pushes, world, &push, &mine).await?, "its holder");
     let at = |millis| pushes.lease_push(&leased, &other, world.at(millis), push.clean_at);
-    assert!(!at(29_999).await?, "it is alive");
-    assert!(at(30_000).await?, "it is past");
+    assert!(!at(29_999).await?, "not expired");
+    assert!(at(30_000).await?, "expired");
     let late = noted(pushes, &push, &mine, Delivery::after(7));
     assert!(!late.await?, "it was taken over");
     let dropped = pushes.note_delivery(&push, &other.holder, &push.delivery);
@@ -231,12 +231,12 @@ pub async fn of_couriers_at_once_one_has_the_lease(
     Ok(())
 }
 
-/// The holder writes where the deliveries stand, and keeps or drops its lease
-/// with it; whoever saw them before takes no lease any more.
+/// The holder records the progress and keeps or drops its lease in the same write. A
+/// worker with an older view of the progress does not get the lease.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_delivery_is_noted_by_the_holder_and_nobody_else(
+pub async fn only_the_lease_holder_records_a_delivery(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -246,7 +246,7 @@ pub async fn a_delivery_is_noted_by_the_holder_and_nobody_else(
     let (record, push) = world.listened(stores).await?;
     let (mine, other) = (world.push_lease(30_000), world.push_lease(30_000));
     let none = noted(pushes, &push, &mine, Delivery::after(1));
-    assert!(!none.await?, "nobody has a lease");
+    assert!(!none.await?, "no lease is held");
     assert!(taken(pushes, world, &push, &mine).await?);
     let further = Delivery {
         cursor: 3,
@@ -283,18 +283,18 @@ pub async fn a_delivery_is_noted_by_the_holder_and_nobody_else(
     };
     assert_eq!(only(pushes, &record).await?, Some(left.clone()));
     for seen in [&push, &moved] {
-        assert!(!taken(pushes, world, seen, &other).await?, "it went on");
+        assert!(!taken(pushes, world, seen, &other).await?, "an older view");
     }
     assert!(taken(pushes, world, &left, &other).await?);
     assert_eq!(world.loaded(stores, &record).await?, Some(record));
     Ok(())
 }
 
-/// What was delivered of the registration before does not count either.
+/// A lease and progress of an earlier registration do not apply to the current one.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_lease_is_for_its_own_registration_only(
+pub async fn a_push_lease_holds_for_one_registration_only(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -317,7 +317,7 @@ pub async fn a_lease_is_for_its_own_registration_only(
     assert!(!taken(pushes, world, &another, &lease).await?);
     assert_eq!(only(pushes, &record).await?, Some(anew.clone()));
     assert!(taken(pushes, world, &anew, &lease).await?);
-    // The same beside a task that has ended.
+    // The same for a task that has ended.
     let once_more = world.push(&record, &push.listener.id);
     pushes.put_push(&once_more).await?;
     let moved = noted(pushes, &anew, &lease, Delivery::after(9));
@@ -326,11 +326,11 @@ pub async fn a_lease_is_for_its_own_registration_only(
     Ok(())
 }
 
-/// With the lease, so that no delivery writes what was registered.
+/// The lease extends it, so that a delivery does not write the registration.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_webhook_that_is_delivered_to_is_kept_for_longer(
+pub async fn a_push_lease_keeps_its_push_config_longer(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -347,12 +347,12 @@ pub async fn a_webhook_that_is_delivered_to_is_kept_for_longer(
     Ok(())
 }
 
-/// Found at rest until confirmed; the version stays, and what follows is found
-/// again.
+/// A task at rest is found until it is confirmed. The version does not change, and a
+/// later commit is found again.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_sweep_finds_a_task_until_its_webhooks_have_heard_of_its_rest(
+pub async fn a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -360,7 +360,7 @@ pub async fn a_sweep_finds_a_task_until_its_webhooks_have_heard_of_its_rest(
         return Ok(());
     };
     let (record, _) = world.listened(stores).await?;
-    assert!(!pushes.confirm_pushes(&record).await?, "it is not at rest");
+    assert!(!pushes.confirm_pushes(&record).await?, "not at rest");
     let done = world.finished(&record)?;
     stores.tasks.commit(&world.update(&done, &record)).await?;
     let open = OpenTask {
@@ -371,11 +371,11 @@ pub async fn a_sweep_finds_a_task_until_its_webhooks_have_heard_of_its_rest(
         let shards = super::open::shards(stores, world, 100).await?;
         Ok::<_, Broken>(shards.concat().contains(&open))
     };
-    assert!(found().await?, "nobody has confirmed it");
+    assert!(found().await?, "not confirmed");
     assert!(!pushes.confirm_pushes(&record).await?, "an older version");
     assert!(found().await?);
     assert!(pushes.confirm_pushes(&done).await?);
-    assert!(!found().await?, "it is confirmed");
+    assert!(!found().await?, "confirmed");
     assert_eq!(world.loaded(stores, &done).await?, Some(done));
     Ok(())
 }

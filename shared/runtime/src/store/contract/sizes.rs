@@ -1,11 +1,11 @@
-//! What is large: messages, values, whole tasks.
+//! Large content: messages, values, whole tasks.
 
 use super::{Broken, Stores, World};
 use crate::store::{Committed, StoreError, ThreadState, stored};
 use crate::task::{Change, Message, Part, Saved, SavedSlot, Sealed, TaskId, TaskRecord};
 
-/// Around the limit of an item, of a value that stays in it, of content that
-/// stays in the table, and of what a task or a conversation may keep.
+/// Sizes around the limits: an item, a value that stays in it, content that stays in
+/// the table, and what a task or a thread may keep.
 const SIZES: [usize; 11] = [
     15 * 1024,
     17 * 1024,
@@ -24,7 +24,7 @@ fn said(id: &str, length: usize) -> Message {
     Message::from_user(id, vec![Part::text("x".repeat(length))])
 }
 
-/// No store takes more than the largest size, and what was stored stays.
+/// A store refuses what exceeds the largest size, and what was stored stays.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -61,12 +61,12 @@ pub async fn a_record_above_the_largest_size_is_refused(
     Ok(())
 }
 
-/// In the request, its metadata, an answer, a question, the end: everywhere a
-/// message can be larger than what stays in the table, or than an item.
+/// A message can exceed what stays in the table, or an item, in the request, its
+/// metadata, an answer, a question and the end of the task.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_large_message_is_stored_wherever_it_stands(
+pub async fn a_large_message_is_stored_in_every_place(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -107,7 +107,7 @@ pub async fn a_large_message_is_stored_wherever_it_stands(
     Ok(())
 }
 
-/// A task that keeps this many bytes.
+/// The record after a commit that saves data of `size` bytes.
 fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, Broken> {
     let save = |length: usize| Change::Save {
         key: "k".to_owned(),
@@ -117,12 +117,12 @@ fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, 
     world.next(task, [save(size.saturating_sub(besides))])
 }
 
-/// A value is stored at any size, replaced by a smaller and by the same, and
-/// gone with the end of the task.
+/// A saved value of any size is stored, replaced by a smaller and by the same, and
+/// removed at the end of the task.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn what_a_task_keeps_is_stored_at_any_size(
+pub async fn saved_data_of_any_size_is_stored(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -148,11 +148,11 @@ pub async fn what_a_task_keeps_is_stored_at_any_size(
     Ok(())
 }
 
-/// The same of a conversation, alone and beside a task.
+/// The same for the state of a thread, written alone and with a task.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn what_a_conversation_keeps_is_stored_at_any_size(
+pub async fn thread_state_of_any_size_is_stored(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {

@@ -1,10 +1,10 @@
-//! Conversations, alone and beside a task.
+//! Threads, written alone and with a task.
 
 use super::{Broken, Stores, World};
 use crate::store::{Committed, ThreadRecord, ThreadState};
 use crate::task::ContextId;
 
-/// What is loaded is what was written, with and without state.
+/// A load returns what was written, with and without state.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -28,8 +28,8 @@ pub async fn a_thread_is_loaded_as_it_was_written(
     Ok(())
 }
 
-/// A write that names an earlier state leaves it as it is; the head is read
-/// without it.
+/// A write with an earlier `state_version` leaves the stored state as it is; a head
+/// is read without the state.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -70,7 +70,7 @@ pub async fn a_thread_is_refreshed_without_its_state(
     Ok(())
 }
 
-/// A thread is replaced only by its successor.
+/// A thread is replaced only by its next version.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -95,7 +95,7 @@ pub async fn a_thread_write_needs_the_version(
     Ok(())
 }
 
-/// The same write again is done, also when another stands on top.
+/// A repeated write is `Done`, also when a later write is stored.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -114,11 +114,11 @@ pub async fn a_repeated_thread_write_is_done(
     Ok(())
 }
 
-/// The reader decides what an expired thread is; the store still has it.
+/// The store still returns an expired thread; its reader judges the expiry.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_expired_thread_is_still_told_from_an_unknown_one(
+pub async fn an_expired_thread_is_still_loaded(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -132,11 +132,11 @@ pub async fn an_expired_thread_is_still_told_from_an_unknown_one(
     Ok(())
 }
 
-/// A context id names a conversation inside one subject.
+/// A context id is a name inside one subject.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn nobody_reads_anothers_thread(
+pub async fn only_the_owner_reads_a_thread(
     stores: &Stores<'_>,
     world: &World,
 ) -> Result<(), Broken> {
@@ -155,8 +155,8 @@ pub async fn nobody_reads_anothers_thread(
     Ok(())
 }
 
-/// Neither half of a commit is stored when the other's condition fails; the
-/// task's is the one that is told first.
+/// If the condition of one half of a commit fails, neither half is stored. If both
+/// fail, the result is the task's conflict.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
@@ -197,7 +197,7 @@ pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
     Ok(())
 }
 
-/// A lost reply of a transaction is known again like any other.
+/// A repeated transaction is recognised like any other write.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.

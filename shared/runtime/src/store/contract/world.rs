@@ -1,4 +1,4 @@
-//! What a case works with: stores, owners, ids, times, records.
+//! The fixtures of a case: stores, owners, ids, times, records.
 
 use crate::store::push::Pushes;
 use crate::store::queue::SweepTasks;
@@ -13,14 +13,15 @@ use crate::task::{
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a later version of this program could have added to a record.
+/// Members that a later version of this program could have added to a record.
 fn later() -> Metadata {
     let mut later = Metadata::new();
     later.insert("later".to_owned(), serde_json::json!({"of": [1, null]}));
     later
 }
 
-/// The stores under test. They are one: a commit of a task writes its thread.
+/// The stores under test. They share their data: a commit of a task writes its
+/// thread.
 #[derive(Clone, Copy)]
 #[expect(
     missing_debug_implementations,
@@ -29,20 +30,20 @@ fn later() -> Metadata {
 pub struct Stores<'a> {
     /// Tasks.
     pub tasks: &'a dyn WriteTasks,
-    /// The same tasks, as a sweep finds them.
+    /// The index of open tasks of the same store.
     pub sweep: &'a dyn SweepTasks,
     /// Threads.
     pub threads: &'a dyn SweepThreads,
     /// Bytes.
     pub blobs: &'a dyn Blobs,
-    /// Webhooks of the same tasks; a store without them passes their cases.
+    /// Push configs of the same tasks; `None` skips their cases.
     pub pushes: Option<&'a dyn Pushes>,
 }
 
-/// Why a case could not be run to its end.
+/// Why a case could not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
-    /// The store failed where it has to answer.
+    /// A call to the store failed that has to succeed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The case itself is wrong.
@@ -57,19 +58,19 @@ pub enum Broken {
 #[derive(Debug)]
 pub struct World {
     run: u128,
-    /// Who calls.
+    /// The caller.
     pub owner: Owner,
     /// Another subject of the same tenant.
     pub colleague: Owner,
     /// The same subject in another tenant.
     pub stranger: Owner,
-    /// The time.
+    /// The time of the case.
     pub now: Timestamp,
     made: AtomicU64,
 }
 
 impl World {
-    /// The world of `case`; `run` tells apart the runs against one store.
+    /// The world of `case`; `run` separates the runs against one store.
     ///
     /// # Errors
     /// [`Broken::Id`], never.
@@ -96,7 +97,7 @@ impl World {
         })
     }
 
-    /// A number never used before.
+    /// A number that this world has not returned before.
     pub fn number(&self) -> u128 {
         let made = self.made.fetch_add(1, Ordering::Relaxed);
         self.run.wrapping_add(u128::from(made))
@@ -107,7 +108,7 @@ impl World {
         WriteId::made_of(self.number())
     }
 
-    /// The time `millis` after now (before it, if negative).
+    /// The time `millis` after now; before now if negative.
     #[must_use]
     pub const fn at(&self, millis: i64) -> Timestamp {
         Timestamp::from_millis(self.now.as_millis() + millis)
@@ -122,7 +123,7 @@ impl World {
         self.task_saying(owner, id, message)
     }
 
-    /// The same with this first message.
+    /// The same with a given first message.
     ///
     /// # Errors
     /// [`Broken::Transition`], never.
@@ -176,7 +177,7 @@ impl World {
         Ok(next)
     }
 
-    /// The start of a turn.
+    /// The change that starts a turn.
     #[must_use]
     pub fn start(&self) -> Change {
         Change::Start {
@@ -184,7 +185,7 @@ impl World {
         }
     }
 
-    /// The record's turn, run to its end in one commit.
+    /// The record after one commit that starts and completes its turn.
     ///
     /// # Errors
     /// [`Broken::Transition`] when the turn has been started already.
@@ -204,7 +205,7 @@ impl World {
         self.write(record, Expect::of(before))
     }
 
-    /// A write of `record` under a condition.
+    /// A write of `record` under the condition `expect`.
     #[must_use]
     pub fn write(&self, record: &TaskRecord, expect: Expect) -> TaskWrite {
         TaskWrite {
@@ -227,8 +228,8 @@ impl World {
         Ok(())
     }
 
-    /// Stores one more commit on top of `record`, and checks that it is loaded
-    /// as it was written.
+    /// Stores one more commit on top of `record`, and checks that a load returns it
+    /// unchanged.
     ///
     /// # Errors
     /// [`Broken`] when the store fails or the record does not accept the
@@ -247,7 +248,7 @@ impl World {
         Ok(next)
     }
 
-    /// What the store has of `record` now.
+    /// The stored record of the task of `record`.
     ///
     /// # Errors
     /// [`Broken::Store`] when the store fails.
@@ -260,7 +261,7 @@ impl World {
         Ok(stores.tasks.load(owner, record.id(), self.now).await?)
     }
 
-    /// A thread that follows version `expect`.
+    /// A write of the thread that follows version `expect`.
     #[must_use]
     pub fn thread(&self, owner: &Owner, id: &ContextId, expect: u64) -> ThreadWrite {
         let said = format!("said at {expect}");
@@ -288,7 +289,7 @@ impl World {
         }
     }
 
-    /// A list of everything.
+    /// A query for all tasks of an owner.
     #[must_use]
     pub const fn everything(&self) -> RecordQuery {
         RecordQuery {

@@ -1,8 +1,8 @@
-//! What a call came to.
+//! Sends requests to DynamoDB and classifies their errors.
 //!
-//! An SDK error says one of five things, and only one of them is a conflict:
-//! a condition did not hold; nothing is decided yet; nobody knows; the item can
-//! never be stored; the call itself is wrong.
+//! An SDK error means one of five things, and only the first is a conflict: a condition
+//! failed; nothing is decided yet; the result is unknown; the item can never be stored;
+//! the request is wrong.
 
 use super::item::Item;
 use super::statement::{Kind, Statement};
@@ -22,16 +22,16 @@ use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryA
 use std::error::Error;
 use std::time::Duration;
 
-/// How often a record that moves while it is read is read.
+/// How often the store reads a record that changes during the read.
 pub(super) const TRIES: u32 = 4;
 
-/// Waits after look number `tries`, from 0, at a record that moves.
+/// Waits before another read of a record that changed. `tries` counts the reads from 0.
 pub(super) async fn pause(tries: u32) {
     tokio::time::sleep(Duration::from_millis(20 << tries.min(6))).await;
 }
 
-/// Tells the SDK what else it is to repeat: what decided nothing, since it met
-/// another write, and what was answered without an answer.
+/// The SDK also repeats these requests: a write that met another write and decided
+/// nothing, and a request with a truncated response.
 #[derive(Debug)]
 pub(super) struct Repeats;
 
@@ -50,11 +50,11 @@ impl ClassifyRetry for Repeats {
     }
 
     fn name(&self) -> &'static str {
-        "writes that decided nothing"
+        "undecided writes"
     }
 }
 
-/// Why a write decided nothing, where the SDK does not see it by itself.
+/// Why a write decided nothing, in the cases that the SDK does not recognise.
 fn undecided(error: &context::Error) -> Option<Meaning> {
     fn met<E: ProvideErrorMetadata + Error + Send + Sync + 'static>(
         error: &context::Error,
@@ -77,32 +77,33 @@ fn undecided(error: &context::Error) -> Option<Meaning> {
     }
 }
 
-/// What a write came to.
+/// The result of a write.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// It is stored.
     Done,
-    /// Conditions did not hold: for each statement whether its own did, and
-    /// the item that stands there, if the service showed it.
+    /// A condition failed. Holds one check for each statement, with the stored item if the
+    /// service returned it.
     Refused(Vec<Check>),
-    /// Nothing is decided, and nothing stored: throttled, or met another write.
+    /// Nothing is decided and nothing is stored: DynamoDB throttled, or another write
+    /// was in progress.
     Undecided(StoreError),
     /// It may or may not be stored.
     Unknown(String),
-    /// It never will be.
+    /// It cannot be stored, now or later.
     Failed(StoreError),
 }
 
-/// The condition of one statement.
+/// The result of the condition of one statement.
 #[derive(Debug)]
 pub(super) enum Check {
     /// It held, or there was none.
     Held,
-    /// It did not; the item that stands there, if shown.
+    /// It did not hold; the stored item, if the service returned it.
     Failed(Option<Item>),
 }
 
-/// The meaning of an error without a condition in it.
+/// The meaning of an error that is not a failed condition.
 #[derive(Debug, PartialEq, Eq)]
 enum Meaning {
     Undecided,
@@ -119,7 +120,7 @@ fn meaning(code: Option<&str>, message: &str) -> Meaning {
             | "TransactionConflictException"
             | "ReplicatedWriteConflictException",
         ) => Meaning::Contended,
-        // The same transaction is on its way already.
+        // `TransactionInProgress`: DynamoDB still runs the same transaction.
         Some(
             "TransactionInProgressException"
             | "ThrottlingError"
@@ -131,11 +132,12 @@ fn meaning(code: Option<&str>, message: &str) -> Meaning {
         Some("ItemCollectionSizeLimitExceeded" | "ItemCollectionSizeLimitExceededException") => {
             Meaning::TooLarge
         }
+        // DynamoDB has no error code for an item above 400 KB; only the message tells.
         Some("ValidationError" | "ValidationException") if message.contains("size") => {
             Meaning::TooLarge
         }
-        // A code we do not know, or none as after a reply that was cut off,
-        // says nothing about what was stored.
+        // These codes, and a missing code as after a truncated response, say nothing
+        // about what was stored.
         None
         | Some(
             "InternalServerError"
@@ -155,6 +157,7 @@ fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> Outcome {
             _ => Outcome::Unknown(text),
         };
     };
+    // DynamoDB may have applied a write before it fails with a 5xx.
     if service.raw().status().as_u16() >= 500 {
         return Outcome::Unknown(text);
     }
@@ -168,12 +171,12 @@ fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> Outcome {
     }
 }
 
-/// Code and message; never the content of an item.
+/// The code and the message of an error; never the content of an item.
 fn describe<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
     match error {
         SdkError::TimeoutError(_) => "DynamoDB did not answer in time".to_owned(),
         SdkError::DispatchFailure(_) => "DynamoDB could not be reached".to_owned(),
-        SdkError::ResponseError(_) => "the answer of DynamoDB was cut off".to_owned(),
+        SdkError::ResponseError(_) => "the response of DynamoDB was cut off".to_owned(),
         _ => format!(
             "{}: {}",
             error.code().unwrap_or("no code"),
@@ -190,7 +193,7 @@ pub(super) fn read_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreE
     }
 }
 
-/// Writes all of `statements` or nothing.
+/// Writes all of `statements` or none of them.
 pub(super) async fn write(client: &Client, table: &str, statements: &[Statement]) -> Outcome {
     match statements {
         [one] => write_one(client, table, one.clone()).await,
@@ -246,17 +249,17 @@ async fn write_one(client: &Client, table: &str, statement: Statement) -> Outcom
     }
 }
 
-/// Makes a removal, and gives what stood there.
+/// Deletes an item and returns it.
 ///
 /// # Errors
-/// What else the call came to.
+/// The [`Outcome`] of a delete that did not succeed.
 pub(super) async fn take(
     client: &Client,
     table: &str,
     statement: Statement,
 ) -> Result<Option<Item>, Outcome> {
     let Kind::Delete(key) = statement.kind else {
-        let why = "this statement removes nothing".to_owned();
+        let why = "expected a `Delete` statement".to_owned();
         return Err(Outcome::Failed(StoreError::Refused(why)));
     };
     let names = (!statement.names.is_empty()).then_some(statement.names);
@@ -313,7 +316,8 @@ async fn write_several(client: &Client, table: &str, statements: &[Statement]) -
         Ok(actions) => actions,
         Err(error) => return Outcome::Failed(StoreError::Refused(error.to_string())),
     };
-    // The SDK adds a client token and keeps it over its own attempts.
+    // The SDK adds a client token and keeps it over its attempts, so a repeated
+    // transaction is applied once.
     let sent = client
         .transact_write_items()
         .set_transact_items(Some(actions))
@@ -331,7 +335,7 @@ fn transaction_outcome(error: &SdkError<TransactWriteItemsError>) -> Outcome {
     canceled(canceled_by.cancellation_reasons())
 }
 
-/// The meaning of a transaction's reasons, one for each statement.
+/// Classifies the cancellation reasons of a transaction, one for each statement.
 fn canceled(reasons: &[CancellationReason]) -> Outcome {
     let mut checks = Vec::new();
     let mut refused = false;
@@ -352,8 +356,8 @@ fn canceled(reasons: &[CancellationReason]) -> Outcome {
     match other {
         Some((Meaning::TooLarge, text)) => Outcome::Failed(StoreError::TooLarge(text)),
         Some((Meaning::Refused, text)) => Outcome::Failed(StoreError::Refused(text)),
-        // A condition was not looked at, and it may be the one by which we
-        // would know our own write.
+        // DynamoDB skipped a condition, and it may be the one that recognises our own
+        // write.
         Some((Meaning::Contended, text)) => Outcome::Undecided(StoreError::Contended(text)),
         Some((_, text)) => Outcome::Undecided(StoreError::Unavailable(text)),
         None if refused => Outcome::Refused(checks),
@@ -372,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_is_refused_only_when_every_condition_was_looked_at() {
+    fn a_transaction_is_refused_only_if_every_condition_was_checked() {
         let outcome = canceled(&reasons(&["None", "ConditionalCheckFailed", "None"]));
         let Outcome::Refused(checks) = outcome else {
             panic!("{outcome:?}");
@@ -394,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_nothing_is_never_taken_for_a_decision() {
+    fn conflicts_and_throttling_are_never_taken_for_a_decision() {
         for code in ["TransactionConflictException", "TransactionConflict"] {
             assert_eq!(meaning(Some(code), ""), Meaning::Contended, "{code}");
         }
@@ -410,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_is_too_large_is_permanent() {
+    fn an_item_that_is_too_large_is_a_permanent_error() {
         let texts = [
             "Item size has exceeded the maximum allowed size",
             "Item size to update has exceeded the maximum allowed size",

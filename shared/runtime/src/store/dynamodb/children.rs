@@ -1,10 +1,9 @@
-//! The items beside a task's own: its children.
+//! Reads and writes the child items of a task.
 //!
-//! They are written in the transaction of the commit that adds them, under a
-//! name which no other commit of the task uses, and name the task's incarnation
-//! and the version of that commit. What the task's own item does not name is
-//! not read: it belongs to an earlier task of the same id, or to output that a
-//! restart has taken back.
+//! The commit that adds children writes them in its transaction, under names that no other
+//! commit of the task uses. Each child holds the task's incarnation and the version of its
+//! commit. A reader ignores children that the `META` item does not name. They belong to an
+//! earlier task of the same id, or to output that a restart has taken back.
 
 use super::calls::{self, TRIES};
 use super::item::{self, Item};
@@ -16,12 +15,12 @@ use crate::store::{StoreError, Tail, TaskWrite};
 use crate::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
 use std::collections::{BTreeSet, HashMap};
 
-/// What names a child, its version and its object.
+/// The attributes for the key of a child, its version and its object.
 const KEYS: &str = "PK, SK, #version, #object";
 
 impl DynamoStore {
-    /// The writes of a commit's new children. Large ones are stored as objects
-    /// here, before the commit names them.
+    /// The statements for a commit's new children. Stores large children as objects first,
+    /// so that the commit never names an object that does not exist.
     ///
     /// # Errors
     /// [`StoreError`] when an object cannot be stored.
@@ -43,8 +42,8 @@ impl DynamoStore {
             self.offload(&mut item, object::inline_max(place), &whose, &name)
                 .await?;
             statements.push(match place {
-                // One value, replaced as a whole: the task's own condition
-                // stands for it.
+                // A value that is replaced as a whole. The condition of the task covers it, since
+                // both are in one transaction.
                 Place::Doc(_) => Statement::child(item),
                 Place::Parts(_) | Place::Events(_) | Place::History(_) => {
                     Statement::new_child(item, record.incarnation.as_str())
@@ -54,8 +53,8 @@ impl DynamoStore {
         Ok(statements)
     }
 
-    /// Puts the children back into what a task's own item holds; `None` if
-    /// another commit has come between.
+    /// Adds the children to the head of a task. `None` if another commit was made
+    /// meanwhile.
     ///
     /// # Errors
     /// [`StoreError`] when the table does not answer or an item is corrupt.
@@ -93,7 +92,8 @@ impl DynamoStore {
         Ok(stored::join(&mut record, &found)?.then_some(record))
     }
 
-    /// A page of a task's children, whole or only what names them.
+    /// A page of a task's children, whole or only their [`KEYS`], and where the next page
+    /// starts.
     pub(super) async fn family(
         &self,
         partition: &str,
@@ -126,9 +126,8 @@ impl DynamoStore {
         Ok((found.items.unwrap_or_default(), found.last_evaluated_key))
     }
 
-    /// Lets the children which a task already has stay as long as this commit
-    /// says. They are not part of it: that they stay longer does no harm, should
-    /// it not come about.
+    /// Extends the TTL of the existing children to the time that this commit demands. This
+    /// happens outside of the commit: if the commit fails, a longer TTL does no harm.
     ///
     /// # Errors
     /// [`StoreError`] when the table does not answer.
@@ -148,7 +147,7 @@ impl DynamoStore {
                 let sort = item::string(&item, key::SK)?;
                 if key::place_of(sort).is_some() {
                     let until = kept.until.ttl_seconds();
-                    // One that is gone, or stays longer, needs nothing.
+                    // A child that is gone, or has a later TTL, needs no write.
                     self.settle(Statement::keep(&partition, sort, until))
                         .await?;
                 }
@@ -160,8 +159,8 @@ impl DynamoStore {
         }
     }
 
-    /// The tail of a task's log: the batches after event number `after` and the
-    /// task's own item, in one read. `None` if there is no task.
+    /// The tail of a task's log: the batches after event number `after` and the head of the
+    /// task, in one read. `None` if there is no task.
     ///
     /// # Errors
     /// [`StoreError`] when the table does not answer or an item is corrupt.
@@ -190,8 +189,8 @@ impl DynamoStore {
             let batches = batches.into_iter().filter(|it| it.seq > after);
             let mut events: Vec<LoggedEvent> = batches.filter(|it| it.seq <= moved).collect();
             events.append(&mut tail.events);
-            // A batch that moved between the two halves of the read leaves a
-            // gap.
+            // A batch that a commit moved between two pages of the read leaves a gap in the
+            // event numbers.
             let expected = after + 1..=tail.last_seq;
             if events.iter().map(|event| event.seq).eq(expected) {
                 tail.events = events;
@@ -202,8 +201,8 @@ impl DynamoStore {
         Err(torn(&versions))
     }
 
-    /// What one read of the log shows: the task's own item, and the events of
-    /// its batches; none of these if the task went on, or away, meanwhile.
+    /// One read of the log: the head of the task and the events of its batches. The events
+    /// are `None` if the task changed or was removed meanwhile.
     async fn read_log(
         &self,
         owner: &Owner,
@@ -233,6 +232,7 @@ impl DynamoStore {
                 break;
             }
         }
+        // `META` sorts behind all `EVT#` keys, so it is the last item.
         let Some(meta) = items.pop() else {
             return Ok(None);
         };
@@ -261,7 +261,7 @@ impl DynamoStore {
     }
 }
 
-/// What an item with content holds of a child.
+/// The content and the version of a child item.
 pub(super) fn found_in(mut item: Item) -> Result<Found, StoreError> {
     Ok(Found {
         version: item::integer(&item, item::VERSION)?,

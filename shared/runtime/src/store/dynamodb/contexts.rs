@@ -1,9 +1,9 @@
-//! A page of an owner's conversations, newest activity first.
+//! Reads a page of an owner's contexts, newest activity first.
 //!
-//! Two indexes are joined. A thread stands in one of its own. A context which
-//! the server named after its first task has no thread until it needs one; then
-//! the list of tasks shows it, as the one task that has its name. Both are
-//! walked in order, never scanned; what they show is read again from the table.
+//! The page joins two indexes. Threads have an index of their own. A context that the
+//! server named after its first task has no thread until it keeps something. Until then
+//! the list of tasks shows it, by that first task. The store reads both indexes in order,
+//! without a scan, and then reads the records themselves from the table.
 
 use super::item::{self, Item};
 use super::{DynamoStore, calls, key, list};
@@ -17,24 +17,24 @@ use std::collections::{BTreeMap, BTreeSet};
 const READ_MAX: usize = 2_000;
 /// Index items of one request, over all shards.
 const CHUNK: u32 = 500;
-/// Index items of one request of a shard, at least.
+/// Least number of index items in one request to a shard.
 const CHUNK_MIN: u32 = 25;
 
-/// A place, and whether it is the one of a first task.
+/// A position, and whether it is that of a first task.
 type Place = (ThreadPosition, bool);
 
-/// The place that an index item shows, if there can be a conversation there.
+/// Returns the position that an index item shows, if there can be a context.
 type ReadPlace = fn(&Item, &ThreadQuery) -> Option<Place>;
 
-/// What an index shows of conversations: places, newest first, and how far it
-/// was read, if that is not to its end.
+/// What one index shows of contexts: positions, newest first. `stopped` is the last
+/// position read if the index has more.
 struct Walk {
     places: Vec<Place>,
     stopped: Option<ThreadPosition>,
 }
 
 impl DynamoStore {
-    /// The page that `query` asks for.
+    /// The page for `query`.
     ///
     /// # Errors
     /// [`StoreError`] when the table does not answer or an item is corrupt.
@@ -50,7 +50,7 @@ impl DynamoStore {
             [threads, firsts]
         });
         let walks = walks.map(|(partition, place)| self.walk(partition, shards, query, place));
-        // Behind the place where one walk stopped nothing is complete.
+        // The list is complete only down to the newest position at which a walk stopped.
         let (mut places, mut stopped) = (Vec::new(), None);
         for walk in try_join_all(walks).await? {
             places.extend(walk.places);
@@ -69,7 +69,7 @@ impl DynamoStore {
         })
     }
 
-    /// The places after the query's own in one index.
+    /// The positions in one index after that of the query.
     async fn walk(
         &self,
         partition: String,
@@ -130,8 +130,8 @@ impl DynamoStore {
             .map_err(|error| calls::read_error(&error))
     }
 
-    /// The conversations at `places` as they stand now, in this order, without
-    /// those that are over.
+    /// The contexts at `places` as they are stored now, in this order, without those that
+    /// have expired or are deleted.
     async fn standing_at(
         &self,
         owner: &Owner,
@@ -145,7 +145,8 @@ impl DynamoStore {
         for thread in list::readable(&metas, item::thread_head) {
             threads.insert(thread.context_id.clone(), thread);
         }
-        // A thread is listed by its own place alone.
+        // A context with a thread is listed by the position of the thread, not of its first
+        // task.
         let own = |(place, first): &&Place| !first || !threads.contains_key(&place.context);
         let places: Vec<&Place> = places.iter().filter(own).collect();
         let firsts = places.iter().filter(|(_, first)| *first);
@@ -162,14 +163,14 @@ impl DynamoStore {
         }
         let mut page = Vec::new();
         for (place, _) in places {
-            // Each place once: a thread moves while the index lags.
+            // Each context once: the index can still show the position before an update.
             let thread = threads.remove(&place.context);
             page.extend(thread.filter(|it| it.owner == *owner && it.lives(query.now)));
         }
         Ok(page)
     }
 
-    /// The deciding items of partitions, read consistently.
+    /// The `META` items of partitions, read consistently.
     async fn metas(&self, partitions: Vec<String>) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         let keys: Vec<Item> = partitions
@@ -183,14 +184,14 @@ impl DynamoStore {
     }
 }
 
-/// The place of a thread in its index.
+/// The position of a thread in the index.
 fn thread_place(item: &Item, _: &ThreadQuery) -> Option<Place> {
     let place = key::context_position(text_of(item, key::LISTS_SK)?)?;
     Some((place, false))
 }
 
-/// The place of a task that its context is named after, unless it rests for so
-/// long that it stands for no conversation any more: tasks stay much longer.
+/// The position of a task that its context is named after. `None` if the task has been at
+/// rest for the lifetime of a context: a task is kept much longer than its context is listed.
 fn first_place(item: &Item, query: &ThreadQuery) -> Option<Place> {
     let place = key::position(text_of(item, key::LISTS_SK)?)?;
     let state = text_of(item, item::STATE).and_then(TaskState::parse);
@@ -203,11 +204,11 @@ fn first_place(item: &Item, query: &ThreadQuery) -> Option<Place> {
     first.then_some((ThreadPosition { at, context }, true))
 }
 
-/// The place where a walk goes on: that of the last item it has read. A task
-/// that no context is named after stands before all contexts of its moment.
+/// The position from which the next walk continues: that of the last item read. A task that
+/// no context is named after sorts before all contexts of the same time.
 fn stop_at(last: &Item) -> Result<ThreadPosition, StoreError> {
     let text = item::string(last, key::LISTS_SK)?;
-    let corrupt = || StoreError::Corrupt(format!("no place in a list: `{text}`"));
+    let corrupt = || StoreError::Corrupt(format!("invalid position in a list index: `{text}`"));
     let of_thread = key::context_position(text).ok_or_else(corrupt)?;
     let named = TaskId::parse(of_thread.context.as_str());
     let named = named.ok().and_then(|task| ContextId::named_after(&task));

@@ -1,21 +1,21 @@
-//! Writes, and what they came to.
+//! Runs writes and maps their outcomes to store errors.
 //!
-//! What the SDK has given up is not made again here. A throttled write, or one
-//! that only met other transactions, has decided nothing.
+//! Only the SDK repeats requests; this module does not repeat what the SDK has given up
+//! (decision 0021). A write that was throttled, or met another transaction, decided nothing.
 
 use super::calls::{self, Check, Outcome};
 use super::item::Item;
 use super::statement::Statement;
 use super::{DynamoStore, StoreError};
 
-/// What a write came to.
+/// The result of a write.
 #[derive(Debug)]
 pub(super) enum Decided {
     /// It is stored.
     Done,
-    /// Conditions did not hold: for each statement, whether its own did.
+    /// A condition failed. Holds one check for each statement.
     Refused(Vec<Check>),
-    /// It may or may not be stored: why that is not known.
+    /// It may or may not be stored; the reason why that is unknown.
     Unknown(String),
 }
 
@@ -30,12 +30,12 @@ impl DynamoStore {
         }
     }
 
-    /// Makes one write; `false` if its condition does not hold.
+    /// Runs one write; `false` if its condition does not hold.
     pub(super) async fn settle(&self, statement: Statement) -> Result<bool, StoreError> {
         self.settle_all(std::slice::from_ref(&statement)).await
     }
 
-    /// Makes all of the writes or none; `false` if a condition does not hold.
+    /// Runs all of the writes or none; `false` if a condition does not hold.
     pub(super) async fn settle_all(&self, statements: &[Statement]) -> Result<bool, StoreError> {
         match self.decide(statements).await? {
             Decided::Done => Ok(true),
@@ -44,8 +44,8 @@ impl DynamoStore {
         }
     }
 
-    /// Makes one removal, and gives what stood there: nothing where its condition
-    /// does not hold.
+    /// Deletes one item and returns it; `None` if the condition does not hold or there is no
+    /// item.
     pub(super) async fn take_away(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
         match calls::take(&self.client, &self.table, statement).await {
             Ok(old) => Ok(old),

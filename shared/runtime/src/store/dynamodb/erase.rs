@@ -1,9 +1,9 @@
-//! Everything of a tenant, taken away: an operator's job, and none of a function.
+//! Removes everything of a tenant. An operator runs this job; no function does.
 //!
-//! The table has no index by tenant, so the job reads all of it. It takes away
-//! what begins with the tenant, of whatever kind, and then the tenant's objects,
-//! and looks again until it finds nothing: what was on its way while it ran is
-//! found by the next round. It keeps no place; one that was cut is run again.
+//! The table has no index by tenant, so the job reads the whole table. It removes every
+//! item of the tenant, then the tenant's objects, and repeats this until a round finds
+//! nothing. A later round finds what was written during an earlier one. The job keeps no
+//! position; an interrupted job starts again from the beginning.
 
 use super::item::{self, Item};
 use super::{DynamoStore, calls, key, object};
@@ -15,60 +15,59 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::types::{DeleteRequest, WriteRequest};
 use std::time::Duration;
 
-/// Rounds after which somebody must still be writing.
+/// If this many rounds all find something, a client still writes.
 const ROUNDS: u32 = 5;
-/// Removals in one request: what the service takes.
+/// Deletes in one request: the limit of `BatchWriteItem`.
 const BATCH: usize = 25;
-/// Objects of one list, and of one removal.
+/// Objects of one list, and of one delete request.
 const LISTED: usize = 1000;
-/// Attempts of one request: nobody waits for the job, and it takes what the table
-/// has left.
+/// Attempts of one request. No client waits for the job, and it uses the capacity that
+/// the table has left.
 const PATIENCE: u32 = 10;
-/// Time for all of them.
+/// Time for all attempts of one request.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// How far a job has come.
+/// The progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Erasure {
-    /// Items of the whole table that were read, of whichever tenant.
+    /// Items read from the whole table, of any tenant.
     pub read: u64,
-    /// Items of the tenant: removed, or counted.
+    /// Items of the tenant, removed or counted.
     pub items: u64,
-    /// Objects of the tenant: removed, or counted.
+    /// Objects of the tenant, removed or counted.
     pub objects: u64,
-    /// Rounds that were begun.
+    /// Rounds that have started.
     pub rounds: u32,
 }
 
-/// Why something of a tenant may be left.
+/// Why data of a tenant may be left.
 #[derive(Debug, thiserror::Error)]
 pub enum EraseError {
-    /// Table or bucket do not answer. The job can be run again.
+    /// The table or the bucket does not answer. The job can be run again.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Each round has found something new.
+    /// Every round has found new data.
     #[error("the tenant is still being written: take its credentials away, then run this again")]
     StillWritten,
 }
 
-/// What a job does with what it finds.
+/// What a job does with the data that it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
     Count,
     Remove,
 }
 
-/// Told of the progress after each request.
+/// Receives the progress after each request.
 type Told<'a> = &'a (dyn Fn(&Erasure) + Sync);
 
 impl DynamoStore {
-    /// Removes everything of `tenant` from the table and from `blobs`, until a
-    /// round finds nothing. Turns that run meanwhile find their tasks gone, and
-    /// can write nothing of them; but whoever still has credentials of the tenant
-    /// makes new ones.
+    /// Removes everything of `tenant` from the table and from `blobs`, until a round finds
+    /// nothing. Turns that run meanwhile find their tasks gone and cannot write to them.
+    /// A client that still has credentials of the tenant can create new tasks.
     ///
     /// # Errors
-    /// [`EraseError`]. What was removed by then is gone; the job is run again.
+    /// [`EraseError`]. What was removed before the error stays removed; run the job again.
     pub async fn erase_tenant(
         &self,
         tenant: &TenantId,
@@ -91,7 +90,7 @@ impl DynamoStore {
     /// of its rounds.
     ///
     /// # Errors
-    /// [`StoreError`] when table or bucket do not answer.
+    /// [`StoreError`] when the table or the bucket does not answer.
     pub async fn count_tenant(
         &self,
         tenant: &TenantId,
@@ -104,7 +103,7 @@ impl DynamoStore {
         Ok(so_far)
     }
 
-    /// The items first: what names no object any more can bring none back.
+    /// Removes items before objects: then no item can refer to a removed object.
     async fn round(
         &self,
         tenant: &TenantId,
@@ -149,8 +148,8 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// A page of the table: how many items it has, the keys of those which are
-    /// the tenant's, and where the next one begins.
+    /// A page of the table: the number of items read, the keys of the tenant's items, and
+    /// where the next page starts.
     async fn tenant_page(
         &self,
         tenant: &TenantId,
@@ -175,7 +174,7 @@ impl DynamoStore {
         Ok((read, keys, found.last_evaluated_key))
     }
 
-    /// Removes at most [`BATCH`] items.
+    /// Deletes at most [`BATCH`] items.
     async fn remove_batch(&self, keys: &[Item]) -> Result<(), StoreError> {
         let broken =
             |error: aws_sdk_dynamodb::error::BuildError| StoreError::Refused(error.to_string());
@@ -199,14 +198,14 @@ impl DynamoStore {
             let mut unprocessed = done.unprocessed_items.unwrap_or_default();
             left = unprocessed.remove(&self.table).unwrap_or_default();
             if left.len() == asked {
-                let why = "the table takes no more removals now".to_owned();
+                let why = "the table processed none of the deletes of a batch".to_owned();
                 return Err(StoreError::Unavailable(why));
             }
         }
         Ok(())
     }
 
-    /// The requests of a job that can wait.
+    /// The settings for a request of a job that can wait.
     fn patient(&self) -> Builder {
         let config = self.client.config();
         let retries = config.retry_config().cloned();

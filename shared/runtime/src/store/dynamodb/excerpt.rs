@@ -1,5 +1,5 @@
-//! Tasks by what their own items say, and excerpts: of the items beside a task
-//! only those are read that show what is wanted, and no more than is allowed.
+//! Reads heads of tasks, and projections: only the child items that a response shows, and
+//! no more bytes than the response budget allows.
 
 use super::calls::{self, TRIES};
 use super::item::{self, Item};
@@ -10,22 +10,22 @@ use crate::store::{Excerpt, StoreError, Wanted};
 use crate::task::{TaskKey, TaskRecord, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Children on their way.
+/// The state of a read of children.
 #[derive(Default)]
 struct Reading {
-    /// Those that fit, some of them still without their content.
+    /// The child items that fit, some of them still without their content.
     items: BTreeMap<Place, Item>,
-    /// The same with their content.
+    /// The children with their content.
     found: BTreeMap<Place, Found>,
     /// Bytes that may still be read.
     left: usize,
-    /// Bytes read, some of them for nothing.
+    /// Bytes read, including those that the projection does not use.
     read: usize,
-    /// Whether something was left out.
+    /// Whether the response budget left something out.
     short: bool,
 }
 
-/// Children of one kind, by the versions in their names.
+/// Children of one kind, by the version in their sort keys.
 struct Range {
     first: Place,
     last: Place,
@@ -39,7 +39,7 @@ impl DynamoStore {
         tasks: &[OpenTask],
         now: Timestamp,
     ) -> Result<Vec<TaskRecord>, StoreError> {
-        // No key may be asked for twice in one batch.
+        // `BatchGetItem` refuses a request that names a key twice.
         let keys = tasks
             .iter()
             .map(|open| TaskKey::new(&open.owner, &open.task));
@@ -59,7 +59,7 @@ impl DynamoStore {
         Ok(heads)
     }
 
-    /// A head with what is wanted; see [`crate::store::ReadTasks::excerpt`].
+    /// Adds what is wanted to a head; see [`crate::store::ReadTasks::excerpt`].
     pub(super) async fn excerpt_of(
         &self,
         mut head: TaskRecord,
@@ -83,7 +83,7 @@ impl DynamoStore {
                     read,
                 }));
             }
-            // Another commit has come between, or it is damaged.
+            // Another commit was made meanwhile, or a child is missing.
             versions.insert(head.version());
             calls::pause(tries).await;
             let found = self.own_item(&task).await?;
@@ -106,8 +106,8 @@ impl DynamoStore {
         Ok(reading)
     }
 
-    /// Reads the items of what is needed. What they say of sizes decides what
-    /// fits, before an object is read.
+    /// Reads the items of the children that are needed. Each item holds the size of its
+    /// content, so the store knows what fits before it reads an object.
     async fn read_items(
         &self,
         head: &TaskRecord,
@@ -155,8 +155,8 @@ impl DynamoStore {
         Ok(reading)
     }
 
-    /// Reads the objects of what fits, in one wave. A child whose object is gone
-    /// has been replaced since, and is missed.
+    /// Reads the objects of the children that fit, in parallel. If an object is gone, a later
+    /// commit has replaced the child; it then counts as missing.
     async fn fetch(&self, reading: &mut Reading) -> Result<(), StoreError> {
         let mut items = std::mem::take(&mut reading.items);
         self.inflate_all(items.values_mut()).await?;
@@ -170,7 +170,7 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Reads children in their order, up to the first that is too much.
+    /// Reads children in order, up to the first one that exceeds the budget.
     async fn read_range(
         &self,
         partition: &str,
@@ -223,18 +223,18 @@ impl DynamoStore {
     }
 }
 
-/// How many children a page holds of which `left` bytes may still be read.
+/// How many children a page may hold if `left` more bytes may be read.
 ///
-/// A page would else be 1 MB, however little is left. Each child has more than
-/// [`CHILD_MIN`] bytes, so that one page is enough unless what a restart took
-/// back lies in between. For that a page holds at least 8; 256 are 1 MB.
+/// Without a limit, DynamoDB would read 1 MB a page, however small `left` is. Each child
+/// has more than [`CHILD_MIN`] bytes, so one page is enough unless children that a restart
+/// took back are among them. For that case a page holds at least 8. A page of 256 is 1 MB.
 fn page_of(left: usize) -> i32 {
     let most = (left / CHILD_MIN).saturating_add(1).clamp(8, 256);
     i32::try_from(most).unwrap_or(i32::MAX)
 }
 
 impl Reading {
-    /// Counts what the item itself holds.
+    /// Counts the content that the item itself holds.
     fn count(&mut self, item: &Item) -> Result<(), StoreError> {
         if item.contains_key(item::BODY) {
             self.read += item::string(item, item::BODY)?.len();
@@ -242,7 +242,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Keeps a child, unless it is too much: then nothing of its object is read.
+    /// Keeps a child, unless it exceeds the budget. Then its object is not read.
     fn take(&mut self, place: Place, item: Item) -> Result<bool, StoreError> {
         let size = object::size_of(&item)?;
         if size > self.left {

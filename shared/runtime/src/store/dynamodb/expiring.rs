@@ -1,9 +1,9 @@
-//! What the sweep index shows of conversations whose time is up, and what the
-//! sweep does about them.
+//! Finds expired thread states for the sweep, and removes them.
 //!
-//! Only a state stands there, and what is left of a deletion. The index holds the
-//! expiry as it was noted when the state was last put. A refresh of a thread leaves
-//! it alone: a sweep that comes by then notes the new one, about once in a life.
+//! The sweep index holds only thread states and unfinished deletions. It shows the expiry
+//! that was current when the state was last written. A later use of the thread does not
+//! update the index. When the sweep finds such an outdated entry, it writes the new expiry.
+//! That happens about once in a thread's life.
 
 use super::calls;
 use super::item::{self, Item};
@@ -83,7 +83,7 @@ impl SweepThreads for DynamoStore {
 }
 
 fn expiring(item: &Item) -> Result<ExpiringThread, StoreError> {
-    let corrupt = || StoreError::Corrupt("no thread in the key".to_owned());
+    let corrupt = || StoreError::Corrupt("the partition key names no thread".to_owned());
     let (tenant, context_id) = key::thread_of(item::string(item, key::PK)?).ok_or_else(corrupt)?;
     let subject = Subject::parse(item::string(item, item::OWNER_SUBJECT)?)
         .map_err(|error| StoreError::Corrupt(error.to_string()))?;
@@ -99,14 +99,14 @@ fn expiring(item: &Item) -> Result<ExpiringThread, StoreError> {
     })
 }
 
-/// The place of the last item read: time, sort key, partition.
+/// The position of the last item read: time, sort key, partition.
 fn place(last: &Item) -> Result<String, StoreError> {
     let at: i64 = item::integer(last, key::SWEEP_SK)?;
     let (sort, partition) = (item::string(last, key::SK)?, item::string(last, key::PK)?);
     Ok(format!("{at}#{sort}#{partition}"))
 }
 
-/// The key after which a page at `place` begins.
+/// The exclusive start key of the page after `place`.
 fn start_key(shard: u32, place: &str) -> Result<Item, StoreError> {
     let mut fields = place.splitn(3, '#');
     let fields = (fields.next(), fields.next(), fields.next());
@@ -121,5 +121,5 @@ fn start_key(shard: u32, place: &str) -> Result<Item, StoreError> {
 }
 
 fn no_place() -> StoreError {
-    StoreError::Refused("no place among the expiring threads".to_owned())
+    StoreError::Refused("invalid page position among the expiring threads".to_owned())
 }

@@ -1,9 +1,9 @@
-//! Idempotency keys as items.
+//! Stores idempotency keys as items.
 //!
-//! A key's item is written in the transaction of the commit it belongs to and
-//! names that commit. It never says by itself whether it is free: the task it
-//! names does, and a free key is replaced on the condition that it is still the
-//! one that was looked at.
+//! A commit writes the item of its key in its own transaction, and the item holds the
+//! commit's write id. The item alone does not show whether the key is free. The key is free
+//! if the task that it names is gone. A commit replaces a free key on the condition that the
+//! item is still the one that was read.
 
 use super::calls::Check;
 use super::item::{self, Attributes, Item};
@@ -16,22 +16,22 @@ const CONTENT: &str = "content";
 const TASK: &str = "task";
 const WRITE: &str = "write";
 
-/// Why the condition of a key did not hold.
+/// Why a commit with an idempotency key failed, as far as the key decides it.
 pub(super) enum Stands {
-    /// It did.
+    /// The condition of the key held; another condition failed.
     Free,
-    /// This very commit has written it.
+    /// This same commit has written the key.
     Mine,
-    /// A live task has it.
+    /// The key belongs to a live task.
     For(Box<Keyed>),
-    /// A task that is gone has it, or nobody any more: this write may be
+    /// The task of the key is gone, or the item is. Holds the write id that may be
     /// replaced.
     Dead(Option<String>),
 }
 
 impl Statement {
-    /// The write of a key beside `write`; `dead` is the write of the key that
-    /// it may replace.
+    /// Writes a key as part of `write`. `dead` is the write id of the key item that it may
+    /// replace.
     pub(super) fn key(write: &TaskWrite, key: &KeyWrite, dead: Option<&str>) -> Self {
         let record = &write.record;
         let id = write.id().map(ToString::to_string).unwrap_or_default();
@@ -51,7 +51,7 @@ impl Statement {
         }
     }
 
-    /// Removes a key that still stands for `record`.
+    /// Removes a key that still belongs to `record`.
     pub(super) fn no_key(record: &TaskRecord, key: &KeyHash) -> Self {
         let partition = key::idempotency(&record.owner().tenant, key);
         let mut gone = Self::gone(item::key_of(&partition, key::IDEM));
@@ -64,7 +64,7 @@ impl Statement {
 }
 
 impl DynamoStore {
-    /// What a key stands for, unless its task is gone.
+    /// The task of a key, unless that task is gone.
     pub(super) async fn keyed(
         &self,
         owner: &Owner,
@@ -77,8 +77,8 @@ impl DynamoStore {
         }
     }
 
-    /// Why the key of a refused commit is not free, if it is not. Its statement
-    /// is the second of the transaction.
+    /// Why the key of a failed commit is not free, or [`Stands::Free`]. The key is the second
+    /// statement of the transaction.
     pub(super) async fn key_stands(
         &self,
         write: &TaskWrite,
@@ -90,7 +90,7 @@ impl DynamoStore {
         let owner = write.record.owner();
         let item = match shown {
             Some(item) => Some(item.clone()),
-            // Not every service shows the item.
+            // Some emulators do not return the item of a failed condition.
             None => self.key_item(owner, &key.key).await?,
         };
         let Some(item) = item else {
@@ -106,7 +106,7 @@ impl DynamoStore {
         })
     }
 
-    /// Whether a commit's key is stored, and with it the commit.
+    /// Whether the key of a commit is stored, and therefore the commit too.
     pub(super) async fn key_has(&self, write: &TaskWrite) -> Result<bool, StoreError> {
         let (Some(key), Some(id)) = (&write.key, write.id()) else {
             return Ok(false);
@@ -115,8 +115,8 @@ impl DynamoStore {
         Ok(item.is_some_and(|item| item::string(&item, WRITE).is_ok_and(|by| by == id.as_str())))
     }
 
-    /// Lets the keys of a task stay as long as this commit says. They are not
-    /// part of it: that they stay longer does no harm, should it not come about.
+    /// Extends the TTL of a task's keys to the time that this commit demands. This happens
+    /// outside of the commit: if the commit fails, a longer TTL does no harm.
     ///
     /// # Errors
     /// [`StoreError`] when the table does not answer.
@@ -124,7 +124,7 @@ impl DynamoStore {
         let until = record.keys.until.ttl_seconds();
         for key in record.prolonged_keys() {
             let partition = key::idempotency(&record.owner().tenant, key);
-            // One that is gone, or stays longer, needs nothing.
+            // A key that is gone, or has a later TTL, needs no write.
             self.settle(Statement::keep(&partition, key::IDEM, until))
                 .await?;
         }

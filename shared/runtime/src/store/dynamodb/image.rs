@@ -1,7 +1,7 @@
-//! What the table's stream says of a task.
+//! Reads tasks from the records of the table's stream.
 //!
-//! The stream carries every item of the table; only the deciding item of a
-//! task is of interest, and of that only what names a turn.
+//! The stream has a record for every item of the table. The relay needs only the `META`
+//! items of tasks, and of those only the attributes that identify a turn.
 
 use super::{item, key};
 use crate::store::StoreError;
@@ -9,12 +9,12 @@ use crate::store::queue::TaskImage;
 use crate::task::{Owner, PushId, Subject, WriteId};
 use std::str::FromStr;
 
-/// The task in the new image of a stream record; `None` for an item that is no
-/// task. `attribute` gives the text or the digits of an attribute by its name,
-/// for whichever types the record came in.
+/// The task in the new image of a stream record; `None` for an item of another kind.
+/// `attribute` returns the string or the digits of an attribute by its name,
+/// independent of the types in which the record was received.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when a task lacks what names its turn.
+/// [`StoreError::Corrupt`] when an attribute that identifies the turn is missing.
 pub fn task_image(
     attribute: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<TaskImage>, StoreError> {
@@ -47,8 +47,8 @@ pub fn task_image(
     }))
 }
 
-/// The task in a record of a stream event as Lambda hands it over; `None` for
-/// a removal and for an item that is no task.
+/// The task in a record of a stream event, in the type that Lambda delivers; `None` for
+/// a removal and for an item of another kind.
 ///
 /// # Errors
 /// As [`task_image`].
@@ -65,7 +65,7 @@ pub fn task_image_of_event(
     })
 }
 
-/// The webhooks of the task.
+/// The ids of the task's push configs.
 fn listeners(attribute: &dyn Fn(&str) -> Option<String>) -> Result<Vec<PushId>, StoreError> {
     let ids = attribute(item::LISTENERS).unwrap_or_default();
     ids.split_ascii_whitespace()
@@ -85,7 +85,7 @@ fn parsed<N: FromStr>(digits: &str, name: &'static str) -> Result<N, StoreError>
 }
 
 fn missing(name: &'static str) -> StoreError {
-    StoreError::Corrupt(format!("no `{name}` in the image of a task"))
+    StoreError::Corrupt(format!("no valid `{name}` in the stream image of a task"))
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_names_the_turn_and_who_asked_for_a_worker() {
+    fn an_image_names_the_turn_and_the_version_of_its_dispatch() {
         let world = World::new(1, "image").unwrap();
         for id in [TaskId::made_of(5), TaskId::parse("mine").unwrap()] {
             let task = world.new_task(&world.owner, id).unwrap();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_is_no_task_has_no_image() {
+    fn an_item_of_another_kind_has_no_task_image() {
         let world = World::new(1, "image").unwrap();
         let thread = world.thread(&world.owner, &ContextId::made_of(9), 0).record;
         let partition = key::thread(&world.owner, &thread.context_id);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_names_no_turn_is_corrupt() {
+    fn an_image_without_its_turn_is_corrupt() {
         let world = World::new(1, "image").unwrap();
         let whole = stored(
             &world
@@ -185,7 +185,7 @@ mod tests {
 
     #[cfg(feature = "lambda")]
     #[test]
-    fn an_event_of_lambda_has_the_same_image() {
+    fn a_lambda_event_gives_the_same_image() {
         let world = World::new(1, "image").unwrap();
         let item = stored(
             &world

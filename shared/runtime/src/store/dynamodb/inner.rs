@@ -1,9 +1,9 @@
-//! The tasks of a conversation, found in its own partition.
+//! Finds the tasks of a context in the context's own partition.
 //!
-//! A task writes a pointer there with its first write: in the transaction of that, or
-//! at the same time. The one task that its conversation is named after needs none. A
-//! pointer says nothing by itself: the task decides, and one that is gone, or of
-//! another incarnation than the pointer names, is skipped.
+//! A task's first write also writes a pointer there: in its transaction, or in a parallel
+//! request. The one task that its context is named after needs no pointer. A pointer alone
+//! proves nothing; the task's `META` item decides. A reader skips a pointer if its task is
+//! gone or has another incarnation.
 
 use super::item::{self, Attributes, Item};
 use super::statement::Statement;
@@ -15,11 +15,11 @@ use crate::store::{
 use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord};
 use std::collections::BTreeMap;
 
-/// Pointers removed by one read of them.
+/// Pointers that one read returns for removal.
 const REMOVED: usize = 1000;
 
 impl Statement {
-    /// The write of the pointer to a task that `write` creates.
+    /// Writes the pointer to a task that `write` creates.
     pub(super) fn pointer(write: &TaskWrite) -> Option<Self> {
         let record = &write.record;
         if write.expect != Expect::Absent || record.names_its_conversation() {
@@ -31,7 +31,7 @@ impl Statement {
         Some(Self::put_at(&partition, &key::pointer(record), attributes))
     }
 
-    /// Removes the pointer to a task, if it has one. No other task ever has the same.
+    /// Removes the pointer to a task, if it has one. No other task ever has the same pointer.
     pub(super) fn no_pointer(record: &TaskRecord) -> Option<Self> {
         let partition = key::thread(record.owner(), record.context_id());
         let key = item::key_of(&partition, &key::pointer(record));
@@ -40,7 +40,7 @@ impl Statement {
 }
 
 impl DynamoStore {
-    /// Stores a pointer, if there is one to store.
+    /// Stores a pointer, if there is one.
     pub(super) async fn point(&self, pointer: Option<Statement>) -> Result<(), StoreError> {
         if let Some(pointer) = pointer {
             self.settle(pointer).await?;
@@ -48,9 +48,9 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Lets the pointer to a task stay as long as this commit says. It was written to
-    /// stay two lifetimes of the task, so only one that is older than a lifetime
-    /// needs more; one whose life ends needs nothing.
+    /// Extends the TTL of a task's pointer to the time that this commit demands. A new pointer
+    /// is kept for two lifetimes of the task. So only a task that is older than one lifetime
+    /// needs the write, and a task that is being ended does not.
     ///
     /// # Errors
     /// [`StoreError`] when the table does not answer.
@@ -66,8 +66,8 @@ impl DynamoStore {
         self.settle(keep).await.map(|_| ())
     }
 
-    /// Removes what points to nothing in a deleted conversation, and no pointer of a
-    /// later one of this id.
+    /// Removes the pointers of a deleted context, but no pointer of a later context with the
+    /// same id.
     pub(super) async fn remove_pointers(&self, record: &ThreadRecord) -> Result<(), StoreError> {
         let partition = key::thread(&record.owner, &record.context_id);
         let settled = record.swept_at(Expiring::Deleted);
@@ -84,8 +84,8 @@ impl DynamoStore {
         }
     }
 
-    /// Up to `limit` pointers of a conversation in front of `end` and behind `after`,
-    /// newest first; the last of them if there are more.
+    /// Up to `limit` pointers of a context between `after` and `end`, newest first. If there
+    /// are more, also the last of them.
     async fn pointers(
         &self,
         partition: &str,
@@ -94,7 +94,7 @@ impl DynamoStore {
         limit: usize,
     ) -> Result<(Vec<String>, Option<String>), StoreError> {
         let (mut sorts, mut start) = (Vec::new(), after.map(|it| item::key_of(partition, it)));
-        // One more than is wanted tells whether there are more.
+        // The query asks for one more than `limit`, to see whether there are more.
         while sorts.len() <= limit {
             let wanted = i32::try_from(limit + 1 - sorts.len()).unwrap_or(i32::MAX);
             let found = self
@@ -127,8 +127,8 @@ impl DynamoStore {
         Ok((sorts, last))
     }
 
-    /// The heads of the tasks that these pointers name, in their order; behind them,
-    /// at the `end`, the task that the conversation is named after.
+    /// The heads of the tasks that these pointers name, in their order. With `end`, the task
+    /// that the context is named after follows.
     async fn heads_at(
         &self,
         owner: &Owner,
@@ -173,7 +173,7 @@ impl DynamoStore {
             .collect())
     }
 
-    /// A page of what is stored in a conversation; see
+    /// A page of the tasks stored in a context; see
     /// [`crate::store::WriteTasks::tasks_in`].
     pub(super) async fn heads_in(
         &self,
@@ -184,7 +184,7 @@ impl DynamoStore {
     ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
         let after = after.as_deref();
         if after.is_some_and(|after| key::pointed(after).is_none()) {
-            let why = "no place in a conversation";
+            let why = "invalid page position in a context";
             return Err(StoreError::Refused(why.to_owned()));
         }
         let partition = key::thread(owner, context);
@@ -194,8 +194,8 @@ impl DynamoStore {
         Ok((heads.await?, next))
     }
 
-    /// A page of the list of a conversation that is small enough to be read whole;
-    /// `None` if it is not.
+    /// A page of the task list of a context that is small enough for one read of all its heads;
+    /// `None` if it is larger.
     pub(super) async fn page_in(
         &self,
         owner: &Owner,

@@ -1,9 +1,9 @@
-//! Records as items, and items as records.
+//! Converts records to items and items to records.
 //!
-//! The content of a record is one JSON text, `body`. Beside it stand only the
-//! attributes which conditions, indexes, stream filters and native TTL read.
-//! `expires_at` and `ttl` are there while the task is at rest and only then, so
-//! that a condition about expiry needs no look at the state.
+//! The content of a record is one JSON text, `body`. The other attributes are those that
+//! conditions, indexes, stream filters and DynamoDB's TTL read. A task's item has
+//! `expires_at` and `ttl` only while the task is at rest, so that a condition on the
+//! expiry does not need the state.
 
 use super::key;
 use crate::store::stored::{self, Beside};
@@ -15,7 +15,7 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// An item as the SDK has it.
+/// An item in the form of the SDK.
 pub(super) type Item = HashMap<String, AttributeValue>;
 
 /// Attributes by name, in a fixed order.
@@ -30,22 +30,22 @@ pub(super) const EXPIRES_AT: &str = "expires_at";
 pub(super) const TTL: &str = "ttl";
 pub(super) const LEASE_UNTIL: &str = "lease_until";
 pub(super) const DISPATCH: &str = "dispatch";
-/// The subject itself, for what has only an item and no caller.
+/// The subject itself, for the relay and the sweep, which have an item and no caller.
 pub(super) const OWNER_SUBJECT: &str = "owner_subject";
 pub(super) const TURN: &str = "turn";
-/// The last event, in the commit that logged it, while webhooks want to know.
+/// The number of the last event, in the commit that logged it, if the task has push configs.
 pub(super) const NOTIFY: &str = "notify";
-/// The ids of those webhooks.
+/// The ids of those push configs.
 pub(super) const LISTENERS: &str = "listeners";
 pub(super) const INCARNATION: &str = "incarnation";
 pub(super) const SCHEMA: &str = "schema";
 pub(super) const BODY: &str = "body";
 const STATE_VERSION: &str = "state_version";
 
-/// The last writes of a thread, newest first.
+/// The write ids of a thread's last four writes, newest first.
 pub(super) const WRITES: [&str; 4] = ["w0", "w1", "w2", "w3"];
 
-/// Attributes of a task that a commit without them takes away.
+/// Attributes of a task that a commit removes unless it sets them.
 pub(super) const OPTIONAL: [&str; 8] = [
     LEASE_UNTIL,
     DISPATCH,
@@ -74,13 +74,13 @@ pub(super) fn key_of(partition: &str, sort: &str) -> Item {
     .into()
 }
 
-/// The short form of a subject in an item of a webhook.
+/// The hash of a subject, as the items of a push config hold it.
 pub(super) fn subject(owner: &Owner) -> AttributeValue {
     text(owner.subject.hash())
 }
 
-/// The attributes of a task's own item, without its key. `head` is its content
-/// without what lies in children; its owner's list has `shards` shards.
+/// The attributes of a task's `META` item, without its key. `head` is its content without
+/// the children. The owner's list has `shards` shards.
 pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Attributes {
     let mut item = Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
@@ -93,7 +93,7 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         (INCARNATION, text(record.incarnation.as_str())),
         (BODY, text(head)),
     ]);
-    // One that only keeps a reply is in no list.
+    // A hidden task only keeps the response to a send; no list shows it.
     if !record.is_hidden() {
         let place = key::place(record.status().timestamp, record.id());
         let shard = key::shard_of(record.id().as_str(), shards);
@@ -116,16 +116,18 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
     if !record.listeners.is_empty() {
         item.insert(LISTENERS, text(listeners(record)));
     }
-    // At rest it stays until its webhooks have heard of it.
+    // A task at rest stays in the sweep index until its push deliveries are confirmed.
     if !record.state().is_at_rest() || !record.listeners.is_empty() {
         let partition = key::task(&record.key());
         item.insert(key::SWEEP_PK, text(key::open_of(&partition)));
+        // The creation time never changes, so later commits and heartbeats do not write
+        // to the index.
         item.insert(key::SWEEP_SK, number(record.created_at.as_millis()));
     }
     item
 }
 
-/// The attributes of a child that `record`'s commit writes, without its key.
+/// The attributes of a child that the commit of `record` writes, without its key.
 pub(super) fn child(record: &TaskRecord, content: String) -> Attributes {
     let write = record.write_ids.last().map(WriteId::as_str);
     Attributes::from([
@@ -137,14 +139,14 @@ pub(super) fn child(record: &TaskRecord, content: String) -> Attributes {
     ])
 }
 
-/// The ids of a task's webhooks as one text: no id holds a space.
+/// The ids of a task's push configs as one text. No id contains a space.
 fn listeners(record: &TaskRecord) -> String {
     let ids: Vec<&str> = record.listeners.iter().map(PushId::as_str).collect();
     ids.join(" ")
 }
 
-/// What a task's own item holds of it. The attribute is the lease, not the body: a heartbeat
-/// writes no body.
+/// The head of a task from its `META` item. The lease comes from the attribute, since
+/// a heartbeat does not write the body.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -157,14 +159,14 @@ pub(super) fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
     Ok(record)
 }
 
-/// Whether the item of a task can be one of `owner`, in whose tenant it was
-/// looked for: unless it names another subject.
+/// Whether the item of a task in `owner`'s tenant can belong to `owner`: it names no other
+/// subject.
 pub(super) fn may_belong_to(item: &Item, owner: &Owner) -> bool {
     string(item, OWNER_SUBJECT).map_or(true, |subject| subject == owner.subject.as_str())
 }
 
-/// What the item of a task says beside its text. That it lacks something is
-/// for the reader of the text to say, which may hold it itself.
+/// The values that the item of a task holds beside its text. A missing value is not an
+/// error here: the text of an older version may hold it instead.
 fn beside(item: &Item) -> Beside {
     let text = |name| string(item, name).ok().map(str::to_owned);
     let key = string(item, key::PK).ok().and_then(key::task_of);
@@ -186,9 +188,9 @@ fn beside(item: &Item) -> Beside {
     }
 }
 
-/// The attributes of a thread, without its key, its state and its writes.
-/// It stays for a while after its expiry, a client-made id for `tombstone`. Its
-/// owner's list has `shards` shards.
+/// The attributes of a thread, without its key, its state and its write ids. A thread is
+/// kept for a while after its expiry, under a client-made id for `tombstone`. The owner's
+/// list has `shards` shards.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
@@ -227,7 +229,7 @@ pub(super) fn thread(
     Ok(item)
 }
 
-/// What the sweep index knows of a conversation, if a sweep has to look at it.
+/// The attributes of the sweep index, if the sweep has to look at the thread.
 pub(super) fn swept(record: &ThreadRecord, what: Expiring) -> Attributes {
     let Some(at) = record.swept_at(what) else {
         return Attributes::new();
@@ -239,9 +241,8 @@ pub(super) fn swept(record: &ThreadRecord, what: Expiring) -> Attributes {
     ])
 }
 
-/// The whole state item of a thread; `None` if the write leaves the state as it
-/// is. Its expiry is for readers to judge and for the sweep to clean up; native
-/// TTL comes later.
+/// The `STATE` item of a thread; `None` if the write does not change the state. Readers
+/// check the expiry and the sweep removes the item; DynamoDB's TTL comes later.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
@@ -267,19 +268,19 @@ pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreE
     Ok(Some(item))
 }
 
-/// A thread put together of its two items.
+/// The result of joining a thread's two items.
 pub(super) enum Joined {
     /// The thread.
     Thread(Box<ThreadRecord>),
-    /// The items are of two different writes: read again. The version of the
-    /// deciding one.
+    /// The items are from two different writes, so the reader reads again. Holds the
+    /// version of the `META` item.
     Torn(u64),
-    /// The thread names a state that is not there: it was removed after its
-    /// expiry, or the read was torn.
+    /// The thread names a state that does not exist. It was removed after its expiry, or
+    /// the read ran during a transaction.
     Stateless(Box<ThreadRecord>),
 }
 
-/// The thread of its items.
+/// Joins the two items of a thread.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -299,7 +300,7 @@ pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, Sto
     Ok(Joined::Thread(record))
 }
 
-/// Whether a thread's deciding item names this state of it.
+/// Whether the `META` item of a thread names this version of the state.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -308,7 +309,7 @@ pub(super) fn names_state(meta: &Item, state: &Item) -> Result<bool, StoreError>
     Ok(wanted > 0 && integer::<u64>(state, VERSION)? == wanted)
 }
 
-/// The thread of its deciding item, without its state.
+/// The thread from its `META` item, without its state.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -327,19 +328,21 @@ pub(super) fn thread_written_by(meta: &Item, write: &WriteId) -> bool {
         .any(|stored| stored == write.as_str())
 }
 
-/// A text attribute.
+/// A string attribute.
 pub(super) fn string<'a>(item: &'a Item, name: &str) -> Result<&'a str, StoreError> {
     item.get(name)
         .and_then(|value| value.as_s().ok())
         .map(String::as_str)
-        .ok_or_else(|| corrupt(format_args!("no text in `{name}`")))
+        .ok_or_else(|| corrupt(format_args!("expected a string in attribute `{name}`")))
 }
 
-/// A text attribute, taken out: a copy of a large one would stand beside it.
+/// A string attribute, moved out of the item, since a copy of a large one costs memory.
 pub(super) fn take_text(item: &mut Item, name: &str) -> Result<String, StoreError> {
     match item.remove(name) {
         Some(AttributeValue::S(text)) => Ok(text),
-        _ => Err(corrupt(format_args!("no text in `{name}`"))),
+        _ => Err(corrupt(format_args!(
+            "expected a string in attribute `{name}`"
+        ))),
     }
 }
 
@@ -348,7 +351,7 @@ pub(super) fn integer<N: FromStr>(item: &Item, name: &str) -> Result<N, StoreErr
     item.get(name)
         .and_then(|value| value.as_n().ok())
         .and_then(|digits| digits.parse().ok())
-        .ok_or_else(|| corrupt(format_args!("no number in `{name}`")))
+        .ok_or_else(|| corrupt(format_args!("expected a number in attribute `{name}`")))
 }
 
 fn body(item: &Item) -> Result<&str, StoreError> {
@@ -367,7 +370,7 @@ mod tests {
         Change, ContextId, Generation, Metadata, NewTask, Subject, TaskId, TenantId,
     };
 
-    /// Bytes as the service counts them, or a little more.
+    /// The size of an item as DynamoDB counts it, or slightly more.
     fn size(item: &Attributes) -> usize {
         let value = |value: &AttributeValue| match value {
             AttributeValue::S(text) => text.len(),
@@ -393,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_an_index_is_one_unit_however_long_the_names_are() {
+    fn an_index_entry_with_the_longest_names_costs_one_write_unit() {
         let at = Timestamp::from_millis(4_102_444_800_000);
         let changes = [
             Change::Start { lease_until: at },
@@ -405,7 +408,7 @@ mod tests {
         let mut item = super::task(&task, NonZeroU32::MAX, String::new());
         let partition = key::task(&task.key());
         item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
-        // What table.rs lets each of them hold.
+        // The attributes that `table.rs` projects into each index.
         let lists = [key::LISTS_PK, key::LISTS_SK, STATE, CONTEXT, EXPIRES_AT];
         let sweep = [key::SWEEP_PK, key::SWEEP_SK, OWNER_SUBJECT];
         for held in [lists.as_slice(), sweep.as_slice()] {
@@ -417,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_names_fit_beside_the_largest_content() {
+    fn the_longest_names_and_the_largest_content_fit_in_one_item() {
         let at = Timestamp::from_millis(4_102_444_800_000);
         let task = with_the_longest_names(at);
         let start = Change::Start { lease_until: at };

@@ -1,7 +1,7 @@
-//! Every key of the table is made here and nowhere else.
+//! Makes every key of the table.
 //!
-//! A partition begins with the tenant. No name that goes into a key can hold a
-//! `#`, so two owners, or two kinds of item, never share a partition.
+//! A partition key begins with the tenant. No name in a key can contain a `#`, so two owners,
+//! or two kinds of item, never share a partition.
 
 use crate::store::stored::Place;
 use crate::store::{ListPosition, ThreadPosition};
@@ -16,17 +16,17 @@ use std::num::NonZeroU32;
 pub(super) const PK: &str = "PK";
 /// Sort key of the table.
 pub(super) const SK: &str = "SK";
-/// The item that decides about its partition.
+/// Sort key of the main item of a task or a thread, which holds the version.
 pub(super) const META: &str = "META";
-/// What a task keeps, beside it; the conversation state beside a thread.
+/// Sort key of a task's saved skill state, and of a thread's state.
 pub(super) const STATE: &str = "STATE";
-/// Before every child of a task; the last is [`STATE`].
+/// Lower bound of the sort keys of a task's children; the upper bound is [`STATE`].
 pub(super) const FIRST_CHILD: &str = "ART#";
-/// What the sort key of a webhook begins with.
+/// Prefix of the sort key of a push config.
 pub(super) const PUSH: &str = "PUSH#";
-/// What the sort key of its deliveries ends with.
+/// Suffix of the sort key of a push config's delivery item.
 const DELIVERY: &str = "#SENT";
-/// What an idempotency key stands for.
+/// Sort key of an idempotency key.
 pub(super) const IDEM: &str = "IDEM";
 /// The index of lists.
 pub(super) const LISTS: &str = "GSI1";
@@ -34,25 +34,25 @@ pub(super) const LISTS: &str = "GSI1";
 pub(super) const LISTS_PK: &str = "GSI1PK";
 /// Its sort key.
 pub(super) const LISTS_SK: &str = "GSI1SK";
-/// The sparse index of what a sweep has to look at.
+/// The sparse index of the tasks and threads that a sweep has to look at.
 pub(super) const SWEEP: &str = "GSI2";
 /// Its partition key.
 pub(super) const SWEEP_PK: &str = "open";
 /// Its sort key.
 pub(super) const SWEEP_SK: &str = "open_at";
 
-/// How many shards an owner's list has.
+/// Sort key of the shard count of an owner's list.
 pub(super) const SHARDS: &str = "SHARDS";
 
-/// Shards of the index of open tasks. A partition takes 1,000 writes a second,
-/// and a task that is ever stored open costs two, whatever its tenant. A sweep
-/// asks each; their number may grow once every reader knows the new one.
+/// Shards of the index of open tasks. An index partition takes 1,000 writes a second over
+/// all tenants, and a task that is stored open costs two. A sweep queries each shard. The
+/// number may grow once every reader knows the new one.
 pub(super) const OPEN_SHARDS: u32 = 16;
 
-/// The last time that fits into a sort key, in the year 2286.
+/// The last time that fits into a sort key, in milliseconds; it is in the year 2286.
 const LAST: i64 = 9_999_999_999_999;
 
-/// What every partition of a tenant's data begins with.
+/// The prefix of all partition keys of a tenant.
 pub(super) fn tenant(tenant: &TenantId) -> String {
     format!("T#{tenant}#")
 }
@@ -62,12 +62,13 @@ pub(super) fn task(key: &TaskKey) -> String {
     format!("T#{}#K#{}", key.tenant(), key.local())
 }
 
-/// The largest number in the name of a child.
+/// The largest number in the sort key of a child.
 const LARGEST: u64 = 999_999_999_999;
 
-/// The name of a child beside its task. The batches of events are in order, and
-/// stand before the task's own item, so that one read gives both.
+/// The sort key of a child of a task. Batches of events are in order and directly before
+/// the `META` item, so that one query returns both.
 pub(super) fn child(place: Place) -> String {
+    // 12 digits, so that text order is numeric order.
     let numbered = |kind, number: u64| format!("{kind}#{:012}", number.min(LARGEST));
     match place {
         Place::Parts(version) => numbered("ART", version),
@@ -78,7 +79,7 @@ pub(super) fn child(place: Place) -> String {
     }
 }
 
-/// The child of this name; `None` if it is another item.
+/// The child with this sort key; `None` if it is another item.
 pub(super) fn place_of(sort: &str) -> Option<Place> {
     if sort == STATE {
         return Some(Place::Doc(Doc::Saved));
@@ -97,35 +98,35 @@ pub(super) fn place_of(sort: &str) -> Option<Place> {
     }
 }
 
-/// The sort key of a webhook in the partition of its task.
+/// The sort key of a push config in the partition of its task.
 pub(super) fn push(id: &PushId) -> String {
     format!("{PUSH}{id}")
 }
 
-/// The sort key of the deliveries of a webhook, beside it. No id holds a `#`.
+/// The sort key of the delivery item of a push config. No id contains a `#`.
 pub(super) fn delivery(id: &PushId) -> String {
     delivery_beside(&push(id))
 }
 
-/// The same by the sort key of the webhook.
+/// The same, from the sort key of the push config.
 pub(super) fn delivery_beside(push: &str) -> String {
     format!("{push}{DELIVERY}")
 }
 
-/// Whether it is such a sort key.
+/// Whether this is the sort key of a delivery item.
 pub(super) fn is_delivery(sort: &str) -> bool {
     sort.ends_with(DELIVERY)
 }
 
-/// The tenant and the id in the partition of a task; `None` if it is another's.
+/// The tenant and the id in the partition key of a task; `None` for another kind.
 pub(super) fn task_of(partition: &str) -> Option<(TenantId, TaskId)> {
     let (tenant, local) = partition.strip_prefix("T#")?.split_once("#K#")?;
-    // A client-made id stands behind its subject, and holds no `~` itself.
+    // A client-made id follows the hash of its subject and a `~`; no id contains a `~`.
     let id = local.split_once('~').map_or(local, |(_, id)| id);
     Some((TenantId::parse(tenant).ok()?, TaskId::parse(id).ok()?))
 }
 
-/// The partition of the tasks, over all tenants, which a sweep looks at.
+/// The index partition of the open tasks of all tenants, in one shard.
 pub(super) fn open(shard: u32) -> String {
     format!("open#{shard}")
 }
@@ -140,25 +141,24 @@ pub(super) fn thread(owner: &Owner, id: &ContextId) -> String {
     thread_at(&ThreadKey::new(owner, id))
 }
 
-/// The same by its address.
+/// The same, from the thread's key.
 pub(super) fn thread_at(key: &ThreadKey) -> String {
     let (tenant, subject, context) = (key.tenant(), key.subject(), key.context());
     format!("T#{tenant}#C#{subject}#{context}")
 }
 
-/// The partition of what sweeps note for each other. It holds nothing of a
-/// tenant.
+/// The partition for the state that sweeps share. It holds no data of a tenant.
 pub(super) const SWEEPS: &str = "S#sweep";
-/// How far the objects have been looked through.
+/// Sort key of the position that the check of all objects has reached.
 pub(super) const OBJECTS: &str = "OBJECTS";
 
-/// The partition of an idempotency key. The subject is in the hash.
+/// The partition of an idempotency key. The hash covers the subject.
 pub(super) fn idempotency(tenant: &TenantId, key: &KeyHash) -> String {
     format!("T#{tenant}#I#{key}")
 }
 
-/// The tenant and the context in the partition of a thread; `None` if it is
-/// another's.
+/// The tenant and the context in the partition key of a thread; `None` for another
+/// kind.
 pub(super) fn thread_of(partition: &str) -> Option<(TenantId, ContextId)> {
     let (tenant, local) = partition.strip_prefix("T#")?.split_once("#C#")?;
     let (_, context) = local.split_once('#')?;
@@ -168,12 +168,11 @@ pub(super) fn thread_of(partition: &str) -> Option<(TenantId, ContextId)> {
     ))
 }
 
-/// Parts of the index of what expires. A partition takes 1,000 writes a second, and
-/// a conversation that keeps something costs one or two an hour.
+/// Shards of the index of expiring threads. An index partition takes 1,000 writes a second,
+/// and a thread with state costs one or two an hour.
 pub(super) const EXPIRY_SHARDS: u32 = 64;
 
-/// The partition of the conversations, over all tenants, at which a sweep has to
-/// look, in one shard.
+/// The index partition of the expiring threads of all tenants, in one shard.
 pub(super) fn expiry(shard: u32) -> String {
     format!("expiry#{shard}")
 }
@@ -183,18 +182,18 @@ pub(super) fn expiry_of(partition: &str) -> String {
     expiry(hashed(partition) % EXPIRY_SHARDS)
 }
 
-/// The partition, in the index of lists, of a shard of an owner's conversations.
-/// They have as many shards as the owner's tasks.
+/// The partition of the list index for one shard of an owner's threads. They have as many
+/// shards as the owner's tasks.
 pub(super) fn contexts(owner: &Owner, shard: u32) -> String {
     format!("T#{}#X#{}#{shard}", owner.tenant, owner.subject.hash())
 }
 
-/// The place of a thread in its list; text order is list order.
+/// The sort key of a thread in its list; text order is list order.
 pub(super) fn context_place(at: Timestamp, context: &ContextId) -> String {
     format!("{}#{context}", millis(at))
 }
 
-/// The position that [`context_place`] made `text` of.
+/// The position that [`context_place`] encoded as `text`.
 pub(super) fn context_position(text: &str) -> Option<ThreadPosition> {
     let (at, context) = text.split_once('#')?;
     Some(ThreadPosition {
@@ -203,23 +202,23 @@ pub(super) fn context_position(text: &str) -> Option<ThreadPosition> {
     })
 }
 
-/// A place after everything of this time.
+/// A sort key after all threads of this time.
 pub(super) fn end_of(at: Timestamp) -> String {
     format!("{}#~", millis(at))
 }
 
-/// The partition, in the table, of what there is to know of an owner's list.
+/// The table partition of the shard count of an owner's list.
 pub(super) fn list(owner: &Owner) -> String {
     format!("T#{}#L#{}", owner.tenant, owner.subject.hash())
 }
 
-/// The partition, in the index, of a shard of an owner's list.
+/// The partition of the list index for one shard of an owner's tasks.
 pub(super) fn list_shard(owner: &Owner, shard: u32) -> String {
     format!("{}#{shard}", list(owner))
 }
 
-/// The shard of a task or a conversation by its id, of `shards`. It is the same
-/// everywhere.
+/// The shard, out of `shards`, of a task or a thread by its id. All processes compute the
+/// same.
 pub(super) fn shard_of(id: &str, shards: NonZeroU32) -> u32 {
     hashed(id) % shards
 }
@@ -230,47 +229,47 @@ fn hashed(name: &str) -> u32 {
     first.fold(0_u32, |number, byte| (number << 8) | u32::from(*byte))
 }
 
-/// What the sort key of a pointer begins with, in the partition of a conversation.
-/// They stand behind [`STATE`].
+/// Prefix of the sort key of a task pointer in the partition of a context. Pointers sort
+/// after [`STATE`].
 pub(super) const TASKS: &str = "TASK#";
-/// Behind every pointer.
+/// A sort key after every pointer.
 pub(super) const AFTER_TASKS: &str = "TASK#~";
 
-/// The sort key of the pointer to a task, in the partition of its conversation; text
-/// order is the order in which tasks are made.
+/// The sort key of a task's pointer in the partition of its context. Text order is the
+/// order in which the tasks were created.
 pub(super) fn pointer(task: &TaskRecord) -> String {
     let (made, id, incarnation) = (millis(task.created_at), task.id(), &task.incarnation);
     format!("{TASKS}{made}#{id}#{incarnation}")
 }
 
-/// A sort key behind every pointer to a task made by `at`.
+/// A sort key after every pointer to a task created by `at`.
 pub(super) fn pointers_by(at: Timestamp) -> String {
     format!("{TASKS}{}#~", millis(at))
 }
 
-/// The task and the incarnation that [`pointer`] made `sort` of.
+/// The task and the incarnation that [`pointer`] encoded as `sort`.
 pub(super) fn pointed(sort: &str) -> Option<(TaskId, WriteId)> {
     let (_, task) = sort.strip_prefix(TASKS)?.split_once('#')?;
     let (task, incarnation) = task.split_once('#')?;
     Some((TaskId::parse(task).ok()?, WriteId::stored(incarnation)))
 }
 
-/// The place of a task in its list; text order is list order.
+/// The sort key of a task in its list; text order is list order.
 pub(super) fn place(at: Timestamp, task: &TaskId) -> String {
     format!("{}#{task}", millis(at))
 }
 
-/// A place before every task with this status time.
+/// A sort key before every task with this status time.
 pub(super) fn before_all_at(at: Timestamp) -> String {
     format!("{}#", millis(at))
 }
 
-/// A place after every task.
+/// A sort key after every task.
 pub(super) fn after_all() -> String {
     format!("{LAST}~")
 }
 
-/// The position that [`place`] made `text` of.
+/// The position that [`place`] encoded as `text`.
 pub(super) fn position(text: &str) -> Option<ListPosition> {
     let (at, task) = text.split_once('#')?;
     Some(ListPosition {
@@ -280,6 +279,7 @@ pub(super) fn position(text: &str) -> Option<ListPosition> {
 }
 
 fn millis(at: Timestamp) -> String {
+    // 13 digits, so that text order is time order.
     format!("{:013}", at.as_millis().clamp(0, LAST))
 }
 
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_found_again_in_its_partition_and_nothing_else_is() {
+    fn a_partition_key_names_one_task_or_one_thread() {
         for tenant in ["a", "K", "T", "a.K"] {
             let owner = owner(tenant, "x#K#y~z");
             for id in ["x", "K", ".", &TaskId::made_of(7).to_string()] {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_spread_over_all_shards_alike() {
+    fn tasks_are_spread_evenly_over_all_shards() {
         let shards = NonZeroU32::new(8).unwrap();
         let mut counts = [0; 8];
         for number in 0..8_000 {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_found_again_under_its_name_and_lies_among_the_children() {
+    fn the_sort_key_of_a_child_reads_back_and_is_within_the_bounds() {
         let docs = Doc::ALL.map(Place::Doc);
         let numbers = [0, 1, 9, 10, 4_000_000, LARGEST];
         let numbered = numbers.map(|n| [Place::Parts(n), Place::Events(n), Place::History(n)]);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_ordered_as_positions_are() {
+    fn sort_keys_have_the_order_of_their_positions() {
         let mut positions = Vec::new();
         for at in [0, 9, 10, 1_000, 4_102_444_800_000, LAST] {
             for id in ["-", ".", "A", "task-1", "task-10", "z:"] {

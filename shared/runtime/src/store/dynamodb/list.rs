@@ -1,10 +1,9 @@
-//! A page of an owner's tasks.
+//! Reads a page of an owner's tasks.
 //!
-//! The shards of the index give places, newest first, and `merge` makes one list
-//! of them; the records are then read from the table itself, and what no longer
-//! matches is dropped. A page can be short for that reason; its position decides
-//! where the next one begins. One place is enough for all shards, and stays good
-//! when their number grows.
+//! The shards of the list index give positions, newest first, and `merge` joins them into one
+//! list. The store then reads the records from the table and drops those that no longer
+//! match, so a page can be short. The last position decides where the next page begins. One
+//! position is enough for all shards, and stays valid when their number grows.
 
 use super::calls;
 use super::item::{self, Item};
@@ -23,10 +22,10 @@ use std::num::NonZeroU32;
 const READ_MAX: usize = 2_000;
 /// Index items of one request.
 const CHUNK: usize = 500;
-/// Items of one batch read.
+/// Items of one batch read: the limit of `BatchGetItem`.
 pub(super) const BATCH: usize = 100;
 
-/// The page of `owner`'s tasks that `query` asks for, out of `shards` shards.
+/// The page of `owner`'s tasks for `query`, from a list of `shards` shards.
 ///
 /// # Errors
 /// [`StoreError`] when the table does not answer or an item is corrupt.
@@ -93,7 +92,7 @@ impl Filter {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// The attribute `name` has to be `value`, too.
+    /// Adds the condition that the attribute `name` equals `value`.
     fn demand(&mut self, name: &str, value: &str) {
         self.expression = format!("({}) AND #{name} = :{name}", self.expression);
         self.name(name);
@@ -101,7 +100,7 @@ impl Filter {
     }
 }
 
-/// One answer of the index.
+/// One response of the index.
 #[derive(Default)]
 struct Answer {
     items: Vec<Item>,
@@ -111,8 +110,8 @@ struct Answer {
 }
 
 impl List<'_> {
-    /// The places of the page and one more, if there is one. If the reading
-    /// stopped at its limit instead, also the place it got to.
+    /// The positions of the page, and one more if there is one. If the read stopped at
+    /// [`READ_MAX`], also the position that it reached.
     async fn places(&self) -> Result<(Vec<ListPosition>, Option<ListPosition>), StoreError> {
         let mut merge = Merge::of(self.shards as usize);
         let chunk = self.chunk();
@@ -127,8 +126,8 @@ impl List<'_> {
         loop {
             match merge.step() {
                 Step::End => return Ok((places, None)),
-                // An index that lags shows a task at two places, which may lie
-                // in two shards.
+                // A task that moved can appear at two positions, even in two shards, while
+                // the index lags.
                 Step::Place(place) => places.push(place),
                 Step::Read(_) if read >= READ_MAX => {
                     return Ok((places, merge.horizon().map(|(_, place)| place)));
@@ -150,7 +149,7 @@ impl List<'_> {
         }
     }
 
-    /// Hands an answer on, and gives where the shard's next one starts.
+    /// Adds a response to the merge, and returns where the next one of the shard starts.
     fn feed(
         &self,
         merge: &mut Merge,
@@ -160,17 +159,18 @@ impl List<'_> {
         let after = self.query.after.as_ref();
         let places: Result<Vec<_>, _> = answer.items.iter().map(position).collect();
         let mut places = places?;
+        // `BETWEEN` includes its bounds, so the index returns the position `after` again.
         places.retain(|place| after != Some(place));
         let read_to = answer.last.as_ref().map(position).transpose()?;
         merge.feed(shard, places, read_to);
         Ok(answer.last)
     }
 
-    /// Items of one request for places. Without a filter a shard holds its share
-    /// of the page, more or less.
+    /// Items of one request for positions. Without a filter a shard holds about its share
+    /// of the page.
     fn chunk(&self) -> usize {
-        // One more than the page, to see whether there is a next one, and the
-        // one which the last page ended with.
+        // The page, one more to see whether there is a next page, and the position
+        // with which the last page ended.
         let wanted = self.query.limit + 2;
         let shards = self.shards as usize;
         match (self.is_narrow(), shards) {
@@ -184,7 +184,7 @@ impl List<'_> {
         self.query.context_id.is_some() || self.query.state.is_some()
     }
 
-    /// How many tasks of the whole list match, up to the query's limit.
+    /// Counts the matching tasks of the whole list, up to the query's limit.
     async fn count(&self) -> Result<usize, StoreError> {
         let limit = self.query.count_limit;
         let (mut counted, mut read) = (0, 0);
@@ -207,7 +207,7 @@ impl List<'_> {
         Ok(counted.min(limit))
     }
 
-    /// The next items of a shard on this page.
+    /// The next items of a shard for this page.
     async fn next(
         &self,
         shard: u32,
@@ -229,10 +229,11 @@ impl List<'_> {
         chunk: usize,
     ) -> Result<Answer, StoreError> {
         let query = self.query;
-        // A bound of a key condition is never empty.
+        // DynamoDB refuses an empty string in a key condition.
         let begin = query
             .status_after
             .map_or_else(|| "0".to_owned(), key::before_all_at);
+        // DynamoDB refuses `BETWEEN` if the lower bound is above the upper one.
         if begin.as_str() > end {
             return Ok(Answer::default());
         }
@@ -265,7 +266,7 @@ impl List<'_> {
         })
     }
 
-    /// What an index item has to be: not expired, and as the query asks.
+    /// The filter for index items: not expired, and with the context and state of the query.
     fn filter(&self) -> Filter {
         let mut filter = Filter::default();
         filter
@@ -282,7 +283,7 @@ impl List<'_> {
         filter
     }
 
-    /// The records at `places`, each as stored now, in no order.
+    /// The records at `places` as they are stored now, in no order.
     async fn records(&self, places: &[ListPosition]) -> Result<Vec<TaskRecord>, StoreError> {
         let mut records = Vec::new();
         for chunk in distinct(places).chunks(BATCH) {
@@ -297,8 +298,8 @@ impl List<'_> {
     }
 }
 
-/// What `read` makes of `items`. One that it cannot read is logged and left out:
-/// it must not hold up what stands beside it.
+/// Decodes `items` with `read`. An item that cannot be decoded is logged and left out, so
+/// that it does not hide the others.
 pub(super) fn readable<T>(
     items: &[Item],
     read: fn(&Item) -> Result<T, StoreError>,
@@ -334,17 +335,19 @@ pub(super) async fn batch(
         items.append(&mut answered.remove(table).unwrap_or_default());
         let mut rest = found.unprocessed_keys.take().unwrap_or_default();
         keys = rest.remove(table).map(|rest| rest.keys).unwrap_or_default();
-        // An answer stops at 16 MB; the service says by an error that it is
-        // throttled.
+        // One response holds at most 16 MB, so keys can be left over. If DynamoDB
+        // throttles it returns an error.
         if keys.len() == wanted {
-            return Err(StoreError::Unavailable("a batch read stalls".to_owned()));
+            return Err(StoreError::Unavailable(
+                "a batch read processed none of its keys".to_owned(),
+            ));
         }
     }
     Ok(items)
 }
 
-/// The tasks at `places`, each once: an index that lags can show a task at its
-/// old place and at its new one, and a batch read takes no key twice.
+/// The tasks at `places`, each once. An index that lags can show a task at its old and
+/// its new position, and a batch read refuses a key that it gets twice.
 fn distinct(places: &[ListPosition]) -> Vec<&TaskId> {
     let tasks: BTreeSet<&TaskId> = places.iter().map(|place| &place.task).collect();
     tasks.into_iter().collect()
@@ -352,7 +355,8 @@ fn distinct(places: &[ListPosition]) -> Vec<&TaskId> {
 
 fn position(item: &Item) -> Result<ListPosition, StoreError> {
     let text = item::string(item, key::LISTS_SK)?;
-    key::position(text).ok_or_else(|| StoreError::Corrupt(format!("no place in a list: `{text}`")))
+    key::position(text)
+        .ok_or_else(|| StoreError::Corrupt(format!("invalid position in a list index: `{text}`")))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! One list out of the places of several shards.
+//! Merges the positions of several shards into one list.
 //!
-//! Each shard is read in chunks, newest first, and a chunk may show less than
-//! was read, as a filter stands between. A place may be given out once nothing
-//! newer can still come from any shard: that is what the horizons say.
+//! Each shard is read in chunks, newest first. A chunk can show fewer positions than DynamoDB
+//! read, because of the filter. The merge returns a position once no shard can still hold a
+//! newer one. The horizon of each shard says how far it was read.
 
 use crate::store::ListPosition;
 use std::collections::VecDeque;
@@ -12,13 +12,13 @@ use std::collections::VecDeque;
 pub(super) enum Step {
     /// This is the next place.
     Place(ListPosition),
-    /// Read on in this shard.
+    /// Read the next chunk of this shard.
     Read(usize),
-    /// All shards are at their end.
+    /// Every shard was read to its end.
     End,
 }
 
-/// The shards of a list, on their way.
+/// The shards of a list while they are read.
 #[derive(Debug)]
 pub(super) struct Merge {
     shards: Vec<Shard>,
@@ -30,20 +30,20 @@ struct Shard {
     read_to: ReadTo,
 }
 
-/// How far a shard is read.
+/// How far a shard was read.
 #[derive(Debug, Default)]
 enum ReadTo {
     /// Not at all.
     #[default]
     Nothing,
-    /// Up to and with this place, shown or not.
+    /// Up to and including this position, whether the filter showed it or not.
     Place(ListPosition),
     /// To its end.
     End,
 }
 
 impl Merge {
-    /// `shards` shards of which nothing is read.
+    /// A merge of `shards` shards that were not read yet.
     pub(super) fn of(shards: usize) -> Self {
         Self {
             shards: std::iter::repeat_with(Shard::default)
@@ -52,8 +52,8 @@ impl Merge {
         }
     }
 
-    /// Takes what `shard` showed, newest first, and how far it was read; `None`
-    /// is its end.
+    /// Adds the positions that `shard` showed, newest first, and how far it was read; `None`
+    /// means to its end.
     pub(super) fn feed(
         &mut self,
         shard: usize,
@@ -66,8 +66,8 @@ impl Merge {
         }
     }
 
-    /// The next step. A shard of which nothing is read can hold the newest of
-    /// all, and is read first.
+    /// The next step. An unread shard comes first, since it can hold the newest position of
+    /// all.
     pub(super) fn step(&mut self) -> Step {
         let unread = |shard: &Shard| matches!(shard.read_to, ReadTo::Nothing);
         if let Some(index) = self.shards.iter().position(unread) {
@@ -81,7 +81,7 @@ impl Merge {
             .max_by(|a, b| a.places.front().cmp(&b.places.front()));
         match (newest, horizon) {
             (Some(shard), horizon) if shard.leads(horizon.as_ref().map(|(_, place)| place)) => {
-                // It is not empty: it was the newest of those that are not.
+                // The filter above took only shards that are not empty.
                 shard.places.pop_front().map_or(Step::End, Step::Place)
             }
             (_, Some((index, _))) => Step::Read(index),
@@ -89,8 +89,8 @@ impl Merge {
         }
     }
 
-    /// The newest place behind which a shard may hold what it has not shown,
-    /// and the shard. A list that stops here goes on after it.
+    /// The newest position after which a shard may hold more, and that shard. If a page stops
+    /// here, the next page continues after this position.
     pub(super) fn horizon(&self) -> Option<(usize, ListPosition)> {
         let open = self.shards.iter().enumerate().filter_map(|(index, shard)| {
             match (&shard.read_to, shard.places.is_empty()) {
@@ -103,7 +103,7 @@ impl Merge {
 }
 
 impl Shard {
-    /// Whether its first place is newer than whatever is still to be read.
+    /// Whether the first position of the shard is newer than everything not read yet.
     fn leads(&self, horizon: Option<&ListPosition>) -> bool {
         let first = self.places.front();
         first.is_some() && horizon.is_none_or(|horizon| first > Some(horizon))
@@ -117,11 +117,11 @@ mod tests {
     use proptest::prelude::*;
     use std::cmp::Reverse;
 
-    /// A place with whether the filter shows it.
+    /// A position, and whether the filter shows it.
     type Entry = (ListPosition, bool);
 
     fn entry() -> impl Strategy<Value = Entry> {
-        // Few times, so that many are equal and the id decides.
+        // Only a few times, so that many are equal and the id decides.
         (0..6_i64, 0..400_u128, proptest::bool::weighted(0.7)).prop_map(|(at, id, shown)| {
             let place = ListPosition {
                 at: Timestamp::from_millis(at),
@@ -131,8 +131,8 @@ mod tests {
         })
     }
 
-    /// What is in a shard before `after`, as an index gives it: at most
-    /// `chunk` items are looked at.
+    /// The positions of a shard before `after`, as an index returns them. It reads at most
+    /// `chunk` items.
     fn read(
         shard: &[Entry],
         after: Option<&ListPosition>,
@@ -149,8 +149,8 @@ mod tests {
         (shown.map(|(place, _)| place.clone()).collect(), last)
     }
 
-    /// A page as the list reads it: `limit` places, or fewer after `budget`
-    /// reads, and where the next one begins.
+    /// A page as the list reads it: `limit` positions, or fewer after `budget` reads, and
+    /// where the next page begins.
     fn page(
         shards: &[Vec<Entry>],
         after: Option<&ListPosition>,
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pages_over_shards_join_to_the_one_list_in_its_order(
+        fn pages_over_shards_join_into_one_ordered_list(
             entries in proptest::collection::vec(entry(), 0..120),
             count in 1..9_usize,
             sizes in (1..9_usize, 1..9_usize, 1..30_usize),
@@ -193,7 +193,7 @@ mod tests {
             entries.dedup_by(|a, b| a.0 == b.0);
             let mut shards: Vec<Vec<Entry>> = vec![Vec::new(); count];
             for (place, shown) in &entries {
-                // Any rule that gives a task one shard.
+                // Any rule that assigns each task to one shard.
                 let index = place.task.as_str().bytes().map(usize::from).sum::<usize>() % count;
                 shards[index].push((place.clone(), *shown));
             }
@@ -205,7 +205,7 @@ mod tests {
                 let (places, next) = page(&shards, after.as_ref(), sizes);
                 prop_assert!(places.len() <= sizes.0);
                 joined.extend(places);
-                // Each page goes on behind the one before it.
+                // Each page continues after the page before it.
                 prop_assert!(next.is_none() || after.is_none() || next < after);
                 after = next;
                 if after.is_none() {

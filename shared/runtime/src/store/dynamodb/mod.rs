@@ -1,24 +1,25 @@
-//! Tasks and threads in one DynamoDB table.
+//! Keeps tasks and threads in one DynamoDB table.
 //!
-//! - `key`: every key, made in one place
-//! - `children`: the items beside a task that is no longer small
-//! - `excerpt`: those of them that show what is wanted of a task
-//! - `object`: content too large for an item
-//! - `item`: records as items
+//! - `key`: every partition key and sort key of the table
+//! - `item`: converts records to items and back
+//! - `children`: the child items of a task that has grown
+//! - `excerpt`: reads the child items that a projection of a task needs
+//! - `object`: content that is too large for an item
 //! - `statement`: a conditional write as data
-//! - `calls`: what a call came to; ambiguous answers
-//! - `idempotency`: keys of sends, beside the tasks they stand for
-//! - `list`: a page from the list index; `merge` joins its shards, `shards` knows
-//!   how many there are
-//! - `contexts`: a page of conversations; `inner`: the tasks of one
-//! - `open`, `expiring`: what the sweep index shows; `sweep`: which objects are named
-//! - `push`: webhooks
-//! - `remove`: deletions; `erase`: all of a tenant
-//! - `image`: what the table's stream says
-//! - `table`: the table itself, for emulators
+//! - `calls`: sends requests and classifies their errors; `decide`: runs writes
+//! - `idempotency`: the idempotency keys of sends
+//! - `list`: a page of tasks from the list index; `merge` joins the shards of the index,
+//!   `shards` knows how many there are
+//! - `contexts`: a page of contexts; `inner`: the tasks of one context
+//! - `open`, `expiring`: reads of the sweep index; `sweep`: which objects are in use
+//! - `push`: push configs
+//! - `remove`: deletions; `erase`: removes all data of a tenant
+//! - `image`: reads the records of the table's stream
+//! - `table`: creates the table for emulators
 //!
-//! Expiry is part of every condition and checked after every read; native TTL
-//! only cleans. A write whose answer is lost is known again by its write id.
+//! Expiry is part of every condition, and the store checks it after every read. DynamoDB's
+//! own TTL only cleans up. If the response to a write is lost, the store recognises the
+//! write by its write id.
 
 mod calls;
 mod children;
@@ -71,29 +72,29 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// How long a client-made context id stays known after its expiry (7 days).
+/// How long an expired thread under a client-made context id is kept (7 days).
 const TOMBSTONE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The tasks and threads of one table.
+/// A store of tasks and threads in one table.
 #[derive(Clone)]
 pub struct DynamoStore {
     client: Client,
     table: String,
     blobs: Option<Arc<dyn Blobs>>,
     /// Permits to read an object of `blobs`. All reads of the store share them,
-    /// since an answer may read several tasks at once, each with many objects.
+    /// since one response may read several tasks in parallel, each with many objects.
     objects: Arc<Semaphore>,
     tombstone: Duration,
     lists: Arc<shards::Known>,
 }
 
 impl DynamoStore {
-    /// The store in `table`. Its requests are those of `client`, repeated by the
-    /// same rules, and also where they have only met other writes.
+    /// A store in `table`. It sends its requests through `client` with the same retry rules.
+    /// In addition it repeats writes that only met other writes.
     #[must_use]
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "the client is made over into one of the store's own"
+        reason = "the store builds its own client from this one"
     )]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         let config = client.config().to_builder();
@@ -107,24 +108,24 @@ impl DynamoStore {
         }
     }
 
-    /// Keeps content above 32 KB as objects in `blobs`, batches of events above
-    /// 200 KB. Reads at most 16 of them at the same time. Without it a value
-    /// that no item can hold is refused.
+    /// Keeps content above 32 KB, and batches of events above 200 KB, as objects in `blobs`.
+    /// Reads at most 16 of them at the same time. Without `blobs` the store refuses a value
+    /// that is too large for an item.
     #[must_use]
     pub fn with_blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
         self
     }
 
-    /// Keeps expired threads under client-made ids for `tombstone` before
-    /// native TTL may remove them (default 7 days).
+    /// Keeps expired threads under client-made ids for `tombstone` before DynamoDB's TTL
+    /// may remove them (default 7 days).
     #[must_use]
     pub const fn with_tombstone(mut self, tombstone: Duration) -> Self {
         self.tombstone = tombstone;
         self
     }
 
-    /// The deciding item of a partition, read consistently.
+    /// The `META` item of a partition, read consistently.
     async fn meta(&self, partition: &str) -> Result<Option<Item>, StoreError> {
         self.item(partition, key::META).await
     }
@@ -144,14 +145,14 @@ impl DynamoStore {
             .map_err(|error| calls::read_error(&error))
     }
 
-    /// What a task's own item holds of it.
+    /// The head of a task: the part of it that its `META` item holds.
     async fn own_item(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         let meta = self.meta(&key::task(id)).await?;
         meta.as_ref().map(item::to_task).transpose()
     }
 
-    /// The same, if it is a task of `owner`. Whose it is, an attribute says: the
-    /// item of another subject is not read further, and its size costs no time.
+    /// The head of a task of `owner`. An attribute names the subject. The store does not
+    /// decode the item of another subject, so its size does not show in the response time.
     async fn item_for(
         &self,
         owner: &Owner,
@@ -163,8 +164,8 @@ impl DynamoStore {
         Ok(task.filter(|task| task.owner() == owner))
     }
 
-    /// The task if `wanted` holds for what its own item says, with its children.
-    /// With an `owner` it is a task of theirs.
+    /// The task with its children, if `wanted` holds for its head. With an `owner`, only a
+    /// task of that owner.
     async fn stored_task(
         &self,
         owner: Option<&Owner>,
@@ -189,7 +190,7 @@ impl DynamoStore {
         Err(torn(&versions))
     }
 
-    /// What a refused commit is answered with.
+    /// The result of a commit that failed a condition.
     async fn refused(
         &self,
         write: &TaskWrite,
@@ -199,17 +200,17 @@ impl DynamoStore {
         let mut checks = checks.into_iter();
         let shown = match checks.next() {
             Some(Check::Failed(Some(item))) => Some(item::to_task(&item)?),
-            // Not every service shows the item.
+            // Some emulators do not return the item of a failed condition.
             Some(Check::Failed(None)) => None,
             Some(Check::Held) | None => {
-                // A key's own condition has been looked at.
+                // `key_stands` has already looked at the condition of the key.
                 let at = usize::from(write.key.is_some());
                 let thread = matches!(checks.nth(at), Some(Check::Failed(_)));
                 if write.thread.is_some() && thread {
                     return Ok(Committed::ThreadConflict);
                 }
                 return Err(StoreError::Corrupt(
-                    "a child of a later version stands beside a task".to_owned(),
+                    "task has a child item of a later version".to_owned(),
                 ));
             }
         };
@@ -231,7 +232,7 @@ impl DynamoStore {
         Ok(Committed::Conflict(live.map(Box::new)))
     }
 
-    /// Whether a write whose answer is unknown is stored.
+    /// Looks up whether a write with an unknown result is stored.
     async fn look_for(&self, write: &TaskWrite, why: String) -> Result<Committed, StoreError> {
         let id = write.checked_id()?;
         let stored = self.own_item(&write.record.key()).await?;
@@ -242,7 +243,7 @@ impl DynamoStore {
         }
     }
 
-    /// Whether a stored thread's last writes include this one.
+    /// Whether this write is among the last writes of the stored thread.
     async fn thread_has(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         let record = &write.record;
         let partition = key::thread(&record.owner, &record.context_id);
@@ -250,8 +251,9 @@ impl DynamoStore {
         Ok(meta.is_some_and(|meta| item::thread_written_by(&meta, &write.write)))
     }
 
-    /// What a commit writes: first the task, then its key, its thread, its
-    /// webhooks, its new children. `dead` is the write of the key that it may replace.
+    /// The statements of a commit, in this order: the task, its key, its thread, its push
+    /// configs, its new children. `refused` and `key_stands` find the results by position.
+    /// `dead` is the write id of the key item that the commit may replace.
     async fn statements(
         &self,
         write: &TaskWrite,
@@ -271,15 +273,16 @@ impl DynamoStore {
             statements.extend(Statement::push(push)?);
         }
         statements.extend(children);
-        // In a transaction there is room for it; a task alone has it beside itself.
+        // A transaction takes the pointer too. A task alone has no transaction: `commit`
+        // writes its pointer beside it.
         if statements.len() > 1 {
             statements.extend(Statement::pointer(write));
         }
         Ok(statements)
     }
 
-    /// Stores a commit, or says why not. The statements are made again for a key
-    /// that has become free.
+    /// Stores a commit, or returns the reason why not. If the key has become free, it builds
+    /// the statements again.
     async fn put_all(
         &self,
         write: &TaskWrite,
@@ -323,7 +326,7 @@ impl DynamoStore {
         Ok(statements)
     }
 
-    /// A thread's two items, in one read.
+    /// The `META` and `STATE` items of a thread, in one read.
     async fn read_thread(&self, partition: &str) -> Result<Option<Joined>, StoreError> {
         let found = self
             .client
@@ -364,18 +367,20 @@ impl std::fmt::Debug for DynamoStore {
     }
 }
 
-/// Why a task or thread could not be put together, of which these versions were
-/// read: it moves, or else what it names is not there.
+/// The error for a task or thread that could not be read whole. `versions` are the versions
+/// that the reads found. Several mean that it changes; one means that a part is missing.
 fn torn(versions: &BTreeSet<u64>) -> StoreError {
     if versions.len() > 1 {
-        StoreError::Unavailable("it changes faster than it can be read".to_owned())
+        StoreError::Unavailable("the record changed during every attempt to read it".to_owned())
     } else {
-        StoreError::Corrupt("what it names is not there".to_owned())
+        StoreError::Corrupt("the record refers to an item or object that does not exist".to_owned())
     }
 }
 
 fn moving_key() -> StoreError {
-    StoreError::Unavailable("an idempotency key changes faster than it can be written".to_owned())
+    StoreError::Unavailable(
+        "the idempotency key changed during every attempt to write it".to_owned(),
+    )
 }
 
 #[async_trait]
@@ -472,15 +477,19 @@ impl WriteTasks for DynamoStore {
         write.checked_id()?;
         let shards = self.shards_to_write(write).await;
         let mut statements = self.statements(write, shards, None).await?;
+        // These run before the commit and outside of it: an item that is kept longer does no
+        // harm, an item that expires too early does.
         self.keep_children(&write.record).await?;
         self.keep_keys(&write.record).await?;
         self.keep_pointer(&write.record).await?;
         let alone = statements.len() == 1;
         let pointer = Statement::pointer(write).filter(|_| alone);
         let put = self.put_all(write, shards, &mut statements);
+        // Both requests run in parallel. A transaction of the two would cost twice the write
+        // units (decision 0016).
         let (committed, pointed) = futures::join!(put, self.point(pointer));
         let committed = committed?;
-        // Without it the task would not be found in its conversation: nothing is answered.
+        // Without its pointer a read of the context would miss the task, so the commit fails.
         pointed?;
         Ok(committed)
     }
@@ -533,7 +542,7 @@ impl ReadThreads for DynamoStore {
                 Some(Joined::Thread(thread)) => {
                     return Ok(Some(*thread).filter(|thread| thread.owner == *owner));
                 }
-                // Once more, since a read beside a transaction can be torn.
+                // Read once more: a read during a transaction can see only one of the two items.
                 Some(Joined::Stateless(thread)) if tries > 0 => return Ok(Some(*thread)),
                 Some(Joined::Stateless(_)) => {}
                 Some(Joined::Torn(version)) => {

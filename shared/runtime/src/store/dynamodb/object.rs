@@ -1,9 +1,9 @@
-//! Content that is too large for an item: an object in the bucket.
+//! Stores content that is too large for an item as an object in the bucket.
 //!
-//! The object comes first, under a key that no other write uses; the item names
-//! it with its size and hash, which are checked when it is read. A write that
-//! replaces such an item leaves the old object to the sweep, as it does what a
-//! write stored that lost.
+//! The store writes the object first, under a key that no other write uses. The item then
+//! names the object with its size and hash, and a read checks both. A write that replaces
+//! such an item does not remove the old object; the sweep does. The sweep also removes the
+//! objects of a write that failed.
 
 use super::DynamoStore;
 use super::item::{self, Item};
@@ -13,13 +13,13 @@ use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
 use futures::future::try_join_all;
 use sha2::{Digest as _, Sha256};
 
-/// Content above this many bytes is an object.
+/// Content above this many bytes becomes an object.
 ///
-/// Units decide, at the prices of us-east-1 on demand. A million write units
-/// cost 0.625 USD: one for a KB, two in a transaction. A million read units cost
-/// 0.125 USD: one for 4 KB, read consistently. S3 takes 5 USD for a million PUTs
-/// and 0.4 USD for a million GETs. The sweep asks for an object six times in a
-/// life of 30 days, for 5 USD a million. A million times:
+/// The cost decides, at the on-demand prices of us-east-1. A million write units cost
+/// 0.625 USD; a write takes one a KB, in a transaction two. A million read units cost 0.125
+/// USD; a consistent read takes one for 4 KB. S3 takes 5 USD for a million PUTs and 0.4 USD
+/// for a million GETs. The sweep makes six requests for an object in a life of 30 days, for
+/// 5 USD a million. The cost in USD of a million writes or reads:
 ///
 /// | Content | Table: write, read | Object with its item: write, read |
 /// |---|---|---|
@@ -28,23 +28,22 @@ use sha2::{Digest as _, Sha256};
 /// | 32 KB | 40, 1 | 11.25, 0.525 |
 /// | 200 KB | 250, 6.25 | 11.25, 0.525 |
 ///
-/// An object is one more round trip to S3, at each write and each read. So the
-/// limit lies above 17 KB, from where objects are cheaper in both columns. A value
-/// that is replaced as a whole, of a task or of a conversation, is written again
-/// at each change, and saves the most. Its old object stays for some weeks, for
-/// less than 1 USD a million at 32 KB. See decision 0027.
+/// An object adds one round trip to S3 at each write and each read. From 17 KB on, objects
+/// are cheaper in both columns, so the limit is above that. A task or thread value that is
+/// replaced as a whole is written again at each change, and saves the most. Its old object
+/// stays for some weeks, for less than 1 USD a million at 32 KB. See decision 0027.
 pub(super) const INLINE_MAX: usize = 32 * 1024;
 
-/// A batch of events above this many bytes is an object.
+/// A batch of events above this many bytes becomes an object.
 ///
-/// A stream looks for the batches after its last event together with the task's
-/// own item, in one query. Objects would add a round trip to what it shows next.
-/// An item holds 400 KB.
+/// A stream reads the batches after its last event and the `META` item in one query. An
+/// object would add a round trip before the stream can show the next event. An item holds
+/// at most 400 KB.
 const EVENTS_MAX: usize = 200 * 1024;
 
-/// Above everything that is kept.
+/// Prefix of all objects that tasks and threads keep.
 pub(super) const ROOT: &str = "v1/";
-/// Above the files that clients have sent by themselves.
+/// Prefix of the files that clients have uploaded through a URL.
 pub(super) const UPLOADS: &str = "up/";
 
 /// The attribute that names an object.
@@ -52,16 +51,16 @@ pub(super) const KEY: &str = "object";
 const SIZE: &str = "object_size";
 const HASH: &str = "object_sha256";
 
-/// Whose content it is.
+/// The owner of a piece of content.
 #[derive(Debug, Clone)]
 pub(super) enum Whose {
-    /// A task's.
+    /// A task.
     Task(TaskKey),
-    /// A conversation's.
+    /// A thread.
     Thread(ThreadKey),
 }
 
-/// Bytes of the content of a child that stay in its item.
+/// The largest content of a child, in bytes, that stays in its item.
 pub(super) const fn inline_max(place: Place) -> usize {
     match place {
         Place::Events(_) => EVENTS_MAX,
@@ -70,12 +69,12 @@ pub(super) const fn inline_max(place: Place) -> usize {
 }
 
 impl DynamoStore {
-    /// Moves the content of `item` to the object `name`, if it has more bytes
-    /// than `inline_max`.
+    /// Moves the content of `item` to the object `name`, if it has more than `inline_max`
+    /// bytes.
     ///
     /// # Errors
     /// [`StoreError`] when the object cannot be stored;
-    /// [`StoreError::TooLarge`] when there is no bucket and no item holds it.
+    /// [`StoreError::TooLarge`] when there is no bucket and an item cannot hold the content.
     pub(super) async fn offload(
         &self,
         item: &mut Item,
@@ -103,11 +102,11 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// Puts the content back into an item that names an object; `false` if the
-    /// object is gone: then a later write has replaced the item.
+    /// Reads the content of an item that names an object. `false` if the object is gone:
+    /// then a later write has replaced the item.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when it is not what the item says.
+    /// [`StoreError::Corrupt`] when the object differs from the size or hash in the item.
     pub(super) async fn inflate(&self, item: &mut Item) -> Result<bool, StoreError> {
         if !item.contains_key(KEY) {
             return Ok(true);
@@ -115,10 +114,12 @@ impl DynamoStore {
         let name = item::string(item, KEY)?;
         if !name.starts_with(ROOT) {
             return Err(StoreError::Corrupt(format!(
-                "`{name}` is no object of ours"
+                "object key `{name}` does not begin with `{ROOT}`"
             )));
         }
-        let refused = || StoreError::Refused("an item names an object: no bucket".to_owned());
+        let refused = || {
+            StoreError::Refused("an item names an object but the store has no bucket".to_owned())
+        };
         let blobs = self.blobs.as_ref().ok_or_else(refused)?;
         let found = {
             let _permit = self.objects.acquire().await.map_err(closed)?;
@@ -131,15 +132,15 @@ impl DynamoStore {
         let same = bytes.len() == item::integer::<usize>(item, SIZE)?
             && hex::encode(Sha256::digest(&bytes)) == item::string(item, HASH)?;
         if !same {
-            return Err(wrong("has other bytes"));
+            return Err(wrong("differs from the size or hash in its item"));
         }
-        let text = String::from_utf8(bytes.into()).map_err(|_| wrong("is no text"))?;
+        let text = String::from_utf8(bytes.into()).map_err(|_| wrong("is not UTF-8"))?;
         item.insert(item::BODY.to_owned(), item::text(text));
         Ok(true)
     }
 
-    /// Puts the content back into all `items`, in one wave; `false` if an object
-    /// is gone. Its item has no content then.
+    /// Reads the content of all `items` in parallel. `false` if an object is gone; its item
+    /// then has no content.
     ///
     /// # Errors
     /// As [`DynamoStore::inflate`].
@@ -151,8 +152,8 @@ impl DynamoStore {
         Ok(there.into_iter().all(|there| there))
     }
 
-    /// Removes the object of an item that is gone. What cannot be removed is left
-    /// to the look at all objects. Says how many are gone.
+    /// Removes the object of an item that is gone, and returns how many objects were removed.
+    /// If S3 does not remove it, the sweep of all objects does later.
     pub(super) async fn remove_object_of(&self, item: &Item) -> usize {
         let (Some(blobs), Some(name)) = (&self.blobs, named(item)) else {
             return 0;
@@ -167,12 +168,12 @@ impl DynamoStore {
     }
 }
 
-/// The object which an item names, if its content is one.
+/// The object that an item names, if it has one.
 pub(super) fn named(item: &Item) -> Option<String> {
     item::string(item, KEY).ok().map(str::to_owned)
 }
 
-/// When an object of ours was written, by its key; `None` for one of another
+/// The time in the key of an object that this store wrote; `None` for a key of another
 /// form.
 pub(super) fn written_at(name: &str) -> Option<Timestamp> {
     let (_, name) = name.rsplit_once('/')?;
@@ -180,7 +181,7 @@ pub(super) fn written_at(name: &str) -> Option<Timestamp> {
     Some(Timestamp::from_millis(at))
 }
 
-/// Bytes of the content of an item, wherever it lies.
+/// The size in bytes of the content of an item, in the item or in its object.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -193,7 +194,7 @@ pub(super) fn size_of(item: &Item) -> Result<usize, StoreError> {
 }
 
 fn closed(_: tokio::sync::AcquireError) -> StoreError {
-    StoreError::Unavailable("reads of objects have ended".to_owned())
+    StoreError::Unavailable("the semaphore for object reads is closed".to_owned())
 }
 
 fn fits(size: usize) -> Result<(), StoreError> {
@@ -205,10 +206,10 @@ fn fits(size: usize) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The object of a child. It is of the form of every key below a task, so that
-/// a sweep can read its age and its incarnation. The version is in it, since one
-/// write id is tried on one version after the other. Halves stand for the ids,
-/// for file systems that make a longer name of a key.
+/// The object key of a child. Like every key below a task, it shows the sweep its time and
+/// its incarnation. It includes the version, since a write may be tried again with the same
+/// write id on a later version. It holds only half of each id, because a file system may
+/// lengthen the name.
 pub(super) fn of_task(record: &TaskRecord, child: &str) -> String {
     let write = record.write_ids.last().unwrap_or(&record.incarnation);
     format!(
@@ -222,12 +223,12 @@ pub(super) fn of_task(record: &TaskRecord, child: &str) -> String {
     )
 }
 
-/// The beginning of the keys of all objects of a conversation.
+/// The prefix of the keys of all objects of a thread.
 pub(super) fn below(thread: &ThreadKey) -> String {
     format!("{ROOT}{}/", thread.folder())
 }
 
-/// The object of a conversation's state.
+/// The object key of a thread's state.
 pub(super) fn of_thread(write: &ThreadWrite) -> String {
     let thread = &write.record;
     format!(
@@ -256,11 +257,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn each_write_of_each_version_has_objects_of_its_own_which_tell_their_time() {
+    fn each_write_and_version_has_object_keys_of_its_own_with_a_time() {
         let world = World::new(1, "object").unwrap();
         let task = world.task().unwrap();
         let mut names = BTreeSet::new();
-        // A write that lost is made again on the next version.
+        // A write that lost a race is tried again on the next version.
         for write in [1, 2] {
             let mut record = task.clone();
             for later in 1..3 {

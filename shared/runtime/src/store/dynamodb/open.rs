@@ -1,7 +1,7 @@
-//! A page of a shard of the tasks that are submitted or working, over all
-//! tenants.
+//! Reads a page of one shard of the open tasks of all tenants: those that are submitted or
+//! working, and those with unconfirmed push deliveries.
 //!
-//! The index holds no content: the key of a task and whose it is.
+//! The index holds no content, only the key of a task and its owner.
 
 use super::calls;
 use super::item::{self, Item};
@@ -14,12 +14,12 @@ use aws_sdk_dynamodb::Client;
 /// Index items of one request at most.
 const CHUNK: usize = 1_000;
 
-/// Up to `limit` open tasks of `shard` after the place `after`, oldest first, and the
-/// place to go on from.
+/// Up to `limit` open tasks of `shard` after the position `after`, oldest first, and the
+/// position from which the next page continues.
 ///
 /// # Errors
-/// [`StoreError`] when the table does not answer, and for a place that is not
-/// one of ours.
+/// [`StoreError`] when the table does not answer, or when `after` is not a position that
+/// this function returned.
 pub(super) async fn page(
     client: &Client,
     table: &str,
@@ -55,26 +55,28 @@ pub(super) async fn page(
 
 fn open_task(item: &Item) -> Result<OpenTask, StoreError> {
     let (tenant, task) = key::task_of(item::string(item, key::PK)?)
-        .ok_or_else(|| StoreError::Corrupt("no task in the key".to_owned()))?;
+        .ok_or_else(|| StoreError::Corrupt("the partition key names no task".to_owned()))?;
     let subject = Subject::parse(item::string(item, item::OWNER_SUBJECT)?)
         .map_err(|error| StoreError::Corrupt(error.to_string()))?;
     let owner = Owner { tenant, subject };
     Ok(OpenTask { owner, task })
 }
 
-/// The place of the last item read.
+/// The position of the last item read.
 fn place(last: &Item) -> Result<String, StoreError> {
     let at: i64 = item::integer(last, key::SWEEP_SK)?;
     Ok(format!("{at}#{}", item::string(last, key::PK)?))
 }
 
-/// The key after which a page at `place` begins.
+/// The exclusive start key of the page after `place`.
 fn start_key(shard: u32, place: &str) -> Result<Item, StoreError> {
     let (at, partition) = place
         .split_once('#')
         .and_then(|(at, partition)| Some((at.parse::<i64>().ok()?, partition)))
         .filter(|(_, partition)| key::task_of(partition).is_some())
-        .ok_or_else(|| StoreError::Refused("no place among the open tasks".to_owned()))?;
+        .ok_or_else(|| {
+            StoreError::Refused("invalid page position among the open tasks".to_owned())
+        })?;
     let mut start = item::key_of(partition, key::META);
     start.insert(key::SWEEP_PK.to_owned(), item::text(key::open(shard)));
     start.insert(key::SWEEP_SK.to_owned(), item::number(at));

@@ -1,9 +1,9 @@
-//! Webhooks as children of their task's partition.
+//! Stores push configs in the partition of their task.
 //!
-//! What a client registered is one item, and where its deliveries stand is
-//! another, small one beside it, so that a delivery writes one unit. Both are
-//! written together, and say by the hash of the registration which one they are
-//! of: a delivery moves nothing of one that replaced it.
+//! One item holds what the client registered. A second, small item holds the progress of the
+//! deliveries, so that a delivery writes one unit. Both are written together and hold a hash
+//! of the registration. So a delivery for an old registration cannot change the progress of
+//! the one that replaced it.
 
 use super::calls;
 use super::item::{self, Attributes, Item};
@@ -21,19 +21,19 @@ use std::time::Duration;
 const CURSOR: &str = "cursor";
 const ATTEMPTS: &str = "attempts";
 const RETRY_AT: &str = "retry_at";
-/// Milliseconds of the last call that succeeded.
+/// The duration of the last successful delivery, in milliseconds.
 const TOOK: &str = "took";
-/// Who delivers.
+/// The id of the lease's holder.
 const HOLDER: &str = "holder";
-/// Until when.
+/// The end of the lease, in milliseconds.
 const LEASE_UNTIL: &str = "lease_until";
-/// Which registration it is.
+/// The hash of the registration.
 pub(super) const MARK: &str = "mark";
 
-/// The items of a webhook: what was registered, where its deliveries stand.
+/// The two items of a push config: the registration and the progress of its deliveries.
 ///
 /// # Errors
-/// [`StoreError::Refused`], never.
+/// [`StoreError::Refused`], which does not happen for a valid record.
 pub(super) fn items_of(push: &PushRecord) -> Result<[Item; 2], StoreError> {
     let both = [
         (item::SUBJECT, item::subject(&push.owner)),
@@ -58,7 +58,7 @@ pub(super) fn items_of(push: &PushRecord) -> Result<[Item; 2], StoreError> {
     ])
 }
 
-/// Without a lease that is not there.
+/// The progress of the deliveries, with the lease if there is one.
 fn delivery_attributes(delivery: &Delivery) -> Attributes {
     let took = u64::try_from(delivery.took.as_millis()).unwrap_or(u64::MAX);
     let mut attributes = Attributes::from([
@@ -78,8 +78,8 @@ fn lease_attributes(lease: &PushLease) -> Attributes {
     ])
 }
 
-/// The webhook of an item, with what stands in the item of its deliveries.
-/// Without one of this very registration, nothing was delivered yet.
+/// The push config of an item, with the progress of its deliveries. If `delivered` is
+/// missing or of another registration, nothing was delivered yet.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -120,7 +120,8 @@ fn mark(push: &PushRecord) -> Result<String, StoreError> {
     Ok(hex::encode(Sha256::digest(stored::push_identity(push)?)))
 }
 
-/// A change of the deliveries of a webhook which is still the same registration.
+/// A change of the delivery item, with the values for its condition: the registration
+/// (`:same`) and the holder of the lease (`:mine`).
 fn update(
     push: &PushRecord,
     holder: &WriteId,
@@ -182,7 +183,8 @@ impl WritePushes for DynamoStore {
         gone.name(item::SUBJECT);
         gone.value(":owner", item::subject(owner));
         let delivered = Statement::gone(item::key_of(&partition, &key::delivery(id)));
-        // Refused: it is not there, or not theirs to remove.
+        // The condition fails if the config does not exist or belongs to another owner. Either
+        // way there is nothing to remove for this owner.
         self.settle_all(&[gone.when("#subject = :owner"), delivered])
             .await
             .map(|_| ())
@@ -207,7 +209,7 @@ impl DeliverPushes for DynamoStore {
         statement.value(":now", item::number(now.as_millis()));
         statement.value(":cursor", item::number(push.delivery.cursor));
         statement.value(":attempts", item::number(push.delivery.attempts));
-        // A repeated write finds its own lease.
+        // If the SDK repeats the write, it finds its own lease and succeeds.
         let statement = statement.when(
             "#mark = :same AND (#holder = :mine OR \
              (attribute_not_exists(#lease_until) OR #lease_until <= :now) \

@@ -1,4 +1,4 @@
-//! Removing whole partitions.
+//! Removes tasks and threads with all their items.
 
 use super::item::{self, Item};
 use super::statement::Statement;
@@ -26,8 +26,8 @@ impl DynamoStore {
         let partition = key::task(&record.key());
         loop {
             let seen = self.keys_of(&partition).await?;
-            // What was seen while the task stands is its own, or older; another
-            // task of this id can come only later, and then differs.
+            // While the task is stored, the items seen are its own or older ones. Items of a
+            // later task with this id come only afterwards and differ.
             match self.own_item(&record.key()).await? {
                 None => return Ok(true),
                 Some(stored) if !is_same(&stored, record) => return Ok(false),
@@ -38,6 +38,8 @@ impl DynamoStore {
                 break;
             }
             for item in beside {
+                // A later task with this id may already have replaced the item. The attribute
+                // distinguishes the two.
                 let name = if item.contains_key(push::MARK) {
                     push::MARK
                 } else {
@@ -50,16 +52,17 @@ impl DynamoStore {
             let gone = Statement::no_key(record, key);
             self.settle(gone).await?;
         }
-        // Whoever looks for what is left finds the task by its pointer, or neither.
+        // Both in one transaction: an interrupted deletion of the context then finds the
+        // task by its pointer, or neither is left.
         let mut last = vec![Statement::no_task(record)];
         last.extend(Statement::no_pointer(record));
         let gone = self.settle_all(&last).await?;
-        // A repeated call finds no item.
+        // A repeated call finds no item, which is success.
         Ok(gone || self.own_item(&record.key()).await?.is_none())
     }
 
-    /// Removes what lies beside a cleared thread, and nothing that a later write has
-    /// put there; see [`crate::store::WriteThreads::forget_state`].
+    /// Removes the state of a cleared thread, but nothing that a later write has stored; see
+    /// [`crate::store::WriteThreads::forget_state`].
     pub(super) async fn remove_thread_state(
         &self,
         record: &ThreadRecord,
@@ -72,7 +75,7 @@ impl DynamoStore {
         let mut after: Option<String> = None;
         loop {
             let found = blobs.keys(&below, after.as_deref(), LISTED).await?;
-            // One of a later write may be of the next thread of this id.
+            // An object of a later write may belong to the next thread with this id.
             let is_over =
                 |name: &String| object::written_at(name).is_none_or(|at| at <= record.updated_at);
             let gone: Vec<String> = found.iter().filter(|name| is_over(name)).cloned().collect();
@@ -86,8 +89,8 @@ impl DynamoStore {
         }
     }
 
-    /// Removes a thread: what lies beside it, then the item that decides, so that a
-    /// removal which did not come to its end is found again by it.
+    /// Removes a thread: its state and pointers first, its `META` item last. So an interrupted
+    /// removal can be found by that item and repeated.
     pub(super) async fn remove_thread_items(
         &self,
         record: &ThreadRecord,
@@ -95,13 +98,13 @@ impl DynamoStore {
         self.remove_thread_state(record).await?;
         self.remove_pointers(record).await?;
         let gone = self.settle(Statement::no_thread(record)).await?;
-        // A repeated call finds no item.
+        // A repeated call finds no item, which is success.
         let partition = key::thread(&record.owner, &record.context_id);
         Ok(gone || self.meta(&partition).await?.is_none())
     }
 
-    /// The keys of a partition, some of them if there are many, and what tells
-    /// each item from one that replaces it.
+    /// Keys in a partition (the first page of them), each with the attribute that
+    /// distinguishes the item from one that replaces it.
     async fn keys_of(&self, partition: &str) -> Result<Vec<Item>, StoreError> {
         let found = self
             .client

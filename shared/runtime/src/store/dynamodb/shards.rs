@@ -1,18 +1,16 @@
-//! Over how many partitions of the list index an owner's tasks are spread, and
-//! the conversations as well.
+//! Spreads an owner's tasks and threads over several partitions of the list index.
 //!
-//! A partition takes 1,000 writes a second, and an index that is throttled
-//! throttles the table. An owner with more than that gets more shards. Their
-//! number only grows, and that makes it safe to know an old one:
+//! An index partition takes 1,000 writes a second, and a throttled index throttles the
+//! writes to the table. An owner with more writes gets more shards. The number of shards
+//! only grows, so an outdated number is safe:
 //!
-//! - who writes by an old number writes to a shard which every reader reads;
-//! - who reads by an old number would miss what is written by the new one, so
-//!   writers begin with it [`SETTLE`] later, when every reader's copy
-//!   ([`FRESH`]) is gone, and clocks that differ by minutes do no harm.
+//! - A writer with an outdated number writes to a shard that every reader reads.
+//! - A reader with an outdated number would miss writes to a new shard. So writers use a new
+//!   number only [`SETTLE`] later. By then every reader's copy is older than [`FRESH`] and
+//!   no longer used. The margin also covers clocks that differ by minutes.
 //!
-//! So a process asks for the number before a list, and before a write only if
-//! it writes so much for the owner that it could matter. An owner of few tasks
-//! costs no read beside the write.
+//! A process reads the number before it lists. Before a write it reads the number only if
+//! it writes much for the owner. An owner with few tasks costs no read beside the write.
 
 use super::decide::Decided;
 use super::item::{self, Attributes, Item};
@@ -25,28 +23,28 @@ use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most shards of one list; each costs a request a page.
+/// The largest number of shards of one list. Each shard costs one request a page.
 pub const MAX_SHARDS: u32 = 128;
-/// How long a process believes what it read.
+/// How long a process uses a number that it has read.
 const FRESH: Duration = Duration::from_secs(60);
-/// How long after growing writers go on with the number before.
+/// How long writers still use the previous number after the list has grown.
 const SETTLE: Duration = Duration::from_secs(300);
-/// As many writes of one owner in [`FRESH`] make a process ask. A thousand
-/// processes which stay below it write 130 times a second.
+/// A process reads the number after this many writes for one owner within [`FRESH`]. A
+/// thousand processes that stay below it write at most 130 times a second.
 const BUSY: u32 = 8;
-/// Owners a process remembers.
+/// Largest number of owners that a process remembers.
 const KEPT: usize = 10_000;
 
 const SHARDS: &str = "shards";
 const BEFORE: &str = "before";
 const SINCE: &str = "since";
 
-/// The stored number.
+/// The stored number of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ShardCount {
-    /// What readers read.
+    /// The number for readers.
     shards: NonZeroU32,
-    /// What writers go by until the number has settled.
+    /// The number for writers until the new number has settled.
     before: NonZeroU32,
     /// When it grew.
     since: Timestamp,
@@ -68,7 +66,7 @@ impl ShardCount {
         self.shards
     }
 
-    /// Over how many shards a writer spreads.
+    /// Over how many shards a writer spreads its writes.
     fn to_write(self, now: Timestamp) -> NonZeroU32 {
         if self.is_settled(now) {
             self.shards
@@ -81,11 +79,11 @@ impl ShardCount {
         now >= self.since.plus(SETTLE)
     }
 
-    /// This number grown to `shards`.
+    /// Grows this number to `shards`.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] for a number that does not grow, is too large,
-    /// or comes before the last one has settled.
+    /// [`StoreError::Refused`] if `shards` is not larger than the current number, is too large,
+    /// or if the last change has not settled.
     fn grown(self, shards: u32, now: Timestamp) -> Result<Self, StoreError> {
         let refused = |why: String| Err(StoreError::Refused(why));
         let Some(wanted) = NonZeroU32::new(shards).filter(|n| n.get() <= MAX_SHARDS) else {
@@ -108,7 +106,7 @@ impl ShardCount {
         })
     }
 
-    /// From when on writers spread over all of them.
+    /// The time from which writers use all shards.
     fn settles_at(self) -> Timestamp {
         self.since.plus(SETTLE)
     }
@@ -121,6 +119,8 @@ impl ShardCount {
         ]
     }
 
+    /// Decodes the stored number.
+    ///
     /// # Errors
     /// [`StoreError::Corrupt`].
     fn of_item(item: &Item) -> Result<Self, StoreError> {
@@ -132,7 +132,7 @@ impl ShardCount {
     }
 }
 
-/// What this process knows of the owners it works for.
+/// The shard numbers that this process knows, by owner.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     owners: Mutex<BTreeMap<Owner, Memory>>,
@@ -156,20 +156,19 @@ impl Memory {
 }
 
 impl Known {
-    /// The number a reader may go by without asking.
+    /// The number that a reader may use without a read.
     fn to_read(&self, owner: &Owner, now: Timestamp) -> Option<NonZeroU32> {
         let owners = self.owners();
         let memory = owners.get(owner).filter(|memory| memory.is_fresh(now));
         memory.map(|memory| memory.count.to_read())
     }
 
-    /// The number a writer goes by, and whether it writes so much that it
-    /// should ask first. `lists` says whether this write moves the task in its
-    /// list.
+    /// The number that a writer uses, and whether it should read the stored number first.
+    /// `lists` says whether this write moves the task in its list.
     fn to_write(&self, owner: &Owner, now: Timestamp, lists: bool) -> (NonZeroU32, bool) {
         let mut owners = self.owners();
         if owners.len() >= KEPT && !owners.contains_key(owner) {
-            // To forget is safe: the writer starts with one shard again.
+            // Forgetting is safe: the writer starts with one shard again.
             owners.clear();
         }
         let memory = owners.entry(owner.clone()).or_default();
@@ -182,7 +181,7 @@ impl Known {
         (memory.count.to_write(now), ask)
     }
 
-    /// Remembers what was read, and gives what a writer goes by.
+    /// Remembers a number that was read, and returns the one that a writer uses.
     fn learn(&self, owner: &Owner, count: ShardCount, now: Timestamp) -> NonZeroU32 {
         let mut owners = self.owners();
         let memory = owners.entry(owner.clone()).or_default();
@@ -198,7 +197,7 @@ impl Known {
 }
 
 impl DynamoStore {
-    /// Over how many shards a reader finds `owner`'s list.
+    /// The number of shards that a reader of `owner`'s list has to read.
     pub(super) async fn shards_to_read(
         &self,
         owner: &Owner,
@@ -212,8 +211,8 @@ impl DynamoStore {
         Ok(count.to_read())
     }
 
-    /// Over how many shards this write spreads. A write that leaves the status
-    /// alone leaves the list alone, and does not count.
+    /// The number of shards over which this write spreads. A write that does not change the
+    /// status does not change the list, and does not count.
     pub(super) async fn shards_to_write(&self, write: &TaskWrite) -> NonZeroU32 {
         let (owner, now) = (write.record.owner(), write.now);
         let lists = write.record.status().timestamp == now;
@@ -223,7 +222,7 @@ impl DynamoStore {
         }
         match self.shard_count(owner).await {
             Ok(count) => self.lists.learn(owner, count, now),
-            // No write fails for this: what is known is never too much.
+            // The write uses the known number, which is never too large.
             Err(error) => {
                 tracing::warn!("failed to read how many shards a list has: {error}");
                 known
@@ -231,20 +230,20 @@ impl DynamoStore {
         }
     }
 
-    /// The same for the write of a thread alone, which asks for nothing: where
-    /// there are many of them, there are more of tasks.
+    /// The same for the write of a thread alone, without a read. An owner with many threads
+    /// has even more task writes, and those read the number.
     pub(super) fn shards_for_thread(&self, thread: &ThreadRecord) -> NonZeroU32 {
         let (owner, at) = (&thread.owner, thread.updated_at);
         self.lists.to_write(owner, at, false).0
     }
 
-    /// Spreads the lists of `owner`'s tasks and conversations over `shards`
-    /// partitions of the index. Readers read all of them at once; gives from when
-    /// on writers write to them.
+    /// Spreads the lists of `owner`'s tasks and threads over `shards` partitions of the
+    /// index. Readers read all of them immediately. Returns the time from which writers use
+    /// them.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] for a number that does not grow, is above
-    /// [`MAX_SHARDS`], or comes before the last one has settled; else when the
+    /// [`StoreError::Refused`] if `shards` is not larger than the current number, is above
+    /// [`MAX_SHARDS`], or if the last change has not settled; another [`StoreError`] when the
     /// table does not answer.
     pub async fn grow_list(
         &self,
@@ -260,13 +259,13 @@ impl DynamoStore {
         put.value(":before", item::number(before.shards.get()));
         let put = put.when("attribute_not_exists(PK) OR #shards = :before");
         let decided = self.decide(std::slice::from_ref(&put)).await?;
-        // An answer that was lost, or that is one to our own first try: what
-        // stands there tells.
+        // The response may be lost, or a repeated attempt may have met our own write. The
+        // stored number decides.
         if !matches!(decided, Decided::Done) && self.shard_count(owner).await? != grown {
             return Err(match decided {
                 Decided::Unknown(why) => StoreError::Unavailable(why),
                 Decided::Done | Decided::Refused(_) => {
-                    StoreError::Refused("somebody else has just grown the list".to_owned())
+                    StoreError::Refused("another process has just grown the list".to_owned())
                 }
             });
         }
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_go_by_a_new_number_at_once_and_writers_when_every_copy_is_old() {
+    fn writers_use_a_new_shard_count_after_every_copy_has_expired() {
         let grown = ShardCount::default().grown(15, START).unwrap();
         assert_eq!(grown.to_read(), count(15));
         for (seconds, written) in [(0, 1), (60, 1), (299, 1), (300, 15), (9_999, 15)] {
@@ -313,12 +312,12 @@ mod tests {
                 "{seconds} s"
             );
         }
-        // A reader's copy of the number before is gone long before.
+        // By then no reader uses a copy of the previous number.
         assert!(SETTLE >= FRESH * 2);
     }
 
     #[test]
-    fn a_number_only_grows_and_not_twice_at_once() {
+    fn a_shard_count_only_grows_and_settles_in_between() {
         let grown = ShardCount::default().grown(15, START).unwrap();
         for bad in [0, 1, 14, 15, MAX_SHARDS + 1, u32::MAX] {
             assert!(grown.grown(bad, after(900)).is_err(), "{bad}");
@@ -330,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_kept_as_it_is() {
+    fn a_stored_shard_count_reads_back() {
         let grown = ShardCount::default().grown(15, START).unwrap();
         let item: Item = grown
             .attributes()
@@ -342,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn few_writes_ask_for_nothing_and_many_ask_once_a_minute() {
+    fn only_a_busy_writer_reads_the_shard_count_once_a_minute() {
         let known = Known::default();
         let asks = |from: u64, writes: u64| -> Vec<u64> {
             (0..writes)
@@ -354,9 +353,9 @@ mod tests {
         let grown = ShardCount::default().grown(4, START).unwrap();
         assert_eq!(known.learn(&owner(), grown, after(400)), count(4));
         assert_eq!(asks(400, 59), [0_u64; 0]);
-        // The copy is old, and the owner busy.
+        // The copy is too old, and the owner is busy.
         assert!(asks(460, 20).contains(&7));
-        // It goes by what it knew, which is never too much.
+        // Without a read the writer uses the number that it knows.
         assert_eq!(
             known.to_write(&owner(), after(9_000), true),
             (count(4), false)
@@ -364,13 +363,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_asks_again_after_a_minute() {
+    fn a_reader_reads_the_shard_count_again_after_a_minute() {
         let known = Known::default();
         assert_eq!(known.to_read(&owner(), START), None);
         known.learn(&owner(), ShardCount::default(), START);
         assert_eq!(known.to_read(&owner(), after(59)), Some(count(1)));
         assert_eq!(known.to_read(&owner(), after(60)), None);
-        // A clock that went back tells nothing about the age.
+        // If the clock went back, the age of the copy is unknown.
         assert_eq!(known.to_read(&owner(), Timestamp::from_millis(5)), None);
     }
 }

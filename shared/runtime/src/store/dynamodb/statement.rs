@@ -1,5 +1,5 @@
-//! A conditional write as data: alone it becomes one call, beside others a
-//! transaction.
+//! Represents a conditional write as data. A single statement becomes one request, several
+//! become a transaction.
 
 use super::item::{self, Attributes, Item};
 use super::{key, push};
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// One item to write under a condition.
+/// A write of one item under a condition.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
     pub(super) kind: Kind,
@@ -25,32 +25,33 @@ pub(super) struct Statement {
 /// How the item is written.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
-    /// It replaces whatever stood there.
+    /// Replaces the whole item, if there is one.
     Put(Item),
-    /// It changes what stands there; attributes of other versions of this
-    /// program stay.
+    /// Changes attributes of the item. Attributes that other versions of this program wrote
+    /// are kept.
     Update {
         /// The item's key.
         key: Item,
         /// The update expression.
         expression: String,
     },
-    /// It goes.
+    /// Deletes the item with this key.
     Delete(Item),
 }
 
-/// Not expired: only an item at rest has an expiry at all.
+/// The task has not expired: only a task at rest has an expiry.
 const LIVE: &str = "(attribute_not_exists(#expires_at) OR #expires_at > :now)";
 
-/// The task of one owner: ids which the server makes are the tenant's alone.
+/// The task belongs to this owner. The key of a server-made task id holds the tenant but not
+/// the subject.
 const OWNED: &str = "#owner_subject = :owner";
 
-/// The very task, and not another one that had its id before or has it since.
+/// The same task, not an earlier or later one with its id.
 const SAME: &str = "#incarnation = :same";
 
 impl Statement {
-    /// The write of a task's own item, which holds `head`; its owner's list has
-    /// `shards` shards.
+    /// Writes the `META` item of a task with the content `head`. The owner's list has `shards`
+    /// shards.
     pub(super) fn task(write: &TaskWrite, shards: NonZeroU32, head: String) -> Self {
         let attributes = item::task(&write.record, shards, head);
         let partition = key::task(&write.record.key());
@@ -78,13 +79,13 @@ impl Statement {
         statement
     }
 
-    /// The write of a child that replaces what stood there.
+    /// Writes a child that replaces the one stored before.
     pub(super) fn child(item: Item) -> Self {
         Self::new(Kind::Put(item))
     }
 
-    /// The write of a child that never replaces one of the same task; what an
-    /// earlier task of this id has left may stand there.
+    /// Writes a child that never replaces one of the same task. It may replace one that an
+    /// earlier task with this id has left.
     pub(super) fn new_child(item: Item, incarnation: &str) -> Self {
         let mut put = Self::new(Kind::Put(item));
         put.name(item::INCARNATION);
@@ -92,7 +93,7 @@ impl Statement {
         put.when("attribute_not_exists(PK) OR #incarnation <> :mine")
     }
 
-    /// A later time at which native TTL may remove a child.
+    /// Sets a later time for DynamoDB's TTL on an item.
     pub(super) fn keep(partition: &str, sort: &str, until: i64) -> Self {
         let mut update = Self::new(Kind::Update {
             key: item::key_of(partition, sort),
@@ -103,12 +104,12 @@ impl Statement {
         update.when("#ttl < :ttl")
     }
 
-    /// A longer lease for the turn that runs in `record`. Nothing else
-    /// changes, so no commit on its way loses to it.
+    /// Extends the lease of the turn that runs in `record`. It does not change the version,
+    /// so a commit in progress does not conflict with it.
     pub(super) fn heartbeat(record: &TaskRecord, until: Timestamp) -> Self {
         let partition = key::task(&record.key());
         let lease = Attributes::from([(item::LEASE_UNTIL, item::number(until.as_millis()))]);
-        // A heartbeat has nothing new to push.
+        // A heartbeat has no new event to push. The stream filter must not see an old one.
         let mut update = Self::update(&partition, lease, &[item::NOTIFY]);
         update.name(item::EPOCH);
         update.name(item::STATE);
@@ -122,8 +123,8 @@ impl Statement {
         ))
     }
 
-    /// A task at rest off the sweep's index: its webhooks know. Nothing else
-    /// changes.
+    /// Takes a task at rest off the sweep index after its push deliveries are confirmed. It
+    /// changes nothing else.
     pub(super) fn confirmed(record: &TaskRecord) -> Self {
         let meta = item::key_of(&key::task(&record.key()), key::META);
         let gone = [key::SWEEP_PK, key::SWEEP_SK, item::NOTIFY];
@@ -134,8 +135,7 @@ impl Statement {
         update.when(&format!("#version = :was AND {SAME}"))
     }
 
-    /// The writes of a webhook of which nothing is delivered, over one of the
-    /// same id.
+    /// Writes a push config without any delivery, over one with the same id.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`].
@@ -143,8 +143,7 @@ impl Statement {
         Ok(push::items_of(push)?.map(|item| Self::new(Kind::Put(item))))
     }
 
-    /// The write of a thread without its state; its owner's list has `shards`
-    /// shards.
+    /// Writes a thread without its state. The owner's list has `shards` shards.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`].
@@ -165,8 +164,8 @@ impl Statement {
         let mut gone = vec![key::LISTS_PK, key::LISTS_SK];
         gone.retain(|name| !attributes.contains_key(name));
         let mut update = Self::update(&partition, attributes, &gone);
-        // Every older write moves one place down; all right-hand sides are
-        // read before any is set.
+        // Each older write id moves down one attribute. DynamoDB reads all right-hand
+        // sides before it sets any of them.
         for (place, before) in older.into_iter().zip(item::WRITES) {
             update.name(place);
             update.also_set(&format!("#{place} = if_not_exists(#{before}, :{newest})"));
@@ -175,8 +174,8 @@ impl Statement {
         Ok(update.when("#version = :was"))
     }
 
-    /// The write of a thread's state; `None` if there is none to keep. The
-    /// thread's condition stands for it.
+    /// Writes a thread's state; `None` if there is none to keep. It needs no condition,
+    /// since the thread's own statement is in the same transaction.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`].
@@ -185,7 +184,7 @@ impl Statement {
         Ok(item.map(|item| Self::new(Kind::Put(item))))
     }
 
-    /// Notes for the sweep the expiry that the state of a thread has by now.
+    /// Writes the current expiry of a thread's state into the sweep index.
     pub(super) fn state_expiry(thread: &ThreadRecord) -> Self {
         let partition = key::thread(&thread.owner, &thread.context_id);
         let (at, last) = (thread.state_expires_at, thread.state_kept_until());
@@ -199,7 +198,7 @@ impl Statement {
         update.when("#version = :was")
     }
 
-    /// Removes the deciding item of a task that is stored as in `record`.
+    /// Removes the `META` item of a task that is stored as in `record`.
     pub(super) fn no_task(record: &TaskRecord) -> Self {
         let partition = key::task(&record.key());
         let mut statement = Self::gone(item::key_of(&partition, key::META));
@@ -210,7 +209,7 @@ impl Statement {
         statement.when(&format!("#version = :was AND {SAME} AND {OWNED}"))
     }
 
-    /// Removes a thread's deciding item that is stored as in `record`.
+    /// Removes the `META` item of a thread that is stored as in `record`.
     pub(super) fn no_thread(record: &ThreadRecord) -> Self {
         let partition = key::thread(&record.owner, &record.context_id);
         let mut statement = Self::gone(item::key_of(&partition, key::META));
@@ -219,7 +218,7 @@ impl Statement {
         statement.when("#version = :was")
     }
 
-    /// Removes a thread's state, unless a write after `version` has put it there.
+    /// Removes a thread's state, unless a write after the version of `record` has stored it.
     pub(super) fn no_state_up_to(record: &ThreadRecord) -> Self {
         let partition = key::thread(&record.owner, &record.context_id);
         let mut statement = Self::gone(item::key_of(&partition, key::STATE));
@@ -228,7 +227,7 @@ impl Statement {
         statement.when("#version <= :last")
     }
 
-    /// Removes an item in which the attribute `name` is still as it was `seen`.
+    /// Removes an item if its attribute `name` still has the value in `seen`.
     pub(super) fn gone_as_seen(seen: &Item, name: &str) -> Self {
         let at = [key::PK, key::SK].into_iter();
         let at = at.filter_map(|name| Some((name.to_owned(), seen.get(name)?.clone())));
@@ -298,7 +297,7 @@ impl Statement {
             statement.value(&format!(":{name}"), value);
             sets.push(format!("#{name} = :{name}"));
         }
-        // SET stands last, so that more can be added to it.
+        // SET is the last clause, so that `also_set` can append to it.
         if !sets.is_empty() {
             parts.push(format!("SET {}", sets.join(", ")));
         }
@@ -320,20 +319,20 @@ impl Statement {
         self
     }
 
-    /// Only where nothing stands, or what the write named in `attribute` left.
+    /// Adds a condition: the item does not exist, or its `attribute` holds the id `write`.
     pub(super) fn when_written_by(mut self, attribute: &str, write: &str) -> Self {
         self.name(attribute);
         self.value(":dead", item::text(write));
         self.when(&format!("attribute_not_exists(PK) OR #{attribute} = :dead"))
     }
 
-    /// What [`OWNED`] asks for.
+    /// Adds the name and value for [`OWNED`].
     fn owned_by(&mut self, owner: &Owner) {
         self.name(item::OWNER_SUBJECT);
         self.value(":owner", item::text(owner.subject.as_str()));
     }
 
-    /// What [`SAME`] asks for.
+    /// Adds the name and value for [`SAME`].
     fn same_task(&mut self, incarnation: &WriteId) {
         self.name(item::INCARNATION);
         self.value(":same", item::text(incarnation.as_str()));
@@ -352,10 +351,10 @@ impl Statement {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// The statement as a part of a transaction.
+    /// Converts the statement to an action of a transaction.
     ///
     /// # Errors
-    /// The SDK's, when a member is missing; none is.
+    /// [`BuildError`] if the SDK finds that a member is missing, which does not happen here.
     pub(super) fn into_action(self, table: &str) -> Result<TransactWriteItem, BuildError> {
         let names = (!self.names.is_empty()).then_some(self.names);
         let values = (!self.values.is_empty()).then_some(self.values);

@@ -1,5 +1,4 @@
-//! What a sweep of the objects asks: which of them are named, and where the last
-//! one has come to.
+//! Tells the sweep which objects are in use, and stores the position of the last sweep.
 
 use super::item::{self, Attributes};
 use super::statement::Statement;
@@ -78,8 +77,8 @@ impl SweepObjects for DynamoStore {
     }
 }
 
-/// Whether a task names the child in `place` of this version. A value that has
-/// been replaced since the task was read is of a later one.
+/// Whether a task names the child at `place` with this version. A value that was replaced
+/// after the read of the task has a later version, and counts as named.
 fn is_named(task: &TaskRecord, place: Place, version: u64) -> bool {
     match place {
         Place::Doc(doc) => {

@@ -1,5 +1,5 @@
-//! The table itself. A deployment makes it from the template; this is the same
-//! table for an emulator.
+//! Creates the table for an emulator. A deployment creates the same table from the
+//! template.
 
 use super::calls;
 use super::item::{CONTEXT, EXPIRES_AT, OWNER_SUBJECT, STATE, TTL};
@@ -14,10 +14,10 @@ use aws_sdk_dynamodb::types::{
 };
 use std::time::Duration;
 
-/// How often a new table is asked whether it is ready.
+/// How often a new table is checked for its status, every 500 ms.
 const ASKS: u32 = 120;
 
-/// Makes the table, or finds it there, and waits until it is ready.
+/// Creates the table unless it exists, and waits until it is active.
 ///
 /// # Errors
 /// [`StoreError`] when the service does not answer or refuses.
@@ -29,6 +29,7 @@ pub async fn create_table(client: &Client, table: &str) -> Result<(), StoreError
         .stream_specification(
             StreamSpecification::builder()
                 .stream_enabled(true)
+                // The relay reads only the new image of an item.
                 .stream_view_type(StreamViewType::NewImage)
                 .build()
                 .map_err(incomplete)?,
@@ -38,6 +39,7 @@ pub async fn create_table(client: &Client, table: &str) -> Result<(), StoreError
         .set_global_secondary_indexes(Some(indexes().map_err(incomplete)?));
     match request.send().await {
         Ok(_) => {}
+        // The process that created the table also enables its TTL.
         Err(error) if error.code() == Some("ResourceInUseException") => {
             return ready(client, table).await;
         }
@@ -69,7 +71,7 @@ async fn ready(client: &Client, table: &str) -> Result<(), StoreError> {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     Err(StoreError::Unavailable(format!(
-        "the table `{table}` does not get ready"
+        "the table `{table}` did not become active"
     )))
 }
 
@@ -106,16 +108,16 @@ fn keys(hash: &str, range: &str) -> Result<Vec<KeySchemaElement>, BuildError> {
 }
 
 fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
-    // What a filter or a count of a list looks at; all of it changes only with
-    // the state, and so with the sort key.
+    // The attributes that a filter or a count of a list needs. They change only with
+    // the state, which also changes the sort key, so they cost no extra write.
     let filtered = Projection::builder()
         .projection_type(ProjectionType::Include)
         .non_key_attributes(STATE)
         .non_key_attributes(CONTEXT)
         .non_key_attributes(EXPIRES_AT)
         .build();
-    // What names the owner beside the key; it never changes, so that a commit
-    // which leaves the task open does not write to the index.
+    // The attribute that names the owner. It never changes, so a commit that leaves the
+    // task open does not write to the index.
     let named = Projection::builder()
         .projection_type(ProjectionType::Include)
         .non_key_attributes(OWNER_SUBJECT)

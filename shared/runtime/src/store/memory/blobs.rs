@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::ops::Bound;
 use std::time::Duration;
 
-/// Stored bytes, and whose they are.
+/// Stored bytes, and the task or thread they belong to.
 #[derive(Debug)]
 pub(super) struct Kept {
     bytes: Bytes,
@@ -32,7 +32,7 @@ impl Shelf {
         match self.blobs.get(key) {
             Some(stored) if stored.bytes == kept.bytes => Ok(()),
             Some(_) => Err(StoreError::Refused(format!(
-                "other bytes stand under `{key}`"
+                "other bytes are stored under `{key}`"
             ))),
             None => {
                 self.blobs.insert(key.to_owned(), kept);

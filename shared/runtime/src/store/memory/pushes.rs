@@ -1,4 +1,4 @@
-//! Webhooks in memory.
+//! Push configs in memory.
 
 use super::MemoryStore;
 use crate::store::StoreError;

@@ -21,7 +21,7 @@ macro_rules! run {
 crate::store_contract_cases!(run);
 
 #[tokio::test]
-async fn the_whole_suite_passes_in_one_store_twice() {
+async fn the_suite_passes_twice_on_one_store() {
     let store = MemoryStore::new();
     let stores = Stores {
         tasks: &store,
@@ -35,19 +35,19 @@ async fn the_whole_suite_passes_in_one_store_twice() {
     }
 }
 
-/// A rule broken before the store: what the suite has to find.
+/// A defect put in front of the store, which the suite has to detect.
 #[derive(Clone, Copy, Debug)]
 enum Mutant {
-    /// An answer that runs at once leaves the epoch as it is.
+    /// A resume leaves the epoch as it is.
     EpochKeptByResume,
-    /// Another task under the id passes for the one that is meant.
+    /// A write to an earlier task under the id is accepted for the current one.
     IncarnationIgnored,
 }
 
 struct Broken(MemoryStore, Mutant);
 
 impl Broken {
-    /// `record`, as if it were of the task that stands under its id now.
+    /// `record` with the incarnation of the task now stored under its id.
     async fn disguised(&self, record: &TaskRecord) -> TaskRecord {
         let stored = self.0.stored_at(&record.key()).await.unwrap();
         let mut record = record.clone();
@@ -90,7 +90,7 @@ impl OverTasks for Broken {
     }
 }
 
-/// The cases of the suite that a broken rule fails.
+/// The names of the cases that fail with this defect.
 async fn found(mutant: Mutant) -> Vec<&'static str> {
     let mut failed = Vec::new();
     macro_rules! each {
@@ -109,7 +109,7 @@ async fn found(mutant: Mutant) -> Vec<&'static str> {
     }
     each! {
         a_commit_needs_the_version_and_the_incarnation
-        nothing_of_an_earlier_task_reaches_the_next_one_under_its_id
+        a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id
         a_heartbeat_needs_the_running_turn_of_its_task
         a_heartbeat_extends_the_lease_and_nothing_else
         a_repeated_write_is_done_once
@@ -118,24 +118,24 @@ async fn found(mutant: Mutant) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn the_suite_finds_an_answer_that_keeps_the_epoch() {
+async fn the_suite_detects_a_resume_that_keeps_the_epoch() {
     let failed = found(Mutant::EpochKeptByResume).await;
     assert_eq!(failed, ["a_heartbeat_needs_the_running_turn_of_its_task"]);
 }
 
 #[tokio::test]
-async fn the_suite_finds_a_store_that_ignores_the_incarnation() {
+async fn the_suite_detects_a_store_that_ignores_the_incarnation() {
     let failed = found(Mutant::IncarnationIgnored).await;
     let expected = [
         "a_commit_needs_the_version_and_the_incarnation",
-        "nothing_of_an_earlier_task_reaches_the_next_one_under_its_id",
+        "a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id",
         "a_heartbeat_needs_the_running_turn_of_its_task",
     ];
     assert_eq!(failed, expected);
 }
 
 #[tokio::test]
-async fn a_lagging_index_shows_only_what_still_matches() {
+async fn a_lagging_index_shows_only_tasks_that_still_match() {
     let store = MemoryStore::new();
     let world = World::new(1, "lag").unwrap();
     let task = world.task().unwrap();

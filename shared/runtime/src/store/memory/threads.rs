@@ -1,4 +1,4 @@
-//! Conversations in memory, their lists, and what a sweep finds.
+//! Threads in memory: their lists, and what a sweep finds.
 
 use super::{Accepts, MemoryStore, Shelf, thread_key};
 use crate::store::{
@@ -45,7 +45,7 @@ impl WriteThreads for MemoryStore {
     }
 
     async fn forget_state(&self, _: &ThreadRecord) -> Result<(), StoreError> {
-        // The write that gave the state up has removed it.
+        // The write that cleared the thread removed its state.
         Ok(())
     }
 
@@ -62,7 +62,7 @@ impl WriteThreads for MemoryStore {
 }
 
 impl Shelf {
-    /// The conversations of `owner` after the query's place, in its order.
+    /// The page of contexts of `owner` that `query` asks for.
     pub(super) fn contexts(&self, owner: &Owner, query: &ThreadQuery) -> ThreadPage {
         let mut found: Vec<(ThreadPosition, ThreadRecord)> = Vec::new();
         for stored in self.threads.values().map(|stored| &stored.record) {
@@ -103,7 +103,7 @@ fn position(at: Timestamp, thread: &ThreadRecord) -> ThreadPosition {
     }
 }
 
-/// What of a thread a sweep has to look at.
+/// Which part of a thread is due for a sweep.
 fn over(thread: &ThreadRecord, now: Timestamp) -> Option<Expiring> {
     let kinds = [Expiring::Deleted, Expiring::State];
     let due = |what: &Expiring| thread.swept_at(*what).is_some_and(|at| at <= now);
@@ -146,7 +146,7 @@ impl SweepThreads for MemoryStore {
     }
 
     async fn note_expiry(&self, _: &ThreadRecord) -> Result<(), StoreError> {
-        // There is no index that could be behind.
+        // This store has no index that could lag.
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl SweepThreads for MemoryStore {
         id: &ContextId,
         _: Timestamp,
     ) -> Result<StateRemoved, StoreError> {
-        // The write that gave the state up has removed it.
+        // The write that gave up the state removed it.
         let shelf = self.shelf();
         Ok(StateRemoved {
             state: shelf.threads.contains_key(&(owner.clone(), id.clone())),

@@ -1,4 +1,4 @@
-//! A store which has nothing of its own passes what the one behind passes.
+//! A wrapper without overrides passes the store contract of the wrapped store.
 
 use super::{OverBlobs, OverObjects, OverPushes, OverSweepTasks, OverSweepThreads};
 use super::{OverTasks, OverThreads};
@@ -54,7 +54,7 @@ impl OverObjects for Plain {
 }
 
 #[tokio::test]
-async fn a_store_with_nothing_of_its_own_is_the_store_behind_it() {
+async fn a_wrapper_without_overrides_passes_the_store_contract() {
     let store = Plain::default();
     let stores = Stores {
         tasks: &store,

@@ -1,8 +1,8 @@
-//! Copies inside the bucket: S3 moves the bytes by itself.
+//! Copies objects inside the bucket; S3 moves the bytes.
 //!
-//! A large object is copied in parts, many of them at once, so that a message
-//! with an upload is answered while its caller still waits. (S3 copies up to
-//! 5 GB in one request, but tells nobody how long that takes.)
+//! A large object is copied in many parts in parallel, so that the client of a message with
+//! an upload gets its response in time. S3 can copy up to 5 GB in one request, but does not
+//! say how long that takes.
 
 use super::multipart::Upload;
 use super::{Put, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
@@ -12,14 +12,13 @@ use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::types::{CompletedPart, MetadataDirective};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
-/// Bytes that are copied at once. S3 takes 5 MiB at least, and 10 000 parts at
-/// most: 80 GB.
+/// Bytes of one part. S3 takes parts of at least 5 MiB and at most 10,000 of them: 80 GB.
 const PART: u64 = 8 * 1024 * 1024;
-/// Parts on their way at the same time.
+/// Parts that are copied at the same time.
 const AT_ONCE: usize = 32;
 
 impl S3Blobs {
-    /// Copies one object in one request; `false` if there is none.
+    /// Copies one object in one request; `false` if the source does not exist.
     pub(super) async fn copy_whole(
         &self,
         task: &TaskKey,
@@ -33,6 +32,7 @@ impl S3Blobs {
             .key(to)
             .copy_source(self.source(from))
             .if_none_match("*")
+            // S3 would keep the metadata of the source, which names no task or another one.
             .metadata_directive(MetadataDirective::Replace)
             .metadata(TASK_NOTE, note(task))
             .customize()
@@ -49,7 +49,7 @@ impl S3Blobs {
         }
     }
 
-    /// Copies one object in parts; `false` if there is none.
+    /// Copies one object in parts; `false` if the source does not exist.
     pub(super) async fn copy_parts(
         &self,
         task: &TaskKey,
@@ -112,7 +112,7 @@ impl Upload<'_> {
             .await;
         let copied = match copied {
             Ok(copied) => copied.copy_part_result.ok_or_else(|| {
-                StoreError::Unavailable("S3 did not say what it has copied".to_owned())
+                StoreError::Unavailable("S3 returned no result for the copy of a part".to_owned())
             })?,
             Err(error) if error.code() == Some("NoSuchKey") => return Ok(None),
             Err(error) => return Err(failed(status(&error), &error)),

@@ -1,9 +1,9 @@
-//! Bytes whose length is not known when they begin.
+//! Uploads bytes of unknown length.
 //!
-//! One part is read, sent and forgotten before the next, so a file of any
-//! length takes the memory of one part. The object appears when the parts are
-//! joined; parts of an upload that broke off are removed at once, and those of
-//! a process that died by the bucket's lifecycle.
+//! The upload reads one part, sends it and drops it before it reads the next, so a file of
+//! any length takes the memory of one part. The object exists once the parts are joined. If
+//! an upload fails, its parts are removed immediately. If the process dies, the lifecycle
+//! rule of the bucket removes them.
 
 use super::{Put, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
 use crate::store::StoreError;
@@ -14,10 +14,10 @@ use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPa
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a part. S3 takes 5 MiB at least and 10 000 parts at most.
+/// Bytes of a part. S3 takes parts of at least 5 MiB and at most 10,000 of them.
 pub(super) const PART: usize = 8 * 1024 * 1024;
 
-/// An upload that runs.
+/// An upload in progress.
 pub(super) struct Upload<'a> {
     pub(super) store: &'a S3Blobs,
     pub(super) key: &'a str,
@@ -27,7 +27,7 @@ pub(super) struct Upload<'a> {
 }
 
 impl S3Blobs {
-    /// Stores `first` and what follows it.
+    /// Stores `first` and the rest of `source`.
     pub(super) async fn put_parts(
         &self,
         task: &TaskKey,
@@ -46,7 +46,7 @@ impl S3Blobs {
         done
     }
 
-    /// Begins an upload of the new object `key`.
+    /// Starts the upload of the new object `key`.
     pub(super) async fn begin<'a>(
         &'a self,
         task: &TaskKey,
@@ -58,15 +58,15 @@ impl S3Blobs {
             .bucket(&self.bucket)
             .key(key)
             .metadata(TASK_NOTE, note(task))
-            // The SDK sends one of this kind with each part. S3 refuses parts
-            // with a checksum which their upload has not announced.
+            // The SDK sends this kind of checksum with each part. S3 refuses a part with a
+            // checksum that the upload has not announced.
             .checksum_algorithm(ChecksumAlgorithm::Crc32)
             .send()
             .await
             .map_err(|error| failed(status(&error), &error))?;
         let id = begun
             .upload_id
-            .ok_or_else(|| StoreError::Unavailable("S3 named no upload".to_owned()))?;
+            .ok_or_else(|| StoreError::Unavailable("S3 returned no upload id".to_owned()))?;
         Ok(Upload {
             store: self,
             key,
@@ -102,7 +102,7 @@ impl Upload<'_> {
 
     async fn send(&mut self, part: Bytes) -> Result<(), StoreError> {
         let number = i32::try_from(self.parts.len() + 1)
-            .map_err(|_| StoreError::TooLarge("too many parts".to_owned()))?;
+            .map_err(|_| StoreError::TooLarge("the upload has too many parts".to_owned()))?;
         let sent = self
             .store
             .client
@@ -117,7 +117,7 @@ impl Upload<'_> {
             .send()
             .await
             .map_err(|error| failed(status(&error), &error))?;
-        // S3 wants to hear again, at the end, the checksums it was given.
+        // S3 requires the checksum of each part again when the parts are joined.
         self.parts.push(
             CompletedPart::builder()
                 .part_number(number)
@@ -129,7 +129,7 @@ impl Upload<'_> {
         Ok(())
     }
 
-    /// Makes the object of its parts.
+    /// Joins the parts to the object.
     pub(super) async fn join(&self) -> Result<(), StoreError> {
         let ours = || self.store.is_ours(self.key, self.size);
         let parts = CompletedMultipartUpload::builder()
@@ -148,8 +148,8 @@ impl Upload<'_> {
             .config_override(patient())
             .send()
             .await;
-        // An upload that is gone has been joined by an earlier attempt, which
-        // nobody heard of. (The embedded S3 says 403 of it.)
+        // If the upload no longer exists, an earlier attempt has joined it and its response
+        // was lost. (The embedded S3 answers 403 instead of 404.)
         let gone = matches!(&joined, Err(error) if matches!(status(error), Some(403 | 404)));
         if gone && ours().await.is_ok() {
             return Ok(());
@@ -158,7 +158,7 @@ impl Upload<'_> {
             Put::Stored => Ok(()),
             Put::Taken => {
                 ours().await?;
-                // The parts of this attempt are nobody's.
+                // The object is from an earlier upload, so the parts of this one are not needed.
                 self.give_up().await;
                 Ok(())
             }
@@ -166,7 +166,7 @@ impl Upload<'_> {
         }
     }
 
-    /// Takes back what was sent.
+    /// Aborts the upload, which removes its parts.
     pub(super) async fn give_up(&self) {
         let ended = self
             .store
@@ -178,9 +178,9 @@ impl Upload<'_> {
             .send()
             .await;
         if let Err(error) = ended {
-            // The lifecycle of the bucket removes what is left.
+            // The lifecycle rule of the bucket removes what is left.
             let why = failed(status(&error), &error);
-            tracing::warn!("failed to take back an upload: {why}");
+            tracing::warn!("failed to abort an upload: {why}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! URLs that carry a right: to read one object, or to store one.
+//! Makes presigned URLs: to read one object, or to store one.
 //!
-//! A URL is made of the credentials at hand; no request is sent. It is for one
-//! answer only and must not get into a record or a log.
+//! The store signs a URL with its own credentials and sends no request for it. Each URL is
+//! made for one response and must not be stored or logged.
 
 use super::{S3Blobs, STANDARD};
 use crate::store::{Download, StoreError, UploadTerms, UploadUrl};
@@ -12,11 +12,11 @@ use aws_sdk_s3::presigning::{PresignedRequest, PresigningConfig};
 use base64::Engine as _;
 use std::time::{Duration, SystemTime};
 
-/// What answers may be kept by nobody on their way.
+/// The `Cache-Control` of a download: no cache may keep it.
 const UNCACHED: &str = "private, no-store";
 
-/// A client whose URLs ask for no more than they say: the checks which the SDK
-/// adds on its own would be headers that the holder of a URL does not send.
+/// A client that signs only the headers we set. The SDK's default checksums would add
+/// headers that the holder of a URL does not send.
 pub(super) fn signer(client: &Client) -> Client {
     let config = client
         .config()
@@ -60,6 +60,7 @@ impl S3Blobs {
             .put_object()
             .bucket(&self.bucket)
             .key(upload.key)
+            // With this header the URL works once: S3 answers a second PUT with 412.
             .if_none_match("*")
             .content_length(size)
             .content_type("application/octet-stream")
@@ -92,7 +93,7 @@ fn terms(now: Timestamp, lifetime: Duration) -> Result<PresigningConfig, StoreEr
         .map_err(|error| unsigned(&error))
 }
 
-/// The kind of error alone: its text could hold what was being signed.
+/// The error of a failed signature, without its text, which could contain what was signed.
 fn unsigned<E>(_error: &E) -> StoreError {
     StoreError::Refused("failed to sign a URL".to_owned())
 }
@@ -107,7 +108,7 @@ mod tests {
     const LIFE: Duration = Duration::from_secs(300);
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-    /// A bucket that nobody is asked about.
+    /// A store whose bucket receives no request.
     fn blobs() -> S3Blobs {
         let config = Config::builder()
             .behavior_version(BehaviorVersion::latest())
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_upload_is_signed_for_its_bytes_its_length_and_once() {
+    async fn an_upload_url_signs_digest_length_and_single_use() {
         let digest = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";
         let terms = UploadTerms {
             key: "up/x",
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_url_to_a_file_says_how_the_file_is_handed_over_and_ends_soon() {
+    async fn a_download_url_signs_response_headers_and_expiry() {
         let download = Download {
             key: "v1/x",
             content_type: "text/plain",

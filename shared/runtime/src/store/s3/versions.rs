@@ -1,8 +1,8 @@
-//! Versions of objects: what a bucket with versioning keeps of what was removed.
+//! Reads and removes versions of objects, in a bucket with versioning.
 //!
-//! A removal sets a delete marker before the versions of an object. Operators
-//! alone use what is here: an erasure removes the versions too, and a restore
-//! takes away the delete markers that were set after its point in time.
+//! A removal adds a delete marker on top of the versions of an object. Only operators use
+//! this module. An erasure removes the versions too. A restore removes the delete markers
+//! that were set after its point in time.
 
 use super::{KEYS, S3Blobs, failed, status};
 use crate::store::StoreError;
@@ -11,22 +11,22 @@ use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsOutput;
 use aws_sdk_s3::types::ObjectIdentifier;
 
-/// Above the notes about erasures. No function reads or writes here.
+/// Prefix of the records of erasures. No function reads or writes below it.
 const ERASED: &str = "erased/";
 
-/// Told how many versions were removed so far.
+/// Receives the number of versions removed so far.
 type Told<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// A tenant that was erased, and when its erasure had ended.
+/// A tenant that was erased, and the time at which its erasure ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erased {
     /// The tenant.
     pub tenant: TenantId,
-    /// When.
+    /// The end of the erasure.
     pub at: Timestamp,
 }
 
-/// Where the next page of a list of versions begins.
+/// The position at which the next page of a list of versions begins.
 #[derive(Debug, Default)]
 struct Place {
     key: Option<String>,
@@ -34,12 +34,12 @@ struct Place {
 }
 
 impl S3Blobs {
-    /// Removes every version of every object of `tenant`, and the delete markers.
-    /// A service that keeps no versions has none to remove.
+    /// Removes every version of every object of `tenant`, and the delete markers, and returns
+    /// how many. A service without versions has none to remove.
     ///
     /// # Errors
     /// [`StoreError`] when the bucket does not answer or refuses. The call can be
-    /// made again.
+    /// repeated.
     pub async fn purge_tenant(&self, tenant: &TenantId, told: Told<'_>) -> Result<u64, StoreError> {
         let mut removed = 0;
         for root in ["v1", "up"] {
@@ -56,8 +56,8 @@ impl S3Blobs {
         Ok(removed)
     }
 
-    /// Takes away the delete markers that were set at or after `since` before
-    /// what tasks and conversations keep: what was removed since can be read again.
+    /// Removes the delete markers that were set at or after `since` on objects of tasks and
+    /// threads, and returns how many. Objects removed since then can be read again.
     ///
     /// # Errors
     /// As [`S3Blobs::purge_tenant`].
@@ -66,7 +66,7 @@ impl S3Blobs {
         since: Timestamp,
         told: Told<'_>,
     ) -> Result<u64, StoreError> {
-        // S3 notes whole seconds.
+        // S3 keeps times in whole seconds.
         let since = since.as_millis().div_euclid(1000);
         let later = |page: &ListObjectVersionsOutput| {
             let markers = page.delete_markers().iter();
@@ -78,7 +78,7 @@ impl S3Blobs {
         self.remove_versions("v1/", later, told).await
     }
 
-    /// Notes that a tenant was erased, so that a restore of an earlier time does it
+    /// Records that a tenant was erased, so that a restore to an earlier time erases it
     /// again.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl S3Blobs {
         }
     }
 
-    /// Removes the versions below `prefix` that `which` takes from each page.
+    /// Removes the versions below `prefix` that `which` selects from each page.
     async fn remove_versions(
         &self,
         prefix: &str,
@@ -141,7 +141,7 @@ impl S3Blobs {
         Ok(removed)
     }
 
-    /// A page of the versions below `prefix`; `None` where the service keeps none.
+    /// A page of the versions below `prefix`; `None` if the service has no versions.
     async fn versions(
         &self,
         prefix: &str,

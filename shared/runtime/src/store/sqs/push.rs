@@ -1,7 +1,7 @@
-//! The queue of deliveries in Amazon SQS, a standard one.
+//! The queue of push deliveries in Amazon SQS, a standard queue.
 //!
-//! The group of a message is the tenant, as of a turn: the queue shares its
-//! receivers fairly, so that webhooks of one tenant hold up nobody else's.
+//! The message group is the tenant, as for turns. The queue shares its receivers fairly, so
+//! that the webhooks of one tenant do not delay those of another.
 
 use super::{BATCH, BODY, Sent, SqsQueue, corrupt, whole_seconds};
 use crate::store::StoreError;
@@ -34,14 +34,14 @@ pub fn encode(item: &PushItem) -> String {
         incarnation: item.incarnation.to_string(),
         config: item.config.to_string(),
     };
-    // Plain values under fixed names always are JSON.
+    // Plain values under fixed names can always be encoded as JSON.
     serde_json::to_string(&body).unwrap_or_default()
 }
 
-/// The item of a message's body. Members of a later program are ignored.
+/// Decodes the body of a message. Ignores members that a later version adds.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it is no body of a known version.
+/// [`StoreError::Corrupt`] when it is not a body of a known version.
 pub fn decode(body: &str) -> Result<PushItem, StoreError> {
     let body: Body = serde_json::from_str(body).map_err(corrupt)?;
     if body.v != BODY {

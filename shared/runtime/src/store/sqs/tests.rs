@@ -34,14 +34,14 @@ fn a_message_holds_ids_and_nothing_else() {
 }
 
 #[test]
-fn members_of_a_later_program_are_ignored() {
+fn members_of_a_later_version_are_ignored() {
     let mut body: serde_json::Value = serde_json::from_str(&encode(&item())).unwrap();
     body["new"] = json!({});
     assert_eq!(decode(&body.to_string()).unwrap(), item());
 }
 
 #[test]
-fn a_poison_message_is_corrupt_and_never_a_panic() {
+fn an_unreadable_message_is_corrupt_and_never_panics() {
     let whole: serde_json::Value = serde_json::from_str(&encode(&item())).unwrap();
     let mut bad: Vec<String> = ["", "{", "null", "[]", "\"x\"", "{}", "1e999", "\u{0}"]
         .map(str::to_owned)
@@ -65,7 +65,7 @@ fn a_poison_message_is_corrupt_and_never_a_panic() {
         ] {
             let mut broken = whole.clone();
             broken[name] = value.clone();
-            // A subject is any text, and so is an incarnation.
+            // Any text is a valid subject, and any text but the empty one a valid incarnation.
             if !["subject", "incarnation"].contains(&name) || value != json!("#/") {
                 bad.push(broken.to_string());
             }

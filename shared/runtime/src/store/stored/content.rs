@@ -70,7 +70,7 @@ impl Message {
     }
 }
 
-/// Turns every item over, or gives the first error.
+/// Converts every item, or returns the first error.
 pub(super) fn all<S, T>(
     items: Vec<S>,
     turn: impl Fn(S) -> Result<T, StoreError>,
@@ -105,7 +105,7 @@ enum Content {
         k: String,
         n: u64,
         h: String,
-        /// The upload it came from.
+        /// The id of the upload the bytes came from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         u: Option<String>,
     },
@@ -197,16 +197,16 @@ impl Artifact {
     }
 }
 
-/// A status. The short form of a task leaves members out, and fills them in
-/// before the status is read.
+/// A status. The short form of a task leaves members out and restores them before the
+/// status is read.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Status {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) s: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) m: Option<Message>,
-    /// Instead of a message that the text holds already: its place in the
-    /// history, or behind that the message of the status.
+    /// Replaces a message that the text already contains: its index in the history,
+    /// or the length of the history for the message of the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) r: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -238,7 +238,7 @@ impl Status {
     }
 }
 
-/// A member that has to be there.
+/// A member that the form must have.
 pub(super) fn told<T>(member: Option<T>, name: &str) -> Result<T, StoreError> {
     member.ok_or_else(|| corrupt(format_args!("no `{name}`")))
 }
@@ -247,7 +247,7 @@ pub(super) fn state(name: &str) -> Result<TaskState, StoreError> {
     TaskState::parse(name).ok_or_else(|| corrupt(format_args!("unknown state `{name}`")))
 }
 
-/// An event. The short form of a task leaves members out, as of a status.
+/// An event. The short form of a task leaves members out, as for a status.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Logged {
     i: String,
@@ -266,7 +266,7 @@ pub(super) enum Shown {
     Artifact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         a: Option<Artifact>,
-        /// Instead of an artifact that the text holds already: its place.
+        /// Replaces an artifact that the text already contains: its index.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         r: Option<usize>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

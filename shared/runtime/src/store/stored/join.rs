@@ -1,4 +1,4 @@
-//! Putting a task together again from its own item and its children.
+//! Restores a task from its own item and its children.
 
 use super::content::{Artifact, Logged, Message, Part, all};
 use super::pieces::Place;
@@ -8,7 +8,7 @@ use crate::task::{self, Doc, LoggedEvent, Metadata, Sealed, Segment, TaskRecord}
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
-/// A child as it is found.
+/// A child as the store found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The version of the commit that wrote it.
@@ -16,9 +16,9 @@ pub(crate) struct Found {
     pub(crate) text: String,
 }
 
-/// Puts the children of a task back into what its own item holds; `false` if
-/// one of them is not there, or is of another commit than the item says: then
-/// the item has been read too early, and is to be read again.
+/// Restores the children of a task into the record of its own item. Returns `false`
+/// if a child is missing or of another commit than the item says: the item was read
+/// too early and must be read again.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -72,6 +72,7 @@ fn join_log(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<b
     let upto = record.layout.events_moved();
     let mut log = Vec::new();
     if upto > 0 {
+        // A batch that a later commit than `record` wrote is not part of it.
         for (_, child) in found.range(Place::Events(0)..=Place::Events(upto)) {
             if child.version <= record.version {
                 log.append(&mut events_of(&child.text)?);
@@ -96,6 +97,7 @@ fn join_history(
         };
         let messages: Vec<Message> = parsed(&child.text)?;
         let mut messages = all(messages, Message::into_message)?;
+        // A commit that lost may have left a longer list under the same name.
         messages.truncate(segment.items);
         history.append(&mut messages);
     }
@@ -107,10 +109,10 @@ fn join_history(
     Ok(true)
 }
 
-/// Parts by artifact.
+/// Parts by artifact id.
 pub(super) type Parts = BTreeMap<String, Vec<task::Part>>;
 
-/// The parts of a child.
+/// The parts in the text of a child.
 pub(super) fn parts_of(text: &str) -> Result<Parts, StoreError> {
     let mut parts = Parts::new();
     for (id, list) in parsed::<BTreeMap<String, Vec<Part>>>(text)? {
@@ -162,7 +164,7 @@ pub(super) fn prepend(
     Ok(())
 }
 
-/// Whether the task has this child.
+/// Whether the layout of the task names this child.
 pub(crate) fn names(record: &TaskRecord, place: Place) -> bool {
     let layout = &record.layout;
     let has = |segments: &[Segment], version| segments.iter().any(|it| it.version == version);
@@ -177,7 +179,7 @@ pub(crate) fn names(record: &TaskRecord, place: Place) -> bool {
     }
 }
 
-/// Whether the task has children which its last commit has not written.
+/// Whether the task has children that an earlier commit than its last wrote.
 pub(crate) fn has_older_children(record: &TaskRecord) -> bool {
     let (layout, version) = (&record.layout, record.version);
     let lists = layout.artifacts.values().chain(layout.replaced.values());

@@ -1,16 +1,16 @@
-//! The layout of a task in its stored form.
+//! The stored form of a task's layout.
 
 use super::{StoreError, corrupt};
 use crate::task::{Apart, Batches, Doc, Kept, Layout as Places, Segment, Timestamp, Volume};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of the commit, items.
+/// Pairs of the version of a commit and a number of items.
 type Pairs = Vec<(u64, usize)>;
 
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Layout {
-    /// Events: up to, from, version.
+    /// Events: last number, first number of the last batch, version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     e: Option<(u64, u64, u64)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -19,13 +19,14 @@ pub(super) struct Layout {
     a: BTreeMap<String, Pairs>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     r: BTreeMap<String, Pairs>,
-    /// Values by name: version, hash.
+    /// Values by name: version, SHA-256.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     d: BTreeMap<String, (u64, String)>,
-    /// Bytes moved: all, before the last commit that moved some, its version.
+    /// Bytes moved: in total, before the last commit that moved some, and the version
+    /// of that commit.
     #[serde(default)]
     b: (u64, u64, u64),
-    /// How long the children stay: until, version.
+    /// How long the children stay: until when, version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     k: Option<(i64, u64)>,
 }

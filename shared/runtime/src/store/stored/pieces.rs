@@ -1,8 +1,8 @@
-//! A task in pieces: the item that decides, and the children beside it.
+//! Splits a task into its deciding item and the children beside it.
 //!
-//! [`arrange`] decides what moves, [`pieces`] gives what one commit writes, and
-//! `join` puts a task together again. What lies in a child stays there under
-//! its name; only a value that is replaced as a whole is written over.
+//! [`arrange`] decides what moves to a child, [`pieces`] returns what one commit
+//! writes, and `join` restores the task. A child is not rewritten; only a value that
+//! is replaced as a whole is overwritten.
 
 use super::content::{Artifact, Logged, Message, Part};
 use super::task::{Kept, Stored};
@@ -12,32 +12,32 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 
-/// Bytes of log, of history and of artifacts that an unfinished task keeps in
-/// its own item. Each commit writes that item whole, so more is cheaper apart.
+/// Bytes of log, of history and of artifacts that an unfinished task keeps in its own
+/// item. Each commit writes the whole item, so larger content is cheaper in a child.
 ///
-/// Every child has more than this: also of a finished task, since the largest of
-/// eight kinds moves while they have more than [`FINISHED`] together.
+/// Every child is larger than this. That includes a finished task: the largest of its
+/// eight kinds moves, while they have more than [`FINISHED`] together.
 pub(crate) const CHILD_MIN: usize = 4 * 1024;
-/// Bytes of a value that is replaced as a whole, which stay in the item. Such a
-/// value often changes with the commit, so apart it costs twice.
+/// Bytes of a value replaced as a whole that stay in the item. Such a value often
+/// changes with the commit, so a child costs a second write.
 const DOC: usize = 16 * 1024;
-/// Bytes that a finished task, which is written no more, keeps in its item.
+/// Bytes that a finished task keeps in its item, which is not written again.
 const FINISHED: usize = 32 * 1024;
 
 /// The name of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
-    /// Parts of artifacts, by the id of the artifact; from this version.
+    /// Parts of artifacts by artifact id; moved by the commit of this version.
     Parts(u64),
     /// A value that is replaced as a whole.
     Doc(Doc),
-    /// Events, up to this number.
+    /// Events up to this number.
     Events(u64),
-    /// Messages of the history; from this version.
+    /// Messages of the history; moved by the commit of this version.
     History(u64),
 }
 
-/// A child as it is written.
+/// A child to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Child {
     pub(crate) place: Place,
@@ -47,13 +47,13 @@ pub(crate) struct Child {
 /// What one commit writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pieces {
-    /// The content of the item that decides.
+    /// The content of the deciding item.
     pub(crate) head: String,
-    /// The children that are new.
+    /// The new children.
     pub(crate) children: Vec<Child>,
 }
 
-/// What can move.
+/// What can move to a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Log,
@@ -62,14 +62,14 @@ enum Kind {
     Doc(Doc),
 }
 
-/// Lays out a record before it is written: moves what has grown too large for
-/// the task's own item to children of this version. To do it again changes
-/// nothing. A store that keeps a task in one piece needs none of it.
+/// Lays out a record before its write: moves content that is too large for the task's
+/// own item to children of this version. A repeat changes nothing. A store that keeps
+/// a task in one piece does not need it.
 pub fn arrange(record: &mut TaskRecord) {
     let version = record.version;
     record.layout.forget(version);
     let mut sizes = sizes(record);
-    // What lies apart and is the same stays where it is.
+    // A value in a child that has not changed stays in its child.
     let same = |(doc, apart): (&Doc, &Apart)| {
         let text = doc_text(record, *doc)?;
         (digest(&text) == apart.sha256).then_some(*doc)
@@ -101,8 +101,8 @@ pub fn arrange(record: &mut TaskRecord) {
     keep(record);
 }
 
-/// Children stay one lifetime longer than the task, and more when less than
-/// the task's own is left.
+/// Children live one lifetime of the task longer than the task. Their expiry is
+/// renewed only when the task would outlive it.
 fn keep(record: &mut TaskRecord) {
     let version = record.version;
     if record.layout.is_empty() {
@@ -118,13 +118,13 @@ fn keep(record: &mut TaskRecord) {
     }
 }
 
-/// Until when a child written now stays.
+/// The expiry of a child written now.
 pub(crate) fn child_expiry(record: &TaskRecord) -> task::Timestamp {
     let lifetime = record.expires_at.since(record.updated_at);
     record.expires_at.plus(lifetime)
 }
 
-/// Bytes of everything in the task's own item that can move.
+/// The size in bytes of each kind of content in the task's own item.
 fn sizes(record: &TaskRecord) -> Vec<(usize, Kind)> {
     let log = embedded_log(record).map(|it| length(&Logged::from(it)));
     let history = embedded_history(record)
@@ -189,7 +189,7 @@ fn embedded_history(record: &TaskRecord) -> &[task::Message] {
     record.history.get(moved..).unwrap_or_default()
 }
 
-/// The artifact without its moved parts.
+/// The stored form of the artifact without its moved parts.
 fn embedded(artifact: &task::Artifact, moved: usize) -> Artifact {
     Artifact::from(&task::Artifact {
         parts: artifact.parts.iter().skip(moved).cloned().collect(),
@@ -207,7 +207,7 @@ fn replaced(record: &TaskRecord) -> Vec<Artifact> {
     record.replaced.iter().map(embed).collect()
 }
 
-/// Calls `give` with the stored form of a value; `None` if there is none.
+/// Calls `give` with the stored form of a value; `None` if there is no value.
 fn with_doc<T>(record: &TaskRecord, doc: Doc, give: &dyn Fn(&dyn Form) -> T) -> Option<T> {
     match doc {
         Doc::Saved => {
@@ -239,7 +239,7 @@ impl<T: Serialize> Form for T {
     }
 
     fn text(&self) -> String {
-        // A form of plain values with text keys always is JSON.
+        // Infallible: plain values with text keys are always valid JSON.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -256,17 +256,17 @@ fn digest(text: &str) -> String {
     hex::encode(Sha256::digest(text))
 }
 
-/// What the commit that made `record` writes. The record has been laid out by
+/// What the commit of `record` writes. The record must have been laid out by
 /// [`arrange`].
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] for a task which no store may take: larger than
-/// [`MAX_BYTES`] together, nested more deeply than a reader follows, or with
-/// more artifacts than one item can name. [`StoreError::Refused`] for a part of
-/// a task: what it lacks would be lost.
+/// [`StoreError::TooLarge`] for a task larger than [`MAX_BYTES`] in total, nested
+/// more deeply than a reader follows, or with more artifacts than one item can name.
+/// [`StoreError::Refused`] for a partial record, because the write would lose what it
+/// lacks.
 pub(crate) fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     if record.partial {
-        let why = "a commit is on top of a part of a task";
+        let why = "the commit is based on a partial record";
         return Err(StoreError::Refused(why.to_owned()));
     }
     let head = checked(head(record).text(), ITEM_MAX)?;
@@ -318,7 +318,7 @@ pub(crate) fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     Ok(Pieces { head, children })
 }
 
-/// The items of a list that the commit of `version` has moved.
+/// The items of a list that the commit of `version` moved.
 fn fresh<'a, T>(segments: &[Segment], items: &'a [T], version: u64) -> Option<&'a [T]> {
     let (last, before) = segments.split_last()?;
     let start = task::moved(before);
@@ -328,8 +328,8 @@ fn fresh<'a, T>(segments: &[Segment], items: &'a [T], version: u64) -> Option<&'
     items.get(start..start + last.items)
 }
 
-/// The text of the task's own item: without what lies in children, and what
-/// stands beside it.
+/// The content of the task's own item: without the children and without what the
+/// item's attributes contain.
 fn head(record: &TaskRecord) -> Stored {
     let layout = &record.layout;
     let apart = |doc: Doc| layout.docs.contains_key(&doc);

@@ -1,4 +1,4 @@
-//! A webhook in its stored form, without what deliveries write.
+//! The stored form of a push config, without what deliveries write.
 
 use super::{SCHEMA, StoreError, corrupt, known, task};
 use crate::task::{
@@ -19,10 +19,10 @@ pub(super) struct Stored {
     url: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sch: Vec<String>,
-    /// Sealed.
+    /// Sealed (encrypted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tok: Option<String>,
-    /// Sealed.
+    /// Sealed (encrypted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cred: Option<String>,
     at: i64,

@@ -1,16 +1,16 @@
-//! The short form of a task: what can be told from the rest is left out.
+//! The short form of a task leaves out what the rest implies.
 //!
-//! A finished task of a few sentences is to fit into one write unit, its keys
-//! and its attributes included (1 KB). Most of the first form were ids and times that stood
-//! there several times. What is left is plain JSON still, and decision 0009 says
-//! how to read it.
+//! A finished task of a few sentences shall fit into one DynamoDB write unit (1 KB),
+//! with its keys and attributes. Without the short form most of its bytes would be
+//! repeated ids and times. The result is still plain JSON; `docs/decisions/0009`
+//! describes how to read it.
 
 use super::content::{Artifact, Logged, Message, Shown, Status, told};
 use super::task::{Stored, generation_name};
 use super::{StoreError, corrupt};
 use crate::task::{Generation, TaskState};
 
-/// What stands beside the text of a task in its item, and so not in the text.
+/// The attributes of a task's item that are not repeated in its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Beside {
     pub(crate) schema: Option<u32>,
@@ -23,11 +23,11 @@ pub(crate) struct Beside {
     pub(crate) version: Option<u64>,
     pub(crate) epoch: Option<u64>,
     pub(crate) turn: Option<u32>,
-    /// In milliseconds, while the task is at rest.
+    /// In milliseconds; only while the task is at rest.
     pub(crate) expires_at: Option<i64>,
 }
 
-/// A state in a list of times.
+/// The letter of a state in the list of transitions.
 const fn letter(state: TaskState) -> char {
     match state {
         TaskState::Submitted => 's',
@@ -53,7 +53,7 @@ fn name_of(text: &str) -> Result<String, StoreError> {
     Ok(state.as_str().to_owned())
 }
 
-/// Leaves a member out that is what a reader takes it for.
+/// Removes a member that has its default value.
 fn leave_out<T: PartialEq>(member: &mut Option<T>, usual: &T) {
     if member.as_ref() == Some(usual) {
         *member = None;
@@ -61,7 +61,7 @@ fn leave_out<T: PartialEq>(member: &mut Option<T>, usual: &T) {
 }
 
 impl Stored {
-    /// Leaves out what can be told.
+    /// Leaves out what the rest of the form implies.
     pub(super) fn shorten(&mut self) {
         self.refer();
         let (context, task) = (self.ctx.clone(), self.id.clone());
@@ -85,7 +85,7 @@ impl Stored {
         leave_out(&mut self.att, &1);
     }
 
-    /// Leaves out what stands beside the text in its item.
+    /// Leaves out what the attributes of the item contain.
     pub(super) fn leave_beside(&mut self, at_rest: bool) {
         self.schema = None;
         self.id = None;
@@ -103,10 +103,10 @@ impl Stored {
         }
     }
 
-    /// Tells what was left out.
+    /// Restores what was left out.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when a member cannot be told.
+    /// [`StoreError::Corrupt`] when a required member is missing or malformed.
     pub(super) fn expand(&mut self, beside: &Beside) -> Result<(), StoreError> {
         let or = |member: &mut Option<String>, beside: &Option<String>| {
             *member = member.take().or_else(|| beside.clone());
@@ -137,7 +137,7 @@ impl Stored {
         self.follow()
     }
 
-    /// The last event, if the task was finished in one commit.
+    /// The id of the last event, if the task was finished in one commit.
     fn only_commit(&self, version: Option<u64>) -> String {
         format!("{}.{}", version.unwrap_or(1), self.seq)
     }
@@ -154,7 +154,8 @@ impl Stored {
         said.chain(logged)
     }
 
-    /// Puts places where the log says what stands in the text already.
+    /// Replaces messages and artifacts in the log that the text already contains by
+    /// their index.
     fn refer(&mut self) {
         let said: Vec<&Message> = self.h.iter().chain(&self.st.m).collect();
         let made = &self.a;
@@ -178,7 +179,7 @@ impl Stored {
         }
     }
 
-    /// Puts back what the log refers to.
+    /// Restores the messages and artifacts that the log refers to.
     fn follow(&mut self) -> Result<(), StoreError> {
         let (said, made) = (&self.h, &self.a);
         for logged in &mut self.log {
@@ -200,8 +201,8 @@ impl Stored {
         Ok(())
     }
 
-    /// The write that created the task stands elsewhere, and the one that opened
-    /// the turn mostly is among the last: then its place stands for it.
+    /// Leaves out the creating write, which is the incarnation. The write that opened
+    /// the turn is mostly among the last ones; its index replaces it.
     fn shorten_writes(&mut self) {
         let Some(first) = &self.inc else { return };
         leave_out(&mut self.tw, first);
@@ -256,7 +257,8 @@ impl Stored {
         Ok(())
     }
 
-    /// Times become differences. They wrap, so that any two times have one.
+    /// Replaces times by differences. They wrap, so that any two times have a
+    /// difference.
     fn shorten_times(&mut self) {
         let at = self.at;
         let up = self.up.unwrap_or(at);
@@ -300,8 +302,8 @@ const fn status_of(logged: &mut Logged) -> Option<&mut Status> {
     }
 }
 
-/// A message mostly names its own task and conversation: that is left out, and
-/// that there is none is said, by a name which nobody can have.
+/// Leaves out the task's own id or context, which most messages name. An empty text,
+/// which is not a valid id, says that the message names none.
 fn leave_own(name: &mut Option<String>, own: Option<&str>) {
     *name = match name.take() {
         None => Some(String::new()),

@@ -1,5 +1,5 @@
-//! Excerpts: which children show what is wanted of a task, and what they make
-//! of its own item.
+//! Projections: which children contain the wanted content of a task, and how they
+//! restore it.
 
 use super::content::{Message, all};
 use super::join::{Found, Parts, parsed, parts_of, prepend};
@@ -8,19 +8,19 @@ use super::{StoreError, corrupt};
 use crate::task::{Doc, Metadata, Segment, TaskRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The children that an excerpt needs.
+/// The children that a projection needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Needs {
-    /// Values that are shown with every task.
+    /// Values shown with every task.
     pub(crate) docs: Vec<Doc>,
-    /// Messages, the newest first.
+    /// Messages, newest first.
     pub(crate) history: Vec<u64>,
     /// Parts of artifacts.
     pub(crate) parts: BTreeSet<u64>,
 }
 
 impl Needs {
-    /// Whether all of them are there.
+    /// Whether all of these children were found.
     pub(crate) fn are_met(&self, found: &BTreeMap<Place, Found>) -> bool {
         let docs = self.docs.iter().map(|doc| Place::Doc(*doc));
         let history = self.history.iter().map(|version| Place::History(*version));
@@ -30,13 +30,13 @@ impl Needs {
     }
 }
 
-/// What is needed beside `head` to show `history_length` messages, and the
-/// artifacts if they are wanted.
+/// The children needed in addition to `head` to show `history_length` messages, and
+/// the artifacts if `artifacts`.
 pub(crate) fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -> Needs {
     let layout = &head.layout;
     let mut docs = vec![Doc::Status, Doc::Metadata];
     docs.retain(|doc| layout.docs.contains_key(doc));
-    // What has moved is the oldest.
+    // The moved messages are the oldest ones.
     let mut missing = history_length.saturating_sub(head.history.len());
     let mut history = Vec::new();
     for segment in layout.history.iter().rev() {
@@ -54,9 +54,8 @@ pub(crate) fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -
     }
 }
 
-/// Puts the children that were found back into a head: values, the newest
-/// messages up to the first that is not there, and the artifacts up to the first
-/// that is not complete.
+/// Restores the found children into a head: values, the newest messages up to the
+/// first missing segment, and the artifacts up to the first incomplete one.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].

@@ -1,4 +1,4 @@
-//! A task in its stored form.
+//! The stored form of a task.
 
 use super::content::{self, Artifact, Logged, Message, Status, all, told};
 use super::layout::Layout;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A task with everything, or shortened: then it has fewer members (see `short`).
+/// A task with all members, or shortened with fewer members (see `short`).
 #[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,12 +64,12 @@ pub(super) struct Stored {
     pub(super) ev: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tr: Option<Vec<(String, i64)>>,
-    /// The short form of the transitions.
+    /// The transitions in short form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ts: Option<String>,
     #[serde(default, skip_serializing_if = "Kept::is_empty")]
     pub(super) sv: Kept,
-    /// Left out where a turn cannot run again.
+    /// Left out if the turn cannot run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     b: Option<Output>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,30 +80,31 @@ pub(super) struct Stored {
     rq: Option<Request>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dat: Option<i64>,
-    /// Webhooks.
+    /// The ids of the push configs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ls: Vec<String>,
+    /// Registrations: commits that only registered a push config.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     lr: u64,
-    /// The task only keeps a reply.
+    /// Whether the task is hidden: it only keeps a reply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     hid: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) up: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) exp: Option<i64>,
-    /// The keys of its sends.
+    /// The idempotency keys of its sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ks: Option<Keys>,
-    /// Where its parts lie.
+    /// Which content is in children.
     #[serde(default, skip_serializing_if = "Layout::is_default")]
     ch: Layout,
-    /// What a later version of this program has added.
+    /// Members that a later version of this program added.
     #[serde(flatten)]
     more: Metadata,
 }
 
-/// Addresses, until when they stay, and the version that has prolonged them.
+/// Hashed keys, until when they stay, and the version that prolonged them.
 #[derive(Serialize, Deserialize)]
 struct Keys(Vec<String>, i64, u64);
 
@@ -125,7 +126,7 @@ impl From<Keys> for HeldKeys {
     }
 }
 
-/// What a turn that runs again starts from.
+/// What a turn starts from if it runs again.
 #[derive(Serialize, Deserialize)]
 struct Output {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -189,7 +190,7 @@ pub(super) struct Kept {
     d: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     s: BTreeMap<String, Value>,
-    /// What a later version of this program has added.
+    /// Members that a later version of this program added.
     #[serde(flatten)]
     more: Metadata,
 }
@@ -265,7 +266,7 @@ impl From<&TaskRecord> for Stored {
 }
 
 impl Stored {
-    /// The form without what can lie in children.
+    /// The form without the content that can be in children.
     pub(super) fn without_content(record: &TaskRecord) -> Self {
         Self {
             schema: Some(SCHEMA),

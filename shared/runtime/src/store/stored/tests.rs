@@ -33,7 +33,7 @@ fn meta() -> Metadata {
     metadata
 }
 
-/// What a later version could add.
+/// Members that a later version could add.
 fn later() -> Metadata {
     let mut later = Metadata::new();
     later.insert("later".to_owned(), json!({"of": [0.1, u64::MAX, null]}));
@@ -210,12 +210,12 @@ fn members_of_a_later_version_stay_in_a_record_that_is_written_again() {
     assert_eq!(again["sv"]["new"], json!(0.1));
     let ended = next.next([Change::Cancel], write, at, at).unwrap();
     assert_eq!(encode(&ended)["new"], json!({"x": 1}));
-    // What was kept for the next turn goes with its last.
+    // The terminal commit clears the saved data, with its unknown members.
     assert_eq!(encode(&ended).get("sv"), None);
 }
 
 #[test]
-fn members_of_a_later_version_stay_in_a_conversation_and_its_state() {
+fn members_of_a_later_version_stay_in_a_thread_and_its_state() {
     let at = Timestamp::from_millis(5);
     let mut thread = ThreadRecord::begun(owner(), ContextId::made_of(9), at, at);
     thread.unknown = later();
@@ -229,7 +229,7 @@ fn members_of_a_later_version_stay_in_a_conversation_and_its_state() {
 }
 
 #[test]
-fn the_short_form_says_once_what_a_record_says_several_times() {
+fn the_short_form_stores_repeated_ids_and_times_once() {
     let at = Timestamp::from_millis(1_795_325_915_321);
     let mut task = TaskRecord::create(NewTask {
         id: TaskId::made_of(1),
@@ -267,14 +267,14 @@ fn the_short_form_says_once_what_a_record_says_several_times() {
     ] {
         assert_eq!(text.matches(once).count(), 1, "{once} in {text}");
     }
-    // A reply that is said again lies where it was said first.
+    // A repeated reply refers to its first occurrence.
     assert_eq!(text.matches("\"go\"").count(), 3, "{text}");
     assert!(text.contains(r#""ts":"s0 w0 c0""#), "{text}");
 }
 
 proptest::proptest! {
     #[test]
-    fn every_number_of_a_payload_reads_back_to_the_last_digit(
+    fn every_number_of_a_payload_reads_back_exactly(
         number in proptest::num::f64::NORMAL,
     ) {
         let data = |number: f64| vec![Message::from_agent("m", vec![Part::data(json!(number))])];
@@ -284,7 +284,7 @@ proptest::proptest! {
     }
 }
 
-/// Every value a member can be broken into.
+/// The values that replace a member to break it.
 fn breaks() -> [Value; 6] {
     [
         Value::Null,
@@ -296,7 +296,7 @@ fn breaks() -> [Value; 6] {
     ]
 }
 
-/// Calls `visit` with `value` broken at every place, one at a time.
+/// Calls `visit` with copies of `value`, each broken in one place.
 fn broken(value: &Value, visit: &mut dyn FnMut(Value)) {
     match value {
         Value::Object(members) => {
@@ -350,7 +350,7 @@ fn a_record_of_an_unknown_schema_is_corrupt() {
 }
 
 #[test]
-fn what_could_not_be_read_back_is_not_written() {
+fn a_record_nested_too_deeply_is_not_written() {
     let nested = |levels: usize| {
         let mut record = full();
         let deep = (0..levels).fold(json!("}]\\\""), |inner, _| json!([inner]));

@@ -1,4 +1,4 @@
-//! A conversation in its stored form.
+//! The stored form of a thread.
 
 use super::content::{Message, all};
 use super::task::owner;
@@ -21,11 +21,11 @@ pub(super) struct Stored {
     exp: i64,
     sexp: i64,
     sv: u64,
-    /// Whether it has been deleted.
+    /// Whether the context has been deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     gone: bool,
     st: State,
-    /// What a later version of this program has added.
+    /// Members that a later version of this program added.
     #[serde(flatten)]
     more: Metadata,
 }
@@ -37,7 +37,7 @@ pub(super) struct State {
     e: Vec<Message>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     s: BTreeMap<String, Value>,
-    /// What a later version of this program has added.
+    /// Members that a later version of this program added.
     #[serde(flatten)]
     more: Metadata,
 }

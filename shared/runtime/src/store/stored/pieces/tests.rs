@@ -1,4 +1,4 @@
-//! Whatever happens to a task, its pieces are the task.
+//! A task split into pieces reads back unchanged after any sequence of changes.
 
 use super::super::{Beside, Found, SCHEMA, StoreError, join, names};
 use super::{CHILD_MIN, Place, arrange, pieces};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 const HOUR: i64 = 3_600_000;
 
-/// One thing that can happen.
+/// One change to the task.
 #[derive(Debug, Clone)]
 enum Op {
     Chunk(u8, bool, usize),
@@ -64,7 +64,7 @@ fn said(text: String) -> Message {
     Message::from_agent("m", vec![Part::text(text)])
 }
 
-/// Reads the text of a task's own item, with what stands beside it.
+/// Reads the text of a task's own item with the attributes beside it.
 fn head_of_text(record: &TaskRecord, text: &str) -> Result<TaskRecord, StoreError> {
     let beside = Beside {
         schema: Some(SCHEMA),
@@ -87,7 +87,7 @@ fn head_of_text(record: &TaskRecord, text: &str) -> Result<TaskRecord, StoreErro
     Ok(read)
 }
 
-/// A table with one task in it.
+/// A table that contains one task.
 #[derive(Default)]
 struct Table {
     children: BTreeMap<Place, Found>,
@@ -95,7 +95,7 @@ struct Table {
 }
 
 impl Table {
-    /// Stores `record`, and reads it back.
+    /// Stores `record` and checks that it reads back unchanged.
     fn store(&mut self, record: &TaskRecord) {
         let stored = pieces(record).unwrap();
         self.written.push(stored.head.len());
@@ -152,7 +152,7 @@ fn after(record: &TaskRecord, changes: Vec<Change>) -> TaskRecord {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn a_task_is_put_together_as_it_was_whatever_happened_to_it(
+    fn a_task_reads_back_whole_after_any_sequence_of_changes(
         commits in prop::collection::vec(prop::collection::vec(op(), 1..8), 1..40),
     ) {
         let mut table = Table::default();
@@ -167,14 +167,14 @@ proptest! {
         }
         let ended = after(&task, vec![Change::Complete { message: None }]);
         table.store(&ended);
-        // Four kinds of output and two values that stay in the item, at most.
+        // At most four kinds of output and two values stay in the item.
         let largest = table.written.iter().max().copied().unwrap_or_default();
         prop_assert!(largest < 64 * 1024, "{}", largest);
     }
 }
 
 #[test]
-fn a_short_task_stays_in_one_piece() {
+fn a_short_task_has_no_children() {
     let mut table = Table::default();
     let says = Change::Complete {
         message: Some(said("x".repeat(10_000))),
@@ -187,7 +187,7 @@ fn a_short_task_stays_in_one_piece() {
 }
 
 #[test]
-fn an_item_read_too_early_is_noticed() {
+fn join_detects_an_item_older_than_its_children() {
     let task = after(&begin(), vec![change(&Op::Keep(20_000))]);
     let early = pieces(&task).unwrap();
     let later = after(&task, vec![change(&Op::Keep(30_000))]);

@@ -1,4 +1,4 @@
-//! What is read of a long task, and no more of it.
+//! A projection reads the wanted part of a long task, and nothing more.
 
 use super::*;
 use crate::store::stored::{arrange, pieces};
@@ -8,7 +8,7 @@ use crate::task::{
 };
 use serde_json::json;
 
-/// As long as a message has to be for it to be moved at once.
+/// Long enough for a message to move to a child in the commit that stores it.
 const LONG: usize = 40_000;
 
 fn said(name: &str) -> crate::task::Message {
@@ -32,14 +32,14 @@ fn makes(id: &str, append: bool) -> Change {
     })
 }
 
-/// A task that was written often, and what stands beside its last state.
+/// A task after many commits, and the children of its last version.
 struct Written {
     task: TaskRecord,
     children: BTreeMap<Place, Found>,
 }
 
 impl Written {
-    /// Begun with metadata which are long themselves.
+    /// A new task whose metadata is long enough to move.
     fn new() -> Self {
         let at = Timestamp::from_millis(0);
         let mut metadata = Metadata::new();
@@ -82,7 +82,7 @@ impl Written {
         self.task = next;
     }
 
-    /// Says these, a commit each.
+    /// Commits one message for each of `names`.
     fn says(mut self, names: &[&str]) -> Self {
         for name in names {
             self.write(vec![Change::Update {
@@ -93,7 +93,7 @@ impl Written {
         self
     }
 
-    /// The task as a store finds it: what has moved is not in it.
+    /// The head as a store finds it: without the moved content.
     fn head(&self) -> TaskRecord {
         let mut head = self.task.clone();
         let moved: usize = head.layout.history.iter().map(|it| it.items).sum();
@@ -114,7 +114,7 @@ impl Written {
         head
     }
 
-    /// What is shown of it by what is needed for `length` messages.
+    /// The projection of `length` messages, and the children it needed.
     fn shown(&self, length: usize, artifacts: bool) -> (Needs, TaskRecord) {
         let mut head = self.head();
         let needs = needs(&head, length, artifacts);
@@ -137,9 +137,9 @@ fn names(record: &TaskRecord) -> Vec<&str> {
 }
 
 #[test]
-fn as_many_messages_are_read_as_are_shown_and_none_before_them() {
+fn an_excerpt_reads_only_the_messages_it_shows() {
     let task = Written::new().says(&["a", "b", "c", "d"]);
-    // The last word is the status's.
+    // The last message is that of the status.
     let all = ["go", "a", "b", "c"];
     assert_eq!(names(&task.task), all);
     assert!(task.task.layout.history.len() > 2, "{:?}", task.task.layout);
@@ -153,7 +153,7 @@ fn as_many_messages_are_read_as_are_shown_and_none_before_them() {
 }
 
 #[test]
-fn a_task_is_shown_with_its_last_word_and_with_what_it_was_asked_along() {
+fn an_excerpt_always_shows_status_message_and_metadata() {
     let task = Written::new().says(&["a"]);
     let docs: Vec<_> = task.task.layout.docs.keys().copied().collect();
     assert!(docs.contains(&Doc::Metadata) && docs.contains(&Doc::Status));
@@ -178,7 +178,7 @@ fn a_segment_shows_no_more_messages_than_belong_to_the_task() {
 }
 
 #[test]
-fn an_artifact_of_which_a_part_is_not_there_is_not_shown_nor_what_follows_it() {
+fn an_excerpt_ends_before_the_first_incomplete_artifact() {
     let mut task = Written::new();
     for (id, append) in [
         ("one", false),
