@@ -1,4 +1,4 @@
-//! From what the engine says to the answer of a call.
+//! Writes the response to a call from the engine's reply.
 
 use super::card::EXTENSIONS;
 use super::method::GenerationRule;
@@ -13,32 +13,32 @@ use crate::task::{
 };
 use serde_json::Value;
 
-/// What the engine answers a unary call with.
+/// The engine's reply to a unary call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// The answer to a send.
+    /// The result of a send.
     Sent(Sent),
-    /// A task that was read or ended.
+    /// A task that was read or canceled.
     Task(Box<Task>),
     /// A page of tasks.
     Page(Page),
-    /// A page of conversations.
+    /// A page of contexts.
     Contexts(ContextPage),
-    /// Something was deleted.
+    /// A context or a task was deleted.
     Deleted,
-    /// The right to send a file.
+    /// A URL to upload a file to.
     Upload(Box<UploadGrant>),
-    /// A webhook.
+    /// A push config.
     Push(PushConfig),
-    /// Webhooks of a task.
+    /// A page of the push configs of a task.
     Pushes(PushPage),
-    /// A webhook is gone.
+    /// A push config was deleted.
     PushDeleted,
-    /// A document that is the same in every dialect: a card, the catalogue.
+    /// A document that is the same in every dialect: a card or the catalogue.
     Document(Value),
 }
 
-/// A whole answer, in no HTTP library's types.
+/// A whole response, without the types of an HTTP library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The HTTP status.
@@ -49,7 +49,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// Answers a call.
+/// Writes the response to a call.
 #[must_use]
 pub fn answer(call: &Call, reply: &Reply) -> Answer {
     let result = match reply {
@@ -61,12 +61,13 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
         Reply::Document(document) => document.clone(),
         Reply::Page(page) => match call.dialect.generation {
             Generation::V10 => v1::encode_page(page),
-            // 0.1 has no list; it is never asked for one.
+            // Unreachable for 0.1, which cannot list tasks.
             Generation::V03 | Generation::V01 => v03::rest::encode_page(page),
         },
         Reply::Push(config) => call.push(config),
         Reply::Pushes(page) => call.pushes(page),
-        // 0.3 says `null` in an envelope, an empty object everywhere else.
+        // A2A 0.3 §7.8: the JSON-RPC result of a delete is `null`. Elsewhere it is an
+        // empty object.
         Reply::PushDeleted => match (call.dialect.generation, call.dialect.binding) {
             (Generation::V03 | Generation::V01, Binding::JsonRpc) => Value::Null,
             (Generation::V10, _) | (_, Binding::Rest) => Members::new().build(),
@@ -85,7 +86,7 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
     }
 }
 
-/// Refuses a call.
+/// Writes the error of a call.
 #[must_use]
 pub fn refuse(call: &Call, refusal: &Refusal) -> Answer {
     let refusal = call.own_fields(refusal);
@@ -96,7 +97,7 @@ pub fn refuse(call: &Call, refusal: &Refusal) -> Answer {
     answer
 }
 
-/// The refusal as the one event of a stream.
+/// The error as the only event of a stream.
 fn refused_in_a_stream(call: &Call, refusal: Refusal) -> Answer {
     let mut encoder = StreamEncoder::new(call);
     Answer {
@@ -107,7 +108,7 @@ fn refused_in_a_stream(call: &Call, refusal: Refusal) -> Answer {
 }
 
 impl Rejected {
-    /// Its answer.
+    /// Writes the error of the request.
     #[must_use]
     pub fn answer(&self) -> Answer {
         refused(&self.refusal, self.dialect, &self.rpc_id, self.media)
@@ -130,10 +131,11 @@ fn refused(refusal: &Refusal, dialect: Dialect, id: &RpcId, media: &'static str)
     }
 }
 
-/// Joins the answers of a batch, in their order. Its HTTP status is always
-/// 200: what became of each entry stands in its slot.
+/// Joins the responses of a batch, in their order. The HTTP status is always 200,
+/// as each entry has its own result or error.
 #[must_use]
 pub fn batch(answers: &[Answer]) -> Answer {
+    // JSON-RPC 2.0 §6: the response to a batch is an array of responses.
     let bodies: Vec<&[u8]> = answers
         .iter()
         .map(|answer| answer.body.as_slice())
@@ -149,15 +151,15 @@ pub fn batch(answers: &[Answer]) -> Answer {
 }
 
 impl Call {
-    /// Whether nothing but events is read here. The clients of 0.3 over JSON-RPC
-    /// that ask for a stream, the official ones too, cannot read an error that
-    /// comes as a plain answer; a client of 1.0 can.
+    /// Whether the client of this call can read an error only as an event. A client
+    /// of 0.3 that streams over JSON-RPC cannot read an error in a plain response;
+    /// the official SDKs are such clients. A client of 1.0 can read it.
     fn reads_only_a_stream(&self) -> bool {
         self.streams() && self.only_events && self.dialect == Dialect::json_rpc(Generation::V03)
     }
 
-    /// The refusal with the fields as the client spelled them: what is found
-    /// behind the decoders is named in the words of 1.0.
+    /// The error with its fields named as in the client's request. The engine names
+    /// the fields as in 1.0.
     fn own_fields(&self, refusal: &Refusal) -> Refusal {
         let mut refusal = refusal.clone();
         let Refusal::InvalidParams { violations } = &mut refusal else {
@@ -174,8 +176,8 @@ impl Call {
         refusal
     }
 
-    /// A field inside a part, where the client calls the list of parts otherwise
-    /// or wraps the part's data.
+    /// A field inside a part, named as in the client's request. The client can have
+    /// another name for the list of parts, or wrap the data of the part.
     fn own_part(&self, field: &str) -> Option<String> {
         let inside = field.strip_prefix("message.parts")?;
         let rest_03 = self.dialect == Dialect::rest(Generation::V03);
@@ -205,7 +207,7 @@ impl Call {
         Some(format!("message.{list}[{index}].data{wrapping}{place}"))
     }
 
-    /// The answer to a send.
+    /// Writes the result of a send.
     fn sent(&self, sent: &Sent) -> Value {
         match (self.dialect.generation, self.dialect.binding) {
             (Generation::V10, _) => v1::encode_sent(sent),
@@ -214,7 +216,7 @@ impl Call {
             (Generation::V01, _) => match (sent, self.client_task_id()) {
                 (Sent::Task(task), _) => v01::encode_task(task),
                 (Sent::Message(_), Some(id)) => v01::encode_sent(sent, &id),
-                // A send of 0.1 without its id was refused long ago.
+                // Unreachable: the decoder refuses a send of 0.1 without an id.
                 (Sent::Message(message), None) => v03::encode_message(message),
             },
         }
@@ -233,7 +235,7 @@ impl Call {
         match (self.dialect.generation, self.dialect.binding) {
             (Generation::V10, _) => v1::encode_pushes(page),
             (Generation::V03, Binding::Rest) => v03::rest::encode_pushes(page),
-            // 0.1 has no list; it is never asked for one.
+            // Unreachable for 0.1, which cannot list push configs.
             (Generation::V03 | Generation::V01, _) => v03::encode_pushes(page),
         }
     }
@@ -250,8 +252,8 @@ impl Call {
         }
     }
 
-    /// The generation that answers with `task`: that of the call, or of the
-    /// task where the method is shared by 0.1 and 0.3.
+    /// The generation in which `task` is written: that of the call, or that of the
+    /// task where 0.1 and 0.3 share the method.
     pub(super) fn generation_of(&self, task: &Task) -> Generation {
         match (self.rule, task.generation) {
             (GenerationRule::Named(generation), _) => generation,
@@ -260,9 +262,10 @@ impl Call {
         }
     }
 
-    /// In 0.1 no history is given unless a number is asked for; the shared
-    /// methods are read in the words of 0.3, which gives it.
+    /// The task with the history that a client of 0.1 gets: none unless it names a
+    /// number. Shared methods are decoded as 0.3, whose default is 100 messages.
     fn with_history_of_v01(&self, task: &Task) -> Task {
+        // A2A 0.1 §7.3.1: history is included if `historyLength` is positive.
         let asked = match self.params.value.get("historyLength") {
             None | Some(Value::Null) => false,
             Some(length) => length.as_u64() != Some(0),
@@ -273,15 +276,17 @@ impl Call {
         }
     }
 
-    /// The task id a client of 0.1 made.
+    /// The task id that a client of 0.1 made.
     pub(super) fn client_task_id(&self) -> Option<TaskId> {
         let id = self.params.value.get("id").and_then(Value::as_str)?;
         TaskId::parse(id).ok()
     }
 
-    /// Names the extensions which the client asked for and which are on.
+    /// The header that names the extensions which the client asked for and this
+    /// server offers.
     pub(super) fn extensions_header(&self) -> Option<(&'static str, String)> {
         let name = match self.dialect.generation {
+            // A2A 1.0 §3.2.6, §4.6.1; in 0.3 the header has the prefix `X-`.
             Generation::V10 => "a2a-extensions",
             Generation::V03 => "x-a2a-extensions",
             Generation::V01 => return None,

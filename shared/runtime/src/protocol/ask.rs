@@ -1,4 +1,4 @@
-//! From a call to what the engine can do: the parameters are read here.
+//! Reads the parameters of a call and makes the engine's command of them.
 
 use super::method::Operation as O;
 use super::{Binding, Call, context, idempotency, read, upload, v01, v1, v03};
@@ -9,7 +9,7 @@ use crate::task::{
 };
 use serde_json::{Map, Value};
 
-/// The shapes in which the public card is asked for.
+/// The forms of the public card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CardForm {
     /// `/.well-known/agent-card.json`.
@@ -18,42 +18,42 @@ pub enum CardForm {
     LegacyAgentJson,
 }
 
-/// A call with its parameters read.
+/// The command of a call whose parameters are read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ask {
-    /// Send and wait.
+    /// Send a message and wait.
     Send(Box<SendCommand>),
-    /// Send and stream.
+    /// Send a message and stream.
     Stream(Box<SendCommand>),
     /// Read a task.
     Get(GetQuery),
     /// Read a page of tasks.
     List(ListQuery),
-    /// End a task.
+    /// Cancel a task.
     Cancel(CancelCommand),
     /// Stream a task that exists.
     Subscribe(SubscribeCommand),
-    /// Get the right to send a file.
+    /// Get a URL to upload a file to.
     CreateUpload(UploadOrder),
-    /// Register a webhook.
+    /// Create a push config.
     CreatePush(Box<CreatePush>),
-    /// Read a webhook.
+    /// Read a push config.
     GetPush(PushQuery),
-    /// Read the webhooks of a task.
+    /// List the push configs of a task.
     ListPushes(PushListQuery),
-    /// Remove a webhook.
+    /// Delete a push config.
     DeletePush(PushQuery),
-    /// Read a page of conversations.
+    /// Read a page of contexts.
     ListContexts(ContextQuery),
-    /// Delete a conversation with its tasks.
+    /// Delete a context with its tasks.
     DeleteContext(ContextId),
     /// Delete a task.
     DeleteTask(TaskId),
     /// Read the public card.
     Card(CardForm),
-    /// Read the card for known callers.
+    /// Read the card for authenticated callers.
     ExtendedCard,
-    /// Ours: read the catalogue of skills.
+    /// Read the catalogue of skills.
     Skills,
 }
 
@@ -123,6 +123,7 @@ impl Call {
             (Generation::V10, Binding::JsonRpc) => v1::decode_list(&self.params.value),
             (Generation::V10, Binding::Rest) => v1::decode_list_pairs(&self.own_pairs()),
             (Generation::V03, Binding::Rest) => v03::rest::decode_list(&self.own_pairs()),
+            // A2A 0.3 §3.5.6: `tasks/list` exists over gRPC and REST only.
             (Generation::V03, Binding::JsonRpc) | (Generation::V01, _) => {
                 Err(Refusal::MethodNotFound)
             }
@@ -177,7 +178,7 @@ impl Call {
             (_, Some(query)) => Ok(query),
             (Generation::V10, None) => v1::decode_one_push(params),
             (Generation::V03, None) => v03::decode_delete_push(params),
-            // 0.1 has no delete; it is never asked for one.
+            // Unreachable: 0.1 has no method that deletes a push config.
             (Generation::V01, None) => Err(Refusal::MethodNotFound),
         }
     }
@@ -193,7 +194,7 @@ impl Call {
         }
     }
 
-    /// The push configuration a path names, in every generation's spelling.
+    /// The push config that a path names, in any generation.
     fn push_of_path(&self) -> Result<Option<PushQuery>, Refusal> {
         let (Some(task), Some(config)) = (&self.params.id, &self.params.config) else {
             return Ok(None);
@@ -204,7 +205,7 @@ impl Call {
         }))
     }
 
-    /// The body of a REST request, in which an absent one is an empty object.
+    /// The body of a REST request; an absent one is an empty object.
     fn body(&self) -> &Value {
         static EMPTY: std::sync::LazyLock<Value> =
             std::sync::LazyLock::new(|| Value::Object(Map::new()));
@@ -215,14 +216,15 @@ impl Call {
         }
     }
 
-    /// The query without what belongs to the request as a whole.
+    /// The query parameters of the operation.
     fn own_pairs(&self) -> Vec<(String, String)> {
+        // A2A 1.0 §3.6.1: the version may be a query parameter of any request.
         let own = |name: &str| !name.eq_ignore_ascii_case("a2a-version");
         let pairs = self.params.pairs.iter();
         pairs.filter(|(name, _)| own(name)).cloned().collect()
     }
 
-    /// The parameters of 1.0 with the id of the path, which wins.
+    /// The parameters of 1.0, with the id replaced by that of the path.
     fn with_id(&self) -> Result<Value, Refusal> {
         match &self.params.id {
             Some(id) => self.with(&[("id", id)]),
@@ -230,7 +232,7 @@ impl Call {
         }
     }
 
-    /// The parameters of 1.0 with what the path says, which wins.
+    /// The parameters of 1.0, with members replaced by those of the path.
     fn with(&self, said: &[(&str, &str)]) -> Result<Value, Refusal> {
         let mut members = match &self.params.value {
             Value::Null => Map::new(),
@@ -238,6 +240,7 @@ impl Call {
             _ => return Err(Refusal::invalid("params", "must be an object")),
         };
         for (name, value) in said {
+            // A2A 1.0 §5.5: ProtoJSON readers take the proto name too, so it is replaced as well.
             members.remove(&read::snake(name));
             members.insert((*name).to_owned(), (*value).into());
         }

@@ -1,5 +1,5 @@
-//! From a raw request to a call: what is asked, in which words. Parameters
-//! stay unread until the caller is known and the limiter has let it pass.
+//! Opens a raw request: finds its operation and its dialect. The parameters stay
+//! unread until the caller is authenticated and the limiter admits the request.
 
 use super::json::Step;
 use super::jsonrpc::{self, Envelope, MAX_BATCH};
@@ -9,12 +9,12 @@ use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method
 use crate::task::{FieldViolation, Generation, Refusal};
 use serde_json::Value;
 
-/// A request as it came, in no HTTP library's types.
+/// A request as received, without the types of an HTTP library.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RawRequest<'a> {
     /// The HTTP method, in capitals.
     pub method: &'a str,
-    /// The path below the base URL, percent-encoded as it came.
+    /// The path below the base URL, percent-encoded as received.
     pub path: &'a str,
     /// The query string without its `?`.
     pub query: Option<&'a str>,
@@ -24,39 +24,38 @@ pub struct RawRequest<'a> {
     pub accept: Option<&'a str>,
     /// `A2A-Version`.
     pub version: Option<&'a str>,
-    /// `A2A-Extensions`, or `X-A2A-Extensions` as 0.3 calls it.
+    /// `A2A-Extensions` (A2A 1.0 §3.2.6), or `X-A2A-Extensions` in 0.3.
     pub extensions: Option<&'a str>,
     /// `Last-Event-ID`.
     pub last_event_id: Option<&'a str>,
-    /// `Idempotency-Key`, as it came: a key that is not text is refused, not
-    /// passed over.
+    /// `Idempotency-Key` as bytes: a key that is not text is refused, not ignored.
     pub idempotency_key: Option<&'a [u8]>,
-    /// The body; its size is checked before.
+    /// The body, of at most the size that the caller of this module allows.
     pub body: &'a [u8],
 }
 
-/// A request that can be worked on.
+/// A request whose operation is known.
 #[derive(Debug)]
 pub enum Opened {
     /// One call.
     One(Box<Call>),
-    /// A JSON-RPC batch of unary calls, at most 16, in order. What is refused
-    /// already keeps its slot.
+    /// A JSON-RPC batch of at most 16 unary calls, in order. An entry that is
+    /// already refused keeps its position.
     Batch(Vec<Result<Call, Rejected>>),
 }
 
 /// A call whose parameters are unread.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What is asked.
+    /// The operation.
     pub operation: Operation,
-    /// In which words. For the three methods that 0.1 and 0.3 share this says
-    /// 0.3; the answer follows the task.
+    /// The dialect. For the three methods that 0.1 and 0.3 share it is 0.3; their
+    /// response has the generation of the task.
     pub dialect: Dialect,
-    /// The id the answer repeats.
+    /// The id that the response repeats.
     pub rpc_id: RpcId,
-    /// The tenant in path, parameters or query: a routing value and never an
-    /// identity.
+    /// The tenant in path, parameters or query (A2A 1.0 §4.4.6): a routing value,
+    /// never an identity.
     pub routing_tenant: Option<String>,
     pub(super) rule: GenerationRule,
     pub(super) params: Params,
@@ -65,42 +64,43 @@ pub struct Call {
     pub(super) idempotency_key: Option<Vec<u8>>,
     pub(super) extensions: Vec<String>,
     pub(super) media: &'static str,
-    /// Whether the client reads server-sent events and nothing else.
+    /// Whether `Accept` names server-sent events and no other type.
     pub(super) only_events: bool,
 }
 
-/// Where the parameters stand, and what is wrong with them as JSON already.
+/// The unread parameters of a call, and the faults found in their JSON.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Params {
     /// The JSON-RPC parameters or the body; `null` when there is none.
     pub(super) value: Value,
     /// The id in the path.
     pub(super) id: Option<String>,
-    /// The push configuration in the path.
+    /// The id of the push config in the path.
     pub(super) config: Option<String>,
     /// The query.
     pub(super) pairs: Vec<(String, String)>,
-    /// Faults which `value` no longer shows.
+    /// Faults that `value` no longer shows, such as duplicate members.
     pub(super) faults: Vec<FieldViolation>,
 }
 
-/// A request that is refused before it became a call.
+/// A request that is refused before it becomes a call.
 #[derive(Debug, Clone)]
 pub struct Rejected {
-    /// Why.
+    /// The error.
     pub refusal: Refusal,
-    /// In which words to say so.
+    /// The dialect of the error.
     pub dialect: Dialect,
-    /// The id the answer repeats.
+    /// The id that the error repeats.
     pub rpc_id: RpcId,
     pub(super) media: &'static str,
 }
 
-/// Finds out what is asked: route, content type, count of nodes and depth,
-/// envelope, method. Nothing is built from the body before the count.
+/// Opens a request: checks its route, content type, number of JSON values, depth,
+/// envelope and method, in this order. No value is built from the body before its
+/// values are counted.
 ///
 /// # Errors
-/// [`Rejected`], with all that its answer needs.
+/// [`Rejected`], with everything that its response needs.
 pub fn open(request: &RawRequest<'_>) -> Result<Opened, Rejected> {
     let opener = Opener {
         request,
@@ -114,8 +114,8 @@ pub fn open(request: &RawRequest<'_>) -> Result<Opened, Rejected> {
     }
 }
 
-/// Refuses a request that was not opened, for example one that is too large,
-/// in the words its path asks for.
+/// Refuses a request without opening it, for example one that is too large, in the
+/// dialect of its path.
 #[must_use]
 pub fn reject(request: &RawRequest<'_>, refusal: Refusal) -> Rejected {
     let dialect = match rest::route(request.method, request.path) {
@@ -149,6 +149,7 @@ impl Opener<'_> {
     fn json_rpc(&self) -> Result<Opened, Rejected> {
         let refused = |refusal| self.refused(Generation::V10, RpcId::Null, refusal);
         let (value, duplicates) = self.read_body().map_err(refused)?;
+        // JSON-RPC 2.0 §6: an array is a batch.
         let Value::Array(entries) = value else {
             let call = self.envelope(value, &duplicates)?;
             return Ok(Opened::One(Box::new(call)));
@@ -165,11 +166,13 @@ impl Opener<'_> {
                 .map(|path| path.get(1..).unwrap_or_default().to_vec())
                 .collect();
             let mut call = self.envelope(entry, &inside)?;
+            // One header cannot be the key of two sends.
             if !alone && call.operation == Operation::Send && call.idempotency_key.is_some() {
                 let why = "names one send: give each of a batch its own in its metadata";
                 let fault = FieldViolation::new(idempotency::HEADER, why);
                 call.params.faults.push(fault);
             }
+            // The batch has one JSON response, so no entry can answer with a stream.
             if call.operation.streams() {
                 let refusal = jsonrpc::invalid("a batch holds no streaming method");
                 return Err(self.refused(call.dialect.generation, call.rpc_id, refusal));
@@ -208,7 +211,7 @@ impl Opener<'_> {
         }
     }
 
-    /// 0.1 with one path a method: an envelope or the bare parameters.
+    /// 0.1 with one path per method: the body is an envelope or the bare parameters.
     fn path_a_method(&self, target: &Target) -> Result<Opened, Rejected> {
         let bare = Dialect::rest(Generation::V01);
         let (value, duplicates) = self
@@ -231,13 +234,14 @@ impl Opener<'_> {
             let refusal = jsonrpc::invalid("`method` is not the one of this path");
             return Err(refused((envelope.id, refusal)));
         }
-        // These paths are 0.1's, whatever else shares the method's name.
+        // Only 0.1 has these paths, although 0.3 shares some of the method names.
         let call = self.call_of(envelope, target.operation, rule);
         Ok(Opened::One(Box::new(call)))
     }
 
     fn path(&self, target: Target) -> Result<Opened, Rejected> {
         let dialect = Dialect::rest(target.generation);
+        // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
         let (value, duplicates) = if self.request.method != "POST" || self.request.body.is_empty() {
             (Value::Null, Vec::new())
         } else {
@@ -265,6 +269,7 @@ impl Opener<'_> {
     }
 
     fn read_body(&self) -> Result<(Value, Vec<Vec<Step>>), Refusal> {
+        // The content type comes first: a body of another type need not be JSON.
         media::check(self.request.content_type)?;
         let scan = json::scan(self.request.body)?;
         Ok((json::parse(self.request.body)?, scan.duplicates))
@@ -310,9 +315,10 @@ impl Opener<'_> {
     }
 }
 
-/// The tenant a 1.0 client names in the parameters or the query. The older
-/// generations have no such member.
+/// The tenant that a client names in the parameters or the query.
 fn given_tenant(dialect: Dialect, params: &Params) -> Option<String> {
+    // A2A 1.0 §4.4.6: requests name the tenant. The older generations have no such
+    // member.
     if dialect.generation != Generation::V10 {
         return None;
     }
@@ -328,13 +334,13 @@ fn given_tenant(dialect: Dialect, params: &Params) -> Option<String> {
 }
 
 impl Call {
-    /// Whether it is answered with a stream of events.
+    /// Whether the response is a stream of events.
     #[must_use]
     pub const fn streams(&self) -> bool {
         self.operation.streams()
     }
 
-    /// Checks the protocol version the client named (A2A 1.0 §3.6.1).
+    /// Checks the protocol version that the client named (A2A 1.0 §3.6.2).
     ///
     /// # Errors
     /// [`Refusal::VersionNotSupported`].
@@ -343,8 +349,8 @@ impl Call {
         version::check(self.operation, generation, self.version.as_deref())
     }
 
-    /// The version the client named when it is newer than any served here,
-    /// which is worth a warning in the log.
+    /// The version that the client named, if it is newer than every version this
+    /// server knows. It belongs in the log as a warning.
     #[must_use]
     pub fn newer_version(&self) -> Option<&str> {
         self.version

@@ -1,9 +1,9 @@
-//! Agent cards: one description, three documents.
+//! Builds the agent's cards: three documents from one description.
 //!
-//! Clients of 0.3 and 1.0 fetch the same path and cannot be told apart, so
-//! the usual document ([`CardShape::Union`]) can be read by both; a pure 1.0
-//! card ([`CardShape::V1`]) is there for strict readers. The paths of 0.1 and
-//! 0.2 have a document of their own.
+//! Clients of 0.3 and 1.0 fetch the same path, and their requests look alike.
+//! So both can read the default document ([`CardShape::Union`]). A pure 1.0
+//! card ([`CardShape::V1`]) serves strict readers. The paths of 0.1 and 0.2
+//! have a separate document.
 
 mod build;
 mod extension;
@@ -18,41 +18,42 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 
-/// What a card says, in no generation's shape.
+/// The content of a card, independent of a generation's format.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CardInfo {
     /// The agent's name.
     pub name: String,
-    /// What it does, for people.
+    /// What the agent does, for people.
     pub description: String,
-    /// The agent's own version.
+    /// The version of the agent, not of the protocol.
     pub version: String,
-    /// The public base URL of every binding, configured and never taken from
-    /// a request.
+    /// The public base URL of every binding. It is configured and never taken
+    /// from a request.
     pub base_url: String,
-    /// Who runs it.
+    /// The organisation that runs the agent.
     pub provider: Option<Provider>,
-    /// Where its documentation is.
+    /// The URL of the documentation.
     pub documentation_url: Option<String>,
-    /// A picture.
+    /// The URL of a picture.
     pub icon_url: Option<String>,
     /// The routing value clients have to send as `tenant`, if any.
     pub tenant: Option<String>,
-    /// Media types read when a skill does not say.
+    /// Media types that a skill reads unless it names its own.
     pub default_input_modes: Vec<String>,
-    /// Media types written when a skill does not say.
+    /// Media types that a skill writes unless it names its own.
     pub default_output_modes: Vec<String>,
-    /// What it can do besides answering.
+    /// The optional features of the agent.
     pub capabilities: Capabilities,
-    /// Its skills, in the order they are shown.
+    /// The skills, in the order in which the card lists them.
     pub skills: Vec<SkillInfo>,
     /// Ways to authenticate, by name.
     pub security_schemes: BTreeMap<String, SecurityScheme>,
-    /// Combinations of schemes (by name, with scopes) of which one is needed.
+    /// Alternatives of which a caller needs one; each maps the names of schemes
+    /// to their scopes.
     pub security: Vec<BTreeMap<String, Vec<String>>>,
 }
 
-/// Who runs an agent.
+/// The organisation that runs an agent (A2A 1.0 §4.4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     /// The organisation.
@@ -61,18 +62,18 @@ pub struct Provider {
     pub url: String,
 }
 
-/// What an agent can do besides answering.
+/// The optional features of an agent (A2A 1.0 §4.4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capabilities {
-    /// It streams.
+    /// It streams events.
     pub streaming: bool,
-    /// It delivers to webhooks.
+    /// It sends push notifications.
     pub push_notifications: bool,
-    /// It has a second card for known callers.
+    /// It has an extended card for authenticated callers.
     pub extended_agent_card: bool,
 }
 
-/// A skill as a card shows it.
+/// A skill as a card shows it (A2A 1.0 §4.4.5).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SkillInfo {
     /// Its id.
@@ -89,20 +90,20 @@ pub struct SkillInfo {
     pub input_modes: Vec<String>,
     /// Media types it writes; empty = the defaults.
     pub output_modes: Vec<String>,
-    /// The JSON schema of its data parts in.
+    /// The JSON schema of the data parts it reads.
     pub input_schema: Option<Value>,
-    /// The JSON schema of its data parts out.
+    /// The JSON schema of the data parts it writes.
     pub output_schema: Option<Value>,
 }
 
-/// A way to authenticate.
+/// A way to authenticate (A2A 1.0 §4.5.1; A2A 0.3 §5.5.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecurityScheme {
     /// A key in a header, query parameter or cookie.
     ApiKey {
-        /// Where it goes.
+        /// The part of the request that carries it.
         location: ApiKeyLocation,
-        /// What the header, parameter or cookie is called.
+        /// The name of the header, parameter or cookie.
         name: String,
     },
     /// An HTTP authentication scheme.
@@ -114,19 +115,19 @@ pub enum SecurityScheme {
     },
     /// OAuth 2 with client credentials.
     ClientCredentials {
-        /// Where tokens come from.
+        /// The URL that issues tokens.
         token_url: String,
-        /// Scopes with what each is for.
+        /// The scopes, each with its description.
         scopes: BTreeMap<String, String>,
     },
     /// `OpenID` Connect.
     OpenIdConnect {
-        /// Its discovery document.
+        /// The URL of the discovery document.
         url: String,
     },
 }
 
-/// Where an API key goes.
+/// The part of a request that carries an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApiKeyLocation {
     /// A header.
@@ -147,7 +148,7 @@ impl ApiKeyLocation {
     }
 }
 
-/// Whom the document at `/.well-known/agent-card.json` is for.
+/// The readers of the document at `/.well-known/agent-card.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CardShape {
     /// Readers of 0.3 and of 1.0.
@@ -157,25 +158,27 @@ pub enum CardShape {
     V1,
 }
 
-/// A card as bytes that are the same for the same input.
+/// A card as bytes; equal input gives equal bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     /// The card.
     pub value: Value,
     /// JSON with sorted members.
     pub body: Vec<u8>,
-    /// A strong validator, quotes included.
+    /// A strong `ETag`, quotes included.
     pub etag: String,
 }
 
 impl Document {
     fn of(value: Value) -> Self {
         let body = value.to_string().into_bytes();
+        // A2A 1.0 §8.6.1: the `ETag` is a hash of the card's content.
         let etag = format!("\"{}\"", hex::encode(Sha256::digest(&body)));
         Self { value, body, etag }
     }
 
-    /// The card with those of `signatures` that belong to it (A2A 1.0 §8.4).
+    /// The card with those of `signatures` that are over one of its forms
+    /// (A2A 1.0 §8.4).
     #[must_use]
     pub fn signed(&self, signatures: &[CardSignature]) -> Self {
         let own: Vec<Value> = signatures
@@ -191,40 +194,41 @@ impl Document {
     }
 }
 
-/// A card that must not be published.
+/// The reason why a card must not be published.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CardError {
-    /// A member that A2A requires says nothing.
+    /// A member that A2A requires is empty.
     #[error("the card's `{member}` must not be empty")]
     Empty {
         /// Path of the member.
         member: String,
     },
-    /// Two skills have one id.
+    /// Two skills have the same id.
     #[error("the card has two skills `{id}`")]
     DuplicateSkill {
         /// The id.
         id: String,
     },
-    /// A requirement names no scheme of the card.
+    /// A security requirement names a scheme that the card does not define.
     #[error("the card requires the scheme `{name}`, which it does not define")]
     UnknownScheme {
         /// The name.
         name: String,
     },
-    /// A signature belongs to none of the agent's cards.
+    /// A signature is not over any of the agent's cards.
     #[error(
         "signature {number} of `A2A_CARD_SIGNATURES` is of another card than those of this agent \
          and its settings: sign the card again with `a2a-local sign-card`"
     )]
     ForeignSignature {
-        /// Its place in the setting, from 1.
+        /// Its position in the setting, from 1.
         number: usize,
     },
 }
 
 impl CardInfo {
-    /// The document at `/.well-known/agent-card.json`.
+    /// The document at `/.well-known/agent-card.json` (A2A 1.0 §8.2;
+    /// A2A 0.3 §5.3).
     ///
     /// # Errors
     /// [`CardError`] when something required is missing.
@@ -245,11 +249,12 @@ impl CardInfo {
         Ok(Document::of(build::legacy(self)))
     }
 
-    /// Checks that everything A2A 1.0 marks REQUIRED says something.
+    /// Checks that no member that A2A 1.0 marks REQUIRED is empty.
     ///
     /// # Errors
     /// [`CardError`] with the first fault.
     pub fn check(&self) -> Result<(), CardError> {
+        // A2A 1.0 §5.7: a required member is set, and a required array has an element.
         filled("name", &self.name)?;
         filled("description", &self.description)?;
         filled("version", &self.version)?;

@@ -1,13 +1,14 @@
-//! `GET /a2a-lambda/contexts`, one of our extensions.
+//! Reads and writes the requests below `/a2a-lambda/contexts`, an extension of this
+//! project.
 
 use super::read;
 use crate::task::{ContextId, ContextPage, ContextQuery, Refusal};
 use serde_json::{Value, json};
 
-/// Conversations a page holds when nothing is said.
+/// The number of contexts on a page unless the client names one.
 const PAGE_SIZE: i64 = 50;
 
-/// Reads the query.
+/// Reads the query of a list.
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] naming each faulty field.
@@ -21,16 +22,16 @@ pub(super) fn decode_list(query: &[(String, String)]) -> Result<ContextQuery, Re
     })
 }
 
-/// Reads the conversation in a path.
+/// Reads the context id in a path.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] when it has not the form of one.
+/// [`Refusal::InvalidParams`] when it is malformed.
 pub(super) fn decode_id(text: &str) -> Result<ContextId, Refusal> {
     ContextId::parse(text)
         .map_err(|error| Refusal::invalid("id", format!("must be {}", error.rule)))
 }
 
-/// A page.
+/// Writes a page of contexts.
 pub(super) fn encode_page(page: &ContextPage) -> Value {
     let contexts: Vec<Value> = page
         .contexts

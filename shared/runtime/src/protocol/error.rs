@@ -1,10 +1,11 @@
-//! The one table of errors.
+//! Maps each error to its codes, HTTP status and reason, and writes its body.
 //!
 //! JSON-RPC errors are HTTP 200, except where the row says 401, 403, 413, 415,
-//! 429 or 503. `code` is that of 1.0 and 0.3; where 0.1 differs it stands in
-//! brackets (A2A 0.1 gives -32006 to -32011 other meanings).
+//! 429 or 503. `code` is the code in 1.0 (A2A 1.0 §5.4) and 0.3 (A2A 0.3 §8.2). A
+//! different code in 0.1 follows in brackets: A2A 0.1 gives -32006 to -32011 other
+//! meanings.
 //!
-//! | refusal | code (0.1) | HTTP | status | reason |
+//! | error | code (0.1) | HTTP | status | reason |
 //! |---|---|---|---|---|
 //! | `TaskNotFound` | -32001 | 404 | `NOT_FOUND` | `TASK_NOT_FOUND` |
 //! | `TaskNotCancelable` | -32002 | 400 | `FAILED_PRECONDITION` | `TASK_NOT_CANCELABLE` |
@@ -35,23 +36,23 @@
 //!
 //! The reasons that A2A defines, from `TASK_NOT_FOUND` to
 //! `VERSION_NOT_SUPPORTED` without `TASK_BUSY`, are in the domain
-//! `a2a-protocol.org`, the others in ours, `a2a-lambda`.
-//! `VersionNotSupported` keeps -32009 in 0.1 too: who names a version in a
-//! header knows the number of the generation that made the header.
+//! `a2a-protocol.org`, the others in `a2a-lambda`.
+//! `VersionNotSupported` keeps -32009 in 0.1 too: a client that sends the header
+//! `A2A-Version` knows the code of the generation that defines the header.
 
 use super::{Binding, Dialect};
 use crate::task::{Generation, Refusal};
 use serde_json::{Map, Value, json};
 
-/// The domain of the errors A2A defines (A2A 1.0 §10.6).
+/// The domain of the errors that A2A defines (A2A 1.0 §10.6, §11.6).
 const A2A: &str = "a2a-protocol.org";
-/// The domain of our own errors.
+/// The domain of the errors that this project defines.
 const OURS: &str = "a2a-lambda";
-/// Characters of one text of an error. What is wrong is said first; a client's
-/// own value, which may follow, is not sent back at length.
+/// The most characters of one text of an error. A text may end with a value of the
+/// client, which is cut.
 const MAX_TEXT: usize = 1000;
 
-/// How a refusal is shown in one generation.
+/// How an error appears in one generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorRow {
     /// The JSON-RPC code.
@@ -62,7 +63,7 @@ pub struct ErrorRow {
     pub rpc_status: &'static str,
     /// The machine-readable reason.
     pub reason: &'static str,
-    /// Who defines the reason.
+    /// The domain that defines the reason.
     pub domain: &'static str,
 }
 
@@ -80,8 +81,8 @@ impl ErrorRow {
         }
     }
 
-    /// The HTTP status in a binding: JSON-RPC answers 200 except where a
-    /// gateway or client has to act on the status itself.
+    /// The HTTP status in a binding. A JSON-RPC error is 200, except where gateways
+    /// and clients act on the status itself.
     #[must_use]
     pub const fn http_status(&self, binding: Binding) -> u16 {
         match (binding, self.status) {
@@ -96,6 +97,8 @@ const fn row(refusal: &Refusal) -> ErrorRow {
     use Refusal as R;
     const FAILED: &str = "FAILED_PRECONDITION";
     const ARGUMENT: &str = "INVALID_ARGUMENT";
+    // A2A 1.0 §5.4: codes and statuses of the A2A errors. A2A 1.0 §9.5: those of
+    // JSON-RPC.
     let (code, status, rpc_status, reason, domain) = match refusal {
         R::TaskNotFound => (-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", A2A),
         R::TaskNotCancelable { .. } => (-32002, 400, FAILED, "TASK_NOT_CANCELABLE", A2A),
@@ -145,7 +148,7 @@ const fn row(refusal: &Refusal) -> ErrorRow {
     }
 }
 
-/// The code in 0.1, where `code` is that of the later generations.
+/// The code in 0.1; `code` is the one of the later generations.
 const fn code_in_v01(refusal: &Refusal, code: i32) -> i32 {
     use Refusal as R;
     match refusal {
@@ -175,19 +178,22 @@ const fn code_in_v01(refusal: &Refusal, code: i32) -> i32 {
     }
 }
 
-/// The error in the words of a dialect: the `error` member of a JSON-RPC
-/// answer, or the whole body of a REST answer.
+/// The error in a dialect: the `error` member of a JSON-RPC response, or the whole
+/// body of a REST response.
 pub(super) fn body(refusal: &Refusal, dialect: Dialect) -> Value {
     let row = ErrorRow::of(refusal, dialect.generation);
     let details = details(refusal, &row);
     let message = short(&refusal.to_string());
     match (dialect.binding, dialect.generation) {
+        // A2A 1.0 §11.6: the JSON form of `google.rpc.Status`.
         (Binding::Rest, Generation::V10) => json!({"error": {
             "code": row.status,
             "status": row.rpc_status,
             "message": message,
             "details": details,
         }}),
+        // A2A 1.0 §9.5; A2A 0.3 §6.12: a JSON-RPC error. 0.3 clients read the same
+        // members in a REST body.
         (Binding::JsonRpc, _) | (Binding::Rest, Generation::V03 | Generation::V01) => {
             json!({"code": row.code, "message": message, "data": details})
         }
@@ -202,8 +208,9 @@ fn short(text: &str) -> String {
     }
 }
 
-/// The header which belongs to the refusal itself.
+/// The header that an error needs beside its status.
 pub(super) fn header(refusal: &Refusal) -> Option<(&'static str, String)> {
+    // RFC 9110 §10.2.3: `Retry-After`. RFC 9110 §15.5.2: a 401 names a challenge.
     match refusal {
         Refusal::RateLimited { retry_after }
         | Refusal::Unavailable { retry_after }
@@ -213,9 +220,10 @@ pub(super) fn header(refusal: &Refusal) -> Option<(&'static str, String)> {
     }
 }
 
-/// Violations first, then the reason: the array of 1.0, given to the older
-/// generations too, whose `data` is free.
+/// The details of an error: field violations first, then the reason. The older
+/// generations leave the form of `data` open, so they get the array of 1.0.
 fn details(refusal: &Refusal, row: &ErrorRow) -> Value {
+    // A2A 1.0 §9.5, §11.6: each object of the array has a `@type`.
     let mut details = Vec::new();
     if let Refusal::InvalidParams { violations } = refusal {
         let violations: Vec<Value> = violations
@@ -240,7 +248,7 @@ fn details(refusal: &Refusal, row: &ErrorRow) -> Value {
     Value::Array(details)
 }
 
-/// Facts of the refusal, as text: `ErrorInfo.metadata` maps strings to strings.
+/// The values of an error as text: `ErrorInfo.metadata` maps strings to strings.
 fn metadata(refusal: &Refusal) -> Map<String, Value> {
     let facts: Vec<(&str, String)> = match refusal {
         Refusal::TaskNotCancelable { state } | Refusal::TaskFinished { state } => {

@@ -1,17 +1,17 @@
-//! The idempotency key of a send: a header, or metadata of the message or of
-//! the request, in every generation and binding.
+//! Reads the idempotency key of a send: from a header, or from the metadata of
+//! the message or the request, in every generation and binding.
 
 use crate::task::{IdempotencyKey, Refusal, SendCommand};
 use serde_json::Value;
 
-/// The header.
+/// The name of the header.
 pub(super) const HEADER: &str = "Idempotency-Key";
 
-/// The key of `command`, which came with these bytes in its header.
+/// The key of `command`; `header` is the bytes of the header, if any.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] for a key of another form, and for two places
-/// that do not agree.
+/// [`Refusal::InvalidParams`] for a malformed key, and for two different keys in
+/// one request.
 pub(super) fn key(
     header: Option<&[u8]>,
     command: &SendCommand,

@@ -1,9 +1,9 @@
-//! What is looked at before a body becomes a [`serde_json::Value`].
+//! Checks a body before it becomes a [`serde_json::Value`].
 //!
-//! A small body can hold millions of nodes, and a `Value` costs dozens of
-//! bytes a node. So the bytes are walked once without building anything:
-//! nodes and depth are counted, and members that stand twice in one object are
-//! remembered with their path (a `Value` would silently keep the last).
+//! A body of 1 MiB can hold half a million JSON values, and a `Value` takes dozens
+//! of bytes for each. So [`scan`] walks the bytes once and builds nothing. It counts
+//! values and depth, and records the paths of duplicate members, of which a `Value`
+//! would silently keep the last (RFC 8259 §4 leaves their meaning open).
 
 use crate::task::{FieldViolation, Refusal};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -12,13 +12,13 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Values a body may hold: objects, arrays and scalars, each counted once.
+/// The most values in a body: objects, arrays and scalars, each counted once.
 pub(super) const MAX_NODES: usize = 20_000;
-/// Objects and arrays that may stand inside each other.
+/// The most levels of objects and arrays inside each other.
 pub(super) const MAX_DEPTH: usize = 32;
-/// Duplicates worth naming in an answer.
+/// The most duplicates that an error names.
 const MAX_DUPLICATES: usize = 16;
-/// Characters of a client's member name that are repeated to it.
+/// The most characters of a client's member name that an error repeats.
 const MAX_NAME: usize = 64;
 
 /// One step from a value to a value inside it.
@@ -26,28 +26,29 @@ const MAX_NAME: usize = 64;
 pub(super) enum Step {
     /// Into the member of this name.
     Name(String),
-    /// Into the element at this place.
+    /// Into the element at this index.
     Index(usize),
 }
 
-/// What the walk saw.
+/// The result of a walk over a body.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// How many values there are.
+    /// The number of values.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "the limit is checked inside the walk")
     )]
     pub(super) nodes: usize,
-    /// Where a member stands a second time in its object.
+    /// The paths of members that repeat a name of their object.
     pub(super) duplicates: Vec<Vec<Step>>,
 }
 
-/// Walks `bytes` without keeping them.
+/// Walks `bytes` without building a value.
 ///
 /// # Errors
 /// [`Refusal::Parse`] when they are not one JSON text;
-/// [`Refusal::InvalidRequest`] when it holds too many nodes or is too deep.
+/// [`Refusal::InvalidRequest`] when it has more than [`MAX_NODES`] values or more
+/// than [`MAX_DEPTH`] levels.
 pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Refusal> {
     let mut walk = Walk::default();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -64,7 +65,7 @@ pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Refusal> {
     }
 }
 
-/// The value of bytes that [`scan`] has let pass.
+/// The value of bytes that [`scan`] accepted.
 ///
 /// # Errors
 /// [`Refusal::Parse`] when they are not one JSON text.
@@ -89,7 +90,7 @@ pub(super) fn render(path: &[Step]) -> String {
     text
 }
 
-/// The violation of a member that stands twice.
+/// The violation of a duplicate member.
 pub(super) fn duplicate(path: &[Step]) -> FieldViolation {
     FieldViolation::new(render(path), "must stand only once in its object")
 }
@@ -112,7 +113,7 @@ impl Walk {
     }
 
     fn enter<E: de::Error>(&mut self) -> Result<(), E> {
-        // The path has one step for each container around this one.
+        // The path has one step for each object or array around this one.
         if self.path.len() >= MAX_DEPTH {
             return self.stop(format!("JSON nested deeper than {MAX_DEPTH}"));
         }
@@ -185,8 +186,8 @@ impl<'de> Visitor<'de> for Node<'_> {
         self.0.enter()?;
         let mut names = BTreeSet::new();
         while let Some(name) = members.next_key::<String>()? {
-            // A name without its value is not counted by the seed below, so a
-            // huge object is stopped by its values, one a name.
+            // Names are not counted. Each has a value, which the seed below counts, so
+            // a huge object reaches the limit too.
             self.0.path.push(Step::Name(name.clone()));
             if !names.insert(name) && self.0.duplicates.len() < MAX_DUPLICATES {
                 self.0.duplicates.push(self.0.path.clone());

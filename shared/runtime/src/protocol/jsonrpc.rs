@@ -1,23 +1,26 @@
-//! The JSON-RPC 2.0 envelope: ours, since no decoder at hand keeps an id above
-//! `i64`, tells an absent id from a wrong one, or checks the version.
+//! Reads and writes the JSON-RPC 2.0 envelope.
+//!
+//! The decoder of `a2a-lf` is not used: it refuses ids above `i64::MAX` and absent
+//! ids, and it does not check the version.
 
 use super::json::{self, Step};
 use crate::task::{FieldViolation, Refusal};
 use serde_json::{Map, Number, Value, json};
 
-/// Entries a batch may have.
+/// The most entries of a batch.
 pub(super) const MAX_BATCH: usize = 16;
-/// Bytes of an id: every event of a stream repeats it.
+/// The most bytes of an id, which every event of a stream repeats.
 const MAX_ID: usize = 1024;
 
-/// The id of a JSON-RPC request, which its answer repeats exactly.
+/// The id of a JSON-RPC request, which its response repeats exactly (JSON-RPC 2.0
+/// §4, §5).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum RpcId {
-    /// `null`, absent, or not readable. A request without an id is answered
-    /// too: clients of 0.3 leave it out and wait.
+    /// `null`, absent, or malformed. A request without an id gets a response too:
+    /// the kit of 0.3 leaves the id out and waits.
     #[default]
     Null,
-    /// An integer, signed or unsigned 64 bits.
+    /// An integer of 64 bits, signed or unsigned.
     Number(Number),
     /// A string of up to 1024 bytes.
     Text(String),
@@ -44,26 +47,27 @@ impl RpcId {
     }
 }
 
-/// A request as its envelope names it; the parameters are unread.
+/// The envelope of a request; the parameters are unread.
 #[derive(Debug, PartialEq)]
 pub(super) struct Envelope {
     pub(super) id: RpcId,
     pub(super) method: String,
-    /// Whatever stands there; `null` when nothing does.
+    /// The member `params` of any type; `null` if it is absent.
     pub(super) params: Value,
-    /// Members that stand twice inside the parameters.
+    /// The duplicate members inside the parameters.
     pub(super) duplicates: Vec<FieldViolation>,
 }
 
-/// Reads one envelope. `duplicates` are those of this value.
+/// Reads one envelope; `duplicates` are the duplicate members inside `value`.
 ///
 /// # Errors
-/// The id to answer with, and [`Refusal::InvalidRequest`].
+/// [`Refusal::InvalidRequest`], with the id of the error response.
 pub(super) fn envelope(
     value: Value,
     duplicates: &[Vec<Step>],
 ) -> Result<Envelope, (RpcId, Refusal)> {
     let refused = |id, why: &str| (id, invalid(why));
+    // JSON-RPC 2.0 §4: the members of a request object.
     let Value::Object(mut members) = value else {
         return Err(refused(RpcId::Null, "a request must be a JSON object"));
     };
@@ -75,6 +79,7 @@ pub(super) fn envelope(
         duplicates.iter().partition(|path| in_params(path));
     if let Some(path) = outside.first() {
         if path.first() == Some(&Step::Name("id".to_owned())) {
+            // JSON-RPC 2.0 §5: the id is null if it cannot be determined.
             id = RpcId::Null;
         }
         let why = format!("`{}` must stand only once", json::render(path));
@@ -101,24 +106,25 @@ fn in_params(path: &[Step]) -> bool {
     path.len() > 1 && path.first() == Some(&Step::Name("params".to_owned()))
 }
 
-/// A body or entry that is no request.
+/// The error for a body or batch entry that is not a request.
 pub(super) fn invalid(why: impl Into<String>) -> Refusal {
     Refusal::InvalidRequest { why: why.into() }
 }
 
-/// Whether a body on a path of 0.1 is an envelope or the bare parameters.
+/// Whether a body on a path of 0.1 is an envelope and not the bare parameters.
 pub(super) fn looks_like_envelope(value: &Value) -> bool {
     value.get("jsonrpc").is_some()
 }
 
-/// The answer that carries a result; the member stands even when it is null.
+/// The response with a result.
 pub(super) fn result(id: &RpcId, result: Value) -> Value {
+    // JSON-RPC 2.0 §5: `result` is present on success, even when it is null.
     let mut answer = head(id);
     answer.insert("result".to_owned(), result);
     Value::Object(answer)
 }
 
-/// The answer that carries an error.
+/// The response with an error.
 pub(super) fn error(id: &RpcId, error: Value) -> Value {
     let mut answer = head(id);
     answer.insert("error".to_owned(), error);

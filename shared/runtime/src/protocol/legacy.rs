@@ -1,11 +1,13 @@
-//! What 0.1 and 0.3 cannot say as we mean it, and how it is said there: the
-//! one table of down-conversion, with the shapes these generations share.
+//! Converts between the internal values and the formats that 0.1 and 0.3 share.
 //!
-//! | Ours | 0.3 | 0.1 |
+//! 0.1 and 0.3 cannot express every internal value. This table says what they get
+//! instead:
+//!
+//! | Internal | 0.3 | 0.1 |
 //! |---|---|---|
 //! | `rejected` | same | `failed`, the reason stays in the status message |
 //! | `auth-required` | same | `input-required` |
-//! | data that is no object | `{"value": ..}`, marked in the part's metadata | same; an array stays |
+//! | data that is not an object | `{"value": ..}`, marked in the part's metadata | same; an array stays |
 //! | bytes, URL | `file.bytes`, `file.uri` | same |
 //! | artifact id | same | `index`, the id in the artifact's metadata |
 //! | context id, message id | same | `sessionId`, none |
@@ -27,7 +29,8 @@ pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
 
-/// Part metadata: the data is wrapped. The official SDKs use the same mark.
+/// The key in a part's metadata that marks wrapped data. The official SDKs use the
+/// same key.
 const WRAPPED: &str = "data_part_compat";
 /// The member that holds wrapped data.
 const VALUE: &str = "value";
@@ -37,19 +40,21 @@ const VALUE: &str = "value";
 pub(crate) struct StateNames {
     /// In 0.1.
     pub(crate) v01: &'static str,
-    /// In 0.3, JSON-RPC.
+    /// In 0.3 over JSON-RPC.
     pub(crate) v03: &'static str,
-    /// In 0.3, REST.
+    /// In 0.3 over REST.
     pub(crate) rest: &'static str,
 }
 
-/// What `state` is called. The REST names are those of the 0.3 proto, which
-/// spells `CANCELLED` with two `L`.
+/// The names of `state`.
 pub(crate) const fn state_names(state: TaskState) -> StateNames {
+    // A2A 0.1 §6.3; A2A 0.3 §6.3. The REST names are those of the 0.3 proto, which
+    // spells `CANCELLED` with two `L`.
     let (v01, rest) = match state {
         TaskState::Submitted => ("submitted", "TASK_STATE_SUBMITTED"),
         TaskState::Working => ("working", "TASK_STATE_WORKING"),
         TaskState::InputRequired => ("input-required", "TASK_STATE_INPUT_REQUIRED"),
+        // 0.1 has neither `auth-required` nor `rejected`.
         TaskState::AuthRequired => ("input-required", "TASK_STATE_AUTH_REQUIRED"),
         TaskState::Completed => ("completed", "TASK_STATE_COMPLETED"),
         TaskState::Failed => ("failed", "TASK_STATE_FAILED"),
@@ -72,21 +77,21 @@ pub(crate) struct Tagged {
     pub(crate) arrays: bool,
 }
 
-/// Parts of 0.1.
+/// Parts of 0.1 (A2A 0.1 §6.5).
 pub(crate) const V01: Tagged = Tagged {
     tag: "type",
     arrays: true,
 };
-/// Parts of 0.3.
+/// Parts of 0.3 (A2A 0.3 §6.5).
 pub(crate) const V03: Tagged = Tagged {
     tag: "kind",
     arrays: false,
 };
 
-/// The three kinds of content; each is the name of its member as well.
+/// The three kinds of content; each is also the name of the member that holds it.
 const KINDS: [(&str, &str); 3] = [("text", "text"), ("file", "file"), ("data", "data")];
 
-/// Reads a tagged part. The tag may be missing; the content tells it.
+/// Reads a tagged part. If the tag is missing, the content gives the kind.
 pub(crate) fn read_part(part: &Object<'_>, shape: Tagged) -> Option<Part> {
     let tag = part.choice(shape.tag, &KINDS);
     let metadata = part.metadata("metadata");
@@ -111,6 +116,7 @@ pub(crate) fn read_part(part: &Object<'_>, shape: Tagged) -> Option<Part> {
         }),
         _ => {
             let data = part.member("data")?;
+            // A2A 0.3 §6.5.3: an object. A2A 0.1 §6.5.3: an object or an array.
             if !(data.is_object() || shape.arrays && data.is_array()) {
                 let allowed = if shape.arrays {
                     "must be an object or an array"
@@ -125,7 +131,7 @@ pub(crate) fn read_part(part: &Object<'_>, shape: Tagged) -> Option<Part> {
     }
 }
 
-/// Reads a file whose bytes and URI are members of these names.
+/// Reads a file; the names are those of the members for its bytes and its URI.
 pub(crate) fn read_file(file: &Object<'_>, [bytes, uri]: [&'static str; 2]) -> Option<Part> {
     let filename = file.string("name").filter(|text| !text.is_empty());
     let media_type = file.string("mimeType").filter(|text| !text.is_empty());
@@ -142,7 +148,7 @@ pub(crate) fn read_file(file: &Object<'_>, [bytes, uri]: [&'static str; 2]) -> O
     })
 }
 
-/// The data part which a client wrote as `data` with `metadata`.
+/// The data part that a client wrote as `data` with `metadata`, unwrapped.
 pub(crate) fn unwrap_data(data: &Value, mut metadata: Metadata) -> Part {
     let inner = wrapped(data, metadata.get(WRAPPED));
     if inner.is_some() {
@@ -154,7 +160,7 @@ pub(crate) fn unwrap_data(data: &Value, mut metadata: Metadata) -> Part {
     }
 }
 
-/// What `data` wraps; `mark` is the member of the part's metadata that says so.
+/// The value that `data` wraps, if any; `mark` is the mark in the part's metadata.
 fn wrapped<'v>(data: &'v Value, mark: Option<&Value>) -> Option<&'v Value> {
     match data.as_object() {
         Some(object) if mark == Some(&Value::Bool(true)) && object.len() == 1 => object.get(VALUE),
@@ -162,8 +168,8 @@ fn wrapped<'v>(data: &'v Value, mark: Option<&Value>) -> Option<&'v Value> {
     }
 }
 
-/// What stands between `data` and the data it means, in a part as a client wrote
-/// it: the member of the wrapping, or nothing.
+/// The path from `data` to the data that it wraps, in a part as the client wrote
+/// it: `.value`, or empty.
 pub(crate) fn wrapping(part: &Value, data: &Value) -> &'static str {
     let mark = part.get("metadata").and_then(|it| it.get(WRAPPED));
     match wrapped(data, mark) {
@@ -172,7 +178,7 @@ pub(crate) fn wrapping(part: &Value, data: &Value) -> &'static str {
     }
 }
 
-/// How `data` is written, and the part's metadata with it.
+/// `data` as it is written, and the part's metadata with the mark if it is wrapped.
 pub(crate) fn wrap_data(data: &Value, arrays: bool, metadata: &Metadata) -> (Value, Metadata) {
     let mut metadata = metadata.clone();
     if data.is_object() || arrays && data.is_array() {
@@ -203,7 +209,7 @@ pub(crate) fn write_part(part: &Part, shape: Tagged) -> Value {
     members.metadata(part.metadata.clone()).build()
 }
 
-/// Writes a file with members of these names for its bytes and its URI.
+/// Writes a file; the names are those of the members for its bytes and its URI.
 pub(crate) fn write_file(part: &Part, [bytes, uri]: [&str; 2]) -> Value {
     let file = Members::new()
         .maybe("name", part.filename.as_deref())
@@ -211,14 +217,14 @@ pub(crate) fn write_file(part: &Part, [bytes, uri]: [&str; 2]) -> Value {
     match &part.content {
         PartContent::Raw(raw) => file.with(bytes, STANDARD.encode(raw)),
         PartContent::Url(url) => file.with(uri, url.as_str()),
-        // INVARIANT: stored bytes are loaded, or replaced by a URL, before a
-        // task is shown; the other contents are no files.
+        // INVARIANT: the engine loads stored bytes, or replaces them with a URL,
+        // before it shows a task. The other contents are not files.
         PartContent::Stored(_) | PartContent::Text(_) | PartContent::Data(_) => file,
     }
     .build()
 }
 
-/// Writes a status whose state and message are already spelled out.
+/// Writes a status; `state` and `message` are already in the target format.
 pub(crate) fn write_status(status: &Status, state: &str, message: Option<Value>) -> Value {
     Members::new()
         .with("state", state)
@@ -229,6 +235,8 @@ pub(crate) fn write_status(status: &Status, state: &str, message: Option<Value>)
 
 /// The metadata of `task` with its state changes.
 pub(crate) fn task_metadata(task: &Task, name: impl Fn(TaskState) -> &'static str) -> Metadata {
+    // A2A 0.3 §5.5.2: the card announces `stateTransitionHistory`, but the task has no
+    // member for it.
     let mut metadata = task.metadata.clone();
     let changes: Vec<Value> = task
         .transitions
@@ -246,7 +254,7 @@ pub(crate) fn task_metadata(task: &Task, name: impl Fn(TaskState) -> &'static st
     metadata
 }
 
-/// Reads a push configuration, alone or inside a send.
+/// Reads a push config, alone or inside a send (A2A 0.3 §6.8; A2A 0.1 §6.8).
 pub(crate) fn read_push(config: &Object<'_>, generation: Generation) -> Option<PushOffer> {
     let id = config.push_id("id");
     let url = config.required_text("url");
@@ -280,7 +288,7 @@ pub(crate) fn read_push(config: &Object<'_>, generation: Generation) -> Option<P
     })
 }
 
-/// Writes a push configuration, without its secrets.
+/// Writes a push config. `token` and `credentials` are write-only and left out.
 pub(crate) fn write_push(config: &PushConfig, id: Option<&PushId>) -> Members {
     let schemes = config.schemes.iter().map(String::as_str);
     let authentication =
@@ -291,7 +299,7 @@ pub(crate) fn write_push(config: &PushConfig, id: Option<&PushId>) -> Members {
         .maybe("authentication", authentication)
 }
 
-/// Reads the parameters of `tasks/get`.
+/// Reads the parameters of `tasks/get` (A2A 0.3 §7.3.1; A2A 0.1 §7.3.1).
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] naming each faulty field.
@@ -305,7 +313,7 @@ pub(crate) fn read_get(params: &Value, history_default: usize) -> Result<GetQuer
     })
 }
 
-/// Reads the parameters of `tasks/cancel`.
+/// Reads the parameters of `tasks/cancel` (A2A 0.3 §7.4.1; A2A 0.1 §7.4.1).
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] naming each faulty field.
@@ -319,7 +327,7 @@ pub(crate) fn read_cancel(params: &Value) -> Result<CancelCommand, Refusal> {
     })
 }
 
-/// Reads the parameters of `tasks/resubscribe`.
+/// Reads the parameters of `tasks/resubscribe` (A2A 0.3 §7.9; A2A 0.1 §7.7).
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] naming each faulty field.

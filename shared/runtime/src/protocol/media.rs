@@ -1,11 +1,11 @@
-//! Content types of requests and answers.
+//! Checks the content types of requests and picks those of responses.
 
 use super::Binding;
 use crate::task::Refusal;
 
 /// Plain JSON.
 pub(super) const JSON: &str = "application/json";
-/// JSON as A2A 1.0.1 names it for its REST binding.
+/// JSON as A2A 1.0.1 names it for its REST binding (A2A 1.0 §11.1).
 pub(super) const A2A_JSON: &str = "application/a2a+json";
 /// Server-sent events.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
@@ -19,7 +19,8 @@ fn is(header: &str, wanted: &str) -> bool {
 /// Checks the `Content-Type` of a body.
 ///
 /// # Errors
-/// [`Refusal::UnsupportedMediaType`] when it is absent or no JSON of ours.
+/// [`Refusal::UnsupportedMediaType`] when it is absent or neither [`JSON`] nor
+/// [`A2A_JSON`].
 pub(super) fn check(content_type: Option<&str>) -> Result<(), Refusal> {
     match content_type {
         Some(header) if is(header, JSON) || is(header, A2A_JSON) => Ok(()),
@@ -27,8 +28,11 @@ pub(super) fn check(content_type: Option<&str>) -> Result<(), Refusal> {
     }
 }
 
-/// The content type of an answer: JSON-RPC is always plain JSON; REST answers
-/// in kind, as the versions of the specification disagree.
+/// The content type of a response.
+///
+/// JSON-RPC is always plain JSON. Over REST, 1.0.0 says `application/json` and
+/// 1.0.1 `application/a2a+json`; the response uses the latter only if the request
+/// body has it or `Accept` names it.
 pub(super) fn of_answer(
     binding: Binding,
     content_type: Option<&str>,
@@ -36,13 +40,14 @@ pub(super) fn of_answer(
 ) -> &'static str {
     let asked = content_type.is_some_and(|header| is(header, A2A_JSON))
         || accept.is_some_and(|header| header.split(',').any(|item| is(item, A2A_JSON)));
+    // A2A 1.0 §9.1: JSON-RPC. A2A 1.0 §11.1: REST.
     match binding {
         Binding::Rest if asked => A2A_JSON,
         Binding::Rest | Binding::JsonRpc => JSON,
     }
 }
 
-/// Whether the client reads server-sent events and nothing else.
+/// Whether `Accept` names server-sent events and no other type.
 pub(super) fn only_events(accept: Option<&str>) -> bool {
     accept.is_some_and(|header| header.split(',').all(|item| is(item, EVENT_STREAM)))
 }
@@ -76,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_another_type_too_reads_more_than_events() {
+    fn a_client_that_accepts_another_type_reads_more_than_events() {
         assert!(only_events(Some("text/event-stream")));
         assert!(only_events(Some("Text/Event-Stream; q=1")));
         for more in ["text/event-stream, application/json", "*/*", ""] {
@@ -86,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_answer_comes_in_kind_and_json_rpc_stays_plain() {
+    fn rest_follows_the_client_and_json_rpc_stays_plain_json() {
         let accept = Some("text/html, application/a2a+json;q=0.9");
         assert_eq!(of_answer(Binding::Rest, None, accept), A2A_JSON);
         assert_eq!(of_answer(Binding::Rest, Some(A2A_JSON), None), A2A_JSON);

@@ -1,56 +1,56 @@
-//! What can be asked, and the JSON-RPC names for it.
+//! The operations of the protocol and their JSON-RPC method names.
 
 use crate::task::Generation;
 
-/// Everything the server recognises as an operation, offered or not.
+/// An operation that the server recognises, whether it offers it or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
-    /// Send a message and wait for one answer.
+    /// Send a message and wait for one response (A2A 1.0 §3.1.1).
     Send,
-    /// Send a message and read a stream.
+    /// Send a message and read a stream (A2A 1.0 §3.1.2).
     Stream,
-    /// Read a task.
+    /// Read a task (A2A 1.0 §3.1.3).
     Get,
-    /// Read a page of tasks.
+    /// Read a page of tasks (A2A 1.0 §3.1.4).
     List,
-    /// End a task.
+    /// Cancel a task (A2A 1.0 §3.1.5).
     Cancel,
-    /// Read the stream of a task that exists.
+    /// Read the stream of a task that exists (A2A 1.0 §3.1.6).
     Subscribe,
-    /// Register a webhook.
+    /// Create a push config (A2A 1.0 §3.1.7).
     CreatePushConfig,
-    /// Read a webhook registration.
+    /// Read a push config (A2A 1.0 §3.1.8).
     GetPushConfig,
-    /// Read all webhook registrations of a task.
+    /// List the push configs of a task (A2A 1.0 §3.1.9).
     ListPushConfigs,
-    /// Remove a webhook registration.
+    /// Delete a push config (A2A 1.0 §3.1.10).
     DeletePushConfig,
-    /// Read the card for known callers.
+    /// Read the card for authenticated callers (A2A 1.0 §3.1.11).
     ExtendedCard,
-    /// Read the public card.
+    /// Read the public card (A2A 1.0 §8.2).
     Card,
     /// Read the public card in the form of 0.1 and 0.2.
     LegacyCard,
-    /// Ours: ask for a place to upload a file to.
+    /// Extension of this project: get a URL to upload a file to.
     CreateUpload,
-    /// Ours: list the caller's conversations.
+    /// Extension of this project: list the caller's contexts.
     ListContexts,
-    /// Ours: delete a conversation.
+    /// Extension of this project: delete a context.
     DeleteContext,
-    /// Ours: delete a task.
+    /// Extension of this project: delete a task.
     DeleteTask,
-    /// Ours: the catalogue of skills.
+    /// Extension of this project: read the catalogue of skills.
     ListSkills,
 }
 
 impl Operation {
-    /// Whether the answer is a stream of events.
+    /// Whether the response is a stream of events.
     #[must_use]
     pub const fn streams(self) -> bool {
         matches!(self, Self::Stream | Self::Subscribe)
     }
 
-    /// Whether it is one of ours, below `/a2a-lambda/`.
+    /// Whether this project defines it, below `/a2a-lambda/`.
     #[must_use]
     pub const fn is_ours(self) -> bool {
         matches!(
@@ -63,7 +63,7 @@ impl Operation {
         )
     }
 
-    /// Whether it is about webhooks.
+    /// Whether it is about push configs.
     #[must_use]
     pub const fn is_push(self) -> bool {
         matches!(
@@ -75,20 +75,21 @@ impl Operation {
         )
     }
 
-    /// Whether it is one of the two public cards, which need no version.
+    /// Whether it reads one of the two public cards.
     #[must_use]
     pub const fn is_card(self) -> bool {
         matches!(self, Self::Card | Self::LegacyCard)
     }
 }
 
-/// How the generation of a call is known.
+/// The rule that gives a call its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GenerationRule {
-    /// The name says it.
+    /// The method name belongs to this generation only.
     Named(Generation),
-    /// 0.1 and 0.3 share the name: the generation the task was created with
-    /// answers; 0.3 for a task of 1.0 or none.
+    /// 0.1 and 0.3 share the method name, and their requests look alike. The call
+    /// has the generation that its task was created with, or 0.3 for a task of
+    /// 1.0 and for an unknown task.
     OfTask,
 }
 
@@ -106,10 +107,11 @@ const V10: GenerationRule = GenerationRule::Named(Generation::V10);
 const V03: GenerationRule = GenerationRule::Named(Generation::V03);
 const V01: GenerationRule = GenerationRule::Named(Generation::V01);
 
-/// Every JSON-RPC method there is, with its operation.
+/// The JSON-RPC methods of all generations, each with its operation.
 const METHODS: [(&str, Operation, GenerationRule); 26] = {
     use Operation as O;
     [
+        // A2A 1.0 §5.3, §9.1: method names are in PascalCase.
         ("SendMessage", O::Send, V10),
         ("SendStreamingMessage", O::Stream, V10),
         ("GetTask", O::Get, V10),
@@ -121,6 +123,7 @@ const METHODS: [(&str, Operation, GenerationRule); 26] = {
         ("ListTaskPushNotificationConfigs", O::ListPushConfigs, V10),
         ("DeleteTaskPushNotificationConfig", O::DeletePushConfig, V10),
         ("GetExtendedAgentCard", O::ExtendedCard, V10),
+        // A2A 0.3 §3.5.1: method names are `{category}/{action}`.
         ("message/send", O::Send, V03),
         ("message/stream", O::Stream, V03),
         ("tasks/pushNotificationConfig/set", O::CreatePushConfig, V03),
@@ -132,12 +135,13 @@ const METHODS: [(&str, Operation, GenerationRule); 26] = {
             V03,
         ),
         ("agent/getAuthenticatedExtendedCard", O::ExtendedCard, V03),
+        // A2A 0.3 §7.3, §7.4 and §7.9; 0.1 has the same names.
         ("tasks/get", O::Get, GenerationRule::OfTask),
         ("tasks/cancel", O::Cancel, GenerationRule::OfTask),
         ("tasks/resubscribe", O::Subscribe, GenerationRule::OfTask),
         ("tasks/send", O::Send, V01),
         ("tasks/sendSubscribe", O::Stream, V01),
-        // What the python-a2a client calls it.
+        // The python-a2a client uses this name.
         ("tasks/stream", O::Stream, V01),
         ("tasks/pushNotification/set", O::CreatePushConfig, V01),
         ("tasks/pushNotification/get", O::GetPushConfig, V01),
@@ -155,7 +159,7 @@ pub(super) fn named(method: &str) -> Option<(Operation, GenerationRule)> {
     Some((found.1, found.2))
 }
 
-/// The generation in whose words an unknown method is refused.
+/// The generation of the error for an unknown method.
 pub(super) fn family(method: &str) -> Generation {
     if method.starts_with("tasks/send") || method.starts_with("tasks/pushNotification/") {
         Generation::V01
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_shared_methods_wait_for_the_task() {
+    fn the_shared_methods_take_the_generation_of_the_task() {
         for method in ["tasks/get", "tasks/cancel", "tasks/resubscribe"] {
             let (_, rule) = named(method).unwrap();
             assert_eq!(rule, GenerationRule::OfTask, "{method}");

@@ -1,13 +1,14 @@
-//! The wire: three generations of A2A, read and written as pure values.
+//! Reads and writes the wire formats of A2A 0.1, 0.3 and 1.0 as pure values.
 //!
-//! No clock, no ids, no I/O, no `http::Request`. What comes in becomes a
-//! `task` command or a [`Refusal`](crate::task::Refusal); what goes out is
-//! made of `task` values. `a2a_lf` is named in `v1` alone.
+//! The module has no clock, makes no ids, does no I/O and names no
+//! `http::Request`. A request becomes a `task` command or a
+//! [`Refusal`](crate::task::Refusal); a response is made of `task` values.
+//! Only `v1` names `a2a_lf`.
 //!
-//! A request passes in two steps, with authentication and the limiter between
-//! them: [`open`] finds out what is asked and in which words ([`Call`]), and
+//! A request is read in two steps, with authentication and the limiter between
+//! them. [`open`] finds the operation and the dialect of the request ([`Call`]).
 //! [`Call::check_version`] and [`Call::decode`] read the rest. [`answer`],
-//! [`refuse`] and [`StreamEncoder`] speak the words of the call.
+//! [`refuse`] and [`StreamEncoder`] write in the dialect of the call.
 
 mod answer;
 mod ask;
@@ -49,21 +50,22 @@ pub use stream::StreamEncoder;
 
 use crate::task::Generation;
 
-/// How a call is spelled.
+/// The protocol binding of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Binding {
-    /// A JSON-RPC 2.0 envelope.
+    /// A JSON-RPC 2.0 envelope (A2A 1.0 §9; A2A 0.3 §3.2.1).
     JsonRpc,
-    /// A path and a method; in 0.1: one path a method, with bare parameters.
+    /// A path and an HTTP method (A2A 1.0 §11; A2A 0.3 §3.2.3). In 0.1: one path
+    /// per method, with bare parameters.
     Rest,
 }
 
-/// The generation and spelling a call came in, and its answer goes out.
+/// The generation and binding of a call and of its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dialect {
     /// The protocol generation.
     pub generation: Generation,
-    /// The spelling.
+    /// The binding.
     pub binding: Binding,
 }
 

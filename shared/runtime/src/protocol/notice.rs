@@ -1,14 +1,16 @@
-//! What a webhook is sent.
+//! Writes the body of a push notification.
 
 use super::{media, v01, v1, v03};
 use crate::task::{Frame, Generation};
 
-/// The media type and the body of a delivery, in the words of the generation
-/// the webhook was registered in: 1.0 gets a `StreamResponse` (A2A 1.0 §4.3.3),
-/// 0.3 and 0.1 get the task. `None` for a frame that is no news of a task.
+/// The media type and body of a push delivery, in the generation in which the
+/// client registered the push config.
+///
+/// `None` for a frame that this generation does not deliver.
 #[must_use]
 pub fn notice(generation: Generation, frame: &Frame) -> Option<(&'static str, Vec<u8>)> {
     let (media, value) = match (generation, frame) {
+        // A2A 1.0 §4.3.3: the payload is a `StreamResponse`. 0.3 and 0.1 get the task.
         (Generation::V10, _) => (media::A2A_JSON, v1::encode_frame(frame)?),
         (Generation::V03, Frame::Task(task)) => (media::JSON, v03::encode_task(task)),
         (Generation::V01, Frame::Task(task)) => (media::JSON, v01::encode_task(task)),

@@ -1,9 +1,8 @@
-//! Typed readers over JSON, shared by the decoders of all generations.
+//! Reads typed values from JSON, for the decoders of all generations.
 //!
-//! A reader never stops at the first fault: each one is noted with the path of
-//! its field, and the whole list is the refusal. So a decoder reads every
-//! member first and puts the values together last. Unknown members are
-//! ignored; `null` counts as absent.
+//! A reader does not stop at the first fault. It notes each fault with the path of
+//! its field, and the error lists them all. So a decoder reads every member before
+//! it builds the result. Unknown members are ignored; `null` counts as absent.
 
 mod object;
 #[cfg(test)]
@@ -17,22 +16,23 @@ use crate::task::{FieldViolation, InvalidId, MAX_PUSH_SCHEME, PushId, Refusal, T
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 
-/// The most messages of history an answer carries (protocol.md section 8).
+/// The most messages of history in a response (A2A 1.0 §3.2.4 leaves the default to
+/// the server).
 pub(crate) const MAX_HISTORY: usize = 100;
 /// The most parts a message may have.
 pub(crate) const MAX_PARTS: usize = 64;
-/// Faults listed in one refusal; a hostile request must not make a long answer.
+/// The most faults in one error, so that a hostile request gets a short response.
 const MAX_VIOLATIONS: usize = 100;
 
-/// How names and scalars are spelled.
+/// The encoding of member names and scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spelling {
     /// Plain JSON.
     Json,
-    /// `ProtoJSON`: a member may come under its snake-case proto name, an
-    /// integer as a string, and an empty optional string means absent.
+    /// `ProtoJSON`: a member may have its snake-case proto name, an integer may be
+    /// a string, and an empty optional string means absent.
     ProtoJson,
-    /// Query parameters: as `ProtoJSON`, and a boolean is a string too.
+    /// Query parameters (A2A 1.0 §11.5): as `ProtoJSON`, and a boolean is a string.
     Query,
 }
 
@@ -48,7 +48,7 @@ impl Problems {
         }
     }
 
-    /// The value, unless something was wrong.
+    /// The value, or the faults if there are any.
     fn settle<T>(self, value: Option<T>) -> Result<T, Refusal> {
         let violations = self.0.into_inner();
         match value {
@@ -59,14 +59,13 @@ impl Problems {
     }
 }
 
-/// What the parameters as a whole are called in a violation.
+/// The field of a violation that concerns the parameters as a whole.
 const ROOT: &str = "params";
 
 /// Reads an object with `decode`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with everything that is wrong, also when
-/// `params` is no object.
+/// [`Refusal::InvalidParams`] with every fault, also when `params` is not an object.
 pub(crate) fn read<T>(
     params: &Value,
     spelling: Spelling,
@@ -81,8 +80,7 @@ pub(crate) fn read<T>(
 /// Reads query parameters with `decode`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with everything that is wrong, also when a
-/// parameter is given twice.
+/// [`Refusal::InvalidParams`] with every fault, also when a parameter is repeated.
 pub(crate) fn read_query<T>(
     pairs: &[(String, String)],
     decode: impl FnOnce(&Object<'_>) -> Option<T>,
@@ -97,18 +95,18 @@ pub(crate) fn read_query<T>(
     read_map(&map, Spelling::Query, decode)
 }
 
-/// Reads a task id that stands in a path.
+/// Reads a task id in a path.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] when it has not the form of one.
+/// [`Refusal::InvalidParams`] when it is malformed.
 pub(crate) fn task_id(text: &str) -> Result<TaskId, Refusal> {
     TaskId::parse(text).map_err(|error| Refusal::invalid("id", rule(&error)))
 }
 
-/// Reads the id of a push configuration that stands in a path.
+/// Reads the id of a push config in a path.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] when it has not the form of one.
+/// [`Refusal::InvalidParams`] when it is malformed.
 pub(crate) fn push_id(text: &str) -> Result<PushId, Refusal> {
     PushId::parse(text).map_err(|error| Refusal::invalid("id", rule(&error)))
 }
@@ -119,18 +117,19 @@ pub(crate) fn is_printable(text: &str, max: usize) -> bool {
     (1..=max).contains(&text.len()) && text.bytes().all(printable)
 }
 
-/// What [`is_printable`] asks for.
+/// The rule of [`is_printable`] as the text of a violation.
 pub(crate) fn printable_rule(max: usize) -> String {
     format!("must have at most {max} characters, all of them printable ASCII")
 }
 
 /// Whether a text is the name of an authentication scheme (RFC 9110 §11.1).
 pub(crate) fn is_scheme(text: &str) -> bool {
+    // RFC 9110 §5.6.2: the characters of a token.
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     (1..=MAX_PUSH_SCHEME).contains(&text.len()) && text.bytes().all(token)
 }
 
-/// What [`is_scheme`] asks for.
+/// The rule of [`is_scheme`] as the text of a violation.
 pub(crate) const SCHEME_RULE: &str = "must be the name of an HTTP authentication scheme";
 
 fn read_map<T>(

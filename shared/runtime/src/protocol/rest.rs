@@ -1,35 +1,35 @@
-//! Methods and paths: which operation of which generation they name.
+//! Routes an HTTP method and a path to an operation and its generation.
 
 use super::Operation;
 use crate::task::{Generation, TenantId};
 
-/// What a method and path name.
+/// The route of a method and path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
-    /// The base URL: the method stands in the body.
+    /// The base URL: the body names the JSON-RPC method.
     JsonRpc,
-    /// An operation.
+    /// The path names an operation.
     Operation(Target),
 }
 
-/// What a method and path lead to, for whoever has to pick a function.
+/// The kind of a route, for code that picks the function of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Site {
-    /// JSON-RPC: the operation stands in the body.
+    /// JSON-RPC: the body names the operation.
     JsonRpc,
-    /// An operation.
+    /// The path names an operation.
     Operation {
-        /// Which.
+        /// The operation.
         operation: Operation,
         /// Whether the path names the task (`/tasks/{id}:cancel`), and not only
         /// the method (`/tasks/cancel`).
         below_task: bool,
     },
-    /// Nothing is there.
+    /// There is no route.
     Nowhere,
 }
 
-/// What a method and raw path lead to.
+/// The kind of the route of a method and a raw path.
 #[must_use]
 pub fn site(method: &str, path: &str) -> Site {
     match route(method, path) {
@@ -47,13 +47,14 @@ pub fn site(method: &str, path: &str) -> Site {
 pub(super) struct Target {
     pub(super) operation: Operation,
     pub(super) generation: Generation,
-    /// The tenant the path starts with: a routing value.
+    /// The tenant at the start of the path: a routing value.
     pub(super) tenant: Option<String>,
-    /// The task (or context) the path names, decoded and unchecked.
+    /// The task or context that the path names, decoded and unchecked.
     pub(super) id: Option<String>,
-    /// The push configuration the path names.
+    /// The push config that the path names.
     pub(super) config_id: Option<String>,
-    /// 0.1 with one path a method: the body is the parameters or an envelope.
+    /// Set for 0.1 with one path per method: the body is the parameters or an
+    /// envelope.
     pub(super) params_in_body: bool,
 }
 
@@ -80,11 +81,12 @@ impl Target {
     }
 }
 
-/// Finds the route of a raw path; `None` when there is nothing there.
+/// Finds the route of a raw path; `None` if there is none.
 ///
-/// The base URL is served with and without its trailing slash, as clients
-/// build both from one card. HEAD is read as GET; the edge drops the body.
+/// The base URL has a route with and without its trailing slash, as clients build
+/// both from one card.
 pub(super) fn route(method: &str, path: &str) -> Option<Route> {
+    // RFC 9110 §9.3.2: HEAD is GET without a body. The `http` edge drops the body.
     let method = if method == "HEAD" { "GET" } else { method };
     let path = path.strip_prefix('/').unwrap_or(path);
     if path.is_empty() {
@@ -94,7 +96,7 @@ pub(super) fn route(method: &str, path: &str) -> Option<Route> {
     target(method, &segments).map(Route::Operation)
 }
 
-/// The generation whose words refuse a path that names nothing.
+/// The generation of the error for a path without a route.
 pub(super) fn family(path: &str) -> Generation {
     if path == "/v1" || path.starts_with("/v1/") {
         Generation::V03
@@ -119,6 +121,7 @@ fn target(method: &str, segments: &[&str]) -> Option<Target> {
 
 fn card(method: &str, segments: &[&str]) -> Option<Target> {
     let operation = match segments {
+        // A2A 1.0 §8.2, A2A 0.3 §5.3: the well-known path. The others are of 0.1 and 0.2.
         [".well-known", "agent-card.json"] => Operation::Card,
         [".well-known", "agent.json"] | ["agent.json"] => Operation::LegacyCard,
         _ => return None,
@@ -126,8 +129,8 @@ fn card(method: &str, segments: &[&str]) -> Option<Target> {
     (method == "GET").then(|| Target::new(operation, Generation::V10))
 }
 
-/// The paths of 0.1. None of them can be a task of 1.0: there, POST needs a
-/// verb and GET has no segment `get` after an id.
+/// The paths of 0.1. They do not collide with the task routes of 1.0: there, POST
+/// needs a verb, and GET has no segment `get` after an id.
 fn path_a_method(method: &str, segments: &[&str]) -> Option<Target> {
     let operation = match (method, segments) {
         ("POST", ["tasks", "send"]) => Operation::Send,
@@ -162,7 +165,9 @@ fn ours(method: &str, segments: &[&str]) -> Option<Target> {
     Some(target)
 }
 
+/// The routes of 0.3, below `/v1`.
 fn v03(method: &str, segments: &[&str]) -> Option<Target> {
+    // A2A 0.3 §3.5.6: the routes of 1.0 below `/v1`, except that of the extended card.
     match (method, segments) {
         ("GET", ["card"]) => Some(Target::new(Operation::ExtendedCard, Generation::V03)),
         (_, ["extendedAgentCard"]) => None,
@@ -170,7 +175,7 @@ fn v03(method: &str, segments: &[&str]) -> Option<Target> {
     }
 }
 
-/// The routes of 1.0, bare or below a tenant.
+/// The routes of 1.0, at the root or below a tenant.
 fn v10(method: &str, segments: &[&str]) -> Option<Target> {
     if let Some(found) = operation(method, segments, Generation::V10) {
         return Some(found);
@@ -182,8 +187,9 @@ fn v10(method: &str, segments: &[&str]) -> Option<Target> {
     Some(found)
 }
 
-/// The routes which 0.3 and 1.0 share.
+/// The routes that 0.3 and 1.0 share.
 fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<Target> {
+    // A2A 1.0 §11.3; A2A 0.3 §3.5.6: paths and HTTP methods of the operations.
     let target = |operation| Some(Target::new(operation, generation));
     match (method, segments) {
         ("POST", ["message:send"]) => target(Operation::Send),
@@ -210,9 +216,9 @@ fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<
     }
 }
 
-/// Splits `{id}:{verb}` at the last colon, and only for a known verb: ids made
-/// by clients of 0.1 may hold colons. The raw segment is split, so a colon
-/// that is percent-encoded belongs to the id.
+/// Splits `{id}:{verb}` at the last colon, and only for a known verb, as ids that
+/// clients of 0.1 make may hold colons. The segment is split before it is decoded,
+/// so a percent-encoded colon belongs to the id.
 fn task_operation<'a>(method: &str, segment: &'a str) -> Option<(&'a str, Operation)> {
     let (id, verb) = match segment.rsplit_once(':') {
         Some((id, verb @ ("cancel" | "subscribe"))) => (id, Some(verb)),
@@ -221,21 +227,21 @@ fn task_operation<'a>(method: &str, segment: &'a str) -> Option<(&'a str, Operat
     let operation = match (method, verb) {
         ("GET", None) => Operation::Get,
         ("POST", Some("cancel")) => Operation::Cancel,
-        // The prose says POST, the proto GET; clients use both.
+        // A2A 1.0 §11.3.2 says POST, the proto says GET, and clients use both.
         ("GET" | "POST", Some("subscribe")) => Operation::Subscribe,
         _ => return None,
     };
     (!id.is_empty()).then_some((id, operation))
 }
 
-/// Percent-decodes a path segment; `None` when it is not text.
+/// Percent-decodes a path segment; `None` if it is malformed or not UTF-8.
 fn decode(segment: &str) -> Option<String> {
     String::from_utf8(percent_decode(segment.as_bytes(), false)?).ok()
 }
 
-/// The pairs of a query string, in order, but for those without a name: they
-/// ask nothing. What cannot be decoded stays as it is, for the decoder of the
-/// parameter to refuse.
+/// The pairs of a query string, in order, without those that have no name. Text
+/// that cannot be decoded stays as it is, so that the decoder of the parameter
+/// refuses it.
 pub(super) fn query_pairs(query: Option<&str>) -> Vec<(String, String)> {
     let text = |raw: &str| {
         percent_decode(raw.as_bytes(), true)

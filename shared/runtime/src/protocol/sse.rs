@@ -1,19 +1,19 @@
-//! The bytes of server-sent events.
+//! Writes the bytes of server-sent events.
 //!
-//! One `data:` line an event, since the 1.0 kit reads line by line; compact
-//! JSON holds no line break, so one line is always enough.
+//! Each event has one `data:` line, as the 1.0 kit reads line by line. Compact JSON
+//! holds no line break, so one line is enough.
 
 use serde_json::Value;
 
-/// A comment that keeps the connection open and means nothing. No blank line
-/// follows: readers exist that make an empty event of one once an id was seen.
+/// A comment that keeps the connection open. No blank line follows, as some readers
+/// make an empty event of one after they have seen an id.
 pub(super) const PING: &[u8] = b": ping\n";
 
-/// How long a client waits before it comes back, as the last line of a stream
-/// that ends before its task. No blank line follows, as above.
+/// The time in milliseconds after which a client reconnects. It is the last line of
+/// a stream that ends before its task. No blank line follows, as above.
 pub(super) const RETRY: &[u8] = b"retry: 1000\n";
 
-/// One event. `id` is the place from which a client can go on.
+/// One event. `id` is the event id from which a client can resume.
 pub(super) fn event(id: Option<&str>, data: &Value) -> Vec<u8> {
     frame(None, id, data)
 }
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_and_a_retry_end_no_event() {
+    fn a_ping_and_a_retry_do_not_end_an_event() {
         assert_eq!(PING, b": ping\n");
         assert_eq!(RETRY, b"retry: 1000\n");
     }

@@ -1,4 +1,4 @@
-//! The bytes of a stream, in the words of its call.
+//! Writes the bytes of a stream in the dialect of its call.
 
 use super::{Binding, Call, Dialect, RpcId, error, jsonrpc, media, sse, v01, v1, v03};
 use crate::task::{Frame, Generation, Task, TaskId};
@@ -9,12 +9,12 @@ use serde_json::Value;
 pub struct StreamEncoder {
     call: Call,
     dialect: Dialect,
-    /// Set for a stream of 0.1, which has to remember its artifacts.
+    /// Set for a stream of 0.1, which keeps the indexes of its artifacts.
     v01: Option<v01::Stream>,
 }
 
 impl StreamEncoder {
-    /// The encoder of the stream that answers `call`.
+    /// The encoder of the stream that responds to `call`.
     #[must_use]
     pub fn new(call: &Call) -> Self {
         Self {
@@ -24,10 +24,11 @@ impl StreamEncoder {
         }
     }
 
-    /// The headers of the answer, whose HTTP status is 200. An error before
-    /// the first frame is no stream: answer it with [`refuse`](super::refuse).
+    /// The headers of the response, which has HTTP status 200. An error before the
+    /// first frame is not a stream: write it with [`refuse`](super::refuse).
     #[must_use]
     pub fn headers(&self) -> Vec<(&'static str, String)> {
+        // A2A 1.0 §9.4.2, §11.7; A2A 0.3 §3.3.1: a stream is `text/event-stream`.
         let mut headers = vec![
             ("content-type", media::EVENT_STREAM.to_owned()),
             ("cache-control", "no-cache".to_owned()),
@@ -36,8 +37,7 @@ impl StreamEncoder {
         headers
     }
 
-    /// The bytes of one frame; `None` for a frame that its generation does not
-    /// show.
+    /// The bytes of one frame; `None` for a frame that the generation does not show.
     pub fn frame(&mut self, frame: &Frame) -> Option<Vec<u8>> {
         if let Frame::Task(task) | Frame::Resumed(task) = frame {
             self.dialect.generation = self.call.generation_of(task);
@@ -54,6 +54,8 @@ impl StreamEncoder {
             }
             Frame::Task(_) | Frame::Resumed(_) | Frame::Message(_) | Frame::Event { .. } => {
                 let payload = self.payload(frame)?;
+                // A2A 1.0 §9.4.2; A2A 0.3 §3.3.1: over JSON-RPC each event is a response.
+                // A2A 1.0 §11.7: over REST it is the object itself.
                 let data = match self.dialect.binding {
                     Binding::JsonRpc => jsonrpc::result(self.rpc_id(), payload),
                     Binding::Rest => payload,
@@ -83,8 +85,8 @@ impl StreamEncoder {
     }
 }
 
-/// The `id:` line: from where a client can go on. A resumed stream begins
-/// without one, as it stands before the first event it replays.
+/// The `id:` line, the event id from which a client can resume. The first frame of a
+/// resumed stream has none, as it comes before the events that are replayed.
 fn id_of(frame: &Frame) -> Option<String> {
     match frame {
         Frame::Task(task) => {

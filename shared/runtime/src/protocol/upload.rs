@@ -1,17 +1,17 @@
-//! `POST /a2a-lambda/uploads`: an extension of ours, the same for all
-//! generations.
+//! Reads and writes `POST /a2a-lambda/uploads`, an extension of this project that is
+//! the same for all generations.
 
 use super::read::{self, Spelling};
 use crate::task::{Refusal, UploadGrant, UploadOrder};
 use serde_json::{Map, Value, json};
 
-/// Characters of a file name or media type at most.
+/// The most characters of a file name or media type.
 const TEXT: usize = 1024;
 
 /// Reads `{filename?, mediaType?, size, sha256}`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with everything that is wrong.
+/// [`Refusal::InvalidParams`] with every fault.
 pub(super) fn decode(params: &Value) -> Result<UploadOrder, Refusal> {
     read::read(params, Spelling::Json, |order| {
         let text = |name: &str| {
@@ -40,8 +40,8 @@ pub(super) fn decode(params: &Value) -> Result<UploadOrder, Refusal> {
     })
 }
 
-/// What to do with the file, and the part that names it afterwards (in the
-/// words of 1.0; the older generations put the reference into `file.uri`).
+/// Writes how to upload the file, and the part that refers to it afterwards. The
+/// part has the format of 1.0; older generations put the reference in `file.uri`.
 pub(super) fn encode(grant: &UploadGrant) -> Value {
     let headers: Map<String, Value> = grant
         .headers
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_names_length_and_digest() {
+    fn an_upload_order_has_a_size_and_a_digest() {
         let sha = "AB".repeat(32);
         let order = decode(&json!({"size": 5, "sha256": sha, "filename": "a", "x": 1})).unwrap();
         assert_eq!(order.sha256, "ab".repeat(32));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_with_an_order_is_said_at_once() {
+    fn all_faults_of_an_upload_order_are_listed() {
         assert_eq!(fields(&json!({})), ["size", "sha256"]);
         assert_eq!(
             fields(&json!({"size": 0, "sha256": "zz", "filename": 3, "mediaType": ""})),

@@ -1,15 +1,16 @@
-//! The protocol version a client names (A2A 1.0 §3.6.1).
+//! Checks the protocol version that a client names (A2A 1.0 §3.6).
 
 use super::Operation;
 use crate::task::{Generation, Refusal};
 
-/// Characters of a client's version that are repeated to it and logged.
+/// The most characters of a client's version that errors and logs repeat.
 const SHOWN: usize = 32;
 const NEWEST: (u32, u32) = (1, 0);
 
-/// What a client says about its version: the header, else the query
-/// parameter; empty is as good as absent.
+/// The version that a client names in the header, else in the query parameter.
+/// An empty one counts as absent.
 pub(super) fn named(header: Option<&str>, query: &[(String, String)]) -> Option<String> {
+    // A2A 1.0 §3.6.1: the version may be a request parameter instead of a header.
     let filled = |text: &str| {
         let text = text.trim();
         (!text.is_empty()).then(|| text.chars().take(SHOWN).collect::<String>())
@@ -24,6 +25,7 @@ pub(super) fn named(header: Option<&str>, query: &[(String, String)]) -> Option<
 
 /// `Major.Minor`, with patch digits ignored.
 fn parse(text: &str) -> Option<(u32, u32)> {
+    // A2A 1.0 §3.6: patch numbers do not count when a version is negotiated.
     let mut numbers = text.split('.').map(|number| {
         let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
         plain.then(|| number.parse::<u32>().ok()).flatten()
@@ -35,7 +37,7 @@ fn parse(text: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// Whether `version` is newer than any served here, which is worth a warning.
+/// Whether `version` is newer than every version this server knows.
 pub(super) fn is_newer(version: &str) -> bool {
     parse(version).is_some_and(|version| version > NEWEST)
 }
@@ -43,9 +45,9 @@ pub(super) fn is_newer(version: &str) -> bool {
 /// Checks the version against the operation and its generation.
 ///
 /// # Errors
-/// [`Refusal::VersionNotSupported`]. An operation of 1.0 needs `1.0` (absent
-/// means 0.3); the older ones take every version ever published, as their
-/// name says which one is meant. Cards and our own operations need none.
+/// [`Refusal::VersionNotSupported`]. An operation of 1.0 needs `1.0`. The older
+/// operations accept every published version, as their name already gives the
+/// generation. Cards and this project's extensions need no version.
 pub(super) fn check(
     operation: Operation,
     generation: Generation,
@@ -54,6 +56,7 @@ pub(super) fn check(
     if operation.is_card() || operation.is_ours() {
         return Ok(());
     }
+    // A2A 1.0 §3.6.2: an absent or empty version means 0.3.
     let parsed = version.map_or(Some((0, 3)), parse);
     let refused = |supported| Refusal::VersionNotSupported {
         version: version.unwrap_or("0.3").to_owned(),
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_noticed() {
+    fn a_newer_version_is_recognised() {
         assert!(is_newer("1.1") && is_newer("2.0"));
         assert!(!is_newer("1.0.9") && !is_newer("0.9") && !is_newer("x"));
     }

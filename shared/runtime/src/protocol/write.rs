@@ -1,4 +1,4 @@
-//! Builds the objects that go out: what is absent or empty leaves no member.
+//! Builds JSON objects for responses; absent and empty values add no member.
 
 use crate::task::Metadata;
 use serde_json::{Map, Value};
@@ -8,18 +8,18 @@ use serde_json::{Map, Value};
 pub(crate) struct Members(Map<String, Value>);
 
 impl Members {
-    /// No member yet.
+    /// An object without members.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// With member `name`.
+    /// Adds the member `name`.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }
 
-    /// With member `name`, if there is a value.
+    /// Adds the member `name`, if there is a value.
     pub(crate) fn maybe(self, name: &str, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -27,7 +27,7 @@ impl Members {
         }
     }
 
-    /// With the list `name`, unless it is empty.
+    /// Adds the list `name`, unless it is empty.
     pub(crate) fn list<T: Into<Value>>(
         self,
         name: &str,
@@ -40,7 +40,7 @@ impl Members {
         self.with(name, values)
     }
 
-    /// With free members as `metadata`, unless there are none.
+    /// Adds `metadata`, unless it is empty.
     pub(crate) fn metadata(self, metadata: Metadata) -> Self {
         if metadata.is_empty() {
             return self;

@@ -56,7 +56,7 @@ fn reply(generation: Generation) -> Reply {
 }
 
 #[test]
-fn a_json_rpc_answer_repeats_the_id() {
+fn a_json_rpc_response_repeats_the_id() {
     let answered = answer(
         &rpc("GetTask", &json!({"id": "t1"})),
         &reply(Generation::V10),
@@ -69,7 +69,7 @@ fn a_json_rpc_answer_repeats_the_id() {
 }
 
 #[test]
-fn a_rest_answer_is_the_object_itself() {
+fn a_rest_response_is_the_object_itself() {
     let value = body(&answer(&call(&get("/tasks/t1")), &reply(Generation::V10)));
     assert_eq!(value["id"], "t1");
     assert_eq!(value.get("kind"), None);
@@ -96,7 +96,7 @@ fn a_shared_method_answers_in_the_generation_of_the_task() {
 }
 
 #[test]
-fn a_method_of_1_0_answers_in_1_0_whoever_made_the_task() {
+fn a_method_of_1_0_answers_in_1_0_for_any_task() {
     let value = body(&answer(
         &rpc("GetTask", &json!({"id": "t1"})),
         &reply(Generation::V01),
@@ -141,7 +141,7 @@ fn a_send_is_answered_in_the_shape_of_its_generation() {
 }
 
 #[test]
-fn the_media_type_is_answered_in_kind() {
+fn a_rest_response_has_the_media_type_the_client_accepts() {
     let media = |request: &RawRequest<'_>| answer(&call(request), &reply(Generation::V10)).headers;
     let a2a = RawRequest {
         accept: Some("application/a2a+json"),
@@ -163,7 +163,7 @@ fn the_media_type_is_answered_in_kind() {
 }
 
 #[test]
-fn an_extension_is_named_when_it_is_asked_for_and_known() {
+fn a_response_names_the_known_extensions_of_the_request() {
     let asked = RawRequest {
         extensions: Some("urn:other, urn:a2a-lambda:ext:skill-schemas:1"),
         ..get("/tasks/t1")
@@ -193,7 +193,7 @@ fn an_extension_is_named_when_it_is_asked_for_and_known() {
 }
 
 #[test]
-fn a_refusal_has_its_headers_and_status() {
+fn an_error_has_its_headers_and_status() {
     let limited = Refusal::RateLimited { retry_after: 7 };
     let answered = refuse(&rpc("GetTask", &json!({})), &limited);
     assert_eq!(answered.status, 429);
@@ -206,7 +206,7 @@ fn a_refusal_has_its_headers_and_status() {
 }
 
 #[test]
-fn a_batch_joins_its_answers_and_is_always_200() {
+fn a_batch_joins_its_responses_and_is_always_200() {
     let call = rpc("GetTask", &json!({"id": "t1"}));
     let joined = batch(&[
         answer(&call, &reply(Generation::V10)),
@@ -219,7 +219,7 @@ fn a_batch_joins_its_answers_and_is_always_200() {
     assert_eq!(value.as_array().unwrap().len(), 2);
 }
 
-/// The field a refusal at `field` names to the caller of a send.
+/// The field that the caller of a send sees for a fault at `field`.
 fn named(send: &Call, field: &str) -> Value {
     let refused = refuse(send, &Refusal::invalid(field, "is wrong"));
     let body = body(&refused);
@@ -266,7 +266,7 @@ fn a_field_inside_wrapped_data_is_named_as_the_client_wrote_it() {
 }
 
 #[test]
-fn who_reads_only_events_gets_a_refusal_of_0_3_as_an_event() {
+fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
     let refused = |method: &str, accept, refusal: &Refusal| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": "t1"}});
         let call = call(&RawRequest {
@@ -294,7 +294,8 @@ fn who_reads_only_events_gets_a_refusal_of_0_3_as_an_event() {
         (&json!(1), &json!(-32001))
     );
 
-    // What has a status of its own, reads more, or waits for one answer.
+    // A plain response: an error with its own HTTP status, a client that accepts other
+    // types, a unary call, and a call of 1.0.
     let unavailable = Refusal::Unavailable { retry_after: 1 };
     for answer in [
         refused("tasks/resubscribe", events, &unavailable),

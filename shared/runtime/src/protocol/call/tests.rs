@@ -165,7 +165,7 @@ fn a_content_type_is_refused_before_the_body_is_read() {
 }
 
 #[test]
-fn a_broken_body_is_refused_in_the_words_of_its_path() {
+fn a_malformed_body_gets_the_error_format_of_its_path() {
     let answer = open(&post("/", "{")).unwrap_err().answer();
     assert_eq!(
         (answer.status, &body(&answer)["error"]["code"]),
@@ -189,7 +189,7 @@ fn a_broken_body_is_refused_in_the_words_of_its_path() {
 }
 
 #[test]
-fn an_unknown_method_keeps_its_id() {
+fn the_error_for_an_unknown_method_repeats_the_id() {
     for method in ["Sendmessage", "tasks/list", "tasks/sendNow", ""] {
         let refused = open(&post("/", &rpc(method, &json!({})))).unwrap_err();
         assert_eq!(refused.refusal, Refusal::MethodNotFound);
@@ -207,7 +207,7 @@ fn an_unknown_path_is_not_found() {
 }
 
 #[test]
-fn parameters_of_a_wrong_kind_are_invalid_parameters_and_no_invalid_request() {
+fn parameters_of_a_wrong_type_are_invalid_params_not_invalid_request() {
     for method in [
         "SendMessage",
         "message/send",
@@ -267,7 +267,7 @@ fn the_version_is_checked_by_generation() {
 }
 
 #[test]
-fn a_newer_version_is_told_for_the_log() {
+fn a_newer_version_is_returned_for_the_log() {
     let send = rpc("SendMessage", &v10_send());
     let request = RawRequest {
         version: Some("2.0"),
@@ -311,7 +311,7 @@ fn two_tenants_in_one_request_are_refused() {
 }
 
 #[test]
-fn the_id_of_the_path_wins_over_the_body() {
+fn the_id_in_the_path_replaces_the_one_in_the_body() {
     let call = one(&post(
         "/tasks/t:cancel",
         r#"{"id":"other","metadata":{"a":1}}"#,
@@ -326,7 +326,7 @@ fn the_id_of_the_path_wins_over_the_body() {
 }
 
 #[test]
-fn a_path_id_that_is_no_id_is_refused_by_name() {
+fn a_malformed_id_in_a_path_is_refused_as_the_field_id() {
     for path in ["/tasks/a%2Fb", "/v1/tasks/a%20b", "/tasks/a%20b/get"] {
         assert_eq!(
             fields(one(&get(path)).decode().unwrap_err()),
@@ -337,7 +337,7 @@ fn a_path_id_that_is_no_id_is_refused_by_name() {
 }
 
 #[test]
-fn a_stream_goes_on_after_the_last_event_named() {
+fn a_subscription_resumes_after_the_last_event_id() {
     let subscribe = |last_event_id| {
         let call = one(&RawRequest {
             last_event_id,
@@ -374,7 +374,7 @@ fn a_batch_keeps_a_slot_for_every_entry() {
     ])
     .to_string();
     let Ok(Opened::Batch(slots)) = open(&post("/", &text)) else {
-        panic!("no batch")
+        panic!("expected a batch")
     };
     let codes: Vec<Value> = slots
         .iter()
@@ -398,7 +398,7 @@ fn a_duplicate_in_a_batch_stays_in_its_slot() {
         {"jsonrpc":"2.0","id":2,"method":"GetTask","method":"GetTask"},
         {"jsonrpc":"2.0","id":3,"method":"GetTask","params":{"id":"a"}}]"#;
     let Ok(Opened::Batch(slots)) = open(&post("/", text)) else {
-        panic!("no batch")
+        panic!("expected a batch")
     };
     assert_eq!(
         fields(slots[0].as_ref().unwrap().decode().unwrap_err()),
@@ -463,7 +463,7 @@ fn an_envelope_for_another_path_is_refused() {
 }
 
 #[test]
-fn the_operations_of_our_own_paths_are_read() {
+fn the_paths_of_the_extensions_are_read() {
     assert_eq!(one(&get("/a2a-lambda/skills")).decode(), Ok(Ask::Skills));
     let listed = RawRequest {
         query: Some("pageSize=7"),
@@ -482,7 +482,7 @@ fn the_operations_of_our_own_paths_are_read() {
 }
 
 #[test]
-fn the_three_card_paths_have_two_forms() {
+fn the_three_card_paths_serve_two_forms() {
     let form = |path| one(&get(path)).decode();
     assert_eq!(
         form("/.well-known/agent-card.json"),
@@ -494,7 +494,7 @@ fn the_three_card_paths_have_two_forms() {
 }
 
 #[test]
-fn a_request_refused_before_it_is_opened_is_answered_in_the_words_of_its_path() {
+fn a_request_refused_unopened_gets_the_error_format_of_its_path() {
     let too_large =
         |path| reject(&post(path, ""), Refusal::PayloadTooLarge { allowed: 9 }).answer();
     assert_eq!(body(&too_large("/"))["error"]["code"], -32600);

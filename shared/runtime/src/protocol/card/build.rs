@@ -1,4 +1,4 @@
-//! The documents themselves.
+//! Writes the JSON documents of the cards.
 
 use super::extension::{OFFERED, SKILL_SCHEMAS};
 use super::security;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 const JSON_RPC: &str = "JSONRPC";
 const REST: &str = "HTTP+JSON";
 
-/// Members put together one by one; what says nothing is left out.
+/// The members of an object under construction; empty values are left out.
 type Members = Map<String, Value>;
 
 fn put(members: &mut Members, name: &str, value: impl Into<Value>) {
@@ -39,17 +39,20 @@ pub(super) fn v1(info: &CardInfo) -> Value {
 /// The card for readers of 0.3 and 1.0.
 pub(super) fn union(info: &CardInfo) -> Value {
     let mut card = common(info);
-    // A 1.0 reader that finds interfaces looks nowhere else, so those of 0.3
-    // stand there too, last.
+    // A reader of 1.0 that finds this list looks for interfaces nowhere else, so
+    // those of 0.3 are in it too, last.
     let interfaces = interfaces(info, &["1.0", "0.3"]);
     put(&mut card, "supportedInterfaces", interfaces);
     let mut capabilities = capabilities(info);
+    // A2A 0.3 §5.5.2: the member exists in 0.1 and 0.3 only.
     put(&mut capabilities, "stateTransitionHistory", true);
     put(&mut card, "capabilities", capabilities);
     put_security(&mut card, info, security::union);
+    // A2A 0.3 §5.6.1: `preferredTransport` is the transport at `url`.
     put(&mut card, "url", info.base_url.as_str());
     put(&mut card, "preferredTransport", JSON_RPC);
     put(&mut card, "protocolVersion", "0.3.0");
+    // A2A 0.3 §5.6.2: the list includes the preferred transport.
     let transport = |name: &str| json!({"transport": name, "url": info.base_url});
     let transports = vec![transport(JSON_RPC), transport(REST)];
     put(&mut card, "additionalInterfaces", transports);
@@ -77,7 +80,7 @@ pub(super) fn legacy(info: &CardInfo) -> Value {
     Value::Object(card)
 }
 
-/// What all generations spell alike.
+/// The members that are the same in all generations.
 fn common(info: &CardInfo) -> Members {
     let mut card = Members::new();
     put(&mut card, "name", info.name.as_str());
@@ -112,14 +115,16 @@ fn skill(info: &SkillInfo) -> Value {
     Value::Object(skill)
 }
 
-/// The first is the preferred one (A2A 1.0 §4.4.1).
+/// The interfaces of the card, one for each version and binding.
 fn interfaces(info: &CardInfo, versions: &[&str]) -> Vec<Value> {
+    // A2A 1.0 §8.3.1: the first interface is the preferred one.
     let interface = |version: &str, binding: &str| {
         let mut interface = Members::new();
         put(&mut interface, "url", info.base_url.as_str());
         put(&mut interface, "protocolBinding", binding);
         put(&mut interface, "protocolVersion", version);
-        // 0.3 has no such member in its requests.
+        // A2A 1.0 §8.3.2: a client sends this tenant in each request. Requests of 0.3
+        // have no such member.
         if version == "1.0" {
             put_text(&mut interface, "tenant", info.tenant.as_ref());
         }
@@ -142,7 +147,7 @@ fn capabilities(info: &CardInfo) -> Members {
     capabilities
 }
 
-/// What is on offer beyond the protocol; schemas only if there are any.
+/// The extensions (A2A 1.0 §4.6.1); the one for schemas only if a skill has one.
 fn extensions(info: &CardInfo) -> Vec<Value> {
     let declared = OFFERED.into_iter().filter_map(|extension| {
         if extension == SKILL_SCHEMAS {
@@ -154,7 +159,7 @@ fn extensions(info: &CardInfo) -> Vec<Value> {
     declared.collect()
 }
 
-/// The schemas of the skills: a card has no member for them.
+/// The schemas of the skills, as an extension: a card has no member for them.
 fn skill_schemas(info: &CardInfo) -> Option<Value> {
     let mut skills = Members::new();
     for skill in &info.skills {
@@ -192,7 +197,7 @@ fn put_security(card: &mut Members, info: &CardInfo, spell: fn(&super::SecurityS
     }
 }
 
-/// `security` of 0.2 and 0.3, `authentication` of 0.1.
+/// Puts `security` for 0.2 and 0.3, and `authentication` for 0.1.
 fn put_legacy_security(card: &mut Members, info: &CardInfo) {
     if !info.security.is_empty() {
         put(card, "security", json!(info.security));

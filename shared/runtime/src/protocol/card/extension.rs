@@ -1,11 +1,11 @@
-//! The capability extensions: one table of what there is and what works.
+//! The table of the protocol extensions that this server offers.
 
 use serde_json::{Value, json};
 
-/// An extension of ours (A2A 1.0 §4.4.4). None of them is ever required.
+/// An extension that this project defines (A2A 1.0 §4.4.4). None is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extension {
-    /// Its name.
+    /// The URI that names it.
     pub uri: &'static str,
     /// What it adds, for people.
     pub description: &'static str,
@@ -17,8 +17,8 @@ pub(super) const SKILL_SCHEMAS: Extension = Extension {
     description: "JSON schemas of the data parts each skill reads and writes",
 };
 
-/// What this server does: whatever stands here is on the card, and is echoed to
-/// a client that names it.
+/// The extensions of this server. The card lists them, and a response repeats
+/// those that the client named.
 pub const OFFERED: [Extension; 5] = [
     SKILL_SCHEMAS,
     Extension {
@@ -40,7 +40,7 @@ pub const OFFERED: [Extension; 5] = [
 ];
 
 impl Extension {
-    /// As a card shows it.
+    /// The extension as a card shows it.
     pub(super) fn declared(self, params: Option<Value>) -> Value {
         let mut declared = json!({"uri": self.uri, "description": self.description});
         if let (Some(params), Value::Object(members)) = (params, &mut declared) {

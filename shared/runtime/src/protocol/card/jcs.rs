@@ -1,4 +1,4 @@
-//! JSON in its one canonical form (RFC 8785): what a signature is made over.
+//! Writes JSON in its canonical form (RFC 8785), over which a card is signed.
 
 use serde_json::{Number, Value, json};
 
@@ -23,8 +23,8 @@ fn write(value: &Value, out: &mut String) {
         }
         Value::Object(members) => {
             let mut members: Vec<_> = members.iter().collect();
-            // By UTF-16 code units (RFC 8785 §3.2.3): another order than that
-            // of UTF-8 for what lies beyond the basic plane.
+            // RFC 8785 §3.2.3: members are sorted by UTF-16 code units. UTF-8 sorts
+            // characters above U+FFFF differently.
             members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
             out.push('{');
             for (index, (name, value)) in members.into_iter().enumerate() {
@@ -44,21 +44,22 @@ fn separate(index: usize, out: &mut String) {
     }
 }
 
-/// Literals and strings: the serializer escapes exactly what RFC 8785 §3.2.2.2
-/// says, and as it says.
+/// A literal or a string.
 fn plain(value: &Value) -> String {
+    // RFC 8785 §3.2.2.2: `serde_json` escapes the same characters in the same way.
     value.to_string()
 }
 
-/// A number as ECMAScript prints it (RFC 8785 §3.2.2.3): every number is an
-/// IEEE double, with the fewest digits that tell it apart.
+/// A number as ECMAScript prints it.
 fn ecmascript(number: &Number) -> String {
+    // RFC 8785 §3.2.2.3: a number is an IEEE double, written with the fewest digits
+    // that identify it.
     let value = number.as_f64().unwrap_or_default();
     if value == 0.0 {
         return "0".to_owned();
     }
-    // The serializer's digits are the fewest, and the even ones of two that are
-    // equally near, as ECMAScript wants them and `format!` does not.
+    // `serde_json` writes the fewest digits and takes the even digit of two that are
+    // equally near, as ECMAScript does; `format!` does not.
     let text = json!(value).to_string();
     let (sign, unsigned) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -74,7 +75,8 @@ fn ecmascript(number: &Number) -> String {
     format!("{sign}{}", placed(digits.trim_end_matches('0'), exponent))
 }
 
-/// `digits` with their point, the first of them standing for 10^`exponent`.
+/// `digits` with a decimal point or an exponent; the first digit has the value
+/// 10^`exponent`.
 fn placed(digits: &str, exponent: i32) -> String {
     let length = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or_default());
@@ -100,8 +102,8 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn numbers_are_printed_as_the_samples_of_rfc_8785_are() {
-        // Appendix B: the bits of a double, and its text.
+    fn numbers_match_the_samples_of_rfc_8785() {
+        // RFC 8785, appendix B: the bits of a double, and its text.
         for (bits, text) in [
             (0x0000_0000_0000_0000_u64, "0"),
             (0x8000_0000_0000_0000, "0"),
@@ -135,8 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_printed_as_the_sample_of_rfc_8785_is() {
-        // §3.2.2 and §3.2.4.
+    fn a_value_matches_the_sample_of_rfc_8785() {
+        // RFC 8785 §3.2.2 and §3.2.4.
         let text = r#"{
             "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
             "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn members_are_sorted_by_utf_16() {
-        // §3.2.3: the emoji's surrogates stand before U+FB33.
+        // RFC 8785 §3.2.3: the surrogates of the emoji sort before U+FB33.
         let names = [
             "\u{20ac}",
             "\r",

@@ -1,4 +1,4 @@
-//! Security schemes in the spelling of each generation.
+//! Writes security schemes in the format of each generation.
 
 use super::SecurityScheme;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// As 1.0 spells it: one member that names the kind.
+/// In 1.0: one member, named after the kind of the scheme (A2A 1.0 §4.5.1).
 pub(super) fn v1(scheme: &SecurityScheme) -> Map<String, Value> {
     object(match scheme {
         SecurityScheme::ApiKey { location, name } => json!({
@@ -38,7 +38,7 @@ pub(super) fn v1(scheme: &SecurityScheme) -> Map<String, Value> {
     })
 }
 
-/// As 0.3 spells it, like `OpenAPI`.
+/// In 0.3: the format of `OpenAPI` (A2A 0.3 §5.5.3).
 pub(super) fn v03(scheme: &SecurityScheme) -> Map<String, Value> {
     object(match scheme {
         SecurityScheme::ApiKey { location, name } => {
@@ -65,10 +65,10 @@ pub(super) fn v03(scheme: &SecurityScheme) -> Map<String, Value> {
     })
 }
 
-/// Both at once: the two generations share the member's name, and no member
-/// inside has two meanings. Some readers of 1.0 take a scheme that has a `type`
-/// from the members of 0.3, so both have the same text in the same case: a
-/// signature over what was read is then one for all.
+/// In both formats. The generations share the name `securitySchemes`, and no
+/// member inside a scheme has two meanings. Some readers of 1.0 read a scheme
+/// that has a `type` from its 0.3 members. So both formats use the same text in
+/// the same case, and one signature fits what either reader keeps.
 pub(super) fn union(scheme: &SecurityScheme) -> Map<String, Value> {
     let scheme = &match scheme {
         SecurityScheme::Http {
@@ -85,7 +85,7 @@ pub(super) fn union(scheme: &SecurityScheme) -> Map<String, Value> {
     members
 }
 
-/// The name 0.1 has for it.
+/// The name of the scheme in 0.1.
 pub(super) fn v01(scheme: &SecurityScheme) -> &str {
     match scheme {
         SecurityScheme::ApiKey { .. } => "ApiKey",
@@ -95,7 +95,7 @@ pub(super) fn v01(scheme: &SecurityScheme) -> &str {
     }
 }
 
-/// A requirement of 1.0.
+/// A security requirement in 1.0.
 pub(super) fn requirement(schemes: &BTreeMap<String, Vec<String>>) -> Value {
     let schemes: Map<String, Value> = schemes
         .iter()

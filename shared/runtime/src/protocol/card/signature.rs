@@ -1,20 +1,20 @@
-//! Signatures of a card (A2A 1.0 §8.4): JWS over its canonical form.
+//! Signs cards: JWS over their canonical form (A2A 1.0 §8.4).
 //!
-//! They are made where the key is (`a2a-local sign-card`), and given to the
-//! functions as a setting. A function has no key and verifies nothing: each
-//! signature names the hash of what it is made over, and one of another card
-//! stops the start.
+//! The operator signs with `a2a-local sign-card`, where the key is, and gives the
+//! signatures to the functions as a setting. A function has no key and verifies
+//! no signature. Each signature names the hash of the bytes it is made over, and a
+//! signature of another card stops the start.
 //!
-//! One card can have two canonical forms, and has a signature over each:
+//! One card can have two canonical forms, with a signature over each:
 //!
-//! - the document as it is served, without `signatures`: whoever keeps to the
-//!   letter of the specification, and the only one that covers the members of
-//!   older generations;
-//! - what a reader of 1.0 keeps of it. The official SDKs canonicalize the card
-//!   *after* reading it into their types, which drops members they do not know
-//!   and everything empty.
+//! - The document as served, without `signatures`. This is the form that the
+//!   specification describes, and the only one that covers the members of older
+//!   generations.
+//! - The members that a reader of 1.0 keeps. The official SDKs canonicalize the
+//!   card *after* they read it into their types. Those types drop unknown members
+//!   and empty values.
 //!
-//! A card is authentic if one of its signatures is (§8.4.3).
+//! A card is authentic if one of its signatures is (A2A 1.0 §8.4.3).
 
 use super::jcs;
 use base64::Engine as _;
@@ -35,11 +35,11 @@ pub struct CardSignature {
     protected: String,
     /// The signature, base64url.
     signature: String,
-    /// The hash of what it is made over.
+    /// The hash of the bytes that are signed.
     payload: String,
 }
 
-/// A text that is no signature of a card.
+/// The text is not a signature of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a detached JWS as `a2a-local sign-card` makes it")]
 pub struct InvalidSignature;
@@ -51,7 +51,7 @@ impl CardSignature {
         json!({"protected": self.protected, "signature": self.signature})
     }
 
-    /// Whether it is made over a form of `card`.
+    /// Whether the signature is over a canonical form of `card`.
     #[must_use]
     pub fn is_of(&self, card: &Value) -> bool {
         signing_payloads(card)
@@ -70,7 +70,7 @@ impl FromStr for CardSignature {
             .decode(protected)
             .map_err(|_| InvalidSignature)?;
         let header: Value = serde_json::from_slice(&header).map_err(|_| InvalidSignature)?;
-        // 64 bytes are the two numbers of ES256 (RFC 7518 §3.4).
+        // RFC 7518 §3.4: an ES256 signature is two numbers in 64 bytes.
         let bytes = URL_SAFE_NO_PAD.decode(signature);
         let said = |name: &str| header.get(name).and_then(Value::as_str);
         let es256 = bytes.is_ok_and(|bytes| bytes.len() == 64) && said("alg") == Some("ES256");
@@ -92,7 +92,7 @@ impl fmt::Display for CardSignature {
     }
 }
 
-/// What is still to be signed: a key makes a [`CardSignature`] of it.
+/// A header and payload to sign; a key makes a [`CardSignature`] of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsigned {
     protected: String,
@@ -100,13 +100,14 @@ pub struct Unsigned {
 }
 
 impl Unsigned {
-    /// Everything there is to sign of `card`, under the key `kid`; `jku` is
-    /// where its public half can be read.
+    /// What is to be signed of `card`, one entry per canonical form. `kid` is the
+    /// id of the key, `jku` the URL of its public half.
     #[must_use]
     pub fn of(card: &Value, kid: &str, jku: Option<&str>) -> Vec<Self> {
         let payloads = signing_payloads(card).into_iter();
         payloads
             .map(|payload| {
+                // A2A 1.0 §8.4.2: `alg`, `kid` and `typ`; `jku` is optional.
                 let mut header = json!({
                     "alg": "ES256",
                     "kid": kid,
@@ -134,7 +135,7 @@ impl Unsigned {
         )
     }
 
-    /// The signature, of the two numbers of ES256 in 64 bytes.
+    /// The finished signature; `signature` is the two numbers of ES256.
     #[must_use]
     pub fn signed(self, signature: [u8; 64]) -> CardSignature {
         CardSignature {
@@ -145,9 +146,10 @@ impl Unsigned {
     }
 }
 
-/// The canonical forms of a card, each once.
+/// The one or two canonical forms of a card, without repetition.
 fn signing_payloads(card: &Value) -> Vec<String> {
     let mut whole = card.clone();
+    // A2A 1.0 §8.4.1: `signatures` is not part of the signed content.
     if let Value::Object(members) = &mut whole {
         members.remove("signatures");
     }
@@ -188,9 +190,9 @@ const CAPABILITIES: [&str; 4] = [
     "streaming",
 ];
 
-/// What a reader of 1.0 keeps of a card: the members of 1.0, and of those
-/// nothing that is empty or the default. Below the members which differ
-/// between the generations our cards have no others.
+/// The part of a card that a reader of 1.0 keeps: its 1.0 members, without empty
+/// values and defaults. Names are filtered only where the generations differ, as
+/// this server's cards have only 1.0 members elsewhere.
 fn as_read(card: &Value) -> Value {
     let mut card = card.clone();
     let Value::Object(members) = &mut card else {
@@ -201,7 +203,8 @@ fn as_read(card: &Value) -> Value {
         capabilities.retain(|name, _| CAPABILITIES.contains(&name.as_str()));
         if let Some(Value::Array(extensions)) = capabilities.get_mut("extensions") {
             let extensions = extensions.iter_mut().filter_map(Value::as_object_mut);
-            // The default of a member without presence.
+            // A2A 1.0 §8.4.1: `required` is not `optional` in the proto, so its default
+            // `false` is left out.
             extensions.for_each(|one| one.retain(|name, it| name != "required" || *it == true));
         }
     }
@@ -212,7 +215,7 @@ fn as_read(card: &Value) -> Value {
     filled(card).unwrap_or_else(|| Value::Object(Map::new()))
 }
 
-/// The value without whatever is empty in it; `None` if that is all of it.
+/// The value without its empty values; `None` if nothing remains.
 fn filled(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_signed_as_it_is_served_and_as_a_reader_of_1_0_keeps_it() {
+    fn both_canonical_forms_of_a_card_are_signed() {
         let payloads = signing_payloads(&card());
         assert_eq!(payloads.len(), 2);
         assert!(payloads[0].contains("protocolVersion") && !payloads[0].contains("signatures"));
@@ -274,18 +277,18 @@ mod tests {
                 r#""skills":[{"id":"echo"}]}"#
             )
         );
-        // A card in which nothing is empty or old is the same to both.
+        // Without empty or older members, the two forms are equal.
         assert_eq!(signing_payloads(&json!({"name": "Echo"})).len(), 1);
     }
 
     #[test]
-    fn a_signature_belongs_to_its_card_and_to_no_other() {
+    fn a_signature_belongs_only_to_its_card() {
         for signature in signed(&card()) {
             assert!(signature.is_of(&card()));
             let mut other = card();
             other["name"] = json!("Echo.");
             assert!(!signature.is_of(&other));
-            // It stays the signature of its card when the card carries it.
+            // The member `signatures` does not change what a signature belongs to.
             let mut carrying = card();
             carrying["signatures"] = json!([signature.to_json()]);
             assert!(signature.is_of(&carrying));

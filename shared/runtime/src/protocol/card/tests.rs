@@ -108,7 +108,7 @@ fn a_pure_card_has_members_of_1_0_only() {
 }
 
 #[test]
-fn the_union_card_is_the_pure_one_and_what_0_3_reads() {
+fn the_union_card_has_the_1_0_and_the_0_3_members() {
     let pure = card(CardShape::V1);
     let union = card(CardShape::Union);
     for name in names(&pure) {
@@ -208,7 +208,7 @@ fn the_official_types_read_both_cards() {
 }
 
 #[test]
-fn the_same_card_is_the_same_bytes_and_another_has_another_tag() {
+fn equal_cards_have_equal_bytes_and_another_card_another_etag() {
     let first = info().agent_card(CardShape::Union).unwrap();
     assert_eq!(first, info().agent_card(CardShape::Union).unwrap());
     assert!(first.etag.starts_with('"') && first.etag.len() == 66);
@@ -218,7 +218,7 @@ fn the_same_card_is_the_same_bytes_and_another_has_another_tag() {
 }
 
 #[test]
-fn nothing_required_may_be_empty() {
+fn a_card_with_an_empty_required_member_is_refused() {
     type Break = fn(&mut CardInfo);
     let breaks: [(&str, Break); 12] = [
         ("name", |info| info.name.clear()),
@@ -255,7 +255,7 @@ fn nothing_required_may_be_empty() {
 }
 
 #[test]
-fn skills_and_schemes_must_fit_together() {
+fn duplicate_skills_and_undefined_schemes_are_refused() {
     let mut twice = info();
     twice.skills.push(twice.skills[0].clone());
     assert!(matches!(twice.check(), Err(CardError::DuplicateSkill { id }) if id == "echo"));

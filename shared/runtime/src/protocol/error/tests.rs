@@ -2,8 +2,8 @@ use super::*;
 use crate::task::{FieldViolation, TaskState};
 use Generation::{V01, V03, V10};
 
-/// A refusal with its row: code, code in 0.1, REST status, JSON-RPC status,
-/// `google.rpc` status, reason, and who defines the reason.
+/// An error with its row: code, code in 0.1, REST status, JSON-RPC status,
+/// `google.rpc` status, reason, and the domain of the reason.
 type Row = (Refusal, &'static str);
 
 fn rows_of_a2a() -> Vec<Row> {
@@ -132,7 +132,7 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn every_row_of_the_table_is_as_the_wire_reference_says() {
+fn every_error_has_its_codes_statuses_reason_and_domain() {
     for (refusal, expected) in rows() {
         let row = ErrorRow::of(&refusal, V10);
         assert_eq!(ErrorRow::of(&refusal, V03), row, "{refusal:?}");
@@ -155,7 +155,7 @@ fn every_row_of_the_table_is_as_the_wire_reference_says() {
 }
 
 #[test]
-fn the_documented_table_is_the_function() {
+fn the_documented_table_equals_the_code() {
     let source = include_str!("../error.rs");
     for (refusal, _) in rows() {
         let row = ErrorRow::of(&refusal, V10);
@@ -177,7 +177,7 @@ fn the_documented_table_is_the_function() {
 }
 
 #[test]
-fn numbers_which_0_1_uses_otherwise_mean_there_what_0_1_says() {
+fn codes_keep_their_0_1_meaning_in_0_1() {
     for (refusal, ..) in rows() {
         let expected = match ErrorRow::of(&refusal, V01).code {
             -32007 => matches!(refusal, Refusal::Unauthenticated),
@@ -260,7 +260,7 @@ fn every_dialect_names_invalid_fields_by_path() {
             ]),
             "{dialect:?}"
         );
-        // SDKs show the message and drop the rest.
+        // The SDKs show the message and drop the details.
         let message = body
             .get("message")
             .or_else(|| body.pointer("/error/message"));
@@ -273,7 +273,7 @@ fn every_dialect_names_invalid_fields_by_path() {
 }
 
 #[test]
-fn the_older_rest_errors_stand_at_the_top() {
+fn an_older_rest_error_is_the_whole_body() {
     for generation in [V03, V01] {
         let body = body(&Refusal::TaskNotFound, Dialect::rest(generation));
         assert_eq!(body["code"], -32001);
@@ -283,7 +283,7 @@ fn the_older_rest_errors_stand_at_the_top() {
 }
 
 #[test]
-fn a_client_is_told_when_to_come_back_and_how_to_authenticate() {
+fn headers_name_the_retry_time_and_the_authentication_scheme() {
     assert_eq!(
         header(&Refusal::RateLimited { retry_after: 7 }),
         Some(("retry-after", "7".to_owned()))

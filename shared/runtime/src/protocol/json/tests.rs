@@ -37,7 +37,7 @@ fn exactly_the_allowed_number_of_values_passes() {
 }
 
 #[test]
-fn a_flood_of_empty_objects_is_stopped_as_values() {
+fn many_small_objects_reach_the_limit_of_values() {
     let flood = format!("[{}]", vec!["{\"\":0}"; 100_000].join(","));
     assert_eq!(over(scan(flood.as_bytes())), "more than 20000 JSON values");
 }
@@ -60,7 +60,7 @@ fn a_body_of_open_brackets_does_not_exhaust_the_stack() {
 }
 
 #[test]
-fn what_is_no_json_is_a_parse_error() {
+fn malformed_json_is_a_parse_error() {
     for bad in [
         "",
         " ",
@@ -83,7 +83,7 @@ fn what_is_no_json_is_a_parse_error() {
 }
 
 #[test]
-fn members_that_stand_twice_are_named_by_path() {
+fn duplicate_members_are_named_by_path() {
     assert_eq!(duplicates(r#"{"a":1,"b":2}"#), Vec::<String>::new());
     assert_eq!(duplicates(r#"{"a":1,"a":2}"#), ["a"]);
     assert_eq!(
@@ -94,12 +94,12 @@ fn members_that_stand_twice_are_named_by_path() {
 }
 
 #[test]
-fn two_spellings_of_one_name_are_the_same_name() {
+fn an_escaped_name_equals_the_plain_name() {
     assert_eq!(duplicates(r#"{"a":1,"\u0061":2}"#), ["a"]);
 }
 
 #[test]
-fn equal_names_in_different_objects_are_no_duplicates() {
+fn equal_names_in_different_objects_are_not_duplicates() {
     assert_eq!(
         duplicates(r#"{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]}"#),
         Vec::<String>::new()
@@ -107,14 +107,14 @@ fn equal_names_in_different_objects_are_no_duplicates() {
 }
 
 #[test]
-fn a_hostile_name_is_cut_in_the_answer() {
+fn a_long_member_name_is_cut_to_64_characters() {
     let name = "x".repeat(10_000);
     let text = format!("{{\"{name}\":1,\"{name}\":2}}");
     assert_eq!(duplicates(&text), ["x".repeat(64)]);
 }
 
 #[test]
-fn only_some_of_many_duplicates_are_kept() {
+fn at_most_16_duplicates_are_kept() {
     let text = format!("{{{}}}", vec!["\"a\":1"; 5_000].join(","));
     assert_eq!(scan(text.as_bytes()).unwrap().duplicates.len(), 16);
 }
@@ -139,14 +139,14 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn every_value_passes_and_is_counted_as_serde_json_builds_it(value in any_json()) {
+    fn the_scan_counts_the_values_that_serde_json_builds(value in any_json()) {
         let scan = scan(value.to_string().as_bytes()).unwrap();
         prop_assert_eq!(scan.nodes, count(&value));
         prop_assert!(scan.duplicates.is_empty());
     }
 
     #[test]
-    fn what_passes_is_what_serde_json_can_read(value in any_json(), cut in 0usize..200, byte in any::<u8>()) {
+    fn the_scan_accepts_exactly_what_serde_json_reads(value in any_json(), cut in 0usize..200, byte in any::<u8>()) {
         let mut bytes = value.to_string().into_bytes();
         let place = cut % bytes.len();
         bytes[place] = byte;
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn a_repeated_member_is_found_wherever_it_stands(value in any_json()) {
+    fn a_duplicate_member_is_found_among_any_values(value in any_json()) {
         let text = format!("{{\"outer\":[{value},{{\"x\":{value},\"y\":0,\"x\":{value}}}]}}");
         prop_assert_eq!(duplicates(&text), ["outer[1].x"]);
     }

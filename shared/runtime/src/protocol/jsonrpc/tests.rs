@@ -38,7 +38,7 @@ fn an_id_is_repeated_exactly() {
 }
 
 #[test]
-fn an_id_has_a_limit_since_every_event_repeats_it() {
+fn an_id_has_at_most_1024_bytes() {
     let id = |length: usize| format!("\"{}\"", "i".repeat(length));
     assert!(matches!(id_of(&id(MAX_ID)), RpcId::Text(_)));
     let request = format!(
@@ -51,14 +51,14 @@ fn an_id_has_a_limit_since_every_event_repeats_it() {
 }
 
 #[test]
-fn a_request_without_an_id_is_no_notification() {
+fn a_request_without_an_id_gets_a_response_with_a_null_id() {
     let request = read(r#"{"jsonrpc":"2.0","method":"m"}"#).unwrap();
     assert_eq!(request.id, RpcId::Null);
     assert_eq!(request.params, Value::Null);
 }
 
 #[test]
-fn an_id_of_another_kind_is_refused_and_answered_with_null() {
+fn an_id_of_a_wrong_type_is_refused_with_a_null_id() {
     for id in [
         "{}",
         "[1]",
@@ -98,7 +98,7 @@ fn only_an_object_is_a_request() {
 }
 
 #[test]
-fn a_member_of_the_envelope_that_stands_twice_is_refused() {
+fn a_duplicate_member_of_the_envelope_is_refused() {
     let (id, why_) = why(r#"{"jsonrpc":"2.0","id":"a","method":"m","method":"n"}"#);
     assert_eq!(id, RpcId::Text("a".to_owned()));
     assert!(why_.contains("`method`"), "{why_}");
@@ -107,13 +107,13 @@ fn a_member_of_the_envelope_that_stands_twice_is_refused() {
 }
 
 #[test]
-fn an_id_that_stands_twice_is_not_repeated() {
+fn a_duplicate_id_is_answered_with_a_null_id() {
     let (id, _) = why(r#"{"jsonrpc":"2.0","id":"a","id":"b","method":"m"}"#);
     assert_eq!(id, RpcId::Null);
 }
 
 #[test]
-fn a_member_of_the_parameters_that_stands_twice_is_kept_for_them() {
+fn a_duplicate_parameter_is_kept_for_the_decoder() {
     let request =
         read(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"message":{"role":1,"role":2}}}"#)
             .unwrap();

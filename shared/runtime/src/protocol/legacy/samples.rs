@@ -1,4 +1,4 @@
-//! Values which the tests of the older generations write and read.
+//! Holds sample values for the tests of the older generations.
 
 use crate::task::{
     Artifact, ArtifactUpdate, ContextId, Event, EventId, Frame, Generation, LoggedEvent, Message,
@@ -40,7 +40,7 @@ pub(crate) fn task(status: Status) -> Task {
     }
 }
 
-/// A completed task with everything a task can have.
+/// A completed task with every optional member.
 pub(crate) fn full_task() -> Task {
     let question = Message {
         context_id: Some(context_id()),
@@ -111,7 +111,7 @@ fn event(event: Event, last: bool) -> Frame {
     }
 }
 
-/// The fields a refusal names.
+/// The fields that an error names.
 pub(crate) fn fields<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<String> {
     match result {
         Err(Refusal::InvalidParams { violations }) => {

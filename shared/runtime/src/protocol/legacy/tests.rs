@@ -1,4 +1,4 @@
-//! One fixture a row of the down-conversion table.
+//! Tests each row of the conversion table.
 
 use super::samples::{artifact, context_id, full_task, status, task, task_id};
 use super::*;
@@ -43,7 +43,7 @@ fn a_rejected_task_keeps_its_reason_as_a_failed_one_in_0_1() {
 }
 
 #[test]
-fn a_task_that_needs_credentials_needs_input_in_0_1() {
+fn auth_required_is_input_required_in_0_1() {
     let [v03, rest, v01] = in_all(&task(status(TaskState::AuthRequired, None)));
     assert_eq!(v03["status"]["state"], "auth-required");
     assert_eq!(rest["status"]["state"], "TASK_STATE_AUTH_REQUIRED");
@@ -70,7 +70,7 @@ fn the_other_states_keep_their_names() {
 }
 
 #[test]
-fn an_object_stays_as_it_is() {
+fn data_that_is_an_object_is_not_wrapped() {
     let [v03, rest, v01] = part_in_all(Part::data(json!({"a": 1})));
     assert_eq!(v03, json!({"kind": "data", "data": {"a": 1}}));
     assert_eq!(rest, json!({"data": {"data": {"a": 1}}}));
@@ -111,7 +111,7 @@ fn an_array_is_wrapped_in_0_3_and_stays_in_0_1() {
 }
 
 #[test]
-fn wrapped_data_is_unwrapped_on_the_way_in() {
+fn wrapped_data_is_unwrapped_when_it_is_read() {
     let message = |part: Value| json!({"messageId": "m", "role": "user", "parts": [part]});
     let part = json!({
         "kind": "data",
@@ -135,7 +135,7 @@ fn wrapped_data_is_unwrapped_on_the_way_in() {
 }
 
 #[test]
-fn bytes_and_addresses_are_files() {
+fn bytes_and_urls_are_written_as_files() {
     let file = |content| Part {
         filename: Some("a.bin".to_owned()),
         media_type: Some("image/png".to_owned()),
@@ -192,7 +192,7 @@ fn a_context_is_a_session_and_messages_have_no_id_in_0_1() {
 }
 
 #[test]
-fn state_changes_travel_in_the_words_of_the_dialect() {
+fn state_changes_have_the_state_names_of_the_dialect() {
     let [v03, rest, v01] = in_all(&full_task()).map(|it| it["metadata"][STATE_TRANSITIONS].clone());
     assert_eq!(
         v03,
@@ -294,7 +294,7 @@ fn any_part() -> impl Strategy<Value = Part> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(parts in prop::collection::vec(any_part(), 1..4)) {
+    fn a_written_message_reads_back(parts in prop::collection::vec(any_part(), 1..4)) {
         let message = Message {
             task_id: Some(task_id()),
             context_id: Some(context_id()),
@@ -310,7 +310,7 @@ proptest! {
     }
 
     #[test]
-    fn no_input_is_more_than_refused(params in json_value(), part in json_value()) {
+    fn any_input_is_read_or_refused(params in json_value(), part in json_value()) {
         let message = json!({"messageId": "m", "role": "user", "parts": [part]});
         for params in [&params, &json!({"id": "t", "message": message})] {
             let _ = v03::decode_send(params);
@@ -321,7 +321,7 @@ proptest! {
 }
 
 #[test]
-fn a_context_id_of_another_form_is_refused() {
+fn a_malformed_context_id_is_refused() {
     assert!(ContextId::parse("a b").is_err());
     let params = json!({
         "message": {"messageId": "m", "role": "user", "parts": [{"text": "x"}], "contextId": "a b"},

@@ -1,4 +1,4 @@
-//! An object of a request: which members it has, and what lies inside.
+//! Reads the members of an object of a request.
 
 use super::{MAX_PARTS, Problems, ROOT, Spelling};
 use crate::task::{FieldViolation, Metadata};
@@ -39,12 +39,13 @@ impl<'a> Object<'a> {
         self.problems.add(FieldViolation::new(path, description));
     }
 
-    /// Member `name` as it stands, `null` included.
+    /// Member `name`, also if it is `null`.
     pub(crate) fn raw(&self, name: &str) -> Option<&'a Value> {
         let given = self.map.get(name);
         if self.spelling == Spelling::Json {
             return given;
         }
+        // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too.
         let proto = snake(name);
         let other = self.map.get(&proto).filter(|_| proto != name);
         if given.is_some() && other.is_some() {
@@ -53,12 +54,12 @@ impl<'a> Object<'a> {
         given.or(other)
     }
 
-    /// Member `name`; `null` is absent.
+    /// Member `name`; `null` counts as absent.
     pub(crate) fn member(&self, name: &str) -> Option<&'a Value> {
         self.raw(name).filter(|value| !value.is_null())
     }
 
-    /// Which of two spellings of one member is used; the first if none.
+    /// The one of two names of a member that the object has; the first if neither.
     pub(crate) fn either(&self, first: &'static str, second: &'static str) -> &'static str {
         match (self.member(first), self.member(second)) {
             (Some(_), Some(_)) => {
@@ -70,7 +71,8 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The one of `names` that is there. `nullable` is there even as `null`.
+    /// The only one of `names` that is present. The member `nullable` counts as
+    /// present even as `null`.
     pub(crate) fn exactly_one(
         &self,
         names: &[&'static str],
@@ -97,7 +99,7 @@ impl<'a> Object<'a> {
         value
     }
 
-    /// Its own path.
+    /// The path of the object.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -107,7 +109,7 @@ impl<'a> Object<'a> {
         self.element(self.member(name)?, self.at(name))
     }
 
-    /// An object that must be there.
+    /// A required object.
     pub(crate) fn required_object(&self, name: &str) -> Option<Self> {
         self.required_member(name, self.object(name))
     }
@@ -126,7 +128,7 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// Free members; none if absent.
+    /// An object with any members; empty if absent.
     pub(crate) fn metadata(&self, name: &str) -> Metadata {
         self.object(name)
             .map(|object| object.map.clone())
@@ -153,19 +155,20 @@ impl<'a> Object<'a> {
         texts
     }
 
-    /// The parts of a message, 1 to [`MAX_PARTS`], each read by `decode`.
-    /// Nothing if one of them has a fault.
+    /// The parts of a message, 1 to [`MAX_PARTS`], each read by `decode`. `None` if
+    /// one of them has a fault.
     pub(crate) fn parts<T>(
         &self,
         name: &str,
         decode: impl Fn(&Self) -> Option<T>,
     ) -> Option<Vec<T>> {
         let list = self.required_member(name, self.array(name))?;
+        // A2A 1.0 §4.1.4; A2A 0.3 §6.4: a message has a part. The server sets the upper limit.
         if list.is_empty() || list.len() > MAX_PARTS {
             self.refuse(name, format!("must have 1 to {MAX_PARTS} elements"));
             return None;
         }
-        // Every part is read before one of them can spoil the list.
+        // Every part is read first, so that the faults of all parts are noted.
         let read: Vec<Option<T>> = list
             .iter()
             .enumerate()

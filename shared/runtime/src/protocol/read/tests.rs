@@ -19,7 +19,7 @@ fn fields<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<String> {
 }
 
 #[test]
-fn parameters_that_are_no_object_are_refused() {
+fn parameters_that_are_not_an_object_are_refused() {
     for params in [json!(null), json!([]), json!("x"), json!(1)] {
         let result = read(&params, Spelling::Json, |_| Some(()));
         assert_eq!(fields(result), ["params"]);
@@ -59,7 +59,7 @@ fn every_fault_is_listed_with_its_path() {
 }
 
 #[test]
-fn a_null_member_is_an_absent_one() {
+fn a_null_member_counts_as_absent() {
     let result = read(&json!({"a": null}), Spelling::Json, |o| {
         assert_eq!(o.string("a"), None);
         assert!(o.metadata("a").is_empty());
@@ -72,7 +72,7 @@ fn a_null_member_is_an_absent_one() {
 }
 
 #[test]
-fn base64_is_read_in_every_usual_spelling() {
+fn base64_is_read_in_both_alphabets_padded_or_not() {
     for text in ["-_8", "-_8=", "+/8", "+/8="] {
         let bytes = read(&json!({"b": text}), Spelling::Json, |o| {
             o.required_base64("b")
@@ -111,7 +111,7 @@ fn a_history_length_is_clamped_and_never_negative() {
 }
 
 #[test]
-fn proto_names_and_numbers_as_strings_are_read_in_proto_json_alone() {
+fn only_proto_json_reads_proto_names_and_numbers_as_strings() {
     let params = json!({"page_size": "10"});
     let size = |o: &Object<'_>| Some(o.integer("pageSize", 1..=100));
     assert_eq!(read(&params, Spelling::ProtoJson, size), Ok(Some(10)));
@@ -140,7 +140,7 @@ fn a_query_is_read_by_the_same_rules() {
 }
 
 #[test]
-fn a_hostile_list_makes_no_long_answer() {
+fn an_error_lists_at_most_100_faults() {
     let many: Vec<Value> = (0..1000).map(|n| json!(n)).collect();
     let result = read(&json!({"list": many}), Spelling::Json, |o| {
         Some(o.strings("list"))
@@ -149,7 +149,7 @@ fn a_hostile_list_makes_no_long_answer() {
 }
 
 #[test]
-fn exactly_one_means_neither_none_nor_two() {
+fn exactly_one_refuses_none_and_two() {
     for (object, found) in [
         (json!({"text": "x"}), true),
         (json!({"text": "x", "data": null}), true),

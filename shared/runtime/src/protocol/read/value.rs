@@ -1,4 +1,4 @@
-//! Values of a request, each with the fault it has if it is none.
+//! Reads the values of a request, and notes the fault of a malformed one.
 
 use super::object::quoted;
 use super::{MAX_HISTORY, Object, Spelling, is_printable, printable_rule, rule};
@@ -15,9 +15,10 @@ const TOLERANT: GeneralPurposeConfig =
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, TOLERANT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, TOLERANT);
 
-/// The bytes of base64, standard or URL-safe, padded or not; `None` for any
-/// other text (A2A 1.0 §5.6 asks readers to take them all).
+/// The bytes of base64, standard or URL-safe, padded or not; `None` for any other
+/// text.
 pub(crate) fn base64(text: &str) -> Option<Bytes> {
+    // A2A 1.0 §5.5: ProtoJSON readers accept all four forms.
     let engine = if text.contains(['-', '_']) {
         &URL_SAFE
     } else {
@@ -36,13 +37,13 @@ impl<'a> Object<'a> {
         text
     }
 
-    /// A string that must be there and may be empty.
+    /// A required string, which may be empty.
     pub(crate) fn required_string(&self, name: &str) -> Option<&'a str> {
         self.required_member(name, self.string(name))
     }
 
-    /// An optional string that says something: where scalars are spelled as in
-    /// `ProtoJSON`, an empty one is absent; in plain JSON it is a fault.
+    /// An optional string that is not empty. In `ProtoJSON` an empty string counts as
+    /// absent; in plain JSON it is a fault.
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         let text = self.string(name)?;
         if !text.is_empty() {
@@ -54,7 +55,7 @@ impl<'a> Object<'a> {
         None
     }
 
-    /// A string that must be there and not be empty.
+    /// A required string that is not empty.
     pub(crate) fn required_text(&self, name: &str) -> Option<&'a str> {
         let text = self.required_string(name)?;
         if text.is_empty() {
@@ -64,8 +65,8 @@ impl<'a> Object<'a> {
         Some(text)
     }
 
-    /// An optional string of at most `max` printable ASCII characters, such as
-    /// a header can carry; it is not empty.
+    /// An optional string of 1 to `max` printable ASCII characters, which fits in a
+    /// header.
     pub(crate) fn printable(&self, name: &str, max: usize) -> Option<&'a str> {
         let text = self.text(name)?;
         if !is_printable(text, max) {
@@ -75,12 +76,12 @@ impl<'a> Object<'a> {
         Some(text)
     }
 
-    /// An optional id of a push configuration.
+    /// An optional id of a push config.
     pub(crate) fn push_id(&self, name: &str) -> Option<PushId> {
         self.id(name, PushId::parse(self.text(name)?))
     }
 
-    /// The id of a push configuration that must be there.
+    /// A required id of a push config.
     pub(crate) fn required_push_id(&self, name: &str) -> Option<PushId> {
         self.id(name, PushId::parse(self.required_text(name)?))
     }
@@ -99,7 +100,7 @@ impl<'a> Object<'a> {
         read
     }
 
-    /// An optional whole number of `range`.
+    /// An optional whole number in `range`.
     pub(crate) fn integer(&self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
         let read = self
             .whole(self.member(name)?)
@@ -115,8 +116,8 @@ impl<'a> Object<'a> {
         read
     }
 
-    /// How many messages of history are asked for: `default` if nothing is
-    /// said, never more than [`MAX_HISTORY`].
+    /// The number of messages of history that the client wants, at most
+    /// [`MAX_HISTORY`]; `default` if it names none.
     pub(crate) fn history_length(&self, name: &str, default: usize) -> usize {
         let Some(value) = self.member(name) else {
             return default;
@@ -143,7 +144,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// An optional word of a closed list.
+    /// An optional word of a fixed list.
     pub(crate) fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(name)?;
         let found = words.iter().find(|(word, _)| *word == text);
@@ -154,7 +155,7 @@ impl<'a> Object<'a> {
         found.map(|(_, meaning)| *meaning)
     }
 
-    /// A word of a closed list that must be there.
+    /// A required word of a fixed list.
     pub(crate) fn required_choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
         if self.member(name).and_then(Value::as_str) == Some("") {
             self.refuse(name, "must not be empty");
@@ -177,7 +178,7 @@ impl<'a> Object<'a> {
         self.id(name, TaskId::parse(self.text(name)?))
     }
 
-    /// A task id that must be there.
+    /// A required task id.
     pub(crate) fn required_task_id(&self, name: &str) -> Option<TaskId> {
         self.id(name, TaskId::parse(self.required_text(name)?))
     }
@@ -191,7 +192,7 @@ impl<'a> Object<'a> {
         id.map_err(|error| self.refuse(name, rule(&error))).ok()
     }
 
-    /// Bytes that must be there, in base64.
+    /// Required bytes, in base64.
     pub(crate) fn required_base64(&self, name: &str) -> Option<Bytes> {
         let text = self.required_string(name)?;
         let bytes = base64(text);

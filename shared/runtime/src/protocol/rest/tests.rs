@@ -9,7 +9,7 @@ fn target(method: &str, path: &str) -> Target {
 }
 
 #[test]
-fn the_base_url_speaks_json_rpc_with_and_without_its_slash() {
+fn the_base_url_serves_json_rpc_with_and_without_a_slash() {
     assert_eq!(route("POST", "/"), Some(Route::JsonRpc));
     assert_eq!(route("POST", ""), Some(Route::JsonRpc));
     assert_eq!(route("GET", "/"), None);
@@ -118,7 +118,7 @@ fn every_route_names_its_operation_and_generation() {
 }
 
 #[test]
-fn nothing_is_where_no_route_is() {
+fn an_unknown_method_or_path_has_no_route() {
     for (method, path) in [
         ("GET", "/message:send"),
         ("POST", "/tasks"),
@@ -132,6 +132,7 @@ fn nothing_is_where_no_route_is() {
         ("GET", "/v1/"),
         ("GET", "/v1/extendedAgentCard"),
         ("POST", "/v1/tasks/send"),
+        // The python-a2a client also tries these paths and needs a 404 there.
         ("POST", "/a2a/tasks/send"),
         ("POST", "/a2a/tasks/stream"),
         ("GET", "/a2a/tasks"),
@@ -158,7 +159,7 @@ fn nothing_is_where_no_route_is() {
 }
 
 #[test]
-fn a_tenant_stands_before_every_route_of_1_0() {
+fn every_route_of_1_0_takes_a_tenant_in_front() {
     for (method, path, operation) in [
         ("POST", "/acme.eu-1/message:send", Operation::Send),
         ("GET", "/acme.eu-1/tasks", Operation::List),
@@ -194,14 +195,14 @@ fn an_encoded_colon_belongs_to_the_id() {
 }
 
 #[test]
-fn an_encoded_slash_makes_no_new_segment() {
+fn an_encoded_slash_does_not_split_a_segment() {
     assert_eq!(target("GET", "/tasks/a%2Fb").id.as_deref(), Some("a/b"));
     assert_eq!(target("GET", "/tasks/a%20b").id.as_deref(), Some("a b"));
     assert_eq!(target("GET", "/tasks/a+b").id.as_deref(), Some("a+b"));
 }
 
 #[test]
-fn a_push_configuration_is_named_by_both_ids() {
+fn a_push_config_is_named_by_its_task_and_its_id() {
     let found = target("GET", "/tasks/t/pushNotificationConfigs/c%3A1");
     assert_eq!(found.id.as_deref(), Some("t"));
     assert_eq!(found.config_id.as_deref(), Some("c:1"));

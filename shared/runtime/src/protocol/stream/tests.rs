@@ -79,7 +79,7 @@ fn rest(path: &str) -> StreamEncoder {
     })
 }
 
-/// The lines before the data, and the data.
+/// The lines before the `data:` line, and the data.
 fn read(bytes: Option<Vec<u8>>) -> (Vec<String>, Value) {
     let text = String::from_utf8(bytes.unwrap()).unwrap();
     let text = text.strip_suffix("\n\n").unwrap();
@@ -122,7 +122,7 @@ fn a_resumed_stream_begins_without_an_id() {
 }
 
 #[test]
-fn the_one_message_has_no_id_line() {
+fn the_message_of_a_message_only_stream_has_no_id_line() {
     let message = Message::from_agent("m", vec![Part::text("hello")]);
     let (lines, data) = read(rpc("SendStreamingMessage").frame(&Frame::Message(message)));
     assert!(lines.is_empty());
@@ -130,7 +130,7 @@ fn the_one_message_has_no_id_line() {
 }
 
 #[test]
-fn a_shared_resubscribe_speaks_the_generation_of_the_task() {
+fn a_resubscription_has_the_generation_of_the_task() {
     let mut encoder = rpc("tasks/resubscribe");
     let (_, data) = read(encoder.frame(&Frame::Task(task(Generation::V10))));
     assert_eq!(data["result"]["kind"], "task");
@@ -145,7 +145,7 @@ fn a_shared_resubscribe_speaks_the_generation_of_the_task() {
 }
 
 #[test]
-fn an_error_ends_a_stream_in_the_words_of_its_binding() {
+fn an_error_ends_a_stream_in_the_format_of_its_binding() {
     let error = Frame::Refused(Refusal::Internal);
     let (lines, data) = read(rpc("SubscribeToTask").frame(&error));
     assert!(lines.is_empty());

@@ -1,7 +1,7 @@
-//! A2A 0.1: the `tasks/send` family.
+//! Reads and writes A2A 0.1: `tasks/send` and its relatives.
 //!
-//! The client makes the task id; messages have no id, artifacts are known by
-//! their index, and a stream starts with a status rather than a task.
+//! In 0.1 the client makes the task id, messages have no id, an index names an
+//! artifact, and a stream starts with a status instead of a task.
 
 mod push;
 mod stream;
@@ -22,13 +22,15 @@ use serde_json::Value;
 #[cfg(test)]
 mod tests;
 
-/// 0.1 gives no history unless a number is asked for.
+/// The history in 0.1 unless the client names a number (A2A 0.1 §7.1.1, §7.3.1).
 const NO_HISTORY: usize = 0;
-/// Artifact metadata: the id, which 0.1 has no member for.
+/// The key in an artifact's metadata for its id, for which 0.1 has no member
+/// (A2A 0.1 §6.7).
 const ARTIFACT_ID: &str = "artifactId";
 
-/// Reads `TaskSendParams` of `tasks/send` and `tasks/sendSubscribe`. The
-/// message's id is left empty: 0.1 has none, and the engine makes one.
+/// Reads `TaskSendParams` of `tasks/send` and `tasks/sendSubscribe`
+/// (A2A 0.1 §7.1.1). The message id is empty: 0.1 has none, and the engine makes
+/// one.
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] naming each faulty field.
@@ -60,6 +62,7 @@ pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
 }
 
 fn read_message(message: &Object<'_>) -> Option<Message> {
+    // A2A 0.1 §6.4: the role is `user` or `agent`; a client sends as `user`.
     let role = message.required_choice("role", &[("user", ())]);
     let parts = message.parts("parts", |part| legacy::read_part(part, V01));
     let metadata = message.metadata("metadata");
@@ -110,8 +113,8 @@ pub(crate) fn decode_subscribe(
     legacy::read_subscribe(params, last_event)
 }
 
-/// Writes what a send is answered with: always a task. `id` is the one the
-/// client made.
+/// Writes the result of a send, which is always a task (A2A 0.1 §7.1). `id` is the
+/// task id that the client made.
 pub(crate) fn encode_sent(sent: &Sent, id: &TaskId) -> Value {
     match sent {
         Sent::Task(task) => encode_task(task),
@@ -119,7 +122,7 @@ pub(crate) fn encode_sent(sent: &Sent, id: &TaskId) -> Value {
     }
 }
 
-/// Writes a task.
+/// Writes a task (A2A 0.1 §6.1).
 pub(crate) fn encode_task(task: &Task) -> Value {
     Members::new()
         .with("id", task.id.as_str())
@@ -138,9 +141,9 @@ pub(crate) fn encode_task(task: &Task) -> Value {
         .build()
 }
 
-/// Writes the reply of a skill that makes no task, which 0.1 cannot say: as a
-/// completed task with the reply in its status. Without a clock here and
-/// without a task there is no time to give; 0.1 does not ask for one.
+/// Writes the reply of a skill that makes no task as a completed task with the reply
+/// in its status, as 0.1 has no such response. The status has no time: this module
+/// has no clock, and 0.1 does not require one (A2A 0.1 §6.2).
 pub(crate) fn encode_message_as_task(
     message: &Message,
     id: &TaskId,
@@ -188,6 +191,7 @@ fn encode_parts(parts: &[Part]) -> Vec<Value> {
 }
 
 fn artifact_members(artifact: &Artifact, index: usize) -> Members {
+    // A2A 0.1 §6.7: an artifact is known by its `index`.
     let mut metadata = artifact.metadata.clone();
     metadata.insert(ARTIFACT_ID.to_owned(), artifact.id.as_str().into());
     Members::new()

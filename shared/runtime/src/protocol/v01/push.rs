@@ -1,4 +1,5 @@
-//! Webhooks in 0.1: one a task, without an id.
+//! Reads and writes push configs of 0.1: one per task, without an id
+//! (A2A 0.1 §7.5, §7.6).
 
 use crate::protocol::legacy;
 use crate::protocol::read::{self, Object, Spelling};
@@ -6,7 +7,7 @@ use crate::protocol::write::Members;
 use crate::task::{CreatePush, Generation, PushConfig, PushId, PushOffer, PushQuery, Refusal};
 use serde_json::Value;
 
-/// Reads a configuration, which takes the place of an earlier one.
+/// Reads a push config, which replaces an earlier one of the task.
 pub(super) fn read_push(config: &Object<'_>) -> Option<PushOffer> {
     Some(PushOffer {
         id: Some(PushId::only()),
@@ -43,7 +44,7 @@ pub(crate) fn decode_get_push(params: &Value) -> Result<PushQuery, Refusal> {
     })
 }
 
-/// Writes a configuration, without its secrets.
+/// Writes a push config, without its secrets (A2A 0.1 §6.10).
 pub(crate) fn encode_push(config: &PushConfig) -> Value {
     Members::new()
         .with("id", config.task.as_str())

@@ -1,21 +1,21 @@
-//! A stream in 0.1, which has to remember the artifacts it has shown.
+//! Writes a stream of 0.1, and keeps the indexes of the artifacts it has shown.
 
 use super::{artifact_members, completed_with, encode_status};
 use crate::protocol::write::Members;
 use crate::task::{Artifact, ArtifactUpdate, Event, Frame, Status, Task, TaskId};
 use serde_json::Value;
 
-/// Writes the frames of one stream. 0.1 knows an artifact by its index, the
-/// position at which it first came.
+/// Writes the frames of one stream. In 0.1 an index names an artifact: the position
+/// in the order in which artifacts first appear.
 #[derive(Debug, Clone)]
 pub(crate) struct Stream {
     id: TaskId,
-    /// Ids of the artifacts seen, in the order of their indexes.
+    /// The ids of the artifacts shown, in the order of their indexes.
     artifacts: Vec<String>,
 }
 
 impl Stream {
-    /// The stream of task `id`, nothing seen yet.
+    /// The stream of task `id`, before its first frame.
     pub(crate) const fn new(id: TaskId) -> Self {
         Self {
             id,
@@ -23,13 +23,13 @@ impl Stream {
         }
     }
 
-    /// Writes one frame; none for what is no event of the task. A task becomes
-    /// its status, since a 0.1 stream carries no task.
+    /// Writes one frame; `None` for a frame that is not an event of the task.
     ///
-    /// A resumed stream begins after artifacts it does not show: the task of
-    /// [`Frame::Resumed`] should carry them, so that indexes go on.
+    /// A resumed stream does not show the artifacts before it. The task of
+    /// [`Frame::Resumed`] has to carry them, so that the indexes continue.
     pub(crate) fn frame(&mut self, frame: &Frame) -> Option<Value> {
         match frame {
+            // A2A 0.1 §7.2.1: a stream carries status and artifact updates, never a task.
             Frame::Task(task) | Frame::Resumed(task) => Some(self.first(task)),
             Frame::Message(message) => Some(self.status(completed_with(message), true).build()),
             Frame::Event { event, last, .. } => Some(match &event.event {
@@ -56,6 +56,7 @@ impl Stream {
         Members::new()
             .with("id", self.id.as_str())
             .with("status", status)
+            // A2A 0.1 §7.2.2: the stream closes after an update with `final: true`.
             .with("final", last)
     }
 

@@ -48,7 +48,7 @@ fn a_send_is_read_with_the_clients_task_id() {
 }
 
 #[test]
-fn history_is_given_only_where_it_is_asked_for() {
+fn history_is_returned_only_if_the_client_names_a_length() {
     for (given, length) in [
         (json!(null), 0),
         (json!(0), 0),
@@ -128,7 +128,7 @@ fn a_task_is_written_in_the_shape_of_0_1() {
 }
 
 #[test]
-fn a_bare_reply_is_a_completed_task() {
+fn a_reply_without_a_task_becomes_a_completed_task() {
     let reply = Message {
         context_id: Some(context_id()),
         ..Message::from_agent("m-2", vec![Part::text("hi")])
@@ -214,7 +214,7 @@ fn chunks_of_one_artifact_have_one_index() {
 }
 
 #[test]
-fn a_stream_joined_late_goes_on_with_the_indexes_of_the_task() {
+fn a_late_subscriber_gets_the_artifact_indexes_of_the_task() {
     for resumed in [false, true] {
         let shown = Task {
             artifacts: Some(vec![artifact("a-1", "x", "1"), artifact("a-2", "y", "1")]),
@@ -236,7 +236,7 @@ fn a_stream_joined_late_goes_on_with_the_indexes_of_the_task() {
 }
 
 #[test]
-fn a_file_is_read_from_its_type() {
+fn a_file_part_is_read() {
     let mut params = params();
     params["message"]["parts"] = json!([
         {"type": "file", "file": {"name": "a", "mimeType": "text/csv", "bytes": "YQ"}},

@@ -1,6 +1,7 @@
-//! A2A 0.3 (and 0.2, the same family): `message/send` and its relatives.
+//! Reads and writes A2A 0.3, and 0.2 with the same methods: `message/send` and its
+//! relatives.
 //!
-//! This file holds the JSON-RPC shapes of `types.ts`; [`rest`] the other
+//! This file holds the JSON-RPC format of `types.ts`. [`rest`] holds the other
 //! dialect, `ProtoJSON` of the 0.3 proto.
 
 mod push;
@@ -77,9 +78,9 @@ pub(crate) fn decode_subscribe(
     legacy::read_subscribe(params, last_event)
 }
 
-/// In what a message differs between the dialects.
+/// The differences of a message between the dialects.
 struct MessageForm {
-    /// The spellings of the one role a client may speak in.
+    /// The names of the role `user`, the only role of a client.
     roles: &'static [(&'static str, ())],
     /// The member that holds the parts.
     parts: &'static str,
@@ -88,6 +89,7 @@ struct MessageForm {
 }
 
 fn read_message(message: &Object<'_>, form: &MessageForm) -> Option<Message> {
+    // A2A 0.3 §6.4: the members of a message.
     let id = message.required_text("messageId");
     let role = message.required_choice("role", form.roles);
     let parts = message.parts(form.parts, form.part);
@@ -126,7 +128,7 @@ fn read_command(
     })
 }
 
-/// What `configuration` says.
+/// The member `configuration` of a send.
 struct Options {
     mode: SendMode,
     history_length: usize,
@@ -137,7 +139,7 @@ struct Options {
 impl Options {
     const fn unset() -> Self {
         Self {
-            // The specification leaves the default open; SDK clients send
+            // A2A 0.3 §7.1.1: the default of `blocking` is open. SDK clients send
             // `blocking: true`.
             mode: SendMode::Blocking,
             history_length: MAX_HISTORY,
@@ -146,8 +148,8 @@ impl Options {
         }
     }
 
-    /// Reads the options of a send; `push` is the member that may hold a push
-    /// configuration, `unsaid` the mode where `blocking` is absent.
+    /// Reads the options of a send. `push` is the member that may hold a push config,
+    /// `unsaid` the mode if `blocking` is absent.
     fn read(configuration: &Object<'_>, push: &str, unsaid: SendMode) -> Self {
         Self {
             mode: match configuration.boolean("blocking") {
@@ -164,7 +166,7 @@ impl Options {
     }
 }
 
-/// Writes what a send is answered with: the object itself.
+/// Writes the result of a send: the task or the message itself (A2A 0.3 §7.1).
 pub(crate) fn encode_sent(sent: &Sent) -> Value {
     match sent {
         Sent::Task(task) => encode_task(task),
@@ -172,7 +174,7 @@ pub(crate) fn encode_sent(sent: &Sent) -> Value {
     }
 }
 
-/// Writes a task.
+/// Writes a task (A2A 0.3 §6.1).
 pub(crate) fn encode_task(task: &Task) -> Value {
     let form = TaskForm {
         members: task_members,
@@ -183,11 +185,11 @@ pub(crate) fn encode_task(task: &Task) -> Value {
     form.write(task)
 }
 
-/// In what a task differs between the dialects.
+/// The differences of a task between the dialects.
 struct TaskForm {
-    /// Its members without artifacts, history and metadata.
+    /// Writes its members without artifacts, history and metadata.
     members: fn(&Task) -> Members,
-    /// Writes one of its artifacts.
+    /// Writes an artifact.
     artifact: fn(&Artifact) -> Value,
     /// Writes a message of its history.
     message: fn(&Message, Option<Scope<'_>>) -> Members,
@@ -213,12 +215,13 @@ impl TaskForm {
     }
 }
 
-/// Writes a message that stands alone.
+/// Writes a message that is not part of a task.
 pub(crate) fn encode_message(message: &Message) -> Value {
     message_members(message, None).build()
 }
 
-/// Writes one element of a stream; none for what is no event of the task.
+/// Writes one element of a stream (A2A 0.3 §7.2.1); `None` for a frame that is not
+/// an event of the task.
 pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
     match frame {
         Frame::Task(task) => Some(encode_task(task)),
@@ -243,7 +246,7 @@ pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
     }
 }
 
-/// The task and context that something belongs to.
+/// The task and context that a message or an update belongs to.
 #[derive(Debug, Clone, Copy)]
 struct Scope<'a> {
     task_id: &'a TaskId,
@@ -258,8 +261,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The ids of a message here. What the agent says names its task and
-    /// context even when the message does not.
+    /// The task id and context id of a message. A message of the agent gets those of
+    /// its task if it has none.
     fn ids_of(scope: Option<Self>, message: &'a Message) -> (Option<&'a str>, Option<&'a str>) {
         let scope = scope.filter(|_| message.role == Role::Agent);
         let task = message.task_id.as_ref().or(scope.map(|it| it.task_id));
@@ -341,6 +344,7 @@ fn artifact_members(artifact: &Artifact, parts: Vec<Value>) -> Value {
 fn encode_status_update(update: &StatusUpdate, scope: Scope<'_>, last: bool) -> Value {
     scope
         .members()
+        // A2A 0.3 §7.2.2: `final` marks the last event of the stream.
         .with("kind", "status-update")
         .with("status", task_status(&update.status, scope))
         .with("final", last)
@@ -351,6 +355,7 @@ fn encode_status_update(update: &StatusUpdate, scope: Scope<'_>, last: bool) -> 
 fn encode_artifact_update(update: &ArtifactUpdate, scope: Scope<'_>) -> Value {
     scope
         .members()
+        // A2A 0.3 §7.2.3: an artifact update has no `final`.
         .with("kind", "artifact-update")
         .with("artifact", encode_artifact(&update.artifact))
         .with("append", update.append)

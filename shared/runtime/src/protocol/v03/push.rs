@@ -1,4 +1,4 @@
-//! Webhooks in 0.3 over JSON-RPC (A2A 0.3 §7.5 to §7.8).
+//! Reads and writes push configs of 0.3 over JSON-RPC (A2A 0.3 §7.5 to §7.8).
 
 use crate::protocol::legacy;
 use crate::protocol::read::{self, Spelling};
@@ -9,12 +9,12 @@ use crate::task::{
 };
 use serde_json::Value;
 
-/// The member that names a configuration.
+/// The member that names a push config (A2A 0.3 §7.6.1, §7.8.1).
 const CONFIG_ID: &str = "pushNotificationConfigId";
 
-/// Reads the parameters of `tasks/pushNotificationConfig/set`. A configuration
-/// that is given no id is the task's `default` one, and set again it replaces
-/// what stood there: so the official kit of 0.3 reads it back.
+/// Reads the parameters of `tasks/pushNotificationConfig/set`. A push config without
+/// an id gets the id `default` and replaces an earlier one with that id, as the
+/// official kit of 0.3 expects.
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] naming each faulty field.
@@ -32,8 +32,8 @@ pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, Refusal> {
     })
 }
 
-/// Reads the parameters of `tasks/pushNotificationConfig/get`, which may leave
-/// out which one is meant.
+/// Reads the parameters of `tasks/pushNotificationConfig/get`, in which the id of
+/// the push config is optional.
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] naming each faulty field.
@@ -76,7 +76,7 @@ pub(crate) fn decode_delete_push(params: &Value) -> Result<PushQuery, Refusal> {
     })
 }
 
-/// Writes a configuration, without its secrets.
+/// Writes a push config, without its secrets (A2A 0.3 §6.10).
 pub(crate) fn encode_push(config: &PushConfig) -> Value {
     let inner = legacy::write_push(config, Some(&config.id));
     Members::new()
@@ -85,7 +85,7 @@ pub(crate) fn encode_push(config: &PushConfig) -> Value {
         .build()
 }
 
-/// Writes the configurations of a task.
+/// Writes the push configs of a task (A2A 0.3 §7.7).
 pub(crate) fn encode_pushes(page: &PushPage) -> Value {
     page.configs.iter().map(encode_push).collect()
 }

@@ -1,8 +1,8 @@
-//! A2A 0.3 over REST: `ProtoJSON` of the 0.3 proto, which is what both official
-//! 0.3 SDKs speak; the prose of 0.3 describes another JSON.
+//! Reads and writes A2A 0.3 over REST, as `ProtoJSON` of the 0.3 proto.
 //!
-//! Both are read; `ProtoJSON` is written, and nothing beyond the proto, since the
-//! Python SDK refuses unknown members.
+//! Both official 0.3 SDKs use `ProtoJSON`, while the prose (A2A 0.3 §3.2.3) describes
+//! another JSON. This module reads both. It writes `ProtoJSON` without any member
+//! that the proto lacks, as the Python SDK refuses unknown members.
 
 use super::{MessageForm, Options, Scope, TaskForm, artifact_members, read_command, read_message};
 use crate::protocol::legacy::{self, V03};
@@ -22,11 +22,11 @@ pub(crate) use push::{decode_create_push, decode_list_pushes, encode_push, encod
 #[cfg(test)]
 mod tests;
 
-/// The page size when none is asked for (A2A 1.0 §3.1.4).
+/// The page size unless the client names one (A2A 1.0 §3.1.4).
 const PAGE_SIZE: i64 = 50;
 
-/// The state names a filter takes: those of the proto, the word with one `L`
-/// that 1.0 uses, and those of 0.3's JSON-RPC.
+/// The state names that a filter accepts: those of the 0.3 proto, `CANCELED` with one
+/// `L` as in 1.0, and those of 0.3 over JSON-RPC.
 const STATES: [(&str, TaskState); 17] = [
     ("TASK_STATE_SUBMITTED", TaskState::Submitted),
     ("TASK_STATE_WORKING", TaskState::Working),
@@ -56,7 +56,8 @@ pub(crate) fn decode_send(body: &Value) -> Result<SendCommand, Refusal> {
         let configuration = body.object("configuration");
         let options = configuration.map_or_else(Options::unset, |it| {
             let push = it.either("pushNotification", "pushNotificationConfig");
-            // ProtoJSON leaves a false member out, and the SDKs do.
+            // ProtoJSON leaves out a member that is false, so an absent `blocking` is
+            // false here.
             Options::read(&it, push, SendMode::Immediate)
         });
         let message = body.required_object(body.either("message", "request"));
@@ -84,8 +85,8 @@ pub(crate) fn decode_get(id: &str, query: &[(String, String)]) -> Result<GetQuer
     Ok(GetQuery { id, history_length })
 }
 
-/// Reads `GET /v1/tasks`. The 0.3 prose names this route without its
-/// parameters; they are those of 1.0.
+/// Reads `GET /v1/tasks`. A2A 0.3 §3.5.6 names this route without parameters; it has
+/// those of 1.0.
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] naming each faulty field.
@@ -123,7 +124,7 @@ pub(crate) fn decode_cancel(id: &str, body: &Value) -> Result<CancelCommand, Ref
 /// Reads `/v1/tasks/{id}:subscribe`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] when the id has not the form of one.
+/// [`Refusal::InvalidParams`] when the id is malformed.
 pub(crate) fn decode_subscribe(
     id: &str,
     last_event: Option<EventId>,
@@ -133,6 +134,7 @@ pub(crate) fn decode_subscribe(
 }
 
 fn read_part(part: &Object<'_>) -> Option<Part> {
+    // A part with `kind` follows the prose (A2A 0.3 §6.5), any other the proto.
     if part.member(V03.tag).is_some() {
         return legacy::read_part(part, V03);
     }
@@ -161,7 +163,7 @@ fn read_part(part: &Object<'_>) -> Option<Part> {
     }
 }
 
-/// The data of a `DataPart`, which has the one member `data`. A client that
+/// The data of a `DataPart`, which the proto puts in a member `data`. A client that
 /// follows the prose leaves that level out.
 fn proto_data(data: &Value) -> &Value {
     match data.as_object() {
@@ -173,8 +175,7 @@ fn proto_data(data: &Value) -> &Value {
     }
 }
 
-/// What stands between `data` and the data it means, in a part as a client wrote
-/// it.
+/// The path from `data` to the data that it wraps, in a part as the client wrote it.
 pub(crate) fn wrapping(part: &Value, data: &Value) -> String {
     let inner = match part.get(V03.tag) {
         None => proto_data(data),
@@ -188,7 +189,7 @@ pub(crate) fn wrapping(part: &Value, data: &Value) -> String {
     format!("{level}{}", legacy::wrapping(part, inner))
 }
 
-/// Writes what a send is answered with: `{"task": ..}` or `{"message": ..}`.
+/// Writes the result of a send (A2A 0.3 §7.1): `{"task": ..}` or `{"message": ..}`.
 pub(crate) fn encode_sent(sent: &Sent) -> Value {
     match sent {
         Sent::Task(task) => one("task", encode_task(task)),
@@ -207,7 +208,7 @@ pub(crate) fn encode_task(task: &Task) -> Value {
     form.write(task)
 }
 
-/// Writes a message that stands alone.
+/// Writes a message that is not part of a task.
 pub(crate) fn encode_message(message: &Message) -> Value {
     message_members(message, None).build()
 }
@@ -223,7 +224,8 @@ pub(crate) fn encode_page(page: &Page) -> Value {
         .build()
 }
 
-/// Writes one element of a stream; none for what is no event of the task.
+/// Writes one element of a stream (A2A 0.3 §7.2); `None` for a frame that is not an
+/// event of the task.
 pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
     match frame {
         Frame::Task(task) => Some(one("task", encode_task(task))),
@@ -288,7 +290,7 @@ fn encode_status(status: &Status, scope: Scope<'_>) -> Value {
     legacy::write_status(status, state_name(status.state), message)
 }
 
-/// The proto has no member for referenced tasks.
+/// The members of a message. The proto has none for `referenceTaskIds`.
 fn message_members(message: &Message, scope: Option<Scope<'_>>) -> Members {
     let role = match message.role {
         Role::User => "ROLE_USER",

@@ -12,7 +12,7 @@ fn with(configuration: &Value) -> Value {
 }
 
 #[test]
-fn a_send_is_read_with_everything_it_says() {
+fn every_member_of_a_send_is_read() {
     let sent = decode_send(&json!({
         "message": {
             "kind": "message",
@@ -73,7 +73,7 @@ fn a_send_is_read_with_everything_it_says() {
 }
 
 #[test]
-fn a_send_without_configuration_waits_and_gives_all_history() {
+fn a_send_without_configuration_waits_and_returns_100_messages() {
     for params in [
         json!({"message": message()}),
         with(&json!({})),
@@ -134,7 +134,7 @@ fn a_faulty_send_is_refused_by_field() {
 }
 
 #[test]
-fn faults_of_message_and_configuration_come_together() {
+fn faults_of_message_and_configuration_are_listed_together() {
     let params = json!({"message": {"messageId": "m"}, "configuration": 1});
     let mut found = fields(decode_send(&params));
     found.sort();
@@ -142,7 +142,7 @@ fn faults_of_message_and_configuration_come_together() {
 }
 
 #[test]
-fn a_task_is_asked_for_by_its_id() {
+fn a_task_is_named_by_its_id() {
     let query = decode_get(&json!({"id": "t-1"})).unwrap();
     assert_eq!((query.id.as_str(), query.history_length), ("t-1", 100));
     let query = decode_get(&json!({"id": "t-1", "historyLength": 0})).unwrap();
@@ -220,7 +220,7 @@ fn a_message_is_written_with_its_kind() {
 }
 
 #[test]
-fn each_frame_has_its_kind_and_the_last_one_says_so() {
+fn each_stream_event_has_its_kind_and_the_last_is_final() {
     let frame = status_change(status(TaskState::Working, None), false);
     assert_eq!(
         encode_frame(&frame),
@@ -251,7 +251,7 @@ fn each_frame_has_its_kind_and_the_last_one_says_so() {
 }
 
 #[test]
-fn a_resumed_stream_shows_the_status_and_nothing_later() {
+fn a_resumed_stream_begins_with_the_status_only() {
     let frame = Frame::Resumed(Box::new(full_task()));
     let shown = encode_frame(&frame).unwrap();
     let members: Vec<&String> = shown.as_object().unwrap().keys().collect();

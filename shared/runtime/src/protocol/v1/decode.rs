@@ -1,4 +1,4 @@
-//! From the requests of 1.0 to `task` vocabulary.
+//! Reads the requests of 1.0 into `task` values.
 
 use super::push;
 use super::shape::{self, Shape};
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Tasks a page holds when nothing is said (A2A 1.0 §3.1.4).
+/// The page size unless the client names one (A2A 1.0 §3.1.4).
 const DEFAULT_PAGE_SIZE: usize = 50;
 
 /// Reads `SendMessage` and `SendStreamingMessage`.
@@ -25,6 +25,7 @@ pub(in crate::protocol) fn decode_send(params: &Value) -> Result<SendCommand, Re
     Ok(SendCommand {
         message: message(request.message)?,
         client_task_id: None,
+        // A2A 1.0 §3.2.2: a send is blocking unless it asks to return immediately.
         mode: match configuration.return_immediately {
             Some(true) => SendMode::Immediate,
             Some(false) | None => SendMode::Blocking,
@@ -122,6 +123,7 @@ pub(in crate::protocol) fn decode_list(params: &Value) -> Result<ListQuery, Refu
             .unwrap_or(DEFAULT_PAGE_SIZE),
         page_token: request.page_token,
         history_length: history_length(request.history_length),
+        // A2A 1.0 §3.1.4: the default of `includeArtifacts` is false.
         include_artifacts: request.include_artifacts.unwrap_or(false),
     })
 }
@@ -136,16 +138,16 @@ pub(in crate::protocol) fn decode_list_pairs(
     decode_list(&Value::Object(from_pairs(pairs)?))
 }
 
-/// Checks `params`, then hands them to `a2a-lf`.
+/// Checks `params`, then reads them with `a2a-lf`.
 pub(super) fn read<T: DeserializeOwned>(shape: &Shape, mut params: Value) -> Result<T, Refusal> {
-    // No parameters are as good as empty ones: each missing field is named.
+    // Absent parameters count as an empty object, so that each missing field is named.
     if params.is_null() {
         params = Value::Object(Map::new());
     }
     shape::normalise(shape, &mut params)?;
     serde_path_to_error::deserialize(params).map_err(|error| {
-        // The check above should have named it. Their text may show Rust
-        // names, so only the path is passed on.
+        // `normalise` should have found the fault. The text of `a2a-lf` can hold Rust
+        // names, so the client sees only the path.
         let path = error.path().to_string();
         Refusal::invalid(path.trim_start_matches('.'), "is not as A2A 1.0 defines it")
     })
@@ -156,8 +158,8 @@ pub(super) fn from_pairs(pairs: &[(String, String)]) -> Result<Map<String, Value
     let mut params = Map::new();
     let mut violations = Vec::new();
     for (name, text) in pairs {
-        // Only this parameter is neither text nor a number, and in a query
-        // all of them are spelled as text.
+        // A2A 1.0 §11.5: a boolean is `true` or `false`. Only this parameter is one;
+        // text and numbers are read from a string.
         let switch = matches!(name.as_str(), "includeArtifacts" | "include_artifacts");
         let value = match text.as_str() {
             "true" if switch => Value::Bool(true),
@@ -180,7 +182,7 @@ fn message(message: a2a::Message) -> Result<Message, Refusal> {
         id: message.message_id,
         role: match message.role {
             a2a::Role::Agent => Role::Agent,
-            // `shape` lets nothing but `ROLE_USER` pass.
+            // `shape` accepts only `ROLE_USER`.
             a2a::Role::User | a2a::Role::Unspecified => Role::User,
         },
         parts: message.parts.into_iter().map(part).collect(),
@@ -222,6 +224,7 @@ fn metadata(members: Option<HashMap<String, Value>>) -> Metadata {
 }
 
 fn history_length(length: Option<i32>) -> usize {
+    // A2A 1.0 §3.2.4: the server chooses the default.
     length
         .and_then(|length| usize::try_from(length).ok())
         .unwrap_or(MAX_HISTORY)

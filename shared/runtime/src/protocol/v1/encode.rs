@@ -1,7 +1,8 @@
-//! From `task` vocabulary to the objects of 1.0.
+//! Writes `task` values as the objects of 1.0.
 //!
-//! No null, no `kind`, no `final`, no unknown member; `parts` never empty;
-//! members that are REQUIRED stand even when they are empty.
+//! The objects have no `kind`, no `final`, no unknown member and, outside free
+//! content, no null. `parts` is never empty. REQUIRED members are present even when
+//! they are empty (A2A 1.0 §5.7).
 
 use crate::task::{
     Artifact, ContextId, Event, Frame, LoggedEvent, Message, Metadata, Page, Part, PartContent,
@@ -11,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// The answer to a send: `{"task": …}` or `{"message": …}`.
+/// The result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
 pub(in crate::protocol) fn encode_sent(sent: &Sent) -> Value {
     match sent {
         Sent::Task(task) => json!({"task": encode_task(task)}),
@@ -19,7 +20,7 @@ pub(in crate::protocol) fn encode_sent(sent: &Sent) -> Value {
     }
 }
 
-/// A task.
+/// A task (A2A 1.0 §4.1.1).
 pub(in crate::protocol) fn encode_task(task: &Task) -> Value {
     let place = Some((&task.id, &task.context_id));
     let value = to_value(&a2a::Task {
@@ -39,8 +40,9 @@ pub(in crate::protocol) fn encode_task(task: &Task) -> Value {
     with_time(value, &task.status)
 }
 
-/// A page of tasks; all four members stand, empty or not.
+/// A page of tasks.
 pub(in crate::protocol) fn encode_page(page: &Page) -> Value {
+    // A2A 1.0 §3.1.4: `nextPageToken` is present even when it is empty.
     let tasks: Vec<Value> = page.tasks.iter().map(encode_task).collect();
     json!({
         "tasks": tasks,
@@ -50,13 +52,15 @@ pub(in crate::protocol) fn encode_page(page: &Page) -> Value {
     })
 }
 
-/// The payload of a stream element: exactly one of `task`, `message`,
-/// `statusUpdate` and `artifactUpdate`. An error and a keep-alive have none.
+/// The payload of a stream element (A2A 1.0 §3.2.3): exactly one of `task`,
+/// `message`, `statusUpdate` and `artifactUpdate`. An error and a keep-alive have
+/// none.
 pub(in crate::protocol) fn encode_frame(frame: &Frame) -> Option<Value> {
     Some(match frame {
         Frame::Task(task) => json!({"task": encode_task(task)}),
         Frame::Resumed(task) => {
-            // Status only: what it had delivered comes, or came, as events.
+            // Only the status: the client gets artifacts and history as events, and a
+            // copy here would make it append chunks twice.
             let status_only = Task {
                 artifacts: None,
                 history: None,
@@ -69,6 +73,7 @@ pub(in crate::protocol) fn encode_frame(frame: &Frame) -> Option<Value> {
             task_id,
             context_id,
             event,
+            // A2A 1.0 §4.2.1: a status update has no member for the last event.
             last: _,
         } => encode_event(task_id, context_id, event),
         Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
@@ -99,21 +104,22 @@ fn encode_event(task_id: &TaskId, context_id: &ContextId, event: &LoggedEvent) -
     }
 }
 
-/// Serialises through a `Value`, whose members are sorted.
+/// Serialises through a `Value`, so that the members are sorted.
 fn to_value(object: &impl Serialize) -> Value {
-    // Their types have string keys and no fallible serialiser.
+    // This cannot fail: the official types have string keys and no fallible serialiser.
     serde_json::to_value(object).unwrap_or_default()
 }
 
-/// Puts the time of a status in: `a2a-lf` would leave `.000` out.
+/// Adds the time of a status, as `a2a-lf` leaves `.000` out.
 fn with_time(mut value: Value, status: &Status) -> Value {
+    // A2A 1.0 §5.6.1: UTC with `Z` and milliseconds.
     if let Some(Value::Object(members)) = value.get_mut("status") {
         members.insert("timestamp".to_owned(), status.timestamp.to_rfc3339().into());
     }
     value
 }
 
-/// The task and context a message is said in.
+/// The task and context of a message.
 type Place<'a> = Option<(&'a TaskId, &'a ContextId)>;
 
 fn lf_status(status: &Status, place: Place<'_>) -> a2a::TaskStatus {
@@ -172,7 +178,7 @@ fn lf_artifact(artifact: &Artifact) -> a2a::Artifact {
 
 fn lf_parts(parts: &[Part]) -> Vec<a2a::Part> {
     if parts.is_empty() {
-        // `parts` is never empty on the wire; nothing said is empty text.
+        // A2A 1.0 §5.7: a required array has an element, so no parts are one empty text.
         return vec![a2a::Part::text("")];
     }
     parts.iter().map(lf_part).collect()
@@ -185,8 +191,8 @@ fn lf_part(part: &Part) -> a2a::Part {
             PartContent::Raw(bytes) => a2a::PartContent::Raw(bytes.to_vec()),
             PartContent::Url(url) => a2a::PartContent::Url(url.clone()),
             PartContent::Data(value) => a2a::PartContent::Data(value.clone()),
-            // INVARIANT: the engine resolves stored bytes before it answers.
-            // Should one slip through, its key stays private.
+            // INVARIANT: the engine resolves stored bytes before it responds. If it does
+            // not, the key of the object still stays private.
             PartContent::Stored(blob) => {
                 a2a::PartContent::Url(format!("urn:sha256:{}", blob.sha256))
             }

@@ -1,16 +1,16 @@
-//! A2A 1.0, through the official Rust types (`a2a-lf`, crate `a2a`).
+//! Reads and writes A2A 1.0 with the official Rust types (`a2a-lf`, crate `a2a`).
 //!
-//! This is the only module that names them, so that they can be replaced. They
-//! are checked and corrected here:
+//! Only this module names those types, so that they can be replaced. It corrects
+//! them where they differ from the specification:
 //!
-//! - reading: parts with two contents, wrong-typed members, empty or
-//!   unspecified enums, empty `parts` and `messageId` and negative numbers
-//!   pass them, so `shape` looks at the JSON first and names each fault by
-//!   path; original proto names (`task_id`), base64 in the URL alphabet or
-//!   without padding, and integers as strings are refused by them, so `shape`
-//!   spells those as they read them;
-//! - writing: their times leave out `.000`, so times are put in here; their
-//!   maps have no order, so everything goes through a sorted
+//! - Reading, too lenient: they accept parts with two contents, members of a wrong
+//!   type, empty or unspecified enums, empty `parts` and `messageId`, and negative
+//!   numbers. So `shape` checks the JSON first and names each fault by its path.
+//! - Reading, too strict: they refuse original proto names (`task_id`), base64 in the
+//!   URL alphabet or without padding, and integers as strings. So `shape` rewrites
+//!   these first.
+//! - Writing: they leave `.000` out of times, so this module writes the times. Their
+//!   maps have no order, so every object goes through a sorted
 //!   [`serde_json::Value`].
 
 mod decode;
@@ -31,7 +31,7 @@ pub(super) use push::{
 #[cfg(test)]
 mod tests;
 
-/// Asserts that the official types read a card.
+/// Asserts that the official types read `card`.
 #[cfg(test)]
 pub(super) fn reads_card(card: &serde_json::Value) {
     let read: a2a::AgentCard = serde_json::from_value(card.clone()).expect("a card of 1.0");

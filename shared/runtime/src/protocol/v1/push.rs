@@ -1,4 +1,4 @@
-//! Webhooks in 1.0 (A2A 1.0 §3.1.7 to §3.1.10): flat configurations.
+//! Reads and writes push configs of 1.0 (A2A 1.0 §3.1.7 to §3.1.10).
 
 use super::decode::{from_pairs, invalid_id, read, task_id};
 use super::shape;
@@ -9,7 +9,7 @@ use crate::task::{
 };
 use serde_json::Value;
 
-/// A webhook as it stands at `at` in a request.
+/// The push config at the path `at` of a request.
 pub(super) fn offer(
     config: a2a::TaskPushNotificationConfig,
     at: &str,
@@ -87,7 +87,7 @@ pub(in crate::protocol) fn decode_list_pushes_pairs(
     decode_list_pushes(&Value::Object(params))
 }
 
-/// A configuration, without its secrets.
+/// A push config, without its secrets.
 pub(in crate::protocol) fn encode_push(config: &PushConfig) -> Value {
     let scheme = config.schemes.first();
     let authentication = scheme.map(|it| Members::new().with("scheme", it.as_str()));
@@ -99,7 +99,7 @@ pub(in crate::protocol) fn encode_push(config: &PushConfig) -> Value {
         .build()
 }
 
-/// A page of configurations.
+/// A page of push configs.
 pub(in crate::protocol) fn encode_pushes(page: &PushPage) -> Value {
     let configs: Vec<Value> = page.configs.iter().map(encode_push).collect();
     let next = &page.next_page_token;

@@ -1,8 +1,8 @@
-//! What a 1.0 request has to look like, before `a2a-lf` reads it.
+//! Checks and normalises a 1.0 request before `a2a-lf` reads it.
 //!
-//! [`normalise`] walks the known members of an object: it spells them as
-//! `a2a-lf` wants them and notes every fault with its path. Unknown members
-//! are left alone, and so is everything inside `metadata` and `data`.
+//! [`normalise`] walks the known members of an object, rewrites them as `a2a-lf`
+//! reads them, and notes every fault with its path. It leaves unknown members
+//! (A2A 1.0 §5.7) and everything inside `metadata` and `data` as they are.
 
 use crate::protocol::read::{
     self, MAX_HISTORY, MAX_PARTS, SCHEME_RULE, is_printable, is_scheme, printable_rule,
@@ -15,26 +15,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-/// Faults worth naming in one answer.
+/// The most faults that one error names.
 const MAX_VIOLATIONS: usize = 32;
 
-/// What a member has to be.
+/// The type that a member must have.
 enum Kind {
-    /// Text that says something; empty counts as absent, as in proto3.
+    /// Text that is not empty; empty text counts as absent, as in proto3.
     Text,
-    /// Text, also empty.
+    /// Text that may be empty.
     Content,
     /// Bytes in base64.
     Raw,
     /// Any JSON value, `null` included.
     Any,
-    /// An object of free members.
+    /// An object with any members.
     Free,
     /// A list of strings.
     Texts,
     /// `true` or `false`.
     Switch,
-    /// A whole number of at least 0, clamped to the history limit.
+    /// A whole number of at least 0, clamped to [`MAX_HISTORY`].
     History,
     /// A whole number from 1 to 100.
     PageSize,
@@ -48,9 +48,9 @@ enum Kind {
     TaskId,
     /// The id of a context.
     ContextId,
-    /// The id of a push configuration.
+    /// The id of a push config.
     PushId,
-    /// Up to so many printable ASCII characters.
+    /// Printable ASCII characters, at most this many.
     Printable(usize),
     /// The name of an HTTP authentication scheme.
     Scheme,
@@ -62,7 +62,7 @@ enum Kind {
 
 struct Member {
     name: &'static str,
-    /// A second name under which clients send it.
+    /// A second name that clients use.
     alias: Option<&'static str>,
     kind: Kind,
     required: bool,
@@ -89,6 +89,7 @@ pub(super) struct Shape(&'static [Member]);
 
 const CONTENTS: [&str; 4] = ["text", "raw", "url", "data"];
 
+// A2A 1.0 §4.1.6: the members of a part.
 static PART: Shape = Shape(&[
     optional("text", Kind::Content),
     optional("raw", Kind::Raw),
@@ -99,6 +100,7 @@ static PART: Shape = Shape(&[
     optional("metadata", Kind::Free),
 ]);
 
+// A2A 1.0 §4.1.4: the members of a message.
 static MESSAGE: Shape = Shape(&[
     required("messageId", Kind::Text),
     optional("contextId", Kind::ContextId),
@@ -110,13 +112,14 @@ static MESSAGE: Shape = Shape(&[
     optional("referenceTaskIds", Kind::Texts),
 ]);
 
+// A2A 1.0 §4.3.2: the authentication of a push config.
 static AUTHENTICATION: Shape = Shape(&[
     required("scheme", Kind::Scheme),
     optional("credentials", Kind::Printable(MAX_PUSH_CREDENTIALS)),
 ]);
 
-/// The members of a `TaskPushNotificationConfig`; the task is named by a
-/// registration of its own and not by one inside a send.
+/// The members of a `TaskPushNotificationConfig` (A2A 1.0 §4.3.1). `task` is required
+/// on its own and optional inside a send.
 const fn push_config(task: Member) -> [Member; 6] {
     [
         required("url", Kind::Printable(MAX_PUSH_URL)),
@@ -130,10 +133,10 @@ const fn push_config(task: Member) -> [Member; 6] {
 
 static PUSH_CONFIG: Shape = Shape(&push_config(optional("taskId", Kind::TaskId)));
 
-/// `TaskPushNotificationConfig`, as it is created.
+/// `TaskPushNotificationConfig`, as a client creates it (A2A 1.0 §3.1.7).
 pub(super) static CREATE_PUSH: Shape = Shape(&push_config(required("taskId", Kind::TaskId)));
 
-/// `GetTaskPushNotificationConfigRequest` and its delete.
+/// `GetTaskPushNotificationConfigRequest` and `DeleteTaskPushNotificationConfigRequest`.
 pub(super) static ONE_PUSH: Shape = Shape(&[
     required("taskId", Kind::TaskId),
     required("id", Kind::PushId),
@@ -148,6 +151,7 @@ pub(super) static LIST_PUSHES: Shape = Shape(&[
     optional("tenant", Kind::Text),
 ]);
 
+// A2A 1.0 §3.2.2: the options of a send.
 static CONFIGURATION: Shape = Shape(&[
     optional("acceptedOutputModes", Kind::Texts),
     Member {
@@ -158,7 +162,7 @@ static CONFIGURATION: Shape = Shape(&[
     optional("returnImmediately", Kind::Switch),
 ]);
 
-/// `SendMessageRequest`.
+/// `SendMessageRequest` (A2A 1.0 §3.2.1).
 pub(super) static SEND: Shape = Shape(&[
     required("message", Kind::Object(&MESSAGE)),
     optional("configuration", Kind::Object(&CONFIGURATION)),
@@ -166,25 +170,25 @@ pub(super) static SEND: Shape = Shape(&[
     optional("tenant", Kind::Text),
 ]);
 
-/// `GetTaskRequest`.
+/// `GetTaskRequest` (A2A 1.0 §3.1.3).
 pub(super) static GET: Shape = Shape(&[
     required("id", Kind::TaskId),
     optional("historyLength", Kind::History),
     optional("tenant", Kind::Text),
 ]);
 
-/// `CancelTaskRequest`.
+/// `CancelTaskRequest` (A2A 1.0 §3.1.5).
 pub(super) static CANCEL: Shape = Shape(&[
     required("id", Kind::TaskId),
     optional("metadata", Kind::Free),
     optional("tenant", Kind::Text),
 ]);
 
-/// `SubscribeToTaskRequest`.
+/// `SubscribeToTaskRequest` (A2A 1.0 §3.1.6).
 pub(super) static SUBSCRIBE: Shape =
     Shape(&[required("id", Kind::TaskId), optional("tenant", Kind::Text)]);
 
-/// `ListTasksRequest`.
+/// `ListTasksRequest` (A2A 1.0 §3.1.4).
 pub(super) static LIST: Shape = Shape(&[
     optional("contextId", Kind::ContextId),
     optional("status", Kind::State),
@@ -196,10 +200,10 @@ pub(super) static LIST: Shape = Shape(&[
     optional("tenant", Kind::Text),
 ]);
 
-/// Checks `params` against `shape` and spells it as `a2a-lf` reads it.
+/// Checks `params` against `shape` and rewrites it as `a2a-lf` reads it.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault, up to a limit.
+/// [`Refusal::InvalidParams`] with the first [`MAX_VIOLATIONS`] faults.
 pub(super) fn normalise(shape: &Shape, params: &mut Value) -> Result<(), Refusal> {
     let mut faults = Faults(Vec::new());
     match params {
@@ -233,6 +237,7 @@ fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mu
             format!("{path}.{}", member.name)
         };
         rename(member, members, &here, faults);
+        // A2A 1.0 §4.1.6: `data` is any JSON value, so its null is a value.
         let nullable = matches!(member.kind, Kind::Any);
         if !nullable && members.get(member.name).is_some_and(Value::is_null) {
             members.remove(member.name);
@@ -255,8 +260,9 @@ fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mu
     }
 }
 
-/// Moves a member from its proto name or alias to the name `a2a-lf` knows.
+/// Renames a member from its proto name or alias to the name that `a2a-lf` reads.
 fn rename(member: &Member, members: &mut Map<String, Value>, path: &str, faults: &mut Faults) {
+    // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too.
     let others = [
         Some(snake(member.name)),
         member.alias.map(str::to_owned),
@@ -283,8 +289,8 @@ fn snake(name: &str) -> String {
     text
 }
 
-/// Notes what is wrong with `value`. The answer is `false` when the member is
-/// there but says nothing, so that it counts as absent.
+/// Notes the faults of `value`. Returns `false` if the member is empty, so that it
+/// counts as absent.
 fn check(kind: &Kind, value: &mut Value, path: &str, faults: &mut Faults) -> bool {
     match kind {
         Kind::Text
@@ -298,15 +304,18 @@ fn check(kind: &Kind, value: &mut Value, path: &str, faults: &mut Faults) -> boo
         Kind::Free if !value.is_object() => faults.note(path, "must be an object"),
         Kind::Switch if !value.is_boolean() => faults.note(path, "must be `true` or `false`"),
         Kind::Texts => texts(value, path, faults),
+        // A2A 1.0 §3.2.4: at most this many messages; 0 is none.
         Kind::History => match whole(value) {
             // The clamp also keeps the number inside the int32 of the proto.
             Some(number) => *value = number.min(MAX_HISTORY as u64).into(),
             None => faults.note(path, "must be a whole number of at least 0"),
         },
+        // A2A 1.0 §3.1.4: a page has 1 to 100 tasks.
         Kind::PageSize => match whole(value).filter(|number| (1..=100).contains(number)) {
             Some(number) => *value = number.into(),
             None => faults.note(path, "must be a whole number from 1 to 100"),
         },
+        // A2A 1.0 §5.6.1: a time is ISO 8601 text.
         Kind::Time => {
             let time = value.as_str().and_then(Timestamp::parse_rfc3339);
             match time {
@@ -317,6 +326,7 @@ fn check(kind: &Kind, value: &mut Value, path: &str, faults: &mut Faults) -> boo
         Kind::State if value.as_str().and_then(state).is_none() => {
             faults.note(path, format!("must be one of {}", state_names()));
         }
+        // A2A 1.0 §4.1.5: `ROLE_USER` is the role of the client.
         Kind::UserRole if value.as_str() != Some("ROLE_USER") => {
             faults.note(path, "must be `ROLE_USER`");
         }
@@ -372,6 +382,8 @@ fn parts(value: &mut Value, path: &str, faults: &mut Faults) {
     let Some(items) = value.as_array_mut() else {
         return faults.note(path, "must be a list of parts");
     };
+    // A2A 1.0 §5.7: the required array has an element. The server sets the upper
+    // limit.
     if items.is_empty() || items.len() > MAX_PARTS {
         return faults.note(path, format!("must have 1 to {MAX_PARTS} parts"));
     }
@@ -382,6 +394,7 @@ fn parts(value: &mut Value, path: &str, faults: &mut Faults) {
             continue;
         };
         walk(&PART, members, &here, faults);
+        // A2A 1.0 §4.1.6: a part has exactly one content.
         let contents = CONTENTS.iter().filter(|name| members.contains_key(**name));
         if contents.count() != 1 {
             faults.note(
@@ -392,7 +405,7 @@ fn parts(value: &mut Value, path: &str, faults: &mut Faults) {
     }
 }
 
-/// Spells base64 as `a2a-lf` reads it: standard alphabet, padded.
+/// Rewrites base64 as `a2a-lf` reads it: in the standard alphabet, with padding.
 fn raw(value: &mut Value, path: &str, faults: &mut Faults) {
     let Some(text) = value.as_str() else {
         return faults.note(path, "must be a base64 string");
@@ -403,8 +416,9 @@ fn raw(value: &mut Value, path: &str, faults: &mut Faults) {
     }
 }
 
-/// A whole number of at least 0, as `ProtoJSON` spells it: `10` or `"10"`.
+/// A whole number of at least 0: `10` or `"10"`.
 fn whole(value: &Value) -> Option<u64> {
+    // A2A 1.0 §5.5: ProtoJSON readers take an integer as a string too.
     match value {
         Value::Number(number) => number.as_u64(),
         Value::String(text) if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
@@ -412,7 +426,7 @@ fn whole(value: &Value) -> Option<u64> {
     }
 }
 
-/// The state a name of 1.0 stands for; the unspecified one is none.
+/// The state with this name in 1.0; `None` for `TASK_STATE_UNSPECIFIED`.
 pub(super) fn state(name: &str) -> Option<TaskState> {
     TaskState::ALL
         .into_iter()
@@ -421,6 +435,7 @@ pub(super) fn state(name: &str) -> Option<TaskState> {
 
 /// The name of a state in 1.0.
 fn state_name(state: TaskState) -> String {
+    // A2A 1.0 §4.1.3, §5.5: enums have the names of the proto.
     format!(
         "TASK_STATE_{}",
         state.as_str().replace('-', "_").to_ascii_uppercase()

@@ -1,5 +1,5 @@
-//! The fixtures are written by hand; `a2a-lf` only stands at the end, to say
-//! that it reads what is written here.
+//! Tests the 1.0 format with fixtures written by hand. The last test and `generated`
+//! compare it with `a2a-lf`.
 
 mod generated;
 
@@ -70,7 +70,7 @@ fn a_full_send_is_read() {
 }
 
 #[test]
-fn a_bare_send_waits_and_gives_the_usual_history() {
+fn a_send_without_configuration_waits_and_returns_100_messages() {
     let command = decode_send(&send_with(&json!({}))).unwrap();
     assert_eq!(command.mode, SendMode::Blocking);
     assert_eq!(command.history_length, 100);
@@ -140,7 +140,7 @@ fn proto_names_and_numbers_in_strings_are_read() {
 }
 
 #[test]
-fn free_members_keep_their_snake_case_names() {
+fn metadata_and_data_keep_snake_case_names() {
     let command = decode_send(&send_with(&json!({
         "metadata": {"task_id": "x", "n": null}, "parts": [{"data": {"media_type": null}}],
     })))
@@ -154,7 +154,7 @@ fn free_members_keep_their_snake_case_names() {
 }
 
 #[test]
-fn unknown_members_and_nulls_are_passed_over() {
+fn unknown_members_and_nulls_are_ignored() {
     let mut request = send_with(&json!({"kind": "message", "taskId": null, "extra": {"a": 1}}));
     request["message"]["parts"][0]["kind"] = json!("text");
     request["configuration"] = Value::Null;
@@ -284,7 +284,7 @@ fn a_faulty_configuration_is_refused_by_path() {
 }
 
 #[test]
-fn all_faults_are_named_at_once() {
+fn all_faults_of_a_request_are_listed() {
     let request = json!({"message": {"parts": []}, "configuration": {"historyLength": -1}});
     assert_eq!(
         fields(decode_send(&request).unwrap_err()),
@@ -304,7 +304,7 @@ fn all_faults_are_named_at_once() {
 }
 
 #[test]
-fn a_hostile_request_gets_a_short_answer() {
+fn an_error_lists_at_most_32_faults() {
     let request = send_with(&json!({"referenceTaskIds": vec![0; 10_000]}));
     assert_eq!(fields(decode_send(&request).unwrap_err()).len(), 32);
 }
@@ -350,7 +350,7 @@ fn a_task_is_named_by_its_id() {
 }
 
 #[test]
-fn a_bare_list_has_the_defaults_of_the_specification() {
+fn a_list_without_parameters_has_the_defaults() {
     let query = decode_list(&Value::Null).unwrap();
     assert_eq!(query.page_size, 50);
     assert_eq!(query.history_length, 100);
@@ -499,7 +499,7 @@ fn a_bare_task_has_only_its_required_members_and_a_full_time() {
 }
 
 #[test]
-fn a_full_task_is_written_and_its_messages_name_their_place() {
+fn a_full_task_is_written_with_its_ids_in_every_message() {
     let mut task = task_in(TaskState::Completed);
     task.status.message = Some(Message::from_agent("m2", vec![Part::text("done")]));
     task.history = Some(vec![Message::from_user(
@@ -605,7 +605,7 @@ fn a_status_update_has_neither_kind_nor_final() {
 }
 
 #[test]
-fn a_chunk_says_whether_it_is_added_and_whether_it_is_the_last() {
+fn an_artifact_update_has_append_and_last_chunk() {
     let update = ArtifactUpdate {
         artifact: artifact(vec![Part::text("x")]),
         append: false,
@@ -633,7 +633,7 @@ fn a_resumed_stream_shows_the_status_only() {
 }
 
 #[test]
-fn parts_are_never_empty_and_a_stored_key_never_leaves() {
+fn parts_are_never_empty_and_object_keys_stay_private() {
     assert_eq!(
         encode_sent(&Sent::Message(Message::from_agent("m", Vec::new())))["message"]["parts"],
         json!([{"text": ""}])
@@ -652,10 +652,10 @@ fn parts_are_never_empty_and_a_stored_key_never_leaves() {
     );
 }
 
-/// What is written here is read by `a2a-lf` and written by it to the same
-/// value, except for the milliseconds it leaves out.
+/// `a2a-lf` reads this module's output and writes the same value. The time has
+/// milliseconds other than `.000`, which `a2a-lf` would leave out.
 #[test]
-fn the_official_types_read_what_is_written_here() {
+fn the_official_types_read_and_write_the_same_task() {
     let mut task = task_in(TaskState::InputRequired);
     task.status.timestamp = at("2026-05-28T10:00:00.250Z");
     task.status.message = Some(Message::from_agent("m2", vec![Part::text("which?")]));

@@ -1,4 +1,4 @@
-//! Whatever comes, the answer is a call or a refusal that is well formed.
+//! Checks that any request leads to a call or to a well-formed error.
 
 use super::*;
 use crate::protocol::{methods, refuse};
@@ -56,7 +56,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A message that is nearly in order.
+/// A message whose parts and metadata are arbitrary.
 fn message() -> impl Strategy<Value = Value> {
     let parts = prop::collection::vec(any_json(), 0..4);
     (parts, any_json()).prop_map(|(parts, other)| {
@@ -67,7 +67,7 @@ fn message() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What a request leads to, in the way the edge asks for it.
+/// Opens and decodes a request as the `http` edge does, and checks each error.
 fn answered(request: &RawRequest<'_>) -> Result<(), TestCaseError> {
     let refusals = match open(request) {
         Err(rejected) => vec![rejected.answer()],
@@ -102,7 +102,7 @@ fn refused(call: &Call) -> Vec<Answer> {
 
 proptest! {
     #[test]
-    fn no_parameters_of_any_method_are_more_than_refused(
+    fn any_parameters_of_any_method_are_read_or_refused(
         method in prop::sample::select(methods().collect::<Vec<_>>()),
         params in any_json(),
         message in message(),
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn no_body_of_any_path_is_more_than_refused(
+    fn any_body_on_any_path_is_read_or_refused(
         path in prop::sample::select(vec![
             "/message:send", "/v1/message:send", "/v1/message:stream", "/tasks/send", "/tasks/get",
             "/tasks/t/pushNotificationConfigs", "/v1/tasks/t/pushNotificationConfigs",
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn no_path_query_or_header_is_more_than_refused(
+    fn any_path_query_or_header_is_read_or_refused(
         method in prop::sample::select(vec!["GET", "POST", "DELETE", "PUT", ""]),
         path in prop_oneof![
             "/[ -~]{0,40}",
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn the_id_of_an_event_is_read_as_it_is_written_and_nothing_else_is(
+    fn only_event_ids_in_the_written_form_are_read(
         version: u64,
         n: u32,
         text in "[0-9.+ -]{0,24}",
@@ -177,10 +177,10 @@ proptest! {
         let marked = parts.get(2).is_none_or(|mark| mark.len() == 8);
         let plain = (2..=3).contains(&parts.len()) && marked && parts.iter().all(|p| digits(p));
         match one(&request).decode() {
-            Ok(_) => prop_assert!(plain || text.trim().is_empty(), "{:?} is taken", text),
+            Ok(_) => prop_assert!(plain || text.trim().is_empty(), "{:?} is read", text),
             Err(refusal) => {
                 let Refusal::InvalidParams { violations } = refusal else {
-                    return Err(TestCaseError::fail("another refusal"));
+                    return Err(TestCaseError::fail("expected invalid parameters"));
                 };
                 prop_assert_eq!(&violations[0].field, "Last-Event-ID");
             }
@@ -188,14 +188,14 @@ proptest! {
     }
 
     #[test]
-    fn a_query_has_no_more_pairs_than_marks_between_them(query in ".{0,80}") {
+    fn a_query_has_no_more_pairs_than_ampersands_allow(query in ".{0,80}") {
         let pairs = rest::query_pairs(Some(&query));
         prop_assert!(pairs.len() <= query.matches('&').count() + 1);
         prop_assert!(rest::query_pairs(None).is_empty());
     }
 
     #[test]
-    fn bytes_come_back_from_base64_and_no_other_text_does(
+    fn base64_reads_its_own_output_and_no_other_text(
         bytes in prop::collection::vec(any::<u8>(), 0..64),
         text in "[A-Za-z0-9+/=_ -]{0,16}",
     ) {
@@ -213,7 +213,7 @@ proptest! {
         if let Some(read) = base64(&text) {
             let bare = text.trim_end_matches('=');
             let forms = [STANDARD_NO_PAD.encode(&read), URL_SAFE_NO_PAD.encode(&read)];
-            prop_assert!(forms.iter().any(|form| form == bare), "{:?} is taken", text);
+            prop_assert!(forms.iter().any(|form| form == bare), "{:?} is read", text);
         }
     }
 }

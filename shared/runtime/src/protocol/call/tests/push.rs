@@ -1,11 +1,11 @@
-//! Webhooks in the words of every generation.
+//! Reads and shows push configs in every generation.
 
 use super::*;
 use crate::protocol::{Reply, answer};
 use crate::task::{PushConfig, PushId, PushListQuery, PushPage, PushQuery, TaskId};
 
-/// Registrations of one webhook: path and body, the generation, and where it
-/// stands in the parameters.
+/// Requests that create one push config: path, body, generation, and the path of
+/// the config in the parameters.
 fn registrations() -> Vec<(&'static str, String, Generation, &'static str)> {
     let hook = json!({
         "url": "https://hook.example/x",
@@ -52,7 +52,7 @@ fn registrations() -> Vec<(&'static str, String, Generation, &'static str)> {
 }
 
 #[test]
-fn a_webhook_is_read_alike_in_every_generation() {
+fn every_generation_creates_the_same_push_config() {
     for (path, body, generation, at) in registrations() {
         let ask = one(&post(path, &body)).decode().unwrap();
         let Ask::CreatePush(create) = ask else {
@@ -76,7 +76,7 @@ fn a_webhook_is_read_alike_in_every_generation() {
 }
 
 #[test]
-fn what_is_wrong_with_a_webhook_is_named_by_its_field() {
+fn a_fault_in_a_push_config_names_its_field() {
     let long = |length: usize| "x".repeat(length);
     for (member, value, field) in [
         ("url", json!(""), "url"),
@@ -138,7 +138,7 @@ fn query(id: Option<&str>) -> PushQuery {
 }
 
 #[test]
-fn a_webhook_is_asked_for_by_task_and_id() {
+fn a_push_config_is_read_by_task_and_id() {
     let both = json!({"task_id": "t", "id": "c"});
     let of_v03 = json!({"id": "t", "pushNotificationConfigId": "c"});
     for (request, id) in [
@@ -173,7 +173,7 @@ fn a_webhook_is_asked_for_by_task_and_id() {
 }
 
 #[test]
-fn a_webhook_is_removed_by_task_and_id_and_listed_by_task() {
+fn a_push_config_is_deleted_by_id_and_listed_by_task() {
     let both = json!({"task_id": "t", "id": "c"});
     let of_v03 = json!({"id": "t", "pushNotificationConfigId": "c"});
     for request in [
@@ -225,7 +225,7 @@ fn shown_config() -> PushConfig {
     }
 }
 
-/// The webhook in 1.0, in 0.3 and in 0.3 over REST.
+/// The push config in 1.0, in 0.3 and in 0.3 over REST.
 fn shown_as() -> [Value; 3] {
     let legacy = json!({
         "id": "c", "url": "https://hook.example/x", "authentication": {"schemes": ["Bearer"]},
@@ -252,7 +252,7 @@ fn shows(request: &RawRequest<'_>, reply: &Reply, expected: &Value) {
 }
 
 #[test]
-fn a_webhook_is_shown_without_its_secrets() {
+fn a_push_config_is_shown_without_its_secrets() {
     let one_of = Reply::Push(shown_config());
     let [v10, v03, rest] = shown_as();
     let v01 = json!({
@@ -286,7 +286,7 @@ fn a_webhook_is_shown_without_its_secrets() {
 }
 
 #[test]
-fn webhooks_are_listed_and_removed_in_the_words_of_each_generation() {
+fn each_generation_lists_and_deletes_push_configs_in_its_format() {
     let page = Reply::Pushes(PushPage {
         configs: vec![shown_config()],
         next_page_token: String::new(),

@@ -1,5 +1,5 @@
-//! Webhooks in 0.3 over REST: `ProtoJSON` of the 0.3 proto, with the resource
-//! names in it. The shape of JSON-RPC is read too.
+//! Reads and writes push configs of 0.3 over REST: `ProtoJSON` of the 0.3 proto, with
+//! its resource names. The JSON-RPC format is read too.
 
 use crate::protocol::legacy;
 use crate::protocol::read::{self, Object, Spelling};
@@ -9,7 +9,8 @@ use crate::task::{
 };
 use serde_json::Value;
 
-/// Reads the body of `POST /v1/tasks/{id}/pushNotificationConfigs`:
+/// Reads the body of `POST /v1/tasks/{id}/pushNotificationConfigs`
+/// (A2A 0.3 §3.5.6):
 /// `{"parent", "configId", "config": {"name", "pushNotificationConfig"}}`.
 ///
 /// # Errors
@@ -30,8 +31,8 @@ pub(crate) fn decode_create_push(task: &str, body: &Value) -> Result<CreatePush,
     Ok(CreatePush { task, offer })
 }
 
-/// The id at the end of `tasks/{task}/pushNotificationConfigs/{id}`. A name is
-/// for the server to give, so one of another form says nothing.
+/// The id at the end of `tasks/{task}/pushNotificationConfigs/{id}`. The server gives
+/// the name, so a malformed one is ignored and not refused.
 fn named_in(config: &Object<'_>) -> Option<PushId> {
     let (_, id) = config
         .text("name")?
@@ -58,7 +59,7 @@ pub(crate) fn decode_list_pushes(
     })
 }
 
-/// Writes a configuration, without its secrets.
+/// Writes a push config, without its secrets.
 pub(crate) fn encode_push(config: &PushConfig) -> Value {
     let name = format!(
         "tasks/{}/pushNotificationConfigs/{}",
@@ -71,7 +72,7 @@ pub(crate) fn encode_push(config: &PushConfig) -> Value {
         .build()
 }
 
-/// Writes a page of configurations.
+/// Writes a page of push configs.
 pub(crate) fn encode_pushes(page: &PushPage) -> Value {
     let configs: Vec<Value> = page.configs.iter().map(encode_push).collect();
     Members::new()

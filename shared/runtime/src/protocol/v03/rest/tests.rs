@@ -11,7 +11,7 @@ fn query(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn both_spellings_of_a_message_are_the_same_message() {
+fn proto_json_and_the_json_of_the_prose_read_alike() {
     let proto = json!({
         "message": {
             "messageId": "m-1",
@@ -61,7 +61,7 @@ fn both_spellings_of_a_message_are_the_same_message() {
 }
 
 #[test]
-fn data_without_the_level_of_the_proto_is_the_data_itself() {
+fn data_without_the_inner_data_member_is_read_as_it_is() {
     for (data, read_as) in [
         (json!({"data": {"k": 1}}), json!({"k": 1})),
         (json!({"data": {}}), json!({})),
@@ -96,7 +96,7 @@ fn the_configuration_is_read_under_its_proto_names() {
 }
 
 #[test]
-fn a_configuration_without_blocking_does_not_wait_and_no_configuration_does() {
+fn an_absent_blocking_does_not_wait_but_an_absent_configuration_does() {
     let message = json!({"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]});
     let mode = |body: Value| decode_send(&body).unwrap().mode;
     let with =
@@ -141,7 +141,7 @@ fn a_faulty_body_is_refused_by_field() {
 }
 
 #[test]
-fn a_task_is_asked_for_by_path_and_query() {
+fn a_task_is_named_by_path_and_query() {
     let read = decode_get("t-1", &query(&[("historyLength", "2"), ("other", "x")])).unwrap();
     assert_eq!((read.id.as_str(), read.history_length), ("t-1", 2));
     assert_eq!(decode_get("t-1", &[]).unwrap().history_length, 100);
@@ -198,7 +198,7 @@ fn a_list_has_the_filters_of_1_0() {
 }
 
 #[test]
-fn an_answer_is_the_json_of_the_proto() {
+fn a_response_is_proto_json_of_the_0_3_proto() {
     let mut task = full_task();
     task.transitions.clear();
     assert_eq!(

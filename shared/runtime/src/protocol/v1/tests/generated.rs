@@ -1,4 +1,4 @@
-//! Objects nobody thought of.
+//! Tests the 1.0 format with generated objects.
 
 use super::*;
 use proptest::collection::{btree_map, vec};
@@ -78,7 +78,7 @@ fn any_task() -> impl Strategy<Value = Task> {
     );
     (
         0..TaskState::ALL.len(),
-        // `a2a-lf` leaves `.000` out and nothing else, which is tested above.
+        // Without `.000`, which `a2a-lf` would leave out; the parent module tests it.
         (0i64..2_000_000_000, 1i64..1000),
         option::of(any_message()),
         option::of(vec(artifact, 0..3)),
@@ -116,14 +116,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_message_that_is_written_is_read_as_the_same_message(message in any_message()) {
+    fn a_written_message_reads_back(message in any_message()) {
         let written = encode_sent(&Sent::Message(message.clone()));
         let read = decode_send(&written).unwrap();
         prop_assert_eq!(read.message, message);
     }
 
     #[test]
-    fn a_task_is_the_same_value_to_us_and_to_the_official_types(task in any_task()) {
+    fn the_official_types_write_any_task_unchanged(task in any_task()) {
         let written = encode_task(&task);
         prop_assert!(!holds_null(&written), "{}", written);
         let read: a2a::Task = serde_json::from_value(written.clone()).unwrap();
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_stands_in_a_request_it_is_read_or_refused_by_path(params in any_value()) {
+    fn any_request_is_read_or_refused_by_path(params in any_value()) {
         for request in [params.clone(), json!({"message": params}), send_with(&json!({"parts": [params]}))] {
             if let Err(refusal) = decode_send(&request) {
                 prop_assert!(fields(refusal).iter().all(|field| !field.is_empty()));
