@@ -1,4 +1,4 @@
-//! What a skill delivers, as an author sees it.
+//! Artifacts and referenced tasks, as a skill author sees them.
 
 use super::content::file;
 use super::{AgentError, AgentResult, FileContent, FileReader};
@@ -7,10 +7,10 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A deliverable, or a chunk of one.
+/// A result of a task, or a chunk of one.
 ///
-/// Inside one task the name identifies it: a partial, a chunked and a final
-/// artifact of one name are the same artifact.
+/// The name identifies an artifact within its task: a partial, a chunked and a final
+/// artifact of the same name are one artifact.
 ///
 /// ```
 /// use a2a_lambda::skill::Artifact;
@@ -21,18 +21,18 @@ use serde_json::Value;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
-    /// Its name.
+    /// The name, unique within the task.
     pub name: String,
-    /// For people.
+    /// A description for people.
     pub description: Option<String>,
-    /// Its content.
+    /// The content.
     pub parts: Vec<Part>,
-    /// Where its first part comes from, until it is stored.
+    /// The reader of the first part's bytes, until they are stored.
     source: Option<FileReader>,
 }
 
 impl Artifact {
-    /// An artifact of one data part.
+    /// Creates an artifact with one data part.
     ///
     /// # Errors
     /// `SERIALIZATION` when `value` cannot be written as JSON.
@@ -41,16 +41,16 @@ impl Artifact {
         Ok(Self::from_parts(name, vec![Part::data(value)]))
     }
 
-    /// An artifact of one text part.
+    /// Creates an artifact with one text part.
     #[must_use]
     pub fn from_text(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self::from_parts(name, vec![Part::text(text)])
     }
 
-    /// An artifact of one file part; the file has the artifact's name. It is
-    /// made of bytes, or of what a [`FileReader`] gives: the file is then read
-    /// and stored when the artifact is delivered, whatever its length, and the
-    /// task names it when all of it is stored.
+    /// Creates an artifact with one file part; the file has the artifact's name. The
+    /// content is bytes or a [`FileReader`]. A reader is read and stored when the artifact
+    /// is delivered, whatever its length. The task refers to the file only after all of it
+    /// is stored.
     #[must_use]
     pub fn from_file(
         name: impl Into<String>,
@@ -69,7 +69,7 @@ impl Artifact {
         }
     }
 
-    /// An artifact of these parts.
+    /// Creates an artifact from parts.
     #[must_use]
     pub fn from_parts(name: impl Into<String>, parts: Vec<Part>) -> Self {
         Self {
@@ -80,12 +80,12 @@ impl Artifact {
         }
     }
 
-    /// Where its first part comes from, if that is not stored yet.
+    /// The reader of the first part's bytes, if they are not stored yet.
     pub(crate) const fn source(&self) -> Option<&FileReader> {
         self.source.as_ref()
     }
 
-    /// Its first part has come from its source and is `content` now.
+    /// Replaces the first part's content after its reader was read.
     pub(crate) fn fill(&mut self, content: PartContent) {
         self.source = None;
         if let Some(part) = self.parts.first_mut() {
@@ -93,15 +93,15 @@ impl Artifact {
         }
     }
 
-    /// The same artifact, described for people.
+    /// Sets the description.
     #[must_use]
     pub fn described(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// All its text: the text parts joined as they are, since chunks of one
-    /// text arrive as parts. None if it has no text part.
+    /// The text parts, joined without a separator, since chunks of one text arrive as
+    /// parts. `None` if there is no text part.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         let mut texts = self.parts.iter().filter_map(|part| match &part.content {
@@ -115,7 +115,7 @@ impl Artifact {
         })
     }
 
-    /// Its first data part.
+    /// The first data part.
     #[must_use]
     pub fn data(&self) -> Option<&Value> {
         self.parts.iter().find_map(|part| match &part.content {
@@ -124,7 +124,7 @@ impl Artifact {
         })
     }
 
-    /// The artifact a task holds, under the id the server made for the name.
+    /// The artifact of the task, with the id that the server made for the name.
     pub(crate) fn into_task_artifact(self, id: impl Into<String>) -> task::Artifact {
         task::Artifact {
             id: id.into(),
@@ -140,6 +140,7 @@ impl Artifact {
 impl From<task::Artifact> for Artifact {
     fn from(artifact: task::Artifact) -> Self {
         Self {
+            // An artifact without a name is found by its id.
             name: artifact.name.unwrap_or(artifact.id),
             description: artifact.description,
             parts: artifact.parts,
@@ -148,20 +149,19 @@ impl From<task::Artifact> for Artifact {
     }
 }
 
-/// An earlier task which the caller's message refers to (`referenceTaskIds`)
-/// and which the caller may read.
+/// An earlier task of the message's `referenceTaskIds` that the caller may read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferencedTask {
-    /// Its id.
+    /// The task id.
     pub id: TaskId,
-    /// Where it stands.
+    /// The state of the task when it was loaded.
     pub state: TaskState,
-    /// What it has delivered.
+    /// The artifacts of the task.
     pub artifacts: Vec<Artifact>,
 }
 
 impl ReferencedTask {
-    /// Its artifact of this name.
+    /// The artifact with this name.
     #[must_use]
     pub fn artifact(&self, name: &str) -> Option<&Artifact> {
         self.artifacts.iter().find(|artifact| artifact.name == name)

@@ -1,4 +1,4 @@
-//! What is said, as an author sees it.
+//! The content of a message, as a skill author sees it.
 
 use super::{AgentError, AgentResult};
 use crate::task::{Blob, Part, PartContent};
@@ -21,13 +21,13 @@ pub struct Content {
 }
 
 impl Content {
-    /// One text part.
+    /// Creates content with one text part.
     #[must_use]
     pub fn from_text(text: impl Into<String>) -> Self {
         Self::from_parts(vec![Part::text(text)])
     }
 
-    /// One data part.
+    /// Creates content with one data part.
     ///
     /// # Errors
     /// `SERIALIZATION` when `data` cannot be written as JSON.
@@ -36,7 +36,7 @@ impl Content {
         Ok(Self::from_parts(vec![Part::data(value)]))
     }
 
-    /// One file part.
+    /// Creates content with one file part.
     #[must_use]
     pub fn from_file(
         name: impl Into<String>,
@@ -46,26 +46,26 @@ impl Content {
         Self::from_parts(vec![file(name, media_type, bytes)])
     }
 
-    /// These parts.
+    /// Creates content from parts.
     #[must_use]
     pub const fn from_parts(parts: Vec<Part>) -> Self {
         Self { parts }
     }
 
-    /// This content with one more part.
+    /// Adds a part at the end.
     #[must_use]
     pub fn with(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
     }
 
-    /// Its parts, in the order in which they were sent.
+    /// The parts, in the order in which they were sent.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// Its parts, moved out.
+    /// The parts by value, in the order in which they were sent.
     #[must_use]
     pub fn into_parts(self) -> Vec<Part> {
         self.parts
@@ -95,21 +95,21 @@ impl Content {
         self.parts.iter().find_map(FilePart::of)
     }
 
-    /// The first text part, needed.
+    /// The first text part, as a required input.
     ///
     /// # Errors
-    /// `MISSING_INPUT` when there is none.
+    /// `MISSING_INPUT` when there is no text part.
     pub fn text(&self) -> AgentResult<&str> {
         self.first_text()
             .ok_or_else(|| AgentError::missing_input("a text part is needed"))
     }
 
-    /// Reads a value from the first data part, else from the first text taken
-    /// as a JSON string.
+    /// Decodes a value from the first data part, otherwise from the first text part as a
+    /// JSON string.
     ///
     /// # Errors
-    /// `MISSING_INPUT` without a data or text part; `INVALID_INPUT`, with a
-    /// JSON pointer, when it has another form.
+    /// `MISSING_INPUT` without a data or text part. `INVALID_INPUT`, with a JSON pointer,
+    /// when the value does not decode as `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> AgentResult<T> {
         super::input::read(self)
     }
@@ -133,27 +133,27 @@ impl From<Vec<Part>> for Content {
     }
 }
 
-/// A file that was sent.
+/// A file part of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePart {
-    /// Its name, if one was given.
+    /// The file name, if the client sent one.
     pub name: Option<String>,
-    /// Its media type; `application/octet-stream` if none was given.
+    /// The media type; `application/octet-stream` if the client sent none.
     pub media_type: String,
-    /// Its bytes, or where they are.
+    /// The bytes, or their location.
     pub source: FileSource,
 }
 
-/// The bytes of a file, or where they are.
+/// The bytes of a file, or their location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileSource {
     /// The bytes.
     Bytes(Bytes),
-    /// A URL given by the caller. The runtime has not fetched it, and whoever
-    /// does must not trust it.
+    /// A URL from the caller. The runtime has not fetched it. Do not trust it: it may point
+    /// to an internal address.
     Url(String),
-    /// Where its bytes are stored, since it is too large to come along:
-    /// [`TaskContext::open_file`](super::TaskContext::open_file) reads it.
+    /// The location of a file in the store, because it is too large to be in its message.
+    /// Read it with [`TaskContext::open_file`](super::TaskContext::open_file).
     Stored(Blob),
 }
 
@@ -172,8 +172,7 @@ impl FilePart {
         })
     }
 
-    /// The file as a part, to be delivered or said again. Stored bytes are not
-    /// read for it.
+    /// The file as a part, to send or deliver it again. It does not read stored bytes.
     #[must_use]
     pub fn into_part(self) -> Part {
         let content = match self.source {
@@ -188,7 +187,7 @@ impl FilePart {
         }
     }
 
-    /// Its bytes, if they came along.
+    /// The bytes, if they are in the message.
     #[must_use]
     pub const fn bytes(&self) -> Option<&Bytes> {
         match &self.source {
@@ -198,7 +197,7 @@ impl FilePart {
     }
 }
 
-/// A file part.
+/// Creates a file part.
 pub(super) fn file(
     name: impl Into<String>,
     media_type: impl Into<String>,

@@ -1,4 +1,4 @@
-//! What a handler may do while it works.
+//! What a handler can do during a turn.
 
 use super::host::{Emission, TurnHost};
 use super::model::Model;
@@ -23,42 +23,42 @@ pub(crate) struct TurnFacts {
     pub(crate) task_id: TaskId,
     pub(crate) context_id: ContextId,
     pub(crate) caller: Caller,
-    /// From 1; +1 a message of the client.
+    /// The number of the turn: 1 for the first, and one more for each message of the
+    /// client.
     pub(crate) turn: u32,
-    /// The client's id of the message that opened the turn.
+    /// The client's id of the message that started the turn.
     pub(crate) message_id: String,
-    /// Empty = any.
+    /// Media types the client accepts. Empty means any.
     pub(crate) accepted_output_modes: Vec<String>,
-    /// The ids of tasks the message refers to, as it names them.
+    /// The task ids in the message's `referenceTaskIds`, unchanged.
     pub(crate) references: Vec<String>,
     pub(crate) model: Option<Arc<dyn Model>>,
 }
 
-/// A handler's view of its turn. It borrows the turn, so nothing can be
-/// emitted after its end, and it has no state setter: only a handler's return
-/// value ends a task.
+/// A handler's access to its turn. It borrows the turn, so a skill cannot emit anything
+/// after the turn's end. It cannot set the task's state: only the return value of a handler
+/// ends a task.
 pub struct TaskContext<'a> {
     host: &'a dyn TurnHost,
     facts: &'a TurnFacts,
 }
 
 impl<'a> TaskContext<'a> {
-    /// The longest file that [`TaskContext::read_file`] reads, in bytes: a
-    /// function has 256 MB as it comes, and a file lies there twice while it
-    /// is read.
+    /// The longest file that [`TaskContext::read_file`] reads, in bytes. A function has 256
+    /// MB of memory by default, and reading needs twice the length of the file.
     pub const READ_FILE_MAX: u64 = 32 * 1024 * 1024;
 
     pub(crate) fn new(host: &'a dyn TurnHost, facts: &'a TurnFacts) -> Self {
         Self { host, facts }
     }
 
-    /// The same turn, for a shorter time.
+    /// The same turn with a shorter lifetime.
     pub(super) fn reborrow(&mut self) -> TaskContext<'_> {
         TaskContext::new(self.host, self.facts)
     }
 
-    /// Says something while working: a `working` status update. Returns when
-    /// it is buffered.
+    /// Sends a `working` status update with a message. Returns when the update is in the
+    /// write buffer, which may be before it is stored.
     ///
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
@@ -69,7 +69,8 @@ impl<'a> TaskContext<'a> {
         self.host.emit(Emission::Update(message.into())).await
     }
 
-    /// Shows an artifact before the end. One of the same name replaces it.
+    /// Sends an artifact before the turn ends. It replaces an earlier artifact of the same
+    /// name.
     ///
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
@@ -83,15 +84,13 @@ impl<'a> TaskContext<'a> {
         self.host.emit(emission).await
     }
 
-    /// The bytes of a file, all of them in memory. One that is small comes with
-    /// its message; a larger one, such as an upload, is read here, up to
-    /// [`TaskContext::READ_FILE_MAX`]. [`TaskContext::open_file`] reads a file
-    /// of any length.
+    /// Reads a whole file into memory, up to [`TaskContext::READ_FILE_MAX`] bytes. A small
+    /// file is part of its message. A larger one, such as an upload, is read from the
+    /// store. [`TaskContext::open_file`] reads a file of any length.
     ///
     /// # Errors
-    /// `INVALID_INPUT` for a file that is longer, and for one that is only a
-    /// URL: it is for the skill to decide whether to trust it. When the bytes
-    /// cannot be read.
+    /// `INVALID_INPUT` for a longer file and for a file that is only a URL: the skill must
+    /// decide itself whether to trust a URL. Also when the store cannot read the bytes.
     pub async fn read_file(&self, file: &FilePart) -> AgentResult<Bytes> {
         match &file.source {
             FileSource::Bytes(bytes) => Ok(bytes.clone()),
@@ -106,13 +105,12 @@ impl<'a> TaskContext<'a> {
         }
     }
 
-    /// A file, read as it is needed, so that its length does not count against
-    /// memory. Its bytes are checked on their way: the end is only reached if
-    /// they are those that were sent. A turn that fails because the store went
-    /// away meanwhile runs again.
+    /// Opens a file for reading in pieces, so that its length does not count against
+    /// memory. The reader checks the bytes on the way and reaches the end only if they are
+    /// the bytes that were sent. If the store fails during the read, the turn runs again.
     ///
     /// # Errors
-    /// `INVALID_INPUT` for a file that is only a URL. When it is gone.
+    /// `INVALID_INPUT` for a file that is only a URL. Also when the file no longer exists.
     pub async fn open_file(&self, file: &FilePart) -> AgentResult<OpenFile> {
         match &file.source {
             FileSource::Bytes(bytes) => {
@@ -124,7 +122,7 @@ impl<'a> TaskContext<'a> {
         }
     }
 
-    /// An artifact whose file is stored.
+    /// The artifact, after its file (if it has a reader) is stored.
     async fn kept(&self, artifact: Artifact) -> AgentResult<Artifact> {
         if artifact.source().is_none() {
             return Ok(artifact);
@@ -132,7 +130,7 @@ impl<'a> TaskContext<'a> {
         self.host.store_file(artifact).await
     }
 
-    /// What a turn ends with, with its files stored.
+    /// The outcome of a turn, after the files of its artifacts are stored.
     pub(crate) async fn deliver(&self, outcome: Outcome) -> Outcome {
         let Outcome::Completed { message, artifacts } = outcome else {
             return outcome;
@@ -150,8 +148,8 @@ impl<'a> TaskContext<'a> {
         }
     }
 
-    /// Writes the artifact `name` chunk by chunk. The writer borrows the
-    /// context until it is finished.
+    /// Writes the artifact `name` in chunks. The writer borrows the context until it is
+    /// finished.
     pub fn artifact_chunks(&mut self, name: impl Into<String>) -> ArtifactChunks<'_> {
         ArtifactChunks {
             host: self.host,
@@ -160,26 +158,26 @@ impl<'a> TaskContext<'a> {
         }
     }
 
-    /// Keeps a value for the task, until it ends; returns when it is stored.
-    /// Slot, data and steps of a task may be 1 MiB together.
+    /// Saves a value for the task until the task ends. Returns when the value is stored.
+    /// Slot, data and step results of a task may have 1 MiB in total.
     ///
     /// # Errors
-    /// `SERIALIZATION`, `STATE_TOO_LARGE`, or when it cannot be stored.
+    /// `SERIALIZATION`, `STATE_TOO_LARGE`, or when the value cannot be stored.
     pub async fn save_data(&mut self, key: &str, value: &impl Serialize) -> AgentResult<()> {
         self.host.save(key.to_owned(), to_value(value)?).await
     }
 
-    /// A value kept for the task.
+    /// Loads a value that [`TaskContext::save_data`] saved.
     ///
     /// # Errors
-    /// `STATE_INCOMPATIBLE` when it has another form than `T`.
+    /// `STATE_INCOMPATIBLE` when the value does not decode as `T`.
     pub fn load_data<T: DeserializeOwned>(&self, key: &str) -> AgentResult<Option<T>> {
         self.host.load(key).map(from_value).transpose()
     }
 
-    /// Keeps a value for the conversation, for all of its tasks. It is stored
-    /// with the commit that ends the turn, or before the reply of a turn that
-    /// makes no task, and goes after an hour without activity.
+    /// Saves a value for the context, shared by all of its tasks. The value is stored with
+    /// the commit that ends the turn, or before the reply of a turn that makes no task. It
+    /// expires after an hour without activity.
     ///
     /// # Errors
     /// `SERIALIZATION` or `STATE_TOO_LARGE`.
@@ -187,37 +185,38 @@ impl<'a> TaskContext<'a> {
         self.host.save_session(key.to_owned(), to_value(value)?)
     }
 
-    /// A value kept for the conversation: what this turn has set, else what
-    /// stood there when the turn first asked for one.
+    /// Loads a value of the context: the value this turn has set, otherwise the value that
+    /// was stored when this turn first read it.
     ///
     /// # Errors
-    /// `STATE_INCOMPATIBLE` when it has another form than `T`, or when it
-    /// cannot be loaded.
+    /// `STATE_INCOMPATIBLE` when the value does not decode as `T`. Also when it cannot be
+    /// loaded.
     pub async fn load_session<T: DeserializeOwned>(&self, key: &str) -> AgentResult<Option<T>> {
         let value = self.host.load_session(key.to_owned()).await?;
         value.map(from_value).transpose()
     }
 
-    /// Adds an event to the conversation, which [`TaskContext::thread`] shows
-    /// from then on, in this task and in all others of the context. The client
-    /// is not shown it. It is stored as session values are, and goes after an
-    /// hour without activity as they do.
+    /// Adds an event to the thread of the context. From then on [`TaskContext::thread`]
+    /// returns it, in this task and in all other tasks of the context. Clients do not see
+    /// it. It is stored like session values and expires like them after an hour without
+    /// activity.
     ///
     /// # Errors
-    /// None so far. A conversation that grows past its limit fails the task,
-    /// with `STATE_TOO_LARGE`.
+    /// None at present. A thread that grows past its limit fails the task with
+    /// `STATE_TOO_LARGE`.
     pub fn add_event(&mut self, event: impl Into<Content>) -> AgentResult<()> {
         self.host.add_event(event.into())
     }
 
-    /// Does `work` once: its result is stored, and a turn that runs again gets
-    /// it back instead of doing the work again. The key is `name` with its
-    /// occurrence in the turn, so steps must come in the same order each time.
+    /// Runs `work` once and stores its result. When the turn runs again, `step` returns the
+    /// stored result and does not run `work`. The key is `name` with its number of
+    /// occurrence in the turn (`fetch#1`), so a turn must start its steps in the same order
+    /// each time.
     ///
     /// # Errors
-    /// The error of `work`, which is not stored; `SERIALIZATION`,
-    /// `STATE_TOO_LARGE`; `STATE_INCOMPATIBLE` when the stored result has
-    /// another form than `T`; or when it cannot be stored.
+    /// The error of `work`, which is not stored. `SERIALIZATION` or `STATE_TOO_LARGE`.
+    /// `STATE_INCOMPATIBLE` when the stored result does not decode as `T`. Also when the
+    /// result cannot be stored.
     pub async fn step<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
@@ -227,15 +226,17 @@ impl<'a> TaskContext<'a> {
         if let Some(done) = step.done {
             return from_value(done);
         }
+        // Near the end of the invocation this never returns: the turn then runs again
+        // elsewhere.
         self.host.may_start().await;
         let result = work.await?;
         self.host.end_step(step.key, to_value(&result)?).await?;
         Ok(result)
     }
 
-    /// The conversation so far: of the 20 newest other tasks of the context, with the
-    /// turn's own task the 100 newest messages. [`Thread::is_cut`] says that there may
-    /// be more.
+    /// The thread of the context: the messages of the 20 newest other tasks and of this
+    /// task, at most the 100 newest messages. [`Thread::is_cut`] reports that there may be
+    /// more.
     ///
     /// # Errors
     /// When it cannot be loaded.
@@ -243,34 +244,36 @@ impl<'a> TaskContext<'a> {
         self.host.thread().await
     }
 
-    /// Who asks.
+    /// The caller of the task.
     #[must_use]
     pub const fn caller(&self) -> &Caller {
         &self.facts.caller
     }
 
-    /// The earlier tasks which the message refers to and the caller may read,
-    /// each once and in the order of the message, with what they had delivered
-    /// when they were loaded: at the first look of the turn, which remembers
-    /// them. A turn that does not look loads nothing. The bytes of files are
-    /// there as far as one answer could hold them; the others can be read.
+    /// The earlier tasks that the message refers to and the caller may read, each once and
+    /// in the order of the message. The first call of a turn loads them and keeps them as
+    /// they are then; a turn that does not call this method loads nothing. Files have their
+    /// bytes as far as one response could hold them; read the others with
+    /// [`TaskContext::open_file`].
     ///
     /// # Errors
-    /// When they cannot be loaded. A task that is not there is no error.
+    /// When they cannot be loaded. A task that does not exist is not an error; see
+    /// [`TaskContext::unresolved_references`].
     pub async fn references(&self) -> AgentResult<&'a [ReferencedTask]> {
         Ok(&self.host.references().await?.found)
     }
 
-    /// The other ids it refers to: unknown, expired, another's, or more than
-    /// are loaded (16, and about 8 MiB of what they have delivered beside files).
+    /// The other task ids of the message: unknown, expired, owned by another caller, or
+    /// beyond the limits. At most 16 tasks are loaded, with about 8 MiB of artifacts apart
+    /// from files.
     ///
     /// # Errors
-    /// When it cannot be told, as for [`TaskContext::references`].
+    /// As for [`TaskContext::references`].
     pub async fn unresolved_references(&self) -> AgentResult<&'a [String]> {
         Ok(&self.host.references().await?.unresolved)
     }
 
-    /// The agent's model.
+    /// The model of the agent.
     ///
     /// # Errors
     /// `MODEL_UNAVAILABLE` when none is configured.
@@ -281,52 +284,54 @@ impl<'a> TaskContext<'a> {
             .ok_or_else(AgentError::model_unavailable)
     }
 
-    /// The time until the invocation ends or the waiting caller is answered,
-    /// whichever comes first; 15 minutes where neither has an end. It is zero when
+    /// The time until the invocation ends or the waiting client must get its response,
+    /// whichever comes first. It is 15 minutes where neither has a limit, and zero when
     /// that time has passed.
     ///
-    /// The engine gives a turn away before its invocation ends: it keeps a tenth of
-    /// the time and 2 seconds, at least 4 seconds in all. From then on, or once the
-    /// caller is due, no step begins, and what runs is dropped 2 seconds later. The
-    /// skill then starts again elsewhere; its finished steps do not.
+    /// The engine hands a turn over before its invocation ends. It reserves a tenth of the
+    /// time plus 2 seconds, at least 4 seconds in total. From then on, or when the client
+    /// must get its response, no step starts, and the engine drops the handler 2 seconds
+    /// later. The handler then starts again in another invocation; its finished steps do
+    /// not run again.
     #[must_use]
     pub fn time_left(&self) -> Duration {
         self.host.time_left()
     }
 
-    /// Whether the task was canceled, as far as is known without asking.
+    /// Whether the task was canceled. It reads what the engine already knows and makes no
+    /// request to the store.
     #[must_use]
     pub fn cancelled(&self) -> bool {
         self.host.cancelled()
     }
 
-    /// The media types the client can read; empty = any.
+    /// The media types the client accepts. Empty means any.
     #[must_use]
     pub fn accepted_output_modes(&self) -> &[String] {
         &self.facts.accepted_output_modes
     }
 
-    /// The task, which may not be stored yet.
+    /// The task id. The task itself may not be stored yet.
     #[must_use]
     pub const fn task_id(&self) -> &TaskId {
         &self.facts.task_id
     }
 
-    /// Its conversation.
+    /// The id of the context the task belongs to.
     #[must_use]
     pub const fn context_id(&self) -> &ContextId {
         &self.facts.context_id
     }
 
-    /// The number of this turn in the task, from 1. A turn that runs again has
-    /// the same number.
+    /// The number of this turn in the task, from 1. It stays the same when the turn runs
+    /// again.
     #[must_use]
     pub const fn turn(&self) -> u32 {
         self.facts.turn
     }
 
-    /// The id of the message that opened this turn. The client made it, so it
-    /// may repeat; a generation without message ids has one of the server.
+    /// The id of the message that started this turn. The client chose it, so it may not be
+    /// unique. A protocol version without message ids gets one from the server.
     #[must_use]
     pub fn message_id(&self) -> &str {
         &self.facts.message_id
@@ -343,8 +348,9 @@ impl fmt::Debug for TaskContext<'_> {
     }
 }
 
-/// Writes one artifact chunk by chunk. Each chunk is shown at once.
-#[must_use = "an artifact is complete when it was finished"]
+/// Writes one artifact in chunks. Each chunk is sent to the client without waiting for the
+/// next.
+#[must_use = "an artifact is complete only after `finish`"]
 pub struct ArtifactChunks<'a> {
     host: &'a dyn TurnHost,
     name: String,
@@ -352,7 +358,7 @@ pub struct ArtifactChunks<'a> {
 }
 
 impl ArtifactChunks<'_> {
-    /// Adds a chunk of text. The first one replaces an artifact of the name.
+    /// Adds a chunk of text. The first chunk replaces an earlier artifact of the same name.
     ///
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
@@ -360,7 +366,7 @@ impl ArtifactChunks<'_> {
         self.emit(Part::text(text), false).await
     }
 
-    /// Adds a chunk of any kind. The first one replaces an artifact of the
+    /// Adds a chunk of any kind. The first chunk replaces an earlier artifact of the same
     /// name.
     ///
     /// # Errors
@@ -369,8 +375,8 @@ impl ArtifactChunks<'_> {
         self.emit(part, false).await
     }
 
-    /// Ends the artifact. A chunk needs a part, so an empty text marks the end;
-    /// [`ArtifactChunks::finish_with`] does without.
+    /// Ends the artifact with an empty text part, since a chunk must have a part.
+    /// [`ArtifactChunks::finish_with`] avoids the empty part.
     ///
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
@@ -389,6 +395,7 @@ impl ArtifactChunks<'_> {
     async fn emit(&mut self, part: Part, last_chunk: bool) -> AgentResult<()> {
         let emission = Emission::Artifact {
             artifact: Artifact::from_parts(self.name.clone(), vec![part]),
+            // The first chunk replaces an earlier artifact; later chunks append.
             append: std::mem::replace(&mut self.begun, true),
             last_chunk,
         };
@@ -413,5 +420,6 @@ fn from_value<T: DeserializeOwned>(value: Value) -> AgentResult<T> {
 }
 
 fn not_sent() -> AgentError {
+    // The runtime never fetches a caller's URL; the skill must decide whether to trust it.
     AgentError::invalid_input("the file has to be sent, not named by a URL")
 }

@@ -1,4 +1,4 @@
-//! Skills of any type behind one object-safe trait, for the engine.
+//! One object-safe trait for skills of every type, for the engine.
 
 use super::{
     AgentError, AgentResult, Artifact, AuthHint, Content, OnRequestResult, Settled, SkillHandler,
@@ -10,64 +10,66 @@ use serde_json::Value;
 use std::any::Any;
 use std::marker::PhantomData;
 
-/// An input that was read and fits its skill.
+/// A decoded input of a skill.
 pub(crate) struct Decoded(Box<dyn Any + Send>);
 
-/// What a turn starts with.
+/// The start of a turn.
 pub(crate) enum Call {
-    /// A request.
+    /// The first message of a task.
     Request(Decoded),
     /// The answer to an open question.
     Input(SavedSlot, Content),
 }
 
-/// What a turn ends with.
+/// The end of a turn.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// A reply without a task.
     Message(Content),
     /// A question.
     InputRequired { message: Content, slot: SavedSlot },
-    /// A demand for credentials.
+    /// A request for credentials.
     AuthRequired {
         message: Content,
         slot: SavedSlot,
         auth: AuthHint,
     },
-    /// The end; the output is the last artifact already.
+    /// The task is completed. The output is already the last artifact.
     Completed {
         message: Option<Content>,
         artifacts: Vec<Artifact>,
     },
-    /// A failure.
+    /// The task failed.
     Failed(AgentError),
-    /// The skill declines.
+    /// The skill rejects the task.
     Rejected { reason: String },
 }
 
 /// A registered skill.
 pub(crate) trait AnySkill: Send + Sync {
-    /// Its metadata, with name and modes filled in.
+    /// The metadata, with name and modes filled in.
     fn metadata(&self) -> &SkillMetadata;
-    /// Whether it can make a task. One that cannot only ever replies, so the
-    /// engine prepares none.
+    /// Whether the skill can make a task. A skill that cannot only replies, so the engine
+    /// prepares no task for it.
     fn makes_task(&self) -> bool;
-    /// Whether it can ask.
+    /// Whether the skill can ask.
     fn can_ask(&self) -> bool;
-    /// The schema of its data part; `{}` where it takes anything.
+    /// The JSON schema of the data part; `{}` if the skill accepts every value.
     fn input_schema(&self) -> &Value;
-    /// The schema of its output artifact, if it has one.
+    /// The JSON schema of the output artifact, if there is one.
     fn output_schema(&self) -> Option<&Value>;
-    /// Reads its input, before a task exists: `INVALID_INPUT`, with a JSON
-    /// pointer, or `MISSING_INPUT`.
+    /// Decodes the input before the task exists.
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` with a JSON pointer, or `MISSING_INPUT`.
     fn decode(&self, input: &Content) -> AgentResult<Decoded>;
-    /// Runs one turn. A panic of the handler comes out of it.
+    /// Runs one turn. It does not catch a panic of the handler.
     fn turn<'a>(&'a self, cx: &'a mut TaskContext<'_>, call: Call) -> BoxFuture<'a, Outcome>;
-    /// Tells it that a task of its has ended.
+    /// Runs the skill's `on_completed` handler.
     fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()>;
 }
 
-/// A skill with its slot type, which a bare `impl for H` would leave open.
+/// A skill with its slot type. An `impl AnySkill for H` would leave `S` unconstrained.
 pub(super) struct Erased<H, S> {
     handler: H,
     metadata: SkillMetadata,
@@ -124,7 +126,7 @@ impl<S: SkillSlot, H: SkillHandler<S>> Erased<H, S> {
     ) -> AgentResult<OnRequestResult<H::Output, S>> {
         let input = input.0.downcast::<H::Input>().map_err(|_| {
             AgentError::internal(format_args!(
-                "input of another skill given to `{}`",
+                "skill `{}` got the decoded input of another skill",
                 self.metadata.id
             ))
         })?;
@@ -143,7 +145,7 @@ impl<S: SkillSlot, H: SkillHandler<S>> Erased<H, S> {
     }
 }
 
-/// The metadata of a skill, with what its types imply.
+/// The metadata of a skill; empty fields get the values that its types imply.
 fn filled_in<S: SkillSlot, H: SkillHandler<S>>() -> SkillMetadata {
     let mut metadata = H::METADATA;
     if metadata.name.is_empty() {

@@ -1,20 +1,21 @@
-//! The one error of a skill: a public half and a private cause.
+//! The error type of skills: a public part for the client, and a private cause for the log.
 
 use crate::task::Metadata;
 use serde_json::Value;
 use std::error::Error;
 use std::fmt;
 
-/// What a skill answers with when it cannot do its work.
+/// The result of a skill's functions.
 pub type AgentResult<T> = Result<T, AgentError>;
 
-/// Why a skill failed.
+/// The error of a skill.
 ///
-/// Code, text and details are public: they become the failed task's status.
-/// The cause is private; it is logged once at the edge and never sent.
+/// Code, text and details are public: they become the status of the failed task. The cause
+/// is private: it is logged once and never sent.
 ///
-/// `?` turns any [`std::error::Error`] into `INTERNAL_ERROR` with a fixed text.
-/// For that, this type is no `std::error::Error` itself.
+/// `?` converts any [`std::error::Error`] to `INTERNAL_ERROR` with a fixed text. This type
+/// does not implement [`std::error::Error`], because that conversion would then overlap
+/// with `From<T> for T`.
 ///
 /// ```
 /// use a2a_lambda::skill::{AgentError, AgentResult};
@@ -37,63 +38,64 @@ struct Parts {
     cause: Option<String>,
 }
 
-/// What kind of failure it was: `a2a-lambda/errorCode` of a failed task.
+/// The kind of a failure: `a2a-lambda/errorCode` of a failed task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
     /// The model service failed.
     ModelProvider,
-    /// The model service refused our credentials.
+    /// The model service rejected the agent's credentials.
     ModelAuth,
-    /// The model service has had too many requests.
+    /// The model service rejected the call because of too many requests.
     ModelRateLimited,
-    /// A filter of the model withheld the answer.
+    /// A filter of the model withheld its answer.
     ContentFiltered,
-    /// The conversation does not fit the model.
+    /// The input is longer than the model's context.
     ContextLengthExceeded,
-    /// The model's answer has the wrong form, also after one repair.
+    /// The model's answer does not have the required form, even after one retry to repair
+    /// it.
     ModelOutput,
     /// No model is configured.
     ModelUnavailable,
-    /// No such task for this caller.
+    /// The task does not exist for this caller.
     TaskNotFound,
-    /// No such session for this caller.
+    /// The session does not exist for this caller.
     SessionNotFound,
-    /// The task's state does not allow it.
+    /// The state of the task does not allow the operation.
     InvalidTaskStateTransition,
-    /// No such skill.
+    /// The skill does not exist.
     SkillNotFound,
-    /// The input has the wrong form.
+    /// The input does not have the required form.
     InvalidInput,
-    /// Something needed is not in the input.
+    /// A required part of the input is missing.
     MissingInput,
-    /// The state kept for the task is not what the skill needs.
+    /// The state saved for the task is not what the skill needs.
     ContextError,
-    /// The conversation has expired.
+    /// The context has expired.
     ContextExpired,
-    /// What was saved was written by another version of the skill.
+    /// The saved state comes from an incompatible version of the skill.
     StateIncompatible,
-    /// What is saved would grow past its limit.
+    /// The saved state would exceed its limit.
     StateTooLarge,
-    /// A media type the skill does not take or give.
+    /// The skill does not accept or produce the media type.
     ContentTypeNotSupported,
     /// Too many requests.
     RateLimited,
     /// The task was canceled.
     Canceled,
-    /// There was not enough time.
+    /// The work did not fit into the available time.
     Deadline,
-    /// A service did not answer.
+    /// Another service did not respond.
     Network,
     /// A value could not be written as JSON or read back.
     Serialization,
-    /// Anything else that is ours.
+    /// Any other error inside the agent.
     InternalError,
-    /// A code of the agent's own domain.
+    /// An error code that the agent defines.
     Domain(&'static str),
 }
 
 impl ErrorCode {
-    /// The code as it is sent.
+    /// The code as the client sees it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -127,8 +129,8 @@ impl ErrorCode {
 }
 
 impl ErrorCode {
-    /// Whether the caller, or a rule of the agent's own domain, is the reason:
-    /// nothing an operator has to look at.
+    /// Whether the caller or a rule of the agent caused the error, so that an operator has
+    /// nothing to do.
     pub(crate) const fn is_expected(self) -> bool {
         matches!(
             self,
@@ -170,23 +172,25 @@ macro_rules! fixed_text {
 fixed_text! {
     /// The model service failed: `MODEL_PROVIDER`.
     model_provider => ModelProvider, "the model service failed";
-    /// The model service refused our credentials: `MODEL_AUTH`.
+    /// The model service rejected the agent's credentials: `MODEL_AUTH`.
     model_auth => ModelAuth, "the model service refused the agent's credentials";
-    /// The model service has had too many requests: `MODEL_RATE_LIMITED`.
+    /// The model service rejected the call because of too many requests:
+    /// `MODEL_RATE_LIMITED`.
     model_rate_limited => ModelRateLimited, "the model service has too many requests; try again later";
-    /// A filter of the model withheld the answer: `CONTENT_FILTERED`.
+    /// A filter of the model withheld its answer: `CONTENT_FILTERED`.
     content_filtered => ContentFiltered, "the model's content filter withheld the answer";
-    /// The conversation does not fit the model: `CONTEXT_LENGTH_EXCEEDED`.
+    /// The input is longer than the model's context: `CONTEXT_LENGTH_EXCEEDED`.
     context_length_exceeded => ContextLengthExceeded, "the conversation is too long for the model";
-    /// The model's answer has the wrong form: `MODEL_OUTPUT`.
+    /// The model's answer does not have the required form: `MODEL_OUTPUT`.
     model_output => ModelOutput, "the model's answer has the wrong form";
-    /// Something of ours failed: `INTERNAL_ERROR`.
+    /// Something inside the agent failed: `INTERNAL_ERROR`.
     internal => InternalError, "internal error";
-    /// A service did not answer: `NETWORK`.
+    /// Another service did not respond: `NETWORK`.
     network => Network, "a service the agent needs did not answer";
     /// A value could not be written as JSON or read back: `SERIALIZATION`.
     serialization => Serialization, "a value could not be written or read";
-    /// What was saved was written by another version: `STATE_INCOMPATIBLE`.
+    /// The saved state comes from an incompatible version of the skill:
+    /// `STATE_INCOMPATIBLE`.
     state_incompatible => StateIncompatible, "the saved state belongs to another version of the skill";
 }
 
@@ -208,16 +212,15 @@ macro_rules! public_text {
 }
 
 public_text! {
-    /// The task's state does not allow it: `INVALID_TASK_STATE_TRANSITION`.
+    /// The state of the task does not allow the operation: `INVALID_TASK_STATE_TRANSITION`.
     invalid_transition => InvalidTaskStateTransition;
-    /// The input has the wrong form: `INVALID_INPUT`.
+    /// The input does not have the required form: `INVALID_INPUT`.
     invalid_input => InvalidInput;
-    /// Something needed is not in the input: `MISSING_INPUT`.
+    /// A required part of the input is missing: `MISSING_INPUT`.
     missing_input => MissingInput;
-    /// The state kept for the task is not what the skill needs: `CONTEXT_ERROR`.
+    /// The state saved for the task is not what the skill needs: `CONTEXT_ERROR`.
     context => ContextError;
-    /// A media type the skill does not take or give:
-    /// `CONTENT_TYPE_NOT_SUPPORTED`.
+    /// The skill does not accept or produce the media type: `CONTENT_TYPE_NOT_SUPPORTED`.
     content_type_not_supported => ContentTypeNotSupported;
 }
 
@@ -231,7 +234,7 @@ impl AgentError {
         }))
     }
 
-    /// An error of the agent's own domain; `text` is public.
+    /// An error with a code that the agent defines; `text` is public.
     ///
     /// ```
     /// # use a2a_lambda::skill::AgentError;
@@ -243,13 +246,13 @@ impl AgentError {
         Self::new(ErrorCode::Domain(code), text)
     }
 
-    /// No such task for this caller: `TASK_NOT_FOUND`.
+    /// The task does not exist for this caller: `TASK_NOT_FOUND`.
     #[must_use]
     pub fn task_not_found(id: impl fmt::Display) -> Self {
         Self::new(ErrorCode::TaskNotFound, format!("task `{id}` not found"))
     }
 
-    /// No such session for this caller: `SESSION_NOT_FOUND`.
+    /// The session does not exist for this caller: `SESSION_NOT_FOUND`.
     #[must_use]
     pub fn session_not_found(id: impl fmt::Display) -> Self {
         Self::new(
@@ -258,7 +261,7 @@ impl AgentError {
         )
     }
 
-    /// No such skill: `SKILL_NOT_FOUND`.
+    /// The skill does not exist: `SKILL_NOT_FOUND`.
     #[must_use]
     pub fn skill_not_found(id: impl fmt::Display) -> Self {
         Self::new(ErrorCode::SkillNotFound, format!("skill `{id}` not found"))
@@ -270,13 +273,13 @@ impl AgentError {
         Self::new(ErrorCode::ModelUnavailable, "no model is configured")
     }
 
-    /// The conversation has expired: `CONTEXT_EXPIRED`.
+    /// The context has expired: `CONTEXT_EXPIRED`.
     #[must_use]
     pub fn context_expired() -> Self {
         Self::new(ErrorCode::ContextExpired, "the context has expired")
     }
 
-    /// What is saved would be `current` bytes where `allowed` are:
+    /// The saved state would have `current` bytes and may have `allowed` bytes:
     /// `STATE_TOO_LARGE`.
     #[must_use]
     pub fn state_too_large(current: u64, allowed: u64) -> Self {
@@ -288,7 +291,7 @@ impl AgentError {
         .with_detail("allowed", allowed)
     }
 
-    /// Too many requests; one can succeed after `retry_after` whole seconds:
+    /// Too many requests; the client may retry after `retry_after` whole seconds:
     /// `RATE_LIMITED`.
     #[must_use]
     pub fn rate_limited(retry_after: u64) -> Self {
@@ -302,7 +305,7 @@ impl AgentError {
         Self::new(ErrorCode::Canceled, "the task was canceled")
     }
 
-    /// There was not enough time: `DEADLINE`.
+    /// The work did not fit into the available time: `DEADLINE`.
     #[must_use]
     pub fn deadline() -> Self {
         Self::new(ErrorCode::Deadline, "there was not enough time")
@@ -315,7 +318,7 @@ impl AgentError {
         self
     }
 
-    /// Sets the private cause, with all of its own causes.
+    /// Sets the private cause, including its own chain of causes.
     #[must_use]
     pub fn with_cause(self, cause: &(dyn Error + 'static)) -> Self {
         self.caused_by(chain(cause))
@@ -326,7 +329,7 @@ impl AgentError {
         self
     }
 
-    /// What kind of failure it is.
+    /// The error code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.0.code
@@ -344,13 +347,13 @@ impl AgentError {
         &self.0.details
     }
 
-    /// The private cause, for the one log at the edge.
+    /// The private cause, for the one log line that reports the error.
     pub(crate) fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
     }
 }
 
-/// An error and what caused it, joined with colons.
+/// An error and its causes, joined with colons.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -368,15 +371,15 @@ impl<E: Error + 'static> From<E> for AgentError {
     }
 }
 
-/// The public text alone.
+/// Writes the public text.
 impl fmt::Display for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.text)
     }
 }
 
-/// Code and public text. The cause is left out, so that `{:?}` in an author's
-/// code cannot carry it to a client.
+/// Writes the code and the public text. It leaves the cause out, so that `{:?}` in a
+/// skill cannot show it to a client.
 impl fmt::Debug for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.0.code, self.0.text)

@@ -1,4 +1,4 @@
-//! What a file is made of.
+//! The sources and readers of files.
 
 use super::{AgentError, AgentResult};
 use bytes::Bytes;
@@ -8,19 +8,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// What a file is made of: bytes at hand, or a reader they come from.
+/// The content of a file: bytes in memory, or a reader.
 ///
-/// Everything that is bytes turns into one, and so does a [`FileReader`].
+/// Everything that converts to bytes converts to a `FileContent`, and so does a
+/// [`FileReader`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum FileContent {
-    /// The bytes.
+    /// Bytes in memory.
     Bytes(Bytes),
-    /// Where they come from.
+    /// A reader that gives the bytes.
     Reader(FileReader),
 }
 
-/// A file that is read while it is stored, a few megabytes at a time, so that
-/// its length does not count against the memory of the agent.
+/// A file that is read while it is stored, a few megabytes at a time. Its length does not
+/// count against the memory of the agent.
 ///
 /// ```
 /// use a2a_lambda::skill::{Artifact, FileReader};
@@ -30,32 +31,32 @@ pub enum FileContent {
 /// assert_eq!(artifact.name, "rows.csv");
 /// ```
 ///
-/// Clones are the same file, and it can be read once.
+/// Clones share one reader, which can be read once.
 #[derive(Clone)]
 pub struct FileReader(Arc<Mutex<Option<Reading>>>);
 
-/// What a file is read from.
+/// A reader with its type erased.
 pub(crate) type Reading = Pin<Box<dyn AsyncRead + Send>>;
 
 impl FileReader {
-    /// The file that `reader` gives until its end.
+    /// Creates a file from everything `reader` gives until its end.
     pub fn new(reader: impl AsyncRead + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(Some(Box::pin(reader)))))
     }
 
-    /// The reader, for the one time it can be read.
+    /// Takes the reader out, since it can be read once.
     ///
     /// # Errors
-    /// When the file was read already.
+    /// When the reader was already taken.
     pub(crate) fn take(&self) -> AgentResult<Reading> {
         let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         reading.take().ok_or_else(|| AgentError::from(ReadTwice))
     }
 }
 
-/// A file of the caller, read as it is needed: see
-/// [`TaskContext::open_file`](super::TaskContext::open_file). It is itself
-/// something a file can be made of:
+/// A file of the caller that is read in pieces: see
+/// [`TaskContext::open_file`](super::TaskContext::open_file). A [`FileReader`] can read it,
+/// to deliver it as an artifact:
 ///
 /// ```
 /// use a2a_lambda::skill::{AgentResult, Artifact, FilePart, FileReader, TaskContext};
@@ -83,9 +84,9 @@ impl fmt::Debug for OpenFile {
     }
 }
 
-/// A mistake of the skill: each artifact needs a reader of its own.
+/// The error for a skill that delivers one reader in two artifacts.
 #[derive(Debug, thiserror::Error)]
-#[error("a file reader was delivered twice")]
+#[error("a file reader was delivered twice, expected a new reader for each artifact")]
 struct ReadTwice;
 
 impl PartialEq for FileReader {

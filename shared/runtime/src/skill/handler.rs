@@ -1,4 +1,4 @@
-//! What an author writes: a skill's metadata and its handlers.
+//! The metadata and the handlers that a skill author writes.
 
 use super::{
     AgentError, AgentResult, Artifact, Content, NoSlot, OnInputResult, OnRequestResult, SkillInput,
@@ -9,31 +9,31 @@ use crate::task::{ContextId, SkillId, TaskId, TaskState};
 use serde::Serialize;
 use std::future::Future;
 
-/// What a skill says about itself, in the agent's card and to the router.
+/// How a skill describes itself, for the Agent Card and the router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillMetadata {
-    /// `[a-z0-9][a-z0-9._-]{0,63}`, unique in the agent.
+    /// The id: `[a-z0-9][a-z0-9._-]{0,63}`, unique within the agent.
     pub id: &'static str,
-    /// For people; empty = the id.
+    /// The name shown to people. Empty means the id.
     pub name: &'static str,
-    /// What it does; never empty.
+    /// What the skill does; must not be empty.
     pub description: &'static str,
-    /// Key words; never empty.
+    /// Keywords; at least one is required.
     pub tags: &'static [&'static str],
-    /// Requests it answers.
+    /// Example requests.
     pub examples: &'static [&'static str],
-    /// Media types it takes; empty = what the input type implies.
+    /// Media types the skill accepts. Empty means those that the input type implies.
     pub input_modes: &'static [&'static str],
-    /// Media types it gives; empty = what the output type implies.
+    /// Media types the skill produces. Empty means those that the output type implies.
     pub output_modes: &'static [&'static str],
-    /// Whether its work is handed to a worker at once: recommended above about
-    /// 20 s.
+    /// Whether the engine hands each turn to a worker immediately. Recommended for work of
+    /// more than about 20 s.
     pub background: bool,
 }
 
 impl SkillMetadata {
-    /// Metadata with only what is needed.
+    /// Creates metadata with the required fields only.
     #[must_use]
     pub const fn new(
         id: &'static str,
@@ -53,7 +53,7 @@ impl SkillMetadata {
     }
 }
 
-/// The metadata of a skill; [`#[skill]`](macro@crate::skill) writes it.
+/// The metadata of a skill; [`#[skill]`](macro@crate::skill) implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no skill metadata",
     note = "put `#[skill(id = \"…\", tags = [\"…\"])]` on it"
@@ -65,10 +65,12 @@ pub trait Skill {
 
 /// The handlers of a skill.
 ///
-/// `impl SkillHandler for X` is one-shot; `impl SkillHandler<Ask> for X` can
-/// ask, and gets its slot back with the answer. Write the handlers as plain
-/// `async fn`. A turn may run more than once (after a crash): do outside
-/// effects in [`TaskContext::step`] or with a key of task, turn and step.
+/// `impl SkillHandler for X` is a one-shot skill: it answers a request in one turn. `impl
+/// SkillHandler<Ask> for X` can ask questions and gets its slot back with the answer. Write
+/// the handlers as plain `async fn`.
+///
+/// The engine runs a turn again after a crash. So put side effects into
+/// [`TaskContext::step`], or give them an idempotency key made of task id, turn and step.
 ///
 /// ```
 /// use a2a_lambda::prelude::*;
@@ -109,12 +111,14 @@ pub trait Skill {
 /// # Ok::<(), BuildError>(())
 /// ```
 pub trait SkillHandler<S: SkillSlot = NoSlot>: Skill + Send + Sync + 'static {
-    /// What it takes; read before a task exists.
+    /// The input type. The engine decodes it before the task exists, so an invalid input
+    /// makes no task.
     type Input: SkillInput;
-    /// What it gives.
+    /// The output type.
     type Output: SkillOutput;
 
-    /// Answers a request: the whole way if it can, else up to a question.
+    /// Handles the first message of a task. It completes the work, or ends the turn with a
+    /// question.
     ///
     /// # Errors
     /// An error fails the task.
@@ -124,8 +128,8 @@ pub trait SkillHandler<S: SkillSlot = NoSlot>: Skill + Send + Sync + 'static {
         input: Self::Input,
     ) -> impl Future<Output = AgentResult<OnRequestResult<Self::Output, S>>> + Send;
 
-    /// Goes on with the answer to a question. A skill with a slot must
-    /// implement it: otherwise it does not build.
+    /// Handles the answer to a question. `slot` is the slot of that question. A skill with
+    /// a slot type must implement this method; otherwise it does not compile.
     ///
     /// # Errors
     /// An error fails the task.
@@ -135,6 +139,8 @@ pub trait SkillHandler<S: SkillSlot = NoSlot>: Skill + Send + Sync + 'static {
         slot: S,
         content: Content,
     ) -> impl Future<Output = AgentResult<OnInputResult<Self::Output, S>>> + Send {
+        // The check runs when code is generated for a skill, so `cargo check` does not
+        // report it.
         const {
             assert!(
                 !S::CAN_ASK,
@@ -142,12 +148,12 @@ pub trait SkillHandler<S: SkillSlot = NoSlot>: Skill + Send + Sync + 'static {
             );
         }
         drop((cx, slot, content));
-        async { Err(AgentError::internal("an answer to a skill that never asks")) }
+        async { Err(AgentError::internal("answer for a skill without a slot")) }
     }
 
-    /// Runs after the task has ended, in whatever way, once per ending commit,
-    /// for about a second at most and best effort: it can change nothing any
-    /// more, and what must happen belongs elsewhere.
+    /// Runs after the task has ended in any state. The engine calls it once per commit that
+    /// ends the task, for at most about one second, as best effort. It cannot change the
+    /// task. A crash can skip it, so do not use it for work that must happen.
     fn on_completed(&self, task: &Settled) -> impl Future<Output = ()> + Send {
         let _ = task;
         async {}
@@ -157,16 +163,16 @@ pub trait SkillHandler<S: SkillSlot = NoSlot>: Skill + Send + Sync + 'static {
 /// A task that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
-    /// Its id.
+    /// The task id.
     pub task_id: TaskId,
-    /// Its conversation.
+    /// The id of the context the task belongs to.
     pub context_id: ContextId,
     /// The skill that worked on it.
     pub skill: SkillId,
-    /// Completed, failed, canceled or rejected.
+    /// The final state: completed, failed, canceled or rejected.
     pub state: TaskState,
-    /// What it delivered.
+    /// The artifacts of the task.
     pub artifacts: Vec<Artifact>,
-    /// Who asked.
+    /// The caller of the task.
     pub caller: Caller,
 }

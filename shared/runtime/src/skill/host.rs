@@ -1,8 +1,8 @@
-//! What a turn's context stands on.
+//! The engine's side of a turn.
 //!
-//! The engine's run of a turn implements [`TurnHost`]; `TaskContext` is the
-//! author's view of it. The host is borrowed for the length of the turn, so
-//! nothing can be emitted after its end.
+//! The engine implements [`TurnHost`] for a running turn, and `TaskContext` gives it to the
+//! skill author. The host is borrowed for the turn, so a skill cannot emit anything after
+//! the turn's end.
 
 use super::file::Reading;
 use super::{AgentResult, Artifact, Content, ReferencedTask, Thread};
@@ -12,91 +12,91 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Something a skill shows while it works.
+/// Output of a skill during its turn.
 #[derive(Debug, Clone)]
 pub(crate) enum Emission {
-    /// Words, as a `working` status update.
+    /// A message, as a `working` status update.
     Update(Content),
-    /// An artifact or a chunk of one. The name identifies it inside the task.
+    /// An artifact or a chunk of one. Its name identifies it within the task.
     Artifact {
         /// The artifact with the parts of this chunk.
         artifact: Artifact,
-        /// Whether the parts are added to the artifact of this name.
+        /// Whether the parts are appended to the artifact of this name.
         append: bool,
-        /// Whether it is complete now.
+        /// Whether the artifact is complete now.
         last_chunk: bool,
     },
 }
 
-/// A step of a turn that may have completed in an earlier attempt.
+/// A step of a turn. It may have finished in an earlier attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    /// Name and occurrence in the turn: `fetch#1`.
+    /// The name and its number of occurrence in the turn: `fetch#1`.
     pub(crate) key: String,
-    /// The stored result, if it has completed.
+    /// The stored result, if the step has finished.
     pub(crate) done: Option<Value>,
 }
 
 /// The tasks that a message refers to.
 #[derive(Debug, Default)]
 pub(crate) struct References {
-    /// Those the caller may read.
+    /// The tasks that the caller may read.
     pub(crate) found: Vec<ReferencedTask>,
     /// The other ids.
     pub(crate) unresolved: Vec<String>,
 }
 
-/// The services of a running turn.
+/// What the engine does for a running turn.
 pub(crate) trait TurnHost: Send + Sync {
-    /// Shows something. Returns when it is buffered; waits when the buffer is
-    /// full; fails when an earlier flush failed or the task was canceled.
+    /// Emits an update or an artifact. Returns when it is in the write buffer; waits while
+    /// the buffer is full. Fails when an earlier flush failed or the task was canceled.
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>>;
 
-    /// Reads what the artifact is made of to its end and stores it; gives the
-    /// artifact that is shown.
+    /// Reads the artifact's file to its end and stores it. Returns the artifact that names
+    /// the stored file.
     fn store_file(&self, artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>>;
 
-    /// The stored bytes of a file.
+    /// All stored bytes of a file.
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>>;
 
-    /// The stored bytes of a file, read as they are needed.
+    /// A reader of the stored bytes of a file.
     fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Reading>>;
 
-    /// Keeps a value for the task; returns when it is stored.
+    /// Saves a value for the task; returns when it is stored.
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>>;
 
-    /// A value kept for the task, this turn's included.
+    /// A value saved for the task, including changes of this turn.
     fn load(&self, key: &str) -> Option<Value>;
 
-    /// The next occurrence of step `name`.
+    /// Starts the next occurrence of step `name`.
     fn begin_step(&self, name: &str) -> Step;
 
-    /// Returns when a step may start; never, when the time of this invocation
-    /// is up: the turn then goes on in another.
+    /// Returns when a step may start. It never returns when the time of this invocation is
+    /// used up; another invocation then runs the turn again.
     fn may_start(&self) -> BoxFuture<'_, ()>;
 
-    /// Keeps a step's result; returns when it is stored.
+    /// Saves the result of a step; returns when it is stored.
     fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>>;
 
-    /// The conversation of the context, loaded at first use.
+    /// The thread of the context. The first call loads it.
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>>;
 
-    /// The tasks that the turn's message refers to, loaded at first use.
+    /// The tasks that the turn's message refers to. The first call loads them.
     fn references(&self) -> BoxFuture<'_, AgentResult<&References>>;
 
-    /// A session value of the context, loaded at first use; this turn's own
-    /// changes included.
+    /// A session value of the context, including changes of this turn. The first call loads
+    /// the values.
     fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>>;
 
-    /// Sets a session value of the context, in the turn's final commit.
+    /// Sets a session value of the context; the turn's final commit stores it.
     fn save_session(&self, key: String, value: Value) -> AgentResult<()>;
 
-    /// Adds an event to the conversation, in the turn's final commit.
+    /// Adds an event to the thread; the turn's final commit stores it.
     fn add_event(&self, content: Content) -> AgentResult<()>;
 
-    /// The time until the turn has to be over or goes on elsewhere.
+    /// The time until the turn must be finished or handed over.
     fn time_left(&self) -> Duration;
 
-    /// Whether the task was canceled, as far as is known without asking.
+    /// Whether the task was canceled, as far as the engine knows without a read.
     fn cancelled(&self) -> bool;
 }

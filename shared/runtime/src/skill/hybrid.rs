@@ -1,5 +1,7 @@
-//! Skills whose agent writes its own state: a reply that is one JSON object
-//! asks, any other reply is the result.
+//! Skills whose reply text sets the state of the task.
+//!
+//! A reply that is one JSON object of a known form asks a question; any other reply is the
+//! result. A model can then decide with its answer whether the task is finished.
 
 use super::{
     AgentResult, AuthHint, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
@@ -9,30 +11,30 @@ use crate::task::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a reply says.
+/// The meaning of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hybrid {
-    /// It asks.
+    /// The reply asks a question.
     InputRequired {
         /// The question.
         prompt: String,
     },
-    /// It needs credentials.
+    /// The reply asks for credentials.
     AuthRequired {
-        /// What is needed.
+        /// The text that asks for them.
         prompt: String,
-        /// Which credentials.
+        /// The kind of credentials.
         auth: AuthHint,
     },
-    /// It is the result.
+    /// The reply is the result.
     Reply(String),
 }
 
 impl Hybrid {
-    /// Reads a reply. It asks only if the **whole** trimmed text is one JSON
-    /// object with `state` = `input-required` or `auth-required` and a `prompt`
-    /// that is not empty (`auth_type` and `service` are optional). Words around
-    /// it, another state or no prompt make it an ordinary reply.
+    /// Parses a reply. It asks only if the **whole** trimmed text is one JSON object with
+    /// `state` = `input-required` or `auth-required` and a non-empty `prompt` (`auth_type`
+    /// and `service` are optional). Text around the object, another state or a missing
+    /// prompt make it an ordinary reply.
     ///
     /// ```
     /// use a2a_lambda::skill::Hybrid;
@@ -64,12 +66,12 @@ impl Hybrid {
     }
 }
 
-/// A function that answers a conversation: an `async fn(cx, thread)`.
+/// A function that answers with the thread of the context: an `async fn(cx, thread)`.
 pub trait HybridReply<'a>: Send + Sync {
-    /// Its future.
+    /// The future that the function returns.
     type Reply: Future<Output = AgentResult<String>> + Send + 'a;
 
-    /// Answers.
+    /// Calls the function.
     fn reply(&self, cx: &'a mut TaskContext<'a>, thread: &'a Thread) -> Self::Reply;
 }
 
@@ -85,12 +87,12 @@ where
     }
 }
 
-/// A skill whose replies are read with [`Hybrid::parse`]. The same function
-/// answers the request and every answer to its questions; a result becomes the
-/// artifact named after the skill.
+/// A skill whose replies are parsed with [`Hybrid::parse`]. One function handles the
+/// request and every answer to its questions. A result becomes the artifact named after the
+/// skill.
 ///
-/// Use it only around an agent that means to steer: with any other, an echo of
-/// the caller's words could set the state.
+/// Use it only for an agent that is meant to set the state. With any other agent, an echo
+/// of the caller's text could set it.
 ///
 /// ```
 /// use a2a_lambda::prelude::*;
@@ -119,7 +121,7 @@ pub struct HybridSkill<M, F> {
 }
 
 impl<M: Skill, F> HybridSkill<M, F> {
-    /// A skill with the metadata of `metadata` that answers with `reply`.
+    /// Creates a skill with the metadata of `metadata` and the function `reply`.
     #[must_use]
     pub fn new(metadata: M, reply: F) -> Self {
         drop(metadata);
@@ -130,11 +132,11 @@ impl<M: Skill, F> HybridSkill<M, F> {
     }
 }
 
-/// What a hybrid skill has asked.
+/// The slot of a hybrid skill: the question it asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     prompt: String,
-    /// The answer holds credentials: it is not in the stored thread.
+    /// Whether the answer contains credentials. Such an answer is not in the stored thread.
     auth: bool,
 }
 
@@ -202,8 +204,8 @@ where
     ) -> AgentResult<OnInputResult<String, Asked>> {
         let mut thread = cx.thread().await?;
         if slot.auth {
-            // Credentials never reach the stored thread, so the function sees
-            // them in a copy that ends with the turn.
+            // Credentials are never stored with the thread. The function gets them in a
+            // copy that exists only during this turn.
             thread = thread.add_event(Message::from_user("credentials", content.into_parts()));
         }
         self.answer(cx, &thread).await

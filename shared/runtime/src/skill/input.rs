@@ -1,4 +1,4 @@
-//! What a skill takes, read from a message before a task exists.
+//! The input types of skills, decoded from a message before the task exists.
 
 use super::media;
 use super::{AgentError, AgentResult, Content, FilePart};
@@ -7,33 +7,35 @@ use serde::de::DeserializeOwned;
 use serde_json::{Number, Value, json};
 use serde_path_to_error::Segment;
 
-/// The input of a skill: every `DeserializeOwned + JsonSchema` type (read from
-/// the first data part, else from the first text as a JSON string, so that
-/// `String` is "the text"), [`TextOr`], [`Content`] (as it came) and
-/// [`FilePart`] (the first file).
+/// The input of a skill. These types implement it:
 ///
-/// A whole number may come as `2.0`, below 2^53: some clients write every number
-/// so.
+/// - every `DeserializeOwned + JsonSchema` type: decoded from the first data part,
+///   otherwise from the first text part as a JSON string (so `String` is the text)
+/// - [`TextOr`]: the first text part or the first data part
+/// - [`Content`]: all parts, unchanged
+/// - [`FilePart`]: the first file part
 ///
-/// Give own input types `#[serde(deny_unknown_fields)]`: a misspelled member
-/// is then an error and not ignored.
+/// An integer below 2^53 may also arrive as a double (`2.0`), since some clients have no
+/// integers.
+///
+/// Put `#[serde(deny_unknown_fields)]` on your input types. A misspelled member is then an
+/// error; otherwise serde ignores it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the input of a skill",
     note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it, or use `String`, \
             `Content`, `FilePart` or `TextOr<_>`"
 )]
 pub trait SkillInput: Sized + Send + 'static {
-    /// Reads it from what was said.
+    /// Decodes the input from the content of a message.
     ///
     /// # Errors
-    /// `MISSING_INPUT` or `INVALID_INPUT`; the latter with a JSON pointer in
-    /// its details.
+    /// `MISSING_INPUT`, or `INVALID_INPUT` with a JSON pointer in its details.
     fn decode(content: &Content) -> AgentResult<Self>;
 
-    /// The JSON schema of the data part; `{}` where anything is taken.
+    /// The JSON schema of the data part; `{}` if every value is accepted.
     fn schema() -> Value;
 
-    /// The media types it implies.
+    /// The media types this type implies.
     fn modes() -> &'static [&'static str];
 }
 
@@ -85,7 +87,7 @@ impl SkillInput for FilePart {
     }
 }
 
-/// Words, or the data they stand for.
+/// Text, or the same request as data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextOr<T> {
     /// The first text part, when there is no data part.
@@ -111,7 +113,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> SkillInput for TextOr<T>
     }
 }
 
-/// Reads a value from the first data part, else from the first text.
+/// Decodes a value from the first data part, otherwise from the first text part.
 pub(super) fn read<T: DeserializeOwned>(content: &Content) -> AgentResult<T> {
     let text;
     let value = if let Some(data) = content.first_data() {
@@ -124,6 +126,8 @@ pub(super) fn read<T: DeserializeOwned>(content: &Content) -> AgentResult<T> {
     };
     let decoded = match serde_path_to_error::deserialize(value) {
         Ok(decoded) => Ok(decoded),
+        // The second attempt is for integers that arrived as doubles. The first error stays
+        // if there were none.
         Err(error) => match with_integers(value) {
             Some(value) => serde_path_to_error::deserialize(&value),
             None => Err(error),
@@ -137,16 +141,16 @@ pub(super) fn read<T: DeserializeOwned>(content: &Content) -> AgentResult<T> {
     })
 }
 
-/// The same value with whole doubles as integers; `None` if there are none.
+/// The same value with whole doubles replaced by integers; `None` if it has none.
 ///
-/// Clients whose JSON passes through protobuf or JavaScript have doubles only. From
-/// 2^53 on a double may stand for its neighbour too, so it stays as it is.
+/// Clients whose JSON passes through protobuf or JavaScript have doubles only. From 2^53 on
+/// a double can mean more than one integer, so it stays unchanged.
 fn with_integers(value: &Value) -> Option<Value> {
     let mut value = value.clone();
     integers(&mut value).then_some(value)
 }
 
-/// Whether there was one to change.
+/// Replaces whole doubles in place; returns whether it replaced one.
 fn integers(value: &mut Value) -> bool {
     match value {
         Value::Number(number) => match integer(number) {
@@ -156,7 +160,7 @@ fn integers(value: &mut Value) -> bool {
             }
             None => false,
         },
-        // `|`, not `any`: each is to be changed.
+        // `|` and not `any`, which would stop at the first replacement.
         Value::Array(items) => items.iter_mut().fold(false, |is, item| is | integers(item)),
         Value::Object(members) => members
             .values_mut()
@@ -171,7 +175,7 @@ fn integer(number: &Number) -> Option<i64> {
     (double.fract() == 0.0 && double.abs() < LIMIT).then_some(double as i64)
 }
 
-/// The place of an error as a JSON pointer (RFC 6901); empty = the whole.
+/// The location of an error as a JSON pointer (RFC 6901); empty means the whole value.
 fn pointer(path: &serde_path_to_error::Path) -> String {
     let mut pointer = String::new();
     for segment in path {
@@ -187,8 +191,8 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     pointer
 }
 
-/// What serde says, without the name of a Rust type: `expected struct Flight`
-/// tells a client nothing, and `expected i64` little.
+/// The message of serde without the names of Rust types. A client has no use for `expected
+/// struct Flight`, and little for `expected i64`.
 fn public(message: &str) -> String {
     const INTEGERS: [&str; 12] = [
         "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize",
@@ -217,20 +221,21 @@ fn public(message: &str) -> String {
     }
 }
 
-/// The schema of a type, without what every schema repeats.
+/// The schema of a type, without `$schema` and `title`.
 pub(super) fn schema_of<T: JsonSchema + ?Sized>(settings: SchemaSettings) -> Value {
     let mut schema = settings
         .into_generator()
         .into_root_schema_for::<T>()
         .to_value();
     if let Some(members) = schema.as_object_mut() {
+        // Every schema repeats `$schema`; `title` is the name of the Rust type.
         members.remove("$schema");
         members.remove("title");
     }
     schema
 }
 
-/// Whether a JSON string can fit the schema.
+/// Whether a JSON string can match the schema.
 pub(super) fn takes_text(schema: &Value) -> bool {
     let Some(members) = schema.as_object() else {
         return schema == &Value::Bool(true);

@@ -1,6 +1,6 @@
-//! Media types: which parts a skill takes, which a client can read.
+//! Media types: the parts a skill accepts, and the output a client accepts.
 //!
-//! Parameters are ignored and case makes no difference (RFC 9110 §8.3.1).
+//! Comparisons ignore parameters and case (RFC 9110 §8.3.1).
 
 use super::SkillMetadata;
 use crate::task::{Part, Refusal};
@@ -10,9 +10,9 @@ pub(super) const JSON: &[&str] = &["application/json"];
 pub(super) const TEXT_AND_JSON: &[&str] = &["text/plain", "application/json"];
 pub(super) const ANY: &[&str] = &["*/*"];
 
-/// Whether `text` is `type/subtype`, `type/*` or `*/*`, without parameters.
-/// `#[skill]` checks its `input_modes` and `output_modes` with it at compile
-/// time, `build()` checks those written by hand.
+/// Whether `text` is `type/subtype`, `type/*` or `*/*`, without parameters. `#[skill]`
+/// checks its `input_modes` and `output_modes` with it at compile time; `build()` checks
+/// metadata written by hand.
 ///
 /// ```
 /// use a2a_lambda::skill::is_media_type;
@@ -56,6 +56,7 @@ const fn is_token(byte: u8) -> bool {
 }
 
 fn bare(media_type: &str) -> (String, String) {
+    // RFC 9110 §8.3.1: type and subtype are case-insensitive; parameters follow a `;`.
     let essence = media_type.split(';').next().unwrap_or_default();
     let (kind, subtype) = essence.split_once('/').unwrap_or((essence, ""));
     (
@@ -64,14 +65,14 @@ fn bare(media_type: &str) -> (String, String) {
     )
 }
 
-/// Whether two media types or ranges have a type in common.
+/// Whether two media types or ranges match a common type.
 fn meet(a: &str, b: &str) -> bool {
     let ((a_type, a_subtype), (b_type, b_subtype)) = (bare(a), bare(b));
     let same = |a: &str, b: &str| a == b || a == "*" || b == "*";
     same(&a_type, &b_type) && same(&a_subtype, &b_subtype)
 }
 
-/// The first part which the skill does not take.
+/// The media type of the first part that the skill does not accept.
 fn refused<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
     parts
         .iter()
@@ -79,7 +80,7 @@ fn refused<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
         .find(|given| !skill.input_modes.iter().any(|taken| meet(taken, given)))
 }
 
-/// The first part of an output whose type the skill does not promise.
+/// The media type of the first output part that is not in the skill's output modes.
 pub(crate) fn unpromised<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
     parts
         .iter()
@@ -87,12 +88,12 @@ pub(crate) fn unpromised<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option
         .find(|given| !skill.output_modes.iter().any(|mode| meet(mode, given)))
 }
 
-/// Whether the skill takes every part.
+/// Whether the skill accepts every part.
 pub(crate) fn admits(skill: &SkillMetadata, parts: &[Part]) -> bool {
     refused(skill, parts).is_none()
 }
 
-/// Checks every part against the skill's input modes, before any handler.
+/// Checks every part against the skill's input modes, before a handler runs.
 pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), Refusal> {
     match refused(skill, parts) {
         None => Ok(()),
@@ -106,8 +107,8 @@ pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), R
     }
 }
 
-/// Checks that the client can read something the skill gives. An empty list
-/// means that it reads anything.
+/// Checks that the client accepts at least one output mode of the skill. An empty list
+/// accepts every type.
 pub(crate) fn check_accepted(skill: &SkillMetadata, accepted: &[String]) -> Result<(), Refusal> {
     let readable = |given: &str| accepted.iter().any(|mode| meet(mode, given));
     if accepted.is_empty() || skill.output_modes.iter().any(|mode| readable(mode)) {

@@ -1,17 +1,17 @@
-//! What an author of skills writes, and what the engine runs of it.
+//! The API of a skill author, and what the engine needs to run skills.
 //!
 //! - `handler`: the metadata and the handlers of a skill
 //! - `input`, `output`, `slot`: the types of a skill
-//! - `content`, `artifact`, `file`: what is said and delivered
-//! - `outcome`: what a turn ends with; only these values end a task
-//! - `context`: what a handler may do meanwhile, on top of `host`
-//! - `error`: the one error of a skill
-//! - `registry`: the agent and what it publishes
-//! - `erased`: skills of any type behind one trait, for the engine
-//! - `hybrid`: replies that steer the task
-//! - `route`: which skill answers a message
+//! - `content`, `artifact`, `file`: what clients and skills send each other
+//! - `outcome`: the results of a handler; only these values end a task
+//! - `context`: what a handler can do during a turn; `host` is the engine's side of it
+//! - `error`: the one error type of skills
+//! - `registry`: the agent, its skills and its manifest
+//! - `erased`: one trait for skills of every type, for the engine
+//! - `hybrid`: skills that decide with the text of a reply whether to ask or to finish
+//! - `route`: the choice of the skill for a message
 //! - `media`: media types
-//! - `model`: a language model, as skills see it
+//! - `model`: the interface to a language model
 
 mod artifact;
 mod content;

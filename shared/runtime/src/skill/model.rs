@@ -1,69 +1,68 @@
-//! A model, as skills and the router see it: two methods.
+//! The interface to a language model, for skills and the router.
 
 use super::AgentResult;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use serde_json::Value;
 
-/// A language model. An implementation maps these few types to its provider
-/// and the provider's errors to the `model_…` constructors of
-/// [`AgentError`](super::AgentError).
+/// A language model. An implementation maps these types to its provider. It maps the
+/// provider's errors to the `model_…` constructors of [`AgentError`](super::AgentError).
 pub trait Model: Send + Sync {
-    /// One answer, whole.
+    /// Sends a request and returns the complete answer.
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>>;
 
-    /// One answer, as it is made.
+    /// Sends a request and returns the answer in pieces, while the model produces it.
     fn converse_stream(
         &self,
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>>;
 }
 
-/// A question to a model.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelRequest {
-    /// Instructions.
+    /// The system prompt.
     pub system: String,
-    /// What was said, oldest first.
+    /// The messages, oldest first.
     pub messages: Vec<ModelMessage>,
-    /// What the model may call.
+    /// The tools the model may call.
     pub tools: Vec<ModelTool>,
-    /// Whether it must.
+    /// Whether the model must call a tool.
     pub tool_choice: ToolChoice,
-    /// 0 to 1; none = the model's own.
+    /// The temperature, 0 to 1; `None` means the default of the model.
     pub temperature: Option<f32>,
-    /// Most tokens to answer with; none = the model's own.
+    /// The most output tokens; `None` means the default of the model.
     pub max_tokens: Option<u32>,
 }
 
-/// One side's words.
+/// A message of the user, the model or its tools.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelMessage {
-    /// The user's text.
+    /// Text of the user.
     User(String),
-    /// What the model said.
+    /// Content that the model produced.
     Model(Vec<ModelContent>),
-    /// What the tools it called gave.
+    /// Results of the tools that the model called.
     ToolResults(Vec<ToolResult>),
 }
 
-/// A piece of what a model says.
+/// A piece of a model's message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelContent {
     /// Text.
     Text(String),
-    /// A call of a tool.
+    /// A tool call.
     ToolUse {
         /// The model's id of the call.
         id: String,
         /// The tool.
         name: String,
-        /// Its arguments, unchecked.
+        /// The arguments as the model wrote them; they are not validated.
         input: Value,
     },
 }
 
-/// What a called tool gave.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult {
     /// The model's id of the call.
@@ -83,59 +82,59 @@ pub struct ModelTool {
     pub input_schema: Value,
 }
 
-/// Whether a model must call a tool.
+/// Whether the model must call a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ToolChoice {
-    /// It may.
+    /// The model decides.
     #[default]
     Auto,
-    /// It must call some tool.
+    /// The model must call at least one tool.
     Any,
-    /// It must call this one.
+    /// The model must call this tool.
     Tool(String),
 }
 
-/// A model's answer.
+/// The answer of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelReply {
-    /// What it said.
+    /// The content.
     pub content: Vec<ModelContent>,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub stop: StopReason,
-    /// What it cost.
+    /// The tokens it used.
     pub usage: Usage,
 }
 
 /// Why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// It had nothing more to say.
+    /// The answer is complete.
     EndTurn,
-    /// It waits for its tools.
+    /// The model waits for the results of its tool calls.
     ToolUse,
-    /// The most tokens were reached.
+    /// The answer reached the limit of tokens.
     MaxTokens,
-    /// A filter or guardrail stepped in.
+    /// A filter or guardrail stopped it.
     Filtered,
-    /// Anything else.
+    /// Another reason.
     Other,
 }
 
 /// Tokens of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Tokens read.
+    /// Tokens of the request.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Tokens of the answer.
     pub output_tokens: u64,
 }
 
-/// A piece of an answer as it is made.
+/// A piece of a streamed answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
     /// More text.
     Text(String),
-    /// A tool call begins.
+    /// A tool call starts.
     ToolUse {
         /// The model's id of the call.
         id: String,
@@ -144,11 +143,11 @@ pub enum Delta {
     },
     /// More of the arguments of the newest tool call, as JSON text.
     ToolInput(String),
-    /// The end.
+    /// The answer ends.
     Stop {
-        /// Why it stopped.
+        /// Why the model stopped.
         stop: StopReason,
-        /// What it cost.
+        /// The tokens it used.
         usage: Usage,
     },
 }

@@ -1,109 +1,113 @@
-//! What a turn ends with. Only these values end a task.
+//! The results of a handler. Only these values end a task.
 
 use super::{AgentError, AgentResult, Artifact, Content, NoSlot};
 
-/// Which credentials a skill needs. It is a hint for the client's user
-/// interface and no proof of anything; prefer credentials that come out of
-/// band.
+/// Describes the credentials a skill needs. It is a hint for the client's user interface;
+/// the server does not verify anything with it. Prefer credentials that reach the agent on
+/// another channel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuthHint {
-    /// For example `oauth2`.
+    /// The kind of credentials, for example `oauth2`.
     pub auth_type: Option<String>,
-    /// The service they are for.
+    /// The service that takes them.
     pub service: Option<String>,
 }
 
-/// How a request ends.
+/// The result of [`SkillHandler::on_request`](super::SkillHandler::on_request).
 #[derive(Debug)]
 pub enum OnRequestResult<O, S = NoSlot> {
-    /// A reply, without a task.
+    /// A reply; no task is made.
     Message {
         /// The reply.
         message: Content,
     },
-    /// A question. The answer comes to `on_input_received`, with the slot.
+    /// A question: the task becomes `input-required`. The engine passes the answer and the
+    /// slot to `on_input_received`.
     InputRequired {
         /// The question.
         message: Content,
-        /// The bookmark.
+        /// The state to continue with.
         slot: S,
     },
-    /// A demand for credentials. The answer is never stored.
+    /// A request for credentials: the task becomes `auth-required`. The answer is never
+    /// stored.
     AuthRequired {
-        /// What is needed.
+        /// The text that asks for them.
         message: Content,
-        /// The bookmark.
+        /// The state to continue with.
         slot: S,
-        /// Which credentials.
+        /// The kind of credentials.
         auth: AuthHint,
     },
-    /// The work is done.
+    /// The task is completed.
     Completed {
-        /// Closing words.
+        /// The final status message.
         message: Option<Content>,
-        /// The result: the last artifact, named after the skill.
+        /// The result. It becomes the last artifact, named after the skill.
         output: O,
-        /// More artifacts.
+        /// Further artifacts; they come before the result.
         artifacts: Vec<Artifact>,
     },
-    /// The work failed.
+    /// The task failed.
     Failed {
-        /// Why.
+        /// The error. Its code, text and details are public.
         error: AgentError,
     },
-    /// The skill declines.
+    /// The skill rejects the task.
     Rejected {
-        /// Why, in public words.
+        /// The reason; the client sees it.
         reason: String,
     },
 }
 
-/// How the turn after an answer ends: like [`OnRequestResult`], but the task
-/// exists, so there is no bare message any more.
+/// The result of
+/// [`SkillHandler::on_input_received`](super::SkillHandler::on_input_received). It is
+/// [`OnRequestResult`] without `Message`, since the task already exists.
 #[derive(Debug)]
 pub enum OnInputResult<O, S = NoSlot> {
-    /// Another question.
+    /// Another question: the task becomes `input-required` again.
     InputRequired {
         /// The question.
         message: Content,
-        /// The bookmark.
+        /// The state to continue with.
         slot: S,
     },
-    /// A demand for credentials. The answer is never stored.
+    /// A request for credentials: the task becomes `auth-required`. The answer is never
+    /// stored.
     AuthRequired {
-        /// What is needed.
+        /// The text that asks for them.
         message: Content,
-        /// The bookmark.
+        /// The state to continue with.
         slot: S,
-        /// Which credentials.
+        /// The kind of credentials.
         auth: AuthHint,
     },
-    /// The work is done.
+    /// The task is completed.
     Completed {
-        /// Closing words.
+        /// The final status message.
         message: Option<Content>,
-        /// The result: the last artifact, named after the skill.
+        /// The result. It becomes the last artifact, named after the skill.
         output: O,
-        /// More artifacts.
+        /// Further artifacts; they come before the result.
         artifacts: Vec<Artifact>,
     },
-    /// The work failed.
+    /// The task failed.
     Failed {
-        /// Why.
+        /// The error. Its code, text and details are public.
         error: AgentError,
     },
-    /// The skill declines.
+    /// The skill rejects the task.
     Rejected {
-        /// Why, in public words.
+        /// The reason; the client sees it.
         reason: String,
     },
 }
 
 impl<O, S> OnRequestResult<O, S> {
-    /// The work is done, and `output` is the result.
+    /// Completes the task with `output` as its result.
     ///
     /// # Errors
-    /// Never: it is a result so that it can be a handler's last line.
+    /// Never. It returns a `Result` so that it can be the last expression of a handler.
     pub fn done(output: O) -> AgentResult<Self> {
         Ok(Self::Completed {
             message: None,
@@ -112,10 +116,10 @@ impl<O, S> OnRequestResult<O, S> {
         })
     }
 
-    /// Asks; `slot` comes back with the answer.
+    /// Asks a question; `slot` comes back with the answer.
     ///
     /// # Errors
-    /// Never: it is a result so that it can be a handler's last line.
+    /// Never. It returns a `Result` so that it can be the last expression of a handler.
     pub fn ask(message: impl Into<Content>, slot: S) -> AgentResult<Self> {
         Ok(Self::InputRequired {
             message: message.into(),
@@ -125,10 +129,10 @@ impl<O, S> OnRequestResult<O, S> {
 }
 
 impl<O, S> OnInputResult<O, S> {
-    /// The work is done, and `output` is the result.
+    /// Completes the task with `output` as its result.
     ///
     /// # Errors
-    /// Never: it is a result so that it can be a handler's last line.
+    /// Never. It returns a `Result` so that it can be the last expression of a handler.
     pub fn done(output: O) -> AgentResult<Self> {
         Ok(Self::Completed {
             message: None,
@@ -137,10 +141,10 @@ impl<O, S> OnInputResult<O, S> {
         })
     }
 
-    /// Asks; `slot` comes back with the answer.
+    /// Asks a question; `slot` comes back with the answer.
     ///
     /// # Errors
-    /// Never: it is a result so that it can be a handler's last line.
+    /// Never. It returns a `Result` so that it can be the last expression of a handler.
     pub fn ask(message: impl Into<Content>, slot: S) -> AgentResult<Self> {
         Ok(Self::InputRequired {
             message: message.into(),
@@ -149,7 +153,7 @@ impl<O, S> OnInputResult<O, S> {
     }
 }
 
-/// After an answer everything is possible that was possible before it.
+/// Every result of a later turn is also a result of a first turn.
 impl<O, S> From<OnInputResult<O, S>> for OnRequestResult<O, S> {
     fn from(result: OnInputResult<O, S>) -> Self {
         match result {

@@ -1,4 +1,4 @@
-//! What a skill gives.
+//! The output types of skills.
 
 use super::input::{schema_of, takes_text};
 use super::{AgentError, AgentResult, Artifact, Content, NoSlot, OnRequestResult, media};
@@ -7,9 +7,10 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The output of a skill: every `Serialize + JsonSchema` type. It becomes the
-/// last artifact: none for `null`, a text part for a string, else a data part.
-/// `()` where the artifacts say it all; [`NoOutput`] where there is no task.
+/// The output of a skill: every `Serialize + JsonSchema` type. It becomes the last artifact
+/// of the task: no artifact for `null`, a text part for a string, otherwise a data part.
+/// Use `()` when the artifacts are the whole result, and [`NoOutput`] for a skill that
+/// makes no task.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the output of a skill",
     note = "derive `serde::Serialize` and `schemars::JsonSchema` for it"
@@ -18,22 +19,23 @@ pub trait SkillOutput: Send + 'static {
     /// Whether a skill with this output can complete a task.
     const MAKES_TASK: bool = true;
 
-    /// The JSON schema of the artifact; none where there is no artifact.
+    /// The JSON schema of the output artifact; `None` if there is no artifact.
     fn schema() -> Option<Value>;
 
-    /// The media types it implies.
+    /// The media types this type implies.
     fn modes() -> &'static [&'static str];
 
-    /// The output as JSON.
+    /// Encodes the output as JSON.
     ///
     /// # Errors
-    /// `SERIALIZATION` when it cannot be written.
+    /// `SERIALIZATION` when serde cannot serialize it.
     fn encode(self) -> AgentResult<Value>;
 }
 
 impl<T: Serialize + JsonSchema + Send + 'static> SkillOutput for T {
     fn schema() -> Option<Value> {
         let schema = schema_of::<T>(SchemaSettings::default().for_serialize());
+        // `()` has the schema `null` and makes no artifact.
         (schema.get("type") != Some(&Value::from("null"))).then_some(schema)
     }
 
@@ -51,8 +53,8 @@ impl<T: Serialize + JsonSchema + Send + 'static> SkillOutput for T {
     }
 }
 
-/// The output of a skill that replies and makes no task. It has no value, so
-/// such a skill cannot complete one.
+/// The output of a skill that replies and makes no task. It has no value, so such a skill
+/// cannot complete a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoOutput {}
 
@@ -72,7 +74,7 @@ impl SkillOutput for NoOutput {
     }
 }
 
-/// The artifact of an output.
+/// The artifact of an output, named after the skill.
 pub(super) fn artifact(skill: &str, output: impl SkillOutput) -> AgentResult<Option<Artifact>> {
     let part = match output.encode()? {
         Value::Null => return Ok(None),
@@ -82,9 +84,9 @@ pub(super) fn artifact(skill: &str, output: impl SkillOutput) -> AgentResult<Opt
     Ok(Some(Artifact::from_parts(skill, vec![part])))
 }
 
-/// What an `async fn` under `#[skill]` may give in its [`AgentResult`]: an
-/// output (the task completes with it), [`Content`] (a reply without a task)
-/// or an [`OnRequestResult`] as it is.
+/// What an `async fn` under `#[skill]` may return in its [`AgentResult`]: an output
+/// (completes the task), [`Content`] (a reply without a task), or an [`OnRequestResult`]
+/// (used unchanged).
 #[diagnostic::on_unimplemented(
     message = "a skill cannot give `{Self}`",
     note = "give `Content`, an `OnRequestResult`, or a type with `serde::Serialize` and \
@@ -94,7 +96,7 @@ pub trait IntoReply {
     /// The output of the skill.
     type Output: SkillOutput;
 
-    /// How the request ends.
+    /// Converts the value to the result of the request.
     fn into_reply(self) -> OnRequestResult<Self::Output>;
 }
 
@@ -126,15 +128,16 @@ impl<O: SkillOutput> IntoReply for OnRequestResult<O, NoSlot> {
     }
 }
 
-/// What an `async fn` under `#[skill]` returns: an [`AgentResult`].
+/// The return type of an `async fn` under `#[skill]`: an [`AgentResult`].
 #[diagnostic::on_unimplemented(
     message = "a skill returns `AgentResult<_>`, and this one returns `{Self}`"
 )]
 pub trait SkillReturn {
-    /// What is in it.
+    /// The type inside the [`AgentResult`].
     type Reply: IntoReply;
 
-    /// It, as the result it is.
+    /// Returns the value unchanged. The trait exists for its error message: it names the
+    /// expected return type.
     ///
     /// # Errors
     /// The error of the skill.

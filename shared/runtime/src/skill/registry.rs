@@ -1,4 +1,4 @@
-//! An agent: its skills and what it publishes of them.
+//! Builds an agent from its skills, and makes the manifest it publishes.
 
 use super::erased::{AnySkill, Erased};
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Where an [`AgentDefinition`] begins.
+/// The entry point for building an [`AgentDefinition`].
 #[derive(Debug, Clone, Copy)]
 pub struct Agent;
 
 impl Agent {
-    /// Begins an agent.
+    /// Starts building an agent.
     ///
     /// ```
     /// use a2a_lambda::prelude::*;
@@ -47,15 +47,15 @@ impl Agent {
     }
 }
 
-/// Skills that belong together, usually sharing a store. A caller may name the
-/// set beside one of its skills (`{"skill": set, "tool": id, "params": …}`).
+/// Skills that belong together; they usually share a store. A caller may name the set
+/// together with one of its skills (`{"skill": set, "tool": id, "params": …}`).
 pub struct SkillSet {
     id: String,
     skills: Vec<Arc<dyn AnySkill>>,
 }
 
 impl SkillSet {
-    /// An empty set.
+    /// Creates an empty set.
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl SkillSet {
     }
 }
 
-/// An agent in the making.
+/// Builds an [`AgentDefinition`]; see [`Agent::builder`].
 pub struct AgentBuilder {
     id: String,
     name: Option<String>,
@@ -91,28 +91,29 @@ struct Registered {
 }
 
 impl AgentBuilder {
-    /// Its name, for people; else the id.
+    /// Sets the name shown to people. Default: the id.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Its version; else `0.1.0`.
+    /// Sets the version. Default: `0.1.0`.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// What it does; else its name.
+    /// Sets the description of the agent. Default: the name.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// What a model that picks a skill is told beside the skills themselves.
+    /// Sets the instructions for a model that picks a skill, in addition to the skills'
+    /// metadata.
     #[must_use]
     pub fn dispatcher_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.dispatcher_prompt = Some(prompt.into());
@@ -125,9 +126,9 @@ impl AgentBuilder {
         self.with(handler, false)
     }
 
-    /// Adds a skill which only the extended card shows (A2A 1.0 §3.1.11), and
-    /// so only to callers who have proved who they are. It is unlisted and not
-    /// protected: whoever may call the agent and knows the id reaches it.
+    /// Adds a skill that only the extended card shows (A2A 1.0 §3.1.11), so only
+    /// authenticated callers see it. The skill is unlisted but not protected: every caller
+    /// of the agent who knows its id can use it.
     #[must_use]
     pub fn extended_skill<S: SkillSlot, H: SkillHandler<S>>(self, handler: H) -> Self {
         self.with(handler, true)
@@ -142,8 +143,9 @@ impl AgentBuilder {
         self
     }
 
-    /// What the extended card says the agent does; else what the public one
-    /// says. With it or a skill of its own there is an extended card.
+    /// Sets the description of the agent in the extended card. Default: the public
+    /// description. The agent has an extended card if it has this text or a skill from
+    /// [`AgentBuilder::extended_skill`].
     #[must_use]
     pub fn extended_description(mut self, description: impl Into<String>) -> Self {
         self.extended_description = Some(description.into());
@@ -163,10 +165,10 @@ impl AgentBuilder {
         self
     }
 
-    /// The agent, if it can be published as it is.
+    /// Builds the agent and checks that it can be published.
     ///
     /// # Errors
-    /// [`BuildError`] names the first skill that cannot, and why.
+    /// [`BuildError`] names the first invalid skill and the reason.
     pub fn build(self) -> Result<AgentDefinition, BuildError> {
         let agent = SkillId::parse(&*self.id).map_err(|_| BuildError::InvalidAgentId {
             id: self.id.clone(),
@@ -207,7 +209,7 @@ impl AgentBuilder {
     }
 }
 
-/// The id of a skill whose metadata can be published.
+/// Checks the metadata of a skill; returns its id.
 fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
     let owned = || skill.id.to_owned();
     let id = SkillId::parse(skill.id).map_err(|_| BuildError::InvalidSkillId { id: owned() })?;
@@ -230,61 +232,61 @@ fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
 /// Why an agent cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// It can do nothing.
+    /// The agent has no skill.
     #[error("an agent needs at least one skill")]
     NoSkill,
-    /// Its id has another form.
+    /// The agent's id does not have the required form.
     #[error("the agent id `{id}` must be `[a-z0-9][a-z0-9._-]{{0,63}}`")]
     InvalidAgentId {
         /// The id.
         id: String,
     },
-    /// A skill id has another form.
+    /// A skill's id does not have the required form.
     #[error("the skill id `{id}` must be `[a-z0-9][a-z0-9._-]{{0,63}}`")]
     InvalidSkillId {
         /// The id.
         id: String,
     },
-    /// Two skills of one id.
+    /// Two skills have the same id.
     #[error("the skill id `{id}` is used twice")]
     DuplicateSkill {
         /// The id.
         id: String,
     },
-    /// No description.
+    /// The agent or a skill has no description.
     #[error("`{id}` needs a description")]
     EmptyDescription {
-        /// The skill or agent.
+        /// The id of the skill or the agent.
         id: String,
     },
-    /// No tags, or an empty one.
+    /// A skill has no tags, or an empty one.
     #[error("the skill `{id}` needs tags, and none of them empty")]
     EmptyTags {
-        /// The skill.
+        /// The id of the skill.
         id: String,
     },
-    /// An input or output mode has another form.
+    /// An input or output mode is not a media type.
     #[error(
         "the skill `{id}` names the media type `{media_type}`, which must be `type/subtype`, \
          `type/*` or `*/*`"
     )]
     InvalidMediaType {
-        /// The skill.
+        /// The id of the skill.
         id: String,
-        /// The mode.
+        /// The invalid mode.
         media_type: String,
     },
 }
 
-/// An agent: a manifest that can be serialized, and the handlers, which
-/// serialization leaves out. Clones share both.
+/// An agent: its manifest and its handlers. Only the manifest is serialized. Clones share
+/// both.
 #[derive(Clone)]
 pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
     handlers: Arc<BTreeMap<SkillId, Arc<dyn AnySkill>>>,
 }
 
-/// What an agent publishes of itself.
+/// What an agent publishes about itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentManifest {
@@ -296,44 +298,45 @@ pub struct AgentManifest {
     pub version: String,
     /// What it does.
     pub description: String,
-    /// What a model that picks a skill is told.
+    /// The instructions for a model that picks a skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispatcher_prompt: Option<String>,
-    /// What the extended card says it does.
+    /// The description of the agent in the extended card.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extended_description: Option<String>,
-    /// Its skills, as they were added.
+    /// The skills, in the order in which they were added.
     pub skills: Vec<SkillManifest>,
 }
 
-/// What an agent publishes of a skill.
+/// What an agent publishes about a skill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillManifest {
-    /// Its metadata, with name and modes filled in.
+    /// The metadata, with name and modes filled in.
     #[serde(flatten)]
     pub metadata: SkillMetadata,
-    /// The set it belongs to.
+    /// The id of the set the skill belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
-    /// The JSON schema of its data part; `{}` where it takes anything.
+    /// The JSON schema of the data part; `{}` if the skill accepts every value.
     pub input_schema: Value,
-    /// The JSON schema of its output artifact, if it has one.
+    /// The JSON schema of the output artifact, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// Whether it can ask.
+    /// Whether the skill can ask.
     pub asks: bool,
-    /// Whether it can make a task.
+    /// Whether the skill can make a task.
     pub task: bool,
-    /// Whether only the extended card shows it.
+    /// Whether only the extended card shows the skill.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub extended: bool,
 }
 
 impl AgentManifest {
-    /// Whether known callers are shown more than the public.
+    /// Whether authenticated callers see more than the public card.
     #[must_use]
     pub fn has_extended_card(&self) -> bool {
+        // A2A 1.0 §3.1.11: an agent may show authenticated callers an extended card.
         self.extended_description.is_some() || self.skills.iter().any(|skill| skill.extended)
     }
 }
@@ -354,26 +357,27 @@ impl SkillManifest {
 }
 
 impl AgentDefinition {
-    /// What it publishes of itself.
+    /// What the agent publishes about itself.
     #[must_use]
     pub fn manifest(&self) -> &AgentManifest {
         &self.manifest
     }
 
-    /// The handler of a skill.
+    /// The skill with this id.
     pub(crate) fn skill(&self, id: &SkillId) -> Option<&Arc<dyn AnySkill>> {
         self.handlers.get(id)
     }
 
-    /// All handlers, in the order in which they were added.
+    /// All skills, in the order in which they were added.
     pub(crate) fn skills(&self) -> impl Iterator<Item = (&SkillId, &Arc<dyn AnySkill>)> {
+        // The manifest keeps the order in which skills were added; the map does not.
         self.manifest.skills.iter().filter_map(|skill| {
             let id = SkillId::parse(skill.metadata.id).ok()?;
             self.handlers.get_key_value(&id)
         })
     }
 
-    /// The set a skill belongs to.
+    /// The id of the set a skill belongs to.
     pub(crate) fn set_of(&self, id: &SkillId) -> Option<&str> {
         let mut skills = self.manifest.skills.iter();
         skills

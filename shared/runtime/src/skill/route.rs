@@ -1,15 +1,17 @@
-//! Which skill answers a message. The first decision wins:
+//! Chooses the skill for a message. The first step that decides wins:
 //!
-//! 1. pinned: a message for an existing task goes to its skill
-//! 2. explicit: the message names a skill; never falls through
+//! 1. pinned: a message for an existing task goes to the skill of the task
+//! 2. explicit: the message names a skill; an invalid name is an error, and no later step
+//!    runs
 //! 3. single: the agent has one skill
-//! 4. media type: one skill takes all parts
-//! 5. schema: the data part is the input of exactly one skill
-//! 6. lexical: `/skill-id`, an example, or the words of one skill
-//! 7. model: not offered yet
-//! 8. ask
+//! 4. media type: one skill accepts all parts
+//! 5. schema: the data part is a valid input of exactly one skill
+//! 6. lexical: the text is `/skill-id`, an example of one skill, or matches the words of
+//!    one skill
+//! 7. model: not implemented
+//! 8. ask: the client gets a question that lists the candidates
 //!
-//! Nothing here can see a model, so an explicit call can never cost one.
+//! No step here has access to a model, so an explicit call never causes the cost of one.
 
 mod explicit;
 mod lexical;
@@ -20,51 +22,51 @@ use crate::task::{Message, Metadata, PartContent, Refusal, SavedSlot, SkillId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What routing looks at.
+/// The input of the routing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RouteRequest<'a> {
-    /// The skill of the task the message belongs to.
+    /// The skill of the task that the message belongs to, if it belongs to one.
     pub(crate) pinned: Option<&'a SkillId>,
     /// The message.
     pub(crate) message: &'a Message,
-    /// The metadata of the request around it.
+    /// The metadata of the request that contains the message.
     pub(crate) request_metadata: &'a Metadata,
 }
 
-/// Where a message goes.
+/// The result of the routing.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Routed {
-    /// To this skill, which takes every part of it.
+    /// A skill that accepts every part of the message.
     Skill {
         /// The skill.
         id: SkillId,
-        /// What the skill gets: without the wrapping of an explicit call.
+        /// The content for the skill, without the wrapper of an explicit call.
         content: Content,
-        /// Where the arguments stood in the data part that spells the call.
+        /// The location of the arguments, if a data part makes an explicit call.
         wrapped: Option<Wrapped>,
-        /// Which step decided.
+        /// The step that decided.
         how: &'static str,
     },
-    /// Back to the client, with a question.
+    /// A question to the client.
     Ask {
-        /// The skills in question, the likeliest first.
+        /// The candidates, the best match first.
         candidates: Vec<SkillId>,
         /// The question.
         question: String,
     },
 }
 
-/// The place of arguments inside a call that a data part spells.
+/// The location of the arguments of an explicit call in a data part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wrapped {
-    /// The part.
+    /// The index of the part.
     pub(crate) part: usize,
-    /// The member of its data.
+    /// The member of the part's data.
     pub(crate) member: &'static str,
 }
 
-/// The slot of the question which skill is meant. Nothing reads it back: a
-/// task without a skill is one that has asked this.
+/// The slot of the question "which skill?". The engine does not read it back: a task
+/// without a skill is a task that asked this question.
 pub(crate) fn which_skill(candidates: &[SkillId]) -> SavedSlot {
     let candidates: Vec<_> = candidates.iter().map(SkillId::as_str).collect();
     SavedSlot {
@@ -73,7 +75,7 @@ pub(crate) fn which_skill(candidates: &[SkillId]) -> SavedSlot {
     }
 }
 
-/// A decision, before it is known whether the skill takes every part.
+/// A chosen skill, before the check that it accepts every part.
 struct Route {
     id: SkillId,
     content: Content,
@@ -111,7 +113,7 @@ impl Route {
     }
 }
 
-/// Routes a message.
+/// Chooses the skill for a message.
 pub(crate) fn route(
     agent: &AgentDefinition,
     request: &RouteRequest<'_>,
@@ -121,13 +123,14 @@ pub(crate) fn route(
     }
     match implied_route(agent, request.message)? {
         Implied::One(route) => route.admitted(agent),
-        // Step 7 goes here: a model would get the candidates and the text.
+        // Step 7 belongs here: a model would get the candidates and the text.
         Implied::Ambiguous(candidates) => Ok(ask(agent, candidates)),
     }
 }
 
-/// Routes the answer to [`which_skill`]. One that only names a skill sends the
-/// `original` message there; any other is taken as the request itself.
+/// Chooses the skill for the answer to [`which_skill`]. An answer that only names a skill
+/// sends the `original` message to that skill. Any other answer replaces the original
+/// message.
 pub(crate) fn route_answer(
     agent: &AgentDefinition,
     original: &Message,
@@ -151,8 +154,8 @@ fn only_text(message: &Message) -> bool {
     message.parts.iter().all(|part| text(&part.content))
 }
 
-/// Steps 1 and 2. INVARIANT: no model is in scope, and no later step is tried
-/// when the message names a skill.
+/// Steps 1 and 2. INVARIANT: no model is in scope, and no later step runs when the message
+/// names a skill.
 fn explicit_route(
     agent: &AgentDefinition,
     request: &RouteRequest<'_>,
@@ -166,6 +169,7 @@ fn explicit_route(
             call.field,
             format!("the task belongs to the skill `{pinned}`"),
         )),
+        // The message may name the skill of its own task.
         Some(call) => Ok(Some(Route {
             how: "pinned",
             ..call.route
@@ -213,7 +217,7 @@ fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, 
     }
 }
 
-/// Step 4: the skills that take every part.
+/// Step 4: the skills that accept every part.
 fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, Refusal> {
     let admitting = |skill: &dyn AnySkill| admits(skill.metadata(), &message.parts);
     let takers: Skills<'_> = (all.iter().copied())
@@ -230,8 +234,8 @@ fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, Refusal
     Ok(takers)
 }
 
-/// Step 5: the one skill whose input the data part is. A skill that takes
-/// anything says nothing about the data.
+/// Step 5: the only skill that can decode the data part. Skills that accept every value do
+/// not count, since they would match any data.
 fn by_schema<'a>(takers: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
     let content = Content::from_parts(message.parts.clone());
     content.first_data()?;
@@ -246,7 +250,7 @@ fn by_schema<'a>(takers: &Skills<'a>, message: &Message) -> Option<&'a SkillId> 
     }
 }
 
-/// Step 8.
+/// Step 8: the question with the candidates.
 fn ask(agent: &AgentDefinition, candidates: Vec<SkillId>) -> Routed {
     let mut question = "Which of these skills do you need? Answer with its id.".to_owned();
     for id in &candidates {

@@ -1,4 +1,4 @@
-//! The bookmark of an open question.
+//! The state that a skill saves with a question.
 
 use super::{AgentError, AgentResult};
 use crate::task::SavedSlot;
@@ -6,9 +6,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// Where a skill goes on when the client answers: usually an enum with a
-/// variant a question. It is saved with the task and given back with the
-/// answer, possibly by a newer version of the skill.
+/// The state a skill needs to continue when the client answers: usually an enum with one
+/// variant per question. It is saved with the task and given back with the answer, possibly
+/// to a newer version of the skill.
 ///
 /// ```
 /// use a2a_lambda::skill::SkillSlot;
@@ -22,21 +22,22 @@ use serde_json::Value;
 /// impl SkillSlot for Ask {}
 /// ```
 pub trait SkillSlot: Serialize + DeserializeOwned + Send + 'static {
-    /// Whether a skill with this slot can ask. Only [`NoSlot`] says no.
+    /// Whether a skill with this slot type can ask. It is false only for [`NoSlot`].
     const CAN_ASK: bool = true;
-    /// The version of the form. Raise it with a change that old slots do not
-    /// fit, and answer for them in [`SkillSlot::migrate`].
+    /// The version of the saved form. Raise it with a change that old slots do not fit, and
+    /// convert old slots in [`SkillSlot::migrate`].
     const VERSION: u32 = 1;
 
-    /// A slot that was saved as version `from`, in today's form. Without an
-    /// answer the task fails with `STATE_INCOMPATIBLE`.
+    /// Converts a slot saved with version `from` to the current form. `None` fails the task
+    /// with `STATE_INCOMPATIBLE`. The engine also calls it for a slot of the current
+    /// version that does not decode.
     fn migrate(from: u32, saved: Value) -> Option<Self> {
         let _ = (from, saved);
         None
     }
 }
 
-/// The slot of a skill that never asks. It has no value.
+/// The slot type of a skill that never asks. It has no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSlot {}
 
@@ -52,11 +53,11 @@ impl Serialize for NoSlot {
 
 impl<'de> Deserialize<'de> for NoSlot {
     fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(serde::de::Error::custom("this skill never asks"))
+        Err(serde::de::Error::custom("the skill has no slot type"))
     }
 }
 
-/// The stored form of a slot.
+/// Encodes a slot for the store.
 pub(super) fn save<S: SkillSlot>(slot: &S) -> AgentResult<SavedSlot> {
     Ok(SavedSlot {
         version: S::VERSION,
@@ -64,17 +65,18 @@ pub(super) fn save<S: SkillSlot>(slot: &S) -> AgentResult<SavedSlot> {
     })
 }
 
-/// The slot that was saved, migrated if it was saved by another version.
+/// Decodes a saved slot, and migrates it if another version saved it.
 pub(super) fn restore<S: SkillSlot>(saved: SavedSlot) -> AgentResult<S> {
     let SavedSlot { version, value } = saved;
     if version != S::VERSION {
         return S::migrate(version, value).ok_or_else(|| {
             AgentError::state_incompatible(format_args!(
-                "slot of version {version}, and {} is needed",
+                "the slot has version {version}, expected {}",
                 S::VERSION
             ))
         });
     }
+    // A slot may have changed its form without a new version.
     S::deserialize(&value).or_else(|error| {
         S::migrate(version, value).ok_or_else(|| AgentError::state_incompatible(error))
     })

@@ -1,4 +1,4 @@
-//! A turn without an engine, for the tests of this room.
+//! A turn without an engine, for the tests of `skill`.
 
 use super::file::Reading;
 use super::host::{Emission, References, Step, TurnHost};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Remembers what a turn does.
+/// A [`TurnHost`] that records what a turn does.
 #[derive(Default)]
 pub(super) struct Host {
     pub(super) emitted: Mutex<Vec<Emission>>,
@@ -31,13 +31,13 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// The same task in another attempt: what is stored stays.
+    /// Starts another attempt of the same turn: stored values stay.
     pub(super) fn again(&self) {
         self.begun.lock().unwrap().clear();
     }
 
-    /// What was emitted: `name=text`, `+` for an appended and `.` for the last
-    /// chunk; an update has no name.
+    /// The emissions as texts: `name=text`, with `+` in front for an appended chunk and `.`
+    /// at the end for the last one. An update is its text only.
     pub(super) fn shown(&self) -> Vec<String> {
         let emitted = self.emitted.lock().unwrap();
         emitted
@@ -175,7 +175,7 @@ pub(super) fn turn(skill: &dyn AnySkill, host: &Host, call: Call) -> Outcome {
     block_on(skill.turn(&mut cx, call))
 }
 
-/// The first turn of a task with this content.
+/// Runs the first turn of a task with this content.
 pub(super) fn request(skill: &dyn AnySkill, content: impl Into<Content>) -> Outcome {
     let input = skill.decode(&content.into()).unwrap();
     turn(skill, &Host::default(), Call::Request(input))
@@ -185,7 +185,7 @@ pub(super) fn message(parts: Vec<Part>) -> Message {
     Message::from_user("m-1", parts)
 }
 
-/// Name and text or data of each artifact.
+/// The name and the text or data of each artifact.
 pub(super) fn delivered(artifacts: &[Artifact]) -> Vec<(String, Value)> {
     let content = |artifact: &Artifact| match (artifact.data(), artifact.text()) {
         (Some(data), _) => data.clone(),

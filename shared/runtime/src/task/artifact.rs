@@ -1,20 +1,20 @@
-//! What a task delivers.
+//! Artifacts: the output of a task.
 
 use super::{Metadata, Part};
 
-/// A deliverable of a task. It is final when the task completes.
+/// An output of a task. It is final when the task completes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
-    /// Server-made; a new task makes a new id for the same name.
+    /// The id, made by the server; another task makes another id for the same name.
     pub id: String,
-    /// Inside one task the name identifies the artifact.
+    /// The name identifies the artifact inside its task.
     pub name: Option<String>,
-    /// For people.
+    /// A description for people.
     pub description: Option<String>,
-    /// The content; a chunk of it in an update.
+    /// The content; in an update, one chunk of it.
     pub parts: Vec<Part>,
     /// URIs of extensions used.
     pub extensions: Vec<String>,
-    /// Free members.
+    /// Free-form members.
     pub metadata: Metadata,
 }

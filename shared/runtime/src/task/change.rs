@@ -1,6 +1,6 @@
 //! What one commit can change, and what each change does to a record.
 //!
-//! A change that streams see gives an event. All of it is pure: the same
+//! A change that streams show returns an event. Everything here is pure, so the
 //! changes can be applied again to a fresh record after a lost race.
 
 use super::layout::truncate;
@@ -13,7 +13,7 @@ use super::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// State changes kept readable on the task.
+/// How many state changes a task keeps.
 const TRANSITIONS: usize = 32;
 
 /// One step of a commit.
@@ -21,109 +21,111 @@ const TRANSITIONS: usize = 32;
 pub enum Change {
     /// The client's first message. It does not change the state.
     Accept {
-        /// What it said.
+        /// The message.
         message: Message,
     },
     /// The task belongs to this skill from now on.
     Pin(SkillId),
-    /// The turn keeps what it needs of its request, as long as it runs.
+    /// The turn keeps the parts of its request that it needs, as long as it runs.
     Request(TurnRequest),
-    /// A worker is asked for: the version of this commit is the intent.
+    /// The turn is dispatched to a worker: the version of this commit is the intent.
     Dispatch,
-    /// A worker takes the turn, or takes it over: what an earlier attempt put
-    /// out after its last checkpoint is taken back.
+    /// A worker claims the turn, for the first time or again. The output of an
+    /// earlier attempt after its last checkpoint is taken back.
     Claim {
-        /// Until when nobody else may take the turn.
+        /// Until when no other worker may claim the turn.
         lease_until: Timestamp,
     },
-    /// The client answers an open question and a worker is asked for.
+    /// The client answers an open question, and the turn is dispatched to a worker.
     Queue {
-        /// What it said.
+        /// The answer.
         message: Message,
-        /// The same, sealed, if it stays out of the history (credentials).
+        /// The sealed answer, if it stays out of the history (credentials).
         secret: Option<Sealed>,
     },
-    /// The turn goes on elsewhere: the lease ends and a worker is asked for.
+    /// The turn is handed over: its lease ends and it is dispatched to another
+    /// worker.
     HandOver {
-        /// Whether a step or checkpoint has completed since the claim. Then
-        /// attempts count from the start again: long work is no poison.
+        /// Whether a step or checkpoint has completed since the claim. Then the
+        /// attempts count from 0 again, so that a long turn does not count as a
+        /// failing one.
         progress: bool,
     },
-    /// A turn starts here, with a lease.
+    /// A turn starts in this process, with a lease.
     Start {
-        /// Until when nobody else may take the turn.
+        /// Until when no other worker may claim the turn.
         lease_until: Timestamp,
     },
-    /// The client answers an open question and the turn runs at once.
+    /// The client answers an open question, and the turn runs in this process.
     Resume {
-        /// What it said.
+        /// The answer.
         message: Message,
-        /// The same, sealed, if it stays out of the history (credentials).
+        /// The sealed answer, if it stays out of the history (credentials).
         secret: Option<Sealed>,
-        /// Until when nobody else may take the turn.
+        /// Until when no other worker may claim the turn.
         lease_until: Timestamp,
     },
-    /// The agent speaks while it works.
+    /// The agent sends a message while it works.
     Update {
-        /// What it says.
+        /// The message.
         message: Option<Message>,
-        /// Free members of the event.
+        /// Free-form members of the event.
         metadata: Metadata,
     },
-    /// An artifact is made or grows.
+    /// An artifact is created or extended.
     Artifact(ArtifactUpdate),
-    /// The skill keeps a value.
+    /// The skill saves a value.
     Save {
-        /// Under this key.
+        /// The key of the value.
         key: String,
         /// The value.
         value: Value,
     },
     /// A step has completed.
     Step {
-        /// Name and occurrence.
+        /// The name of the step and its occurrence in the turn.
         key: String,
         /// Its result.
         value: Value,
     },
-    /// The agent asks.
+    /// The agent asks the client.
     AskInput {
         /// The question.
         message: Message,
-        /// The bookmark.
+        /// The slot.
         slot: SavedSlot,
     },
     /// The agent needs credentials.
     AskAuth {
-        /// What is needed.
+        /// The needed credentials.
         message: Message,
-        /// The bookmark.
+        /// The slot.
         slot: SavedSlot,
     },
     /// The turn succeeded.
     Complete {
-        /// Closing words.
+        /// A closing message.
         message: Option<Message>,
     },
     /// The turn failed.
     Fail {
-        /// The public text, with code and details in its metadata.
+        /// The public text, with error code and details in its metadata.
         message: Message,
     },
-    /// The agent declined.
+    /// The agent rejected the task.
     Reject {
-        /// Why.
+        /// The reason.
         message: Message,
     },
-    /// The client gave up.
+    /// The client canceled the task.
     Cancel,
-    /// A webhook is registered, in the same commit.
+    /// A push config is registered in the same commit.
     Listen(Box<Listener>),
 }
 
 impl Change {
-    /// Whether it gives the client more than one reply to see: then there is a
-    /// task, though its skill makes none.
+    /// Whether the change shows the client more than one reply. Then a task is
+    /// visible, even if its skill makes no tasks.
     pub(crate) const fn makes_a_task(&self) -> bool {
         match self {
             Self::Update { .. }
@@ -134,7 +136,7 @@ impl Change {
             | Self::AskAuth { .. }
             | Self::Fail { .. }
             | Self::Reject { .. }
-            // A webhook is told of a task.
+            // Push deliveries name a task.
             | Self::Listen(_) => true,
             Self::Accept { .. }
             | Self::Pin(_)
@@ -152,7 +154,7 @@ impl Change {
 }
 
 impl TaskRecord {
-    /// Applies one change; gives the event that streams see of it.
+    /// Applies one change; returns the event that streams show for it.
     pub(super) fn apply(
         &mut self,
         change: Change,
@@ -225,10 +227,11 @@ impl TaskRecord {
         }
     }
 
-    /// Puts an event into the log, as number `n` of this commit.
+    /// Logs an event as number `n` of this commit.
     pub(super) fn log_event(&mut self, event: Event, n: u32) {
         self.last_seq += 1;
-        // No id that the server has made is ever given to another task.
+        // A server-made id is never used for a second task, so its events need no
+        // mark.
         let again = !self.id.is_server_made();
         let id = EventId {
             version: self.version,
@@ -243,8 +246,8 @@ impl TaskRecord {
         });
     }
 
-    /// A task whose turn answers the router's question starts its skill with
-    /// the request, so the question is closed.
+    /// Pins the skill. If the turn answered the router's question, the skill starts
+    /// with the original request and the question is closed.
     fn pin(&mut self, skill: SkillId) {
         self.skill = Some(skill);
         self.saved.slot = None;
@@ -291,8 +294,8 @@ impl TaskRecord {
         Ok(update)
     }
 
-    /// The intent is the version of this commit, so that no later image of the
-    /// task is taken for a second one.
+    /// The intent is the version of this commit. A later image of the task repeats
+    /// the same version, so it is not a second intent.
     fn dispatch(&mut self, at: Timestamp) {
         self.lease_until = None;
         self.dispatch = Some(self.version);
@@ -308,7 +311,7 @@ impl TaskRecord {
         Ok(())
     }
 
-    /// A worker takes the turn. The epoch fences out whoever had it before.
+    /// A worker claims the turn. The new epoch fences out the previous worker.
     fn claim(
         &mut self,
         lease_until: Timestamp,
@@ -336,7 +339,7 @@ impl TaskRecord {
         Ok(update.map(Event::Status))
     }
 
-    /// Keeps a value, and with it what is shown so far, if the turn runs again.
+    /// Saves a value. The output so far is kept if the turn runs again.
     fn checkpoint(
         &mut self,
         key: String,
@@ -349,7 +352,7 @@ impl TaskRecord {
         Ok(None)
     }
 
-    /// All of the present output stays, if the turn runs again.
+    /// Makes the current output the base that a restart keeps.
     pub(crate) fn set_base(&mut self) {
         let parts = |artifact: &Artifact| (artifact.id.clone(), artifact.parts.len());
         let history = self.history.len() + usize::from(self.status.message.is_some());
@@ -409,8 +412,8 @@ impl TaskRecord {
         Ok(update)
     }
 
-    /// Moves the state and the status with it. The words of the status that
-    /// ends go to the history, so that they are said once.
+    /// Changes the state and replaces the status. The message of the old status moves
+    /// to the history, so that it is stored once.
     fn step(
         &mut self,
         event: TaskEvent,
@@ -453,7 +456,8 @@ impl TaskRecord {
         }
     }
 
-    /// The message of the client opens a turn, whose steps are its own.
+    /// Opens a turn with the client's message. The steps of the last turn are
+    /// dropped.
     fn open_turn(&mut self, message: Message, secret: Option<Sealed>) {
         self.turn += 1;
         self.attempt = 0;

@@ -1,88 +1,88 @@
-//! What a caller can ask of tasks, in no generation's spelling.
+//! The requests of a client, independent of any protocol generation.
 
 use super::{
     ContextId, EventId, Generation, IdempotencyKey, LoggedEvent, Message, Metadata, PushOffer,
     Task, TaskId, TaskState, Timestamp,
 };
 
-/// Whether the answer waits for the turn.
+/// Whether a send waits for the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendMode {
-    /// Answer when the task rests, or when the blocking budget is spent.
+    /// Respond when the task rests, or when the blocking budget is spent.
     Blocking,
-    /// Answer as soon as the task is stored.
+    /// Respond as soon as the task is stored.
     Immediate,
 }
 
 /// A message to the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SendCommand {
-    /// What is said. `message.task_id` names the task it continues,
-    /// `message.context_id` the conversation.
+    /// The message. `message.task_id` names the task it continues,
+    /// `message.context_id` the context.
     pub message: Message,
-    /// 0.1 only: the task id the client made; the task is created under it, or
-    /// continued.
+    /// A2A 0.1 only: the task id that the client made. The task is created under it,
+    /// or continued.
     pub client_task_id: Option<TaskId>,
     /// Whether to wait.
     pub mode: SendMode,
-    /// Messages of history to answer with, 0-100; the default and the clamp
-    /// are applied already.
+    /// How many messages of history to return, 0-100; default and maximum are already
+    /// applied.
     pub history_length: usize,
     /// Media types the client can read; empty = any.
     pub accepted_output_modes: Vec<String>,
-    /// A webhook registered along with it.
+    /// A push config to register with the send.
     pub push: Option<PushOffer>,
     /// Metadata of the request (not of the message).
     pub metadata: Metadata,
     /// The generation the task will be created with.
     pub generation: Generation,
-    /// The name of this send, if its client gave it one.
+    /// The idempotency key of this send, if it has one.
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
-/// A question for one task.
+/// A request for one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GetQuery {
-    /// Which task.
+    /// The id of the task.
     pub id: TaskId,
-    /// Messages of history to answer with, 0-100.
+    /// How many messages of history to return, 0-100.
     pub history_length: usize,
 }
 
-/// The end of a task, asked by its client.
+/// A request to cancel a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CancelCommand {
-    /// Which task.
+    /// The id of the task.
     pub id: TaskId,
     /// Metadata of the request.
     pub metadata: Metadata,
 }
 
-/// A stream of a task that exists.
+/// A request to stream an existing task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscribeCommand {
-    /// Which task.
+    /// The id of the task.
     pub id: TaskId,
-    /// The last event the client has seen; the stream goes on after it.
+    /// The last event the client has seen; the stream continues after it.
     pub last_event: Option<EventId>,
 }
 
-/// A question for the caller's tasks (A2A 1.0 §3.1.4).
+/// A request for a list of the caller's tasks (A2A 1.0 §3.1.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListQuery {
-    /// Only tasks of this conversation.
+    /// Only tasks of this context.
     pub context_id: Option<ContextId>,
     /// Only tasks in this state.
     pub status: Option<TaskState>,
-    /// Only tasks whose status is this old or newer.
+    /// Only tasks with a status time at or after this.
     pub status_after: Option<Timestamp>,
-    /// 1-100.
+    /// Tasks per page, 1-100.
     pub page_size: usize,
-    /// Where the last page ended.
+    /// The token of the page.
     pub page_token: Option<String>,
-    /// Messages of history to answer with, 0-100.
+    /// How many messages of history to return, 0-100.
     pub history_length: usize,
-    /// Whether to answer with artifacts.
+    /// Whether to return artifacts.
     pub include_artifacts: bool,
 }
 
@@ -93,51 +93,51 @@ pub struct Page {
     pub tasks: Vec<Task>,
     /// Where the next page starts; empty at the end.
     pub next_page_token: String,
-    /// The size asked for.
+    /// The requested page size.
     pub page_size: usize,
-    /// How many tasks match: exact up to a limit, a floor above it.
+    /// How many tasks match: exact up to a limit, a lower bound above it.
     pub total_size: usize,
 }
 
-/// A question for the caller's conversations.
+/// A request for a list of the caller's contexts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextQuery {
-    /// 1-100.
+    /// Contexts per page, 1-100.
     pub page_size: usize,
-    /// Where the last page ended.
+    /// The token of the page.
     pub page_token: Option<String>,
 }
 
-/// What a list shows of a conversation.
+/// A context as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     /// Its id.
     pub id: ContextId,
     /// When it began.
     pub created_at: Timestamp,
-    /// Its last activity, about.
+    /// About when it was last active.
     pub updated_at: Timestamp,
-    /// When it is over, if nothing happens.
+    /// When it expires without further activity.
     pub expires_at: Timestamp,
-    /// Whether it goes on: `active`.
+    /// Its status: `active`.
     pub status: &'static str,
 }
 
-/// One page of conversations, newest activity first.
+/// One page of contexts, newest activity first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextPage {
-    /// The conversations.
+    /// The contexts.
     pub contexts: Vec<Context>,
     /// Where the next page starts; empty at the end.
     pub next_page_token: String,
-    /// The size asked for.
+    /// The requested page size.
     pub page_size: usize,
 }
 
-/// What a send is answered with: exactly one of the two.
+/// The response to a send: exactly one of the two.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sent {
-    /// The task that was made or continued.
+    /// The task that was created or continued.
     Task(Box<Task>),
     /// The reply of a skill that makes no task.
     Message(Message),
@@ -146,11 +146,11 @@ pub enum Sent {
 /// One element of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame {
-    /// The task as it stands: the first frame.
+    /// The current task: the first frame.
     Task(Box<Task>),
-    /// The first frame of a resumed stream: the status as of the last event
-    /// the client has seen and no id. Its artifacts are there for a
-    /// generation that numbers them (0.1) and are not shown.
+    /// The first frame of a resumed stream: the status at the last event that the
+    /// client has seen, without an event id. Artifacts are included for A2A 0.1,
+    /// which numbers them; they are not shown.
     Resumed(Box<Task>),
     /// The one message of a skill that makes no task.
     Message(Message),
@@ -158,26 +158,25 @@ pub enum Frame {
     Event {
         /// The task it belongs to.
         task_id: TaskId,
-        /// Its conversation.
+        /// Its context.
         context_id: ContextId,
         /// The event.
         event: LoggedEvent,
-        /// Whether the stream ends with it (0.1 and 0.3: `final`).
+        /// Whether the stream ends with it (`final` in A2A 0.1 and 0.3).
         last: bool,
     },
     /// The stream ends with an error.
     Refused(super::Refusal),
-    /// Nothing happened for a while: a comment that keeps the connection open.
+    /// A comment that keeps an idle connection open.
     KeepAlive,
-    /// The stream ends as planned and the task goes on: its client comes back.
+    /// The stream ends as planned before the task does; the client reconnects.
     ComeBack,
 }
 
-/// A file that a client is about to send by itself, before the message that
-/// names it.
+/// A request to upload a file to the object store before the message that names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadOrder {
-    /// What it is called; metadata only.
+    /// The file name; metadata only.
     pub filename: Option<String>,
     /// Its media type.
     pub media_type: Option<String>,
@@ -187,20 +186,20 @@ pub struct UploadOrder {
     pub sha256: String,
 }
 
-/// The right to send one file.
+/// The permission to upload one file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UploadGrant {
     /// Where to PUT it. A credential: never stored, never logged.
     pub url: String,
-    /// The headers to send along.
+    /// The headers the upload must send.
     pub headers: Vec<(String, String)>,
-    /// Until when.
+    /// When the permission expires.
     pub expires_at: Timestamp,
-    /// What a part says instead of bytes: the value of its URL.
+    /// The URL that a part has in place of the bytes.
     pub reference: String,
-    /// As ordered.
+    /// The file name of the request.
     pub filename: Option<String>,
-    /// As ordered.
+    /// The media type of the request.
     pub media_type: Option<String>,
 }
 

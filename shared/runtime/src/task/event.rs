@@ -1,27 +1,27 @@
-//! What happens to a task, as its streams show it.
+//! The events of a task, as its streams show them.
 
 use super::{Artifact, Message, Metadata, TaskState, Timestamp, WriteId};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
-/// The state of a task with what the agent said when it entered it.
+/// The state of a task, and the agent's message for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
     /// The state.
     pub state: TaskState,
-    /// The agent's words, or the public text of a failure.
+    /// The agent's message, or the public text of a failure.
     pub message: Option<Message>,
-    /// When the state was entered or the message said.
+    /// When the state was entered or the message sent.
     pub timestamp: Timestamp,
 }
 
-/// One stored, then shown, step of a task.
+/// One stored step of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The status changed, or the agent said something while working.
+    /// The status changed, or the agent sent a message while working.
     Status(StatusUpdate),
-    /// An artifact was made or grew.
+    /// An artifact was created or extended.
     Artifact(ArtifactUpdate),
 }
 
@@ -30,7 +30,7 @@ pub enum Event {
 pub struct StatusUpdate {
     /// The status after it.
     pub status: Status,
-    /// Free members, for example `a2a-lambda/restarted`.
+    /// Free-form members, for example `a2a-lambda/restarted`.
     pub metadata: Metadata,
 }
 
@@ -44,27 +44,27 @@ pub struct ArtifactUpdate {
     pub append: bool,
     /// Whether this is the last chunk.
     pub last_chunk: bool,
-    /// Free members.
+    /// Free-form members.
     pub metadata: Metadata,
 }
 
-/// The id of an event: the version of its commit and its place in it. It is
-/// the `id:` line of a stream and the value of `Last-Event-ID`.
+/// The id of an event: the version of its commit and its position in it. It is the
+/// `id:` line of a stream and the value of `Last-Event-ID`.
 ///
-/// Where a client makes the id of a task, it can use it again once the task is
-/// gone. The ids of such a task's events carry the mark of its incarnation, so
-/// that the event of an earlier task is no event of a later one.
+/// A client can use a client-made task id again once the task is gone. The event ids
+/// of such a task contain a mark of its incarnation, so that an event of an earlier
+/// task is not taken for one of a later task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId {
     /// The task version whose commit stored the event.
     pub version: u64,
-    /// The place in that commit, from 1.
+    /// The position in that commit, from 1.
     pub n: u32,
-    /// The mark of the incarnation; none where no other task gets the id.
+    /// The mark of the incarnation; `None` for a server-made task id.
     pub mark: Option<EventMark>,
 }
 
-/// What tells the events of a task from those of another one under its id.
+/// Distinguishes the events of a task from those of another task with its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventMark(u32);
 
@@ -87,7 +87,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// Text that is no event id.
+/// Text that is not an event id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event id is `<version>.<n>` or `<version>.<n>.<mark>`")]
 pub struct InvalidEventId;
@@ -119,12 +119,12 @@ impl FromStr for EventId {
     }
 }
 
-/// An event with its place in the log of its task.
+/// An event with its number in the log of its task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoggedEvent {
-    /// Its id; never changes, wherever it is stored.
+    /// Its id; it never changes.
     pub id: EventId,
-    /// Its running number over the task, from 1 without gap.
+    /// Its number in the log, from 1 without a gap.
     pub seq: u64,
     /// What happened.
     pub event: Event,
@@ -135,7 +135,7 @@ mod tests {
     use super::{EventId, EventMark, WriteId};
 
     #[test]
-    fn an_event_id_reads_back_and_nothing_else_is_one() {
+    fn an_event_id_reads_back_and_malformed_text_is_refused() {
         let id = EventId {
             version: 12,
             n: 3,
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_under_one_id_have_marks_of_their_own() {
+    fn tasks_with_the_same_id_have_different_event_marks() {
         let mark = |number| EventMark::of(&WriteId::made_of(number));
         assert_eq!(mark(1), mark(1));
         assert_ne!(mark(1), mark(2));

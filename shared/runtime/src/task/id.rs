@@ -1,15 +1,15 @@
-//! Names: parsed once at the edge, trusted everywhere after it.
+//! Ids and names, parsed once where they enter and valid from then on.
 
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// A name that does not have the form its kind demands.
+/// A name that does not have the form of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} must be {rule}")]
 pub struct InvalidId {
-    /// Which name was refused, in the protocol's words.
+    /// The kind of name, in the protocol's words.
     pub kind: &'static str,
-    /// The form it should have had.
+    /// The required form.
     pub rule: &'static str,
 }
 
@@ -36,8 +36,8 @@ macro_rules! name {
 }
 
 name! {
-    /// Who pays and whose data it is: 1-64 of `A-Za-z0-9._-`, and no reserved
-    /// first path segment, so that no `#` or `/` can reach a key or a route.
+    /// The tenant, which is billed and owns the data: 1-64 of `A-Za-z0-9._-`, and not
+    /// a reserved first path segment. So no `#` or `/` can reach a key or a route.
     TenantId
 }
 
@@ -59,8 +59,8 @@ name! {
 }
 
 name! {
-    /// The id of a webhook of a task: 1-128 of `A-Za-z0-9._:-`. Ids made by
-    /// the server start with `push-`.
+    /// The id of a push config of a task: 1-128 of `A-Za-z0-9._:-`. Ids made by the
+    /// server start with `push-`.
     PushId
 }
 
@@ -70,11 +70,11 @@ name! {
 }
 
 name! {
-    /// The id of one write; it tells our own applied write from another's.
+    /// The id of one write. A writer recognises by it whether its write was applied.
     WriteId
 }
 
-/// First path segments that can never be a tenant (protocol.md section 2).
+/// First path segments that cannot be a tenant, because routes begin with them.
 const RESERVED: [&str; 12] = [
     "v1",
     "tasks",
@@ -114,7 +114,7 @@ impl TenantId {
     /// Parses a tenant name.
     ///
     /// # Errors
-    /// When it has another form or is a reserved route word.
+    /// When the text has another form or is a reserved path segment.
     pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
         let text = text.into();
         if all_of(&text, 64, b"._-") && !RESERVED.contains(&text.as_str()) {
@@ -145,7 +145,7 @@ impl Subject {
         }
     }
 
-    /// The form used in keys: 32 hex digits of the SHA-256.
+    /// The hash used in keys: 32 hex digits of the SHA-256.
     #[must_use]
     pub fn hash(&self) -> String {
         short_hash(&self.0)
@@ -192,15 +192,14 @@ impl ContextId {
         on_the_wire("context id", text.into()).map(Self)
     }
 
-    /// The context which the server makes for the number of its first task:
-    /// the task's record can stand for the thread until the thread needs one.
+    /// The server-made context of the task with the number `first_task`. The record
+    /// of that task serves as the thread until one is stored.
     #[must_use]
     pub fn made_of(first_task: u128) -> Self {
         Self(format!("{CONTEXT_PREFIX}{first_task:032x}"))
     }
 
-    /// The server-made context that is named after `task`; `None` for a task
-    /// whose id a client made.
+    /// The server-made context named after `task`; `None` for a client-made task id.
     #[must_use]
     pub fn named_after(task: &TaskId) -> Option<Self> {
         server_made(&task.0, TASK_PREFIX).map(|hex| Self(format!("{CONTEXT_PREFIX}{hex}")))
@@ -212,7 +211,7 @@ impl ContextId {
         self.first_task().is_some()
     }
 
-    /// The first task of a server-made context.
+    /// The first task of a server-made context; `None` for a client-made id.
     #[must_use]
     pub fn first_task(&self) -> Option<TaskId> {
         server_made(&self.0, CONTEXT_PREFIX).map(|hex| TaskId(format!("{TASK_PREFIX}{hex}")))
@@ -243,7 +242,7 @@ impl PushId {
         Self(format!("push-{id:032x}"))
     }
 
-    /// The id of the one configuration which a task of 0.1 has.
+    /// The id of the only push config that a task of A2A 0.1 can have.
     #[must_use]
     pub fn only() -> Self {
         Self("default".to_owned())
@@ -287,7 +286,7 @@ impl WriteId {
     }
 }
 
-/// Whose a task or thread is. It comes from the authorizer only.
+/// The owner of a task or thread. It comes from the authorizer only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     /// The tenant, part of every key.
@@ -296,9 +295,9 @@ pub struct Owner {
     pub subject: Subject,
 }
 
-/// The one address of a task. There is no address without a tenant, so a read
-/// across tenants cannot be written; a client-made id is also per subject, so
-/// nobody can occupy another's ids.
+/// The address of a task in a store. Every address contains a tenant, so a read
+/// across tenants is impossible. A client-made id is also per subject, so no caller
+/// can occupy the ids of another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskKey {
     tenant: TenantId,
@@ -320,8 +319,8 @@ impl TaskKey {
         }
     }
 
-    /// The address which a store kept as its two halves; `None` if they are
-    /// not those of one.
+    /// The address from the two parts that a store keeps; `None` if they are
+    /// malformed.
     #[must_use]
     pub fn stored(tenant: &str, local: &str) -> Option<Self> {
         let tenant = TenantId::parse(tenant).ok()?;
@@ -337,9 +336,8 @@ impl TaskKey {
         })
     }
 
-    /// Where everything of the task lies in an object store: the tenant and an
-    /// id which a client made stand there as hashes, so that it is short and
-    /// of our own alphabet.
+    /// The folder of the task in an object store. The tenant and a client-made id are
+    /// hashed, so that the folder is short and has a restricted alphabet.
     #[must_use]
     pub fn folder(&self) -> String {
         let tenant = short_hash(self.tenant.as_str());
@@ -350,13 +348,13 @@ impl TaskKey {
         }
     }
 
-    /// The tenant whose task it is.
+    /// The tenant of the task.
     #[must_use]
     pub const fn tenant(&self) -> &TenantId {
         &self.tenant
     }
 
-    /// The name of the task inside its tenant, as it stands in a key.
+    /// The name of the task inside its tenant, as keys contain it.
     #[must_use]
     pub fn local(&self) -> &str {
         &self.local
@@ -375,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reserved_word_and_no_separator_is_a_tenant() {
+    fn a_tenant_has_no_separator_and_is_not_reserved() {
         for bad in [
             "",
             "v1",
@@ -422,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_client_made_id_never_takes_the_place_of_a_server_made_one() {
-        // The local name of a client-made id holds a `~`, which no id may hold.
+        // A client-made id has a `~` in its local name, which no id may contain.
         let id = TaskId::parse("x").unwrap();
         assert!(TaskKey::new(&owner("ann"), &id).local().contains('~'));
         assert!(TaskId::parse("a~b").is_err());

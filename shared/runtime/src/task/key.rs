@@ -1,21 +1,22 @@
-//! Idempotency keys: the name a client gives to one send, so that sending
-//! again after a lost answer is no second request.
+//! Idempotency keys: the name of one send, so that a repeat after a lost response is
+//! not a second request.
 
 use super::{InvalidId, Owner, Timestamp};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// The longest key in bytes (protocol.md section 8; a proposal of ours).
+/// The longest key in bytes. The limit is this project's own; A2A has no idempotency
+/// key.
 const MAX: usize = 256;
 
-/// The name of one send. Whoever sends it again asks for the same thing.
+/// The name of one send. A client that repeats a send uses the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
     kind: Kind,
     text: String,
 }
 
-/// Where a key comes from. The two never name the same send.
+/// The origin of a key. Keys of different kinds never name the same send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Given,
@@ -23,10 +24,10 @@ enum Kind {
 }
 
 impl IdempotencyKey {
-    /// The metadata in which a client may give it.
+    /// The metadata member in which a client may send the key.
     pub const METADATA: &'static str = super::names::IDEMPOTENCY_KEY;
 
-    /// Parses a key that a client gave as such.
+    /// Parses a key that a client sent in the metadata.
     ///
     /// # Errors
     /// When it is not 1-256 bytes of text without control characters.
@@ -43,7 +44,7 @@ impl IdempotencyKey {
         }
     }
 
-    /// The id of a message, where it stands for a key.
+    /// The key made of a message id.
     #[must_use]
     pub fn of_message(id: impl Into<String>) -> Self {
         Self {
@@ -52,8 +53,8 @@ impl IdempotencyKey {
         }
     }
 
-    /// The address of this key. Two callers that use the same key have two
-    /// addresses, and neither tells the key or the caller.
+    /// The address of this key in a store. Two callers with the same key have
+    /// different addresses, and the address reveals neither key nor caller.
     #[must_use]
     pub fn hash(&self, owner: &Owner) -> KeyHash {
         let tenant = owner.tenant.as_str();
@@ -61,8 +62,8 @@ impl IdempotencyKey {
         KeyHash(hash_of(&fields))
     }
 
-    /// A hash of `content` that tells nothing about it to whoever does not know
-    /// the key: an answer can hold credentials.
+    /// A hash of `content` that reveals nothing without the key, because an answer
+    /// can contain credentials.
     #[must_use]
     pub fn seal(&self, content: &[u8]) -> String {
         let content = hex::encode(Sha256::digest(content));
@@ -77,7 +78,7 @@ impl IdempotencyKey {
     }
 }
 
-/// Fields with their lengths, so that no two lists hash alike.
+/// Hashes fields with their lengths, so that different lists have different hashes.
 fn hash_of(fields: &[&str]) -> String {
     let mut hash = Sha256::new();
     for field in fields {
@@ -92,7 +93,7 @@ fn hash_of(fields: &[&str]) -> String {
 pub struct KeyHash(String);
 
 impl KeyHash {
-    /// The address that a store kept.
+    /// The address as read from a store.
     pub(crate) const fn stored(text: String) -> Self {
         Self(text)
     }
@@ -110,26 +111,26 @@ impl fmt::Display for KeyHash {
     }
 }
 
-/// How many of its keys a task sees to.
+/// How many keys a task keeps.
 const HELD: usize = 32;
 
-/// The keys of the sends that made and continued a task: it sees to it that they
-/// live as long as itself, and go with it when it is deleted. Of more than 32 the
-/// oldest are left to the time they were given at first, which is two of the task's
-/// lives.
+/// The keys of the sends that created and continued a task. The task prolongs them as
+/// long as it lives, and they are deleted with it. Of more than 32 keys the oldest
+/// are dropped from this list; they keep their first expiry, which is two lives of
+/// the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeldKeys {
-    /// Their addresses, oldest first.
+    /// The hashed keys, oldest first.
     pub addresses: Vec<KeyHash>,
-    /// All of them stay at least until then.
+    /// All of them are kept at least until then.
     pub until: Timestamp,
-    /// The version of the commit that has prolonged them; 0 if none has.
+    /// The version of the commit that prolonged them; 0 if none has.
     pub version: u64,
 }
 
 impl HeldKeys {
-    /// The keys as a commit leaves them that makes `version`: with the key it
-    /// was made under, prolonged to `until` if they would not last to `needed`.
+    /// Updates the keys in the commit of `version`: adds the key of this commit, and
+    /// prolongs all to `until` if they would expire before `needed`.
     pub(super) fn hold(
         &mut self,
         key: Option<&KeyHash>,
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_sees_to_the_newest_32_of_its_keys() {
+    fn a_task_prolongs_its_newest_32_keys() {
         let mut held = HeldKeys::default();
         for number in 1..=34 {
             held.hold(Some(&address(number)), number, at(1), at(2));
@@ -223,10 +224,10 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_prolonged_when_their_task_would_outlive_them_and_not_before() {
+    fn keys_are_prolonged_only_when_their_task_would_outlive_them() {
         let mut held = HeldKeys::default();
         held.hold(None, 1, at(1), at(2));
-        assert_eq!(held, HeldKeys::default(), "there is none to see to");
+        assert_eq!(held, HeldKeys::default(), "no key to prolong");
         held.hold(Some(&address(1)), 2, at(1), at(2));
         for (version, needed, expected) in [
             (3, at(2), (at(2), 0)),

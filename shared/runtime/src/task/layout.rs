@@ -1,27 +1,26 @@
-//! Where the parts of a task lie.
+//! Which parts of a task are in its own item and which in children.
 //!
-//! A task is one item while it is small. What grows is moved, a piece at a
-//! time, to items of its own beside it, its children, and stays there. The
-//! layout names the children which belong to the task; a child it does not name
-//! is none of it. A store that keeps a task in one piece keeps the layout and
-//! does not look at it.
+//! A small task is one item. Content that grows moves in pieces to items beside it,
+//! its children, and stays there. The layout names the children that belong to the
+//! task; any other child does not. A store that keeps a task in one piece stores the
+//! layout and ignores it.
 
 use super::Timestamp;
 use std::collections::BTreeMap;
 
-/// Leading items of a list which one commit has moved to a child.
+/// Items of a list that one commit has moved to a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// The version of that commit, which is the child's name.
+    /// The version of that commit; it is the child's name.
     pub version: u64,
-    /// How many items of the child, from its first, belong to the list.
+    /// How many items of the child belong to the list, counted from its first.
     pub items: usize,
 }
 
-/// The events that have been moved: the log from its start.
+/// The events that have moved, from the start of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batches {
-    /// The number of the last of them, which is the name of the last batch.
+    /// The number of the last moved event; it is the name of the last batch.
     pub upto: u64,
     /// The number of the first event of the last batch.
     pub from: u64,
@@ -29,7 +28,7 @@ pub struct Batches {
     pub version: u64,
 }
 
-/// A value that lies apart and is replaced as a whole.
+/// A value in a child that is replaced as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doc {
     /// Slot, data and steps.
@@ -38,9 +37,9 @@ pub enum Doc {
     Metadata,
     /// The message of the status.
     Status,
-    /// An answer that stays out of the history.
+    /// An answer that stays out of the history (credentials).
     Secret,
-    /// Artifacts which the turn has replaced.
+    /// Artifacts that the turn has replaced.
     Replaced,
 }
 
@@ -54,7 +53,7 @@ impl Doc {
         Self::Replaced,
     ];
 
-    /// Its name in a stored form.
+    /// Its name in the stored form.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,36 +66,36 @@ impl Doc {
     }
 }
 
-/// Which value lies apart.
+/// A value that is in a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Apart {
     /// The version of the commit that stored it.
     pub version: u64,
-    /// The hash of its stored form, by which it is known to be the same.
+    /// The hash of its stored form, to detect a change.
     pub sha256: String,
 }
 
-/// How much has been moved, of lists.
+/// How much content of lists has moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Volume {
-    /// Bytes ever moved.
+    /// Bytes moved in total.
     pub bytes: u64,
     /// Bytes that had been moved before the commit of `version`.
     pub before: u64,
-    /// The version of the commit that moved the last of them.
+    /// The version of the last commit that moved some.
     pub version: u64,
 }
 
 /// How long the children stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    /// All of them, at least until then.
+    /// All of them stay at least until then.
     pub until: Timestamp,
-    /// The version of the commit that saw to it.
+    /// The version of the commit that set this expiry.
     pub version: u64,
 }
 
-/// Where the parts of a task lie.
+/// Which parts of a task are in children.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
     /// The moved events.
@@ -105,9 +104,9 @@ pub struct Layout {
     pub history: Vec<Segment>,
     /// The moved parts of each artifact, by its id.
     pub artifacts: BTreeMap<String, Vec<Segment>>,
-    /// The same of the artifacts which the turn has replaced.
+    /// The same for the artifacts that the turn has replaced.
     pub replaced: BTreeMap<String, Vec<Segment>>,
-    /// Values that lie apart.
+    /// The values in children.
     pub docs: BTreeMap<Doc, Apart>,
     /// How much has been moved.
     pub volume: Volume,
@@ -126,8 +125,8 @@ impl Layout {
             && self.docs.is_empty()
     }
 
-    /// At most so many bytes of lists and shown values lie apart; `None` if that
-    /// is not known.
+    /// An upper bound of the bytes of lists and shown values in children; `None` if
+    /// it is not known.
     #[must_use]
     pub fn most(&self) -> Option<usize> {
         let shown = [Doc::Metadata, Doc::Status];
@@ -155,8 +154,8 @@ impl Layout {
         self.replaced.get(artifact).map_or(0, |it| moved(it))
     }
 
-    /// Takes back what the commit of `version` has moved, so that it can be
-    /// laid out anew.
+    /// Takes back what the commit of `version` moved, so that its record can be laid
+    /// out again.
     pub(crate) fn forget(&mut self, version: u64) {
         let keep = |segments: &mut Vec<Segment>| segments.retain(|it| it.version != version);
         keep(&mut self.history);
@@ -168,6 +167,8 @@ impl Layout {
         }
         if let Some(batches) = self.events.filter(|batches| batches.version == version) {
             let upto = batches.from.saturating_sub(1);
+            // The start and version of the earlier batch are no longer known; no commit
+            // has version 0.
             self.events = (upto > 0).then_some(Batches {
                 upto,
                 from: upto,
@@ -176,7 +177,7 @@ impl Layout {
         }
     }
 
-    /// Notes that the commit of `version` moves `bytes`.
+    /// Records that the commit of `version` moves `bytes`.
     pub(crate) const fn moves(&mut self, version: u64, bytes: u64) {
         if self.volume.version != version {
             self.volume.before = self.volume.bytes;
@@ -185,8 +186,8 @@ impl Layout {
         self.volume.bytes = self.volume.bytes.saturating_add(bytes);
     }
 
-    /// The artifact is replaced by another of its id. `keep` says whether the
-    /// turn has to be able to put it back.
+    /// Records that the artifact is replaced by another with its id. `keep` says
+    /// whether a restart must be able to restore the old one.
     pub(super) fn replace(&mut self, artifact: &str, keep: bool) {
         if let Some(segments) = self.artifacts.remove(artifact)
             && keep
@@ -195,7 +196,7 @@ impl Layout {
         }
     }
 
-    /// The artifact that was replaced is put back.
+    /// Restores the replaced artifact.
     pub(super) fn put_back(&mut self, artifact: &str) {
         self.artifacts.remove(artifact);
         if let Some(segments) = self.replaced.remove(artifact) {
@@ -204,13 +205,13 @@ impl Layout {
     }
 }
 
-/// How many items of a list lie in `segments`.
+/// How many items of a list are in `segments`.
 #[must_use]
 pub fn moved(segments: &[Segment]) -> usize {
     segments.iter().map(|segment| segment.items).sum()
 }
 
-/// Leaves only what belongs to the first `items` of the list.
+/// Keeps only the segments of the first `items` of the list.
 pub(super) fn truncate(segments: &mut Vec<Segment>, items: usize) {
     let mut left = items;
     for segment in segments.iter_mut() {
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_cut_names_what_is_left_of_it() {
+    fn truncate_keeps_the_segments_of_the_first_items() {
         let whole = [(2, 3), (5, 2), (9, 4)];
         for (items, left) in [
             (0, vec![]),
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_is_taken_back_leaves_what_lay_there_before() {
+    fn forget_removes_only_the_segments_of_one_commit() {
         let mut layout = Layout {
             history: segments(&[(2, 3), (5, 2)]),
             events: Some(Batches {

@@ -1,8 +1,8 @@
-//! One turn of talk between a client and the agent.
+//! Messages between a client and the agent.
 
 use super::{ContextId, Metadata, Part, TaskId};
 
-/// Who speaks.
+/// The side that sent a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The client.
@@ -11,25 +11,24 @@ pub enum Role {
     Agent,
 }
 
-/// A message: at least one part, said by one side.
+/// A message: at least one part, from one side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// The speaker's id for it; the server makes one where a generation has
-    /// none (0.1).
+    /// The sender's id for it. A2A 0.1 has no message ids, so the server makes one.
     pub id: String,
-    /// Who speaks.
+    /// The sender.
     pub role: Role,
-    /// What is said; never empty.
+    /// The content; never empty.
     pub parts: Vec<Part>,
     /// The context it belongs to.
     pub context_id: Option<ContextId>,
     /// The task it belongs to.
     pub task_id: Option<TaskId>,
-    /// Earlier tasks the speaker refers to: hints, authorised when resolved.
+    /// Earlier tasks the sender refers to: hints, authorised when resolved.
     pub reference_task_ids: Vec<String>,
     /// URIs of extensions used.
     pub extensions: Vec<String>,
-    /// Free members.
+    /// Free-form members.
     pub metadata: Metadata,
 }
 

@@ -1,18 +1,18 @@
-//! The vocabulary of a task and the rules of its life.
+//! The types of a task and the rules of its life.
 //!
-//! Everything here is a value: no I/O, no clock, no async, no AWS type and no
-//! name of a wire format. Time ([`Timestamp`]) and ids come in as arguments.
+//! Everything here is a value: no I/O, no clock, no async, no AWS type and no name of
+//! a wire format. Time ([`Timestamp`]) and ids are arguments.
 //!
-//! - `id`: who and what is named: tenant, subject, task, context, skill
-//! - `key`: the name of one send
-//! - `names`: what is ours in the metadata of others
-//! - `part`, `message`, `artifact`, `event`: what a task is made of
+//! - `id`: ids and names: tenant, subject, task, context, skill
+//! - `key`: idempotency keys
+//! - `names`: the names this runtime uses in metadata
+//! - `part`, `message`, `artifact`, `event`: the content of a task
 //! - `state`: the state machine, one pure function
-//! - `push`: webhooks
+//! - `push`: push configs
 //! - `record`: the stored task and the one way to change it
 //! - `change`: what one commit can change
-//! - `command`: what a caller can ask of tasks
-//! - `refusal`: why an ask is turned down, without any wire code
+//! - `command`: the requests of a client
+//! - `refusal`: the public reasons of errors, without any wire code
 
 mod artifact;
 mod change;
@@ -58,7 +58,7 @@ pub use state::{InvalidTransition, TaskEvent, TaskState};
 pub use thread_key::ThreadKey;
 pub use timestamp::Timestamp;
 
-/// Free members that travel with a message, part, artifact or task.
+/// Free-form members of a message, part, artifact or task.
 pub type Metadata = serde_json::Map<String, serde_json::Value>;
 
 /// The protocol generation a caller speaks (protocol versions 0.1, 0.3, 1.0).

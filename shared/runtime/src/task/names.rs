@@ -1,24 +1,24 @@
-//! The names of ours in the metadata of others, all of them.
+//! All names that this runtime uses in the metadata of protocol objects.
 //!
-//! `docs/conformance.md` has a table of them. What the card declares as an
-//! extension beyond a name is in `protocol/card/extension.rs`.
+//! `docs/conformance.md` lists them in a table. `protocol/card/extension.rs` has what
+//! the card declares about the extensions.
 
-/// On a message or a request: the name of this send.
+/// On a message or a request: the idempotency key of the send.
 pub(crate) const IDEMPOTENCY_KEY: &str = "a2a-lambda/idempotencyKey";
 /// On a message: the skill to call.
 pub(crate) const SKILL_ID: &str = "a2a-lambda/skillId";
-/// On the message of a failed status: why, in a word.
+/// On the message of a failed status: the error code.
 pub(crate) const ERROR_CODE: &str = "a2a-lambda/errorCode";
-/// Beside it: more of it.
+/// On the same message: details of the error.
 pub(crate) const ERROR_DETAILS: &str = "a2a-lambda/errorDetails";
-/// On the message of an auth-required status: which credentials.
+/// On the message of an auth-required status: the needed credentials.
 pub(crate) const AUTH: &str = "a2a-lambda/auth";
 /// On a task of 0.1 or 0.3: the last state changes, oldest first. The cards of
 /// these generations promise `stateTransitionHistory`.
 pub(crate) const STATE_TRANSITIONS: &str = "a2a-lambda/stateTransitions";
-/// On the task or message of a send: the state of its conversation was gone.
+/// On the task or message of a send: the state of its context had expired.
 pub(crate) const CONTEXT_RESET: &str = "a2a-lambda/contextReset";
-/// On a task, event, message or part: something of it was left out.
+/// On a task, event, message or part: some of its content was left out.
 pub(crate) const TRUNCATED: &str = "a2a-lambda/truncated";
 /// On a status update: the turn runs again from its last checkpoint.
 pub(crate) const RESTARTED: &str = "a2a-lambda/restarted";

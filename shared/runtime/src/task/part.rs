@@ -1,35 +1,35 @@
-//! The smallest piece of content.
+//! Parts: the content of messages and artifacts.
 
 use super::Metadata;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// One part of a message or artifact: exactly one content.
+/// One part of a message or artifact, with exactly one content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// What the part holds.
+    /// The content.
     pub content: PartContent,
     /// The name of a file part.
     pub filename: Option<String>,
-    /// The media type as given; see [`Part::effective_media_type`].
+    /// The declared media type; see [`Part::effective_media_type`].
     pub media_type: Option<String>,
-    /// Free members.
+    /// Free-form members.
     pub metadata: Metadata,
 }
 
-/// What a part holds.
+/// The content of a part.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PartContent {
     /// Plain text.
     Text(String),
     /// The bytes of a file.
     Raw(Bytes),
-    /// A file elsewhere. The runtime never fetches it.
+    /// The URL of a file. The runtime never fetches it.
     Url(String),
     /// Any JSON value, `null` included.
     Data(Value),
-    /// The bytes of a file, kept in the blob store. Only records hold this; it
-    /// is replaced by [`PartContent::Raw`] or a URL before anyone reads it.
+    /// The bytes of a file in the blob store. Only records contain this; it is
+    /// replaced by [`PartContent::Raw`] or a URL before a skill or client reads it.
     Stored(Blob),
 }
 
@@ -42,7 +42,8 @@ pub struct Blob {
     pub size: u64,
     /// SHA-256 in lower-case hex, checked on read.
     pub sha256: String,
-    /// The id of the caller's upload that the bytes came from: it goes with the task.
+    /// The id of the upload that the bytes came from; the upload is deleted with the
+    /// task.
     pub upload: Option<String>,
 }
 
@@ -70,9 +71,8 @@ impl Part {
         Self::new(PartContent::Data(value))
     }
 
-    /// The media type the part is judged by: the one given; else `text/plain`
-    /// for text, `application/json` for data, `application/octet-stream` for
-    /// a file.
+    /// The media type that decides: the declared one; else `text/plain` for text,
+    /// `application/json` for data, `application/octet-stream` for a file.
     #[must_use]
     pub fn effective_media_type(&self) -> &str {
         match (&self.media_type, &self.content) {

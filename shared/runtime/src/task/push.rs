@@ -1,35 +1,35 @@
-//! Webhooks: what a client registers, and what is kept of it.
+//! Push configs: what a client registers, and what the store keeps of it.
 //!
-//! Token and credentials are write-only: they come in as [`Secret`], are kept
-//! [`Sealed`], and are in no answer and no log.
+//! Token and credentials are write-only: they arrive as [`Secret`], are stored as
+//! [`Sealed`], and appear in no response and no log.
 
 use super::{Generation, Owner, PushId, TaskId, Timestamp, WriteId};
 use std::fmt;
 use std::time::Duration;
 
-/// Configurations one task may have.
+/// The most push configs one task can have.
 pub const MAX_PUSH_CONFIGS: usize = 10;
-/// Bytes of a webhook's URL.
+/// The longest URL of a webhook in bytes.
 pub const MAX_PUSH_URL: usize = 2048;
-/// Bytes of a token.
+/// The longest token in bytes.
 pub const MAX_PUSH_TOKEN: usize = 256;
-/// Bytes of an authentication scheme.
+/// The longest authentication scheme in bytes.
 pub const MAX_PUSH_SCHEME: usize = 64;
-/// Bytes of credentials.
+/// The longest credentials in bytes.
 pub const MAX_PUSH_CREDENTIALS: usize = 2048;
 
-/// A text that no log and no answer shows.
+/// A text that no log and no response shows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a text that came from a client.
+    /// Wraps a text that a client sent.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for sealing it and for the header it is meant for.
+    /// The text, for sealing it and for the header it belongs in.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -42,12 +42,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// An encrypted and authenticated text, in a form of printable characters.
+/// An encrypted and authenticated text of printable characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed(String);
 
 impl Sealed {
-    /// What was sealed, or read back from a store.
+    /// A text that was sealed, or read from a store.
     #[must_use]
     pub fn stored(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -60,28 +60,28 @@ impl Sealed {
     }
 }
 
-/// A webhook as a client registers it, alone or inside a send.
+/// A push config as a client registers it, alone or in a send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushOffer {
-    /// Where it stands in the request, for the fields of a refusal; empty: its
-    /// members are the parameters themselves.
+    /// Its path in the request, for the field names of an error; empty if its members
+    /// are the parameters themselves.
     pub at: String,
-    /// Its id, unless the server gives it one.
+    /// Its id; `None` if the server makes one.
     pub id: Option<PushId>,
-    /// Where the client wants the events.
+    /// The webhook's URL.
     pub url: String,
-    /// Comes back with each delivery.
+    /// The token that each delivery sends back.
     pub token: Option<Secret>,
-    /// How the deliveries prove who they are; the first one is used.
+    /// The authentication schemes of the deliveries; the first one is used.
     pub schemes: Vec<String>,
-    /// The proof.
+    /// The credentials for that scheme.
     pub credentials: Option<Secret>,
-    /// The generation it was registered in, whose words the deliveries use.
+    /// The generation it was registered in; deliveries use its wire format.
     pub generation: Generation,
 }
 
 impl PushOffer {
-    /// The path of member `name` of it.
+    /// The path of the member `name` in the request.
     #[must_use]
     pub fn field(&self, name: &str) -> String {
         if self.at.is_empty() {
@@ -92,49 +92,49 @@ impl PushOffer {
     }
 }
 
-/// A registration of a webhook for a task that exists.
+/// A request to register a push config for an existing task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatePush {
-    /// Which task.
+    /// The id of the task.
     pub task: TaskId,
-    /// The webhook.
+    /// The push config.
     pub offer: PushOffer,
 }
 
-/// Which configuration is read or deleted.
+/// A request to read or delete a push config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushQuery {
-    /// Of which task.
+    /// The id of the task.
     pub task: TaskId,
-    /// Which one; `None`: the task's oldest (0.3 lets clients leave it out).
+    /// The id of the config; `None`: the task's oldest (A2A 0.3 makes it optional).
     pub id: Option<PushId>,
 }
 
-/// Which configurations are listed.
+/// A request to list push configs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushListQuery {
-    /// Of which task.
+    /// The id of the task.
     pub task: TaskId,
-    /// At most this many; `None`: all.
+    /// At most this many; `None` for all.
     pub page_size: Option<usize>,
-    /// Where the last page ended.
+    /// The token of the page.
     pub page_token: Option<String>,
 }
 
-/// A configuration as answers show it: without its secrets.
+/// A push config as responses show it: without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushConfig {
     /// The task.
     pub task: TaskId,
     /// Its id.
     pub id: PushId,
-    /// Where the events go.
+    /// The webhook's URL.
     pub url: String,
-    /// How the deliveries prove who they are.
+    /// The authentication schemes of the deliveries.
     pub schemes: Vec<String>,
 }
 
-/// Configurations of a task, by id.
+/// A page of the push configs of a task, ordered by id.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PushPage {
     /// The configurations.
@@ -143,69 +143,70 @@ pub struct PushPage {
     pub next_page_token: String,
 }
 
-/// What is kept of a webhook beside where its deliveries stand.
+/// The stored registration of a push config, without the progress of its deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listener {
     /// Its id.
     pub id: PushId,
-    /// The generation whose words the deliveries use.
+    /// The generation whose wire format the deliveries use.
     pub generation: Generation,
-    /// Where the events go.
+    /// The webhook's URL.
     pub url: String,
-    /// How the deliveries prove who they are.
+    /// The authentication schemes of the deliveries.
     pub schemes: Vec<String>,
-    /// Comes back with each delivery.
+    /// The token that each delivery sends back.
     pub token: Option<Sealed>,
-    /// The proof.
+    /// The credentials for the first scheme.
     pub credentials: Option<Sealed>,
 }
 
-/// A stored webhook of a task.
+/// A stored push config of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushRecord {
-    /// Whose the task is.
+    /// The owner of the task.
     pub owner: Owner,
     /// The task.
     pub task: TaskId,
-    /// Which task under this id: one of another incarnation is not there.
+    /// The incarnation of the task; a config of another incarnation counts as absent.
     pub incarnation: WriteId,
-    /// The webhook.
+    /// The registration.
     pub listener: Listener,
     /// When it was registered.
     pub created_at: Timestamp,
-    /// When the store may clean it up.
+    /// When the store may remove it.
     pub clean_at: Timestamp,
-    /// How far its deliveries are.
+    /// The progress of its deliveries.
     pub delivery: Delivery,
 }
 
-/// Where the deliveries of a webhook stand. It is kept apart from what the
-/// client registered: each delivery writes it.
+/// The progress of the deliveries to a webhook. It is stored apart from the
+/// registration, because each delivery writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delivery {
-    /// The number of the last event which it has got, or which came before it.
+    /// The number of the last delivered event, or of the last one before the
+    /// registration.
     pub cursor: u64,
-    /// Calls of the webhook since the last one that succeeded.
+    /// Failed calls of the webhook since the last successful one.
     pub attempts: u32,
-    /// Nobody calls the webhook before.
+    /// When the webhook may be called again.
     pub retry_at: Timestamp,
-    /// How long the webhook took for the last call that succeeded.
+    /// How long the last successful call took.
     pub took: Duration,
-    /// Who delivers.
+    /// The lease of the worker that delivers.
     pub lease: Option<PushLease>,
 }
 
-/// The right to call a webhook.
+/// The exclusive right to call a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushLease {
-    /// Who has it: a fresh id each time.
+    /// The id of the holder, fresh for each lease.
     pub holder: WriteId,
-    /// Until when.
+    /// When the lease expires.
     pub until: Timestamp,
 }
 
 impl Delivery {
-    /// Nothing delivered yet; the events up to number `cursor` are not its.
+    /// No delivery yet; the events up to number `cursor` are not delivered.
     #[must_use]
     pub fn after(cursor: u64) -> Self {
         Self {
@@ -214,7 +215,7 @@ impl Delivery {
         }
     }
 
-    /// Whether somebody delivers, or nobody may call the webhook yet.
+    /// Whether a worker holds the lease, or the webhook must not be called yet.
     #[must_use]
     pub fn is_busy(&self, now: Timestamp) -> bool {
         let leased = |lease: &PushLease| lease.until > now;
@@ -223,7 +224,7 @@ impl Delivery {
 }
 
 impl PushRecord {
-    /// What answers show of it.
+    /// The config as responses show it.
     #[must_use]
     pub fn config(&self) -> PushConfig {
         PushConfig {

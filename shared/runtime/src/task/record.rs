@@ -1,9 +1,9 @@
 //! The stored task and the one way to change it.
 //!
-//! A record changes by [`TaskRecord::next`] only: it takes the changes of one
-//! commit and gives the whole next record, with the events that streams will
-//! show. It does no I/O and knows neither clock nor randomness, so it can be
-//! applied again to a fresh record after a lost race.
+//! A record changes by [`TaskRecord::next`] only. It applies the changes of one
+//! commit and returns the whole next record, with the events that streams show. It
+//! has no I/O, clock or randomness, so the changes can be applied again to a fresh
+//! record after a lost race.
 
 use super::{
     Artifact, Change, ContextId, Event, EventId, Generation, HeldKeys, InvalidTransition, KeyHash,
@@ -13,7 +13,7 @@ use super::{
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Write ids kept to recognise our own writes.
+/// How many write ids a task keeps to recognise repeated writes.
 const WRITE_IDS: usize = 8;
 
 /// One change of state.
@@ -21,11 +21,11 @@ const WRITE_IDS: usize = 8;
 pub struct Transition {
     /// The state entered.
     pub state: TaskState,
-    /// When.
+    /// When it was entered.
     pub at: Timestamp,
 }
 
-/// The bookmark of an open question, with the version of its type.
+/// The slot of an open question, with the version of its type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedSlot {
     /// `SkillSlot::VERSION` when it was saved.
@@ -34,32 +34,32 @@ pub struct SavedSlot {
     pub value: Value,
 }
 
-/// What a turn that runs again starts from: the output of the task when the
-/// turn began, or at its last checkpoint.
+/// What a turn that runs again starts from: the output at the start of the turn, or
+/// at its last checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Base {
-    /// The artifacts, by id, each with its number of parts.
+    /// The number of parts of each artifact, by id.
     pub artifacts: BTreeMap<String, usize>,
-    /// Messages of history.
+    /// The number of messages in the history.
     pub history: usize,
 }
 
-/// What a skill keeps between its turns.
+/// The data a skill keeps between its turns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Saved {
-    /// The open question.
+    /// The slot of the open question.
     pub slot: Option<SavedSlot>,
     /// Values by key.
     pub data: BTreeMap<String, Value>,
     /// Results of completed steps, by name and occurrence in the turn.
     pub steps: BTreeMap<String, Value>,
-    /// Members of the stored form which a later version of this program has
-    /// added. They stay with the rest.
+    /// Members of the stored form that a later version of this program added. They
+    /// stay with the rest.
     pub unknown: Metadata,
 }
 
-/// What a turn keeps of the request that asked for it, so that it is the same
-/// turn wherever it runs.
+/// The parts of a request that its turn needs, so that it runs the same way on any
+/// worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TurnRequest {
     /// The caller's rate tier.
@@ -70,28 +70,28 @@ pub struct TurnRequest {
     pub accepted_output_modes: Vec<String>,
 }
 
-/// What is fixed when a task is created.
+/// The facts that are fixed when a task is created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTask {
     /// Its id.
     pub id: TaskId,
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
-    /// Its conversation.
+    /// Its context.
     pub context_id: ContextId,
     /// The generation of the request that creates it.
     pub generation: Generation,
-    /// The id of the creating write; it tells this task from an earlier one
-    /// under the same id.
+    /// The id of the creating write. It distinguishes the task from an earlier one of
+    /// the same id.
     pub incarnation: WriteId,
     /// Metadata of the request.
     pub metadata: Metadata,
-    /// When.
+    /// When the task is created.
     pub created_at: Timestamp,
 }
 
-/// A task as it is stored. Every field but the status is plain data; the
-/// status changes in [`TaskRecord::next`] alone.
+/// A stored task. Every field but the status is plain data; the status changes only
+/// in [`TaskRecord::next`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRecord {
     pub(crate) id: TaskId,
@@ -102,20 +102,20 @@ pub struct TaskRecord {
     pub(crate) metadata: Metadata,
     pub(crate) created_at: Timestamp,
     pub(super) status: Status,
-    /// The skill the task is pinned to; none while the router still asks.
+    /// The skill the task is pinned to; `None` while the router asks.
     pub(crate) skill: Option<SkillId>,
-    /// 0 before the first commit, then +1 a commit.
+    /// 0 before the first commit, then incremented by each commit.
     pub(crate) version: u64,
-    /// +1 with each change of who may write: start, answer, claim, cancel. A
-    /// turn that began under an earlier one writes nothing more.
+    /// Incremented when the right to write moves: start, answer, claim, cancel. A
+    /// turn of an earlier epoch cannot write.
     pub(crate) epoch: u64,
-    /// +1 a message of the client.
+    /// Incremented by each message of the client.
     pub(crate) turn: u32,
-    /// Claims of the current turn.
+    /// How often the current turn was claimed.
     pub(crate) attempt: u32,
-    /// Until when the running turn may not be taken over.
+    /// Until when no other worker may take the running turn.
     pub(crate) lease_until: Option<Timestamp>,
-    /// The version that asked for a worker.
+    /// The version that dispatched the turn to a worker.
     pub(crate) dispatch: Option<u64>,
     /// The ids of the last commits, newest last.
     pub(crate) write_ids: Vec<WriteId>,
@@ -123,54 +123,55 @@ pub struct TaskRecord {
     pub(crate) turn_write: WriteId,
     pub(crate) history: Vec<Message>,
     pub(crate) artifacts: Vec<Artifact>,
-    /// The event log; `seq` rises without gap.
+    /// The event log; `seq` increases without a gap.
     pub(crate) log: Vec<LoggedEvent>,
-    /// The number of the last event ever logged.
+    /// The number of the last logged event.
     pub(crate) last_seq: u64,
-    /// The id of the last event ever logged.
+    /// The id of the last logged event.
     pub(crate) last_event: Option<EventId>,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) saved: Saved,
     /// What the running turn starts from if it runs again.
     pub(crate) base: Base,
-    /// Artifacts of the base which the turn has replaced since.
+    /// Artifacts of the base that the turn has replaced since.
     pub(crate) replaced: Vec<Artifact>,
-    /// An answer that stays out of the history, until its turn has ended.
+    /// An answer that stays out of the history (credentials); kept until its turn has
+    /// ended.
     pub(crate) secret: Option<Sealed>,
-    /// The request behind the running turn, until the turn has ended.
+    /// The request of the running turn; kept until the turn has ended.
     pub(crate) request: Option<TurnRequest>,
-    /// When the version in `dispatch` asked for a worker.
+    /// When the version in `dispatch` was committed.
     pub(crate) dispatched_at: Option<Timestamp>,
-    /// The webhooks to tell what happens; one that is gone may still be named.
+    /// The ids of the push configs; a removed one may still be listed.
     pub(crate) listeners: Vec<PushId>,
-    /// Commits that registered a webhook and did nothing else.
+    /// How many commits only registered a push config.
     pub(crate) registrations: u64,
-    /// Whether the task only keeps the reply of a skill that makes none.
+    /// Whether the task only keeps the reply of a skill that makes no tasks.
     pub(crate) hidden: bool,
     pub(crate) updated_at: Timestamp,
-    /// When the task is gone, once it is at rest.
+    /// When a task at rest expires.
     pub(crate) expires_at: Timestamp,
-    /// The keys of its sends.
+    /// The idempotency keys of its sends.
     pub(crate) keys: HeldKeys,
-    /// Where its parts lie.
+    /// Which parts of it are in children.
     pub(crate) layout: Layout,
-    /// Whether parts of it have been left where they lie.
+    /// Whether parts that are in children were not read.
     pub(crate) partial: bool,
-    /// Members of the stored form which a later version of this program has
-    /// added. They stay, whatever is committed.
+    /// Members of the stored form that a later version of this program added. Every
+    /// commit keeps them.
     pub(crate) unknown: Metadata,
 }
 
-/// What an answer shows of a task.
+/// The view of a task that a response shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     /// Its id.
     pub id: TaskId,
-    /// Its conversation.
+    /// Its context.
     pub context_id: ContextId,
     /// The generation it was created with.
     pub generation: Generation,
-    /// Where it stands.
+    /// Its status.
     pub status: Status,
     /// Its artifacts; `None` leaves the member out.
     pub artifacts: Option<Vec<Artifact>>,
@@ -180,7 +181,7 @@ pub struct Task {
     pub metadata: Metadata,
     /// The last state changes, oldest first.
     pub transitions: Vec<Transition>,
-    /// The last event contained in it.
+    /// The last event that the view includes.
     pub last_event: Option<EventId>,
 }
 
@@ -240,12 +241,12 @@ impl TaskRecord {
 
     /// The record after one commit: all `changes`, one version, one write id.
     ///
-    /// `expires_at` is when the task goes, counted from this write. A write that
-    /// only registers webhooks leaves a task at rest the end it has.
+    /// `expires_at` is the expiry, counted from this write. A write that only
+    /// registers push configs does not change the expiry of a task at rest.
     ///
     /// # Errors
-    /// [`InvalidTransition`] when the record does not accept one of them; then
-    /// nothing has changed.
+    /// [`InvalidTransition`] when the record does not accept one of the changes;
+    /// `self` never changes.
     pub fn next(
         &self,
         changes: impl IntoIterator<Item = Change>,
@@ -269,27 +270,28 @@ impl TaskRecord {
             }
         }
         next.registrations += u64::from(only_listens);
-        // A task lives on from its last rest, and this one rests since then.
+        // The expiry counts from the start of the rest, which a registration does not
+        // move.
         if !(only_listens && self.state().is_at_rest()) {
             next.expires_at = expires_at;
         }
         Ok(next)
     }
 
-    /// The status. There is no setter beside [`TaskRecord::next`].
+    /// The status. It has no setter; only [`TaskRecord::next`] changes it.
     #[must_use]
     pub const fn status(&self) -> &Status {
         &self.status
     }
 
-    /// Where its parts lie.
+    /// Which parts of it are in children.
     #[must_use]
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Whether parts of it have been left where they lie: enough to judge the
-    /// task by, and to show; no base of a commit.
+    /// Whether parts in children were not read. Such a record is enough to judge and
+    /// show the task, but a store refuses a commit on top of it.
     #[must_use]
     pub const fn is_partial(&self) -> bool {
         self.partial
@@ -301,28 +303,27 @@ impl TaskRecord {
         self.status.state
     }
 
-    /// Drops the event log of a task whose whole life is one write: nobody can
-    /// have seen an event of it.
+    /// Drops the event log of a task that one write creates and ends. No client can
+    /// have seen its events.
     pub(crate) fn forget_log(&mut self) {
         self.log.clear();
     }
 
-    /// Takes note of the key that a commit is made under, and sees to it that
-    /// all of them live as long as the task. `until` is how long a key stays
-    /// that is written now. A task that has ended keeps them in mind, since they
-    /// go with it when it is deleted.
+    /// Adds the key of this commit and keeps all keys alive as long as the task.
+    /// `until` is the expiry of a key written now. A finished task keeps its list
+    /// too, because its removal deletes the keys.
     pub(crate) fn hold_keys(&mut self, key: Option<&KeyHash>, until: Timestamp) {
         let (version, needed) = (self.version, self.expires_at);
         self.keys.hold(key, version, needed, until);
     }
 
-    /// The keys of its sends, as far as it knows them.
+    /// The hashed idempotency keys of its sends that it keeps (the newest 32).
     #[cfg(any(feature = "aws", feature = "contract-tests", test))]
     pub(crate) fn held_keys(&self) -> &[KeyHash] {
         &self.keys.addresses
     }
 
-    /// The keys which the last commit prolongs.
+    /// The keys that the last commit prolongs.
     pub(crate) fn prolonged_keys(&self) -> &[KeyHash] {
         if self.keys.version == self.version {
             &self.keys.addresses
@@ -331,12 +332,12 @@ impl TaskRecord {
         }
     }
 
-    /// Puts back the status read from a store.
+    /// Sets the status read from a store.
     pub(crate) fn restore_status(&mut self, status: Status) {
         self.status = status;
     }
 
-    /// Its address.
+    /// Its address in a store.
     #[must_use]
     pub fn key(&self) -> TaskKey {
         TaskKey::new(&self.owner, &self.id)
@@ -348,54 +349,53 @@ impl TaskRecord {
         &self.id
     }
 
-    /// Whose it is.
+    /// The owner.
     #[must_use]
     pub const fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// Whether its conversation is named after it: then the name of the conversation
-    /// tells where the task is.
+    /// Whether its context is named after it. Then the context id gives the id of
+    /// this task.
     #[must_use]
     pub fn names_its_conversation(&self) -> bool {
         self.context_id.first_task().as_ref() == Some(&self.id)
     }
 
-    /// Its conversation.
+    /// Its context.
     #[must_use]
     pub const fn context_id(&self) -> &ContextId {
         &self.context_id
     }
 
-    /// Its version: +1 a commit.
+    /// Its version, incremented by each commit.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
     }
 
-    /// Its epoch: +1 a start, an answer, a claim or a cancel.
+    /// Its epoch, incremented by a start, an answer, a claim or a cancel.
     #[must_use]
     pub const fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The id of the write that created it: it tells the task from every other
-    /// one that has had its id.
+    /// The id of the creating write. It distinguishes the task from every other task
+    /// that has had its id.
     #[must_use]
     pub const fn incarnation(&self) -> &WriteId {
         &self.incarnation
     }
 
-    /// Whether no client may see it: it only keeps a reply, for the caller who
-    /// sends again under the same idempotency key.
+    /// Whether the task is hidden from clients: it only keeps a reply for a client
+    /// that repeats a send under the same idempotency key.
     #[must_use]
     pub const fn is_hidden(&self) -> bool {
         self.hidden
     }
 
-    /// When it was worked on last: of a task at rest, when its last turn came to
-    /// its end. To cancel an open question is no work on it, and neither is to
-    /// register a webhook.
+    /// The last activity; of a task at rest, the end of its last turn. Canceling an
+    /// open question and registering a push config do not count.
     #[must_use]
     pub fn active_at(&self) -> Timestamp {
         match self.transitions.as_slice() {
@@ -409,15 +409,15 @@ impl TaskRecord {
         }
     }
 
-    /// Whether it is gone for every reader: at rest and past its expiry. A
+    /// Whether the task is gone for every reader: at rest and past its expiry. A
     /// submitted or working task does not expire.
     #[must_use]
     pub fn expired(&self, now: Timestamp) -> bool {
         self.state().is_at_rest() && self.expires_at <= now
     }
 
-    /// The record of a task at rest whose life ends at `at`, whatever it had
-    /// left: nobody can read it from then on. Nothing else of it changes.
+    /// The record of a task at rest that expires at `at`, whatever its expiry was.
+    /// Nothing else changes.
     #[must_use]
     pub fn ended(&self, write: WriteId, at: Timestamp) -> Self {
         let mut ended = self.clone();
@@ -428,35 +428,35 @@ impl TaskRecord {
         ended
     }
 
-    /// Forgets all but the last `kept` of its write ids, so that a simulation
-    /// comes to the end of them in a short history.
+    /// Drops all but the last `kept` write ids, so that a simulation reaches the
+    /// limit in a short history.
     #[doc(hidden)]
     pub fn forget_writes(&mut self, kept: usize) {
         let surplus = self.write_ids.len().saturating_sub(kept);
         self.write_ids.drain(..surplus);
     }
 
-    /// Whether `other` is of this very task, and not of another one that had the
-    /// same id before or has it since.
+    /// Whether `other` is the same task, and not another one of the same id.
     #[must_use]
     pub fn is_same_task(&self, other: &Self) -> bool {
         self.incarnation == other.incarnation
     }
 
-    /// Whether the turn that has written `base` is still the one which may write.
+    /// Whether the turn that wrote `base` may still write.
     #[must_use]
     pub fn is_same_turn(&self, base: &Self) -> bool {
         self.is_same_task(base) && self.epoch == base.epoch && !self.state().is_at_rest()
     }
 
-    /// Whether `write` made one of its last commits, opened its turn, or created it.
+    /// Whether `write` made one of the last commits, opened the turn, or created the
+    /// task.
     #[must_use]
     pub fn was_written_by(&self, write: &WriteId) -> bool {
         self.write_ids.contains(write) || self.turn_write == *write || self.incarnation == *write
     }
 
-    /// Whether the commits between `base` and this record did nothing but
-    /// register webhooks, so that what was decided on `base` still holds.
+    /// Whether the commits between `base` and this record only registered push
+    /// configs, so that a decision based on `base` still holds.
     #[must_use]
     pub fn differs_in_listeners_only(&self, base: &Self) -> bool {
         let substance = |record: &Self| record.version.saturating_sub(record.registrations);
@@ -466,15 +466,15 @@ impl TaskRecord {
             && substance(self) == substance(base)
     }
 
-    /// The number of the last event, if the last commit has logged it and a
-    /// webhook wants to know.
+    /// The number of the last event, if the last commit logged it and the task has
+    /// push configs.
     #[must_use]
     pub fn notify(&self) -> Option<u64> {
         let logged = self.last_event.is_some_and(|id| id.version == self.version);
         (logged && !self.listeners.is_empty()).then_some(self.last_seq)
     }
 
-    /// The webhooks it names; one that was deleted may be among them.
+    /// The ids of its push configs; a removed one may be listed.
     #[must_use]
     pub fn listeners(&self) -> &[PushId] {
         &self.listeners
@@ -485,7 +485,7 @@ impl TaskRecord {
         self.log.iter().filter(move |event| event.seq > seq)
     }
 
-    /// The keys of all objects that it names, wherever.
+    /// The keys of all objects that the record names.
     pub(crate) fn object_keys(&self) -> impl Iterator<Item = &str> {
         let said = self.history.iter().chain(&self.status.message);
         let made = self.artifacts.iter().chain(&self.replaced);
@@ -505,7 +505,7 @@ impl TaskRecord {
             })
     }
 
-    /// The ids of the uploads that its messages have named.
+    /// The ids of the uploads that its messages name.
     pub(crate) fn uploads(&self) -> impl Iterator<Item = &str> {
         let parts = self.history.iter().flat_map(|message| &message.parts);
         parts.filter_map(|part| match &part.content {
@@ -514,8 +514,8 @@ impl TaskRecord {
         })
     }
 
-    /// What an answer shows: the `history_length` newest messages (0 leaves the
-    /// member out), artifacts if asked for.
+    /// The view that a response shows: the `history_length` newest messages (0 leaves
+    /// the member out), and the artifacts if `include_artifacts`.
     #[must_use]
     pub fn view(&self, history_length: usize, include_artifacts: bool) -> Task {
         let skip = self.history.len().saturating_sub(history_length);

@@ -1,13 +1,12 @@
-//! Why an ask is turned down: the public half of every error.
+//! The public reasons for which a request is refused.
 //!
-//! The text of each variant is safe to show; a private cause is
-//! carried elsewhere and never reaches a client. `protocol::error` holds the
-//! one table that gives each variant its code, HTTP status and reason in each
+//! The text of each variant is safe for clients; private causes stay elsewhere.
+//! `protocol::error` maps each variant to its code, HTTP status and reason in each
 //! generation.
 
 use super::TaskState;
 
-/// A field of the request that is not as it has to be.
+/// An invalid field of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldViolation {
     /// Path of the field, for example `message.parts[0].text`.
@@ -27,13 +26,13 @@ impl FieldViolation {
     }
 }
 
-/// The public reasons for which a request is refused.
+/// Why a request is refused. Clients see this text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No such task for this caller; a foreign task looks the same.
     #[error("task not found")]
     TaskNotFound,
-    /// The task is at its end already.
+    /// The task is already terminal.
     #[error("the task is {state} and cannot be canceled")]
     TaskNotCancelable {
         /// The terminal state.
@@ -42,13 +41,13 @@ pub enum Refusal {
     /// Push notifications are off.
     #[error("push notifications are not supported")]
     PushNotSupported,
-    /// The operation is known, but not offered here or now.
+    /// The operation is known, but not available here or now.
     #[error("{why}")]
     UnsupportedOperation {
         /// A fixed text.
         why: &'static str,
     },
-    /// A message to a task that has ended.
+    /// A message to a terminal task.
     #[error("the task is {state} and accepts no message")]
     TaskFinished {
         /// The terminal state.
@@ -66,45 +65,45 @@ pub enum Refusal {
     /// The request's `Content-Type` or `Content-Encoding` header.
     #[error("the request body must be `application/json` or `application/a2a+json`")]
     UnsupportedMediaType,
-    /// The agent's answer breaks the protocol.
+    /// The agent's response breaks the protocol.
     #[error("the agent gave an invalid response")]
     InvalidAgentResponse,
     /// There is no extended card.
     #[error("no extended agent card is configured")]
     ExtendedCardNotConfigured,
-    /// An extension the client must support.
+    /// A required extension that the client does not support.
     #[error("the extension `{uri}` must be supported by the client")]
     ExtensionSupportRequired {
         /// The extension.
         uri: String,
     },
-    /// A protocol version that is not served for this operation.
+    /// A protocol version that this operation does not support.
     #[error("protocol version `{version}` is not supported for this operation: {supported}")]
     VersionNotSupported {
-        /// What the client asked for.
+        /// The version the client requested.
         version: String,
-        /// What is served, as a sentence.
+        /// The supported versions, as a sentence.
         supported: &'static str,
     },
     /// The body is not JSON.
     #[error("the request is not valid JSON")]
     Parse,
-    /// The body is JSON, but no request.
+    /// The body is JSON, but not a request.
     #[error("invalid request: {why}")]
     InvalidRequest {
         /// What is wrong.
         why: String,
     },
-    /// No such method or path.
+    /// Unknown method or path.
     #[error("method not found")]
     MethodNotFound,
-    /// Fields of the parameters are not as they have to be.
+    /// Invalid fields in the parameters.
     #[error("invalid parameters{}", first(violations))]
     InvalidParams {
-        /// Each field with what is wrong; never empty.
+        /// Each invalid field with its description; never empty.
         violations: Vec<FieldViolation>,
     },
-    /// Something of ours failed.
+    /// An internal failure of this program.
     #[error("internal error")]
     Internal,
     /// The body is too large.
@@ -122,13 +121,13 @@ pub enum Refusal {
     /// No valid credentials.
     #[error("authentication required")]
     Unauthenticated,
-    /// Valid credentials without the right.
+    /// The credentials are valid but lack the permission.
     #[error("permission denied")]
     Forbidden,
-    /// The conversation has expired.
+    /// The context has expired.
     #[error("the context has expired")]
     ContextExpired,
-    /// The state of a conversation or task would grow past its limit.
+    /// The state of a thread or task would exceed its limit.
     #[error("the state would be {current} bytes; {allowed} are allowed")]
     StateTooLarge {
         /// Bytes it would have.
@@ -136,7 +135,7 @@ pub enum Refusal {
         /// Bytes it may have.
         allowed: u64,
     },
-    /// An idempotency key came back with another content.
+    /// An idempotency key was used again with other content.
     #[error("the idempotency key was used with another content")]
     IdempotencyKeyReused,
     /// The store does not answer; the same request may succeed later.
@@ -145,8 +144,8 @@ pub enum Refusal {
         /// Whole seconds after which to try again.
         retry_after: u64,
     },
-    /// A conversation is deleted, but the time of the call was up before all that is
-    /// stored of it was removed.
+    /// A context is deleted, but the time of the call ended before everything stored
+    /// for it was removed.
     #[error("the conversation is deleted; call again to remove the rest of what is stored of it")]
     Unfinished {
         /// Whole seconds after which to call again.
@@ -154,7 +153,8 @@ pub enum Refusal {
     },
 }
 
-/// What is wrong first: clients show the message of an error and drop its data.
+/// The first violation as text, because clients show an error's message and drop its
+/// data.
 fn first(violations: &[FieldViolation]) -> String {
     let told = violations.first();
     told.map_or_else(String::new, |it| {

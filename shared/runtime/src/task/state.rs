@@ -1,20 +1,19 @@
 //! The state machine of a task: one pure function.
 //!
-//! `docs/architecture.md` draws the table; a test compares the drawing with
-//! this function.
+//! `docs/architecture.md` draws it; a test compares the drawing with this function.
 
 use std::fmt;
 
-/// Where a task stands (A2A 1.0 §4.1.3).
+/// The state of a task (A2A 1.0 §4.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskState {
-    /// Accepted, not yet worked on.
+    /// Accepted; no turn has started.
     Submitted,
     /// A turn runs.
     Working,
-    /// Waits for the client's answer.
+    /// Waits for an answer of the client.
     InputRequired,
-    /// Waits for credentials, which come out of band.
+    /// Waits for credentials, which the client sends out of band.
     AuthRequired,
     /// Done; terminal.
     Completed,
@@ -22,11 +21,11 @@ pub enum TaskState {
     Failed,
     /// Ended by the client; terminal.
     Canceled,
-    /// Turned down by the agent; terminal.
+    /// Declined by the agent; terminal.
     Rejected,
 }
 
-/// What can happen to a task's state.
+/// An event that can change a task's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskEvent {
     /// A turn starts. (A takeover changes the epoch, not the state.)
@@ -37,17 +36,17 @@ pub enum TaskEvent {
     AskInput,
     /// The turn needs credentials.
     AskAuth,
-    /// The client answered; the turn runs at once.
+    /// The client answered; the turn runs in this process.
     Resume,
-    /// The client answered; the turn runs later.
+    /// The client answered; the turn runs later on a worker.
     Queue,
     /// The turn succeeded.
     Complete,
     /// The turn or the platform failed.
     Fail,
-    /// The client gave up.
+    /// The client canceled the task.
     Cancel,
-    /// The agent declined.
+    /// The agent rejected the task.
     Reject,
 }
 
@@ -57,13 +56,13 @@ pub enum TaskEvent {
 pub struct InvalidTransition {
     /// The state the task is in.
     pub state: TaskState,
-    /// The event it refused.
+    /// The event that the state does not accept.
     pub event: TaskEvent,
 }
 
 impl InvalidTransition {
-    /// Whether the event had already had its effect: an at-least-once worker
-    /// is late, rather than wrong.
+    /// Whether the event has already had its effect. Then an at-least-once worker
+    /// repeats it, which is not an error.
     #[must_use]
     pub const fn is_repeat(self) -> bool {
         matches!(
@@ -113,7 +112,7 @@ impl TaskState {
         })
     }
 
-    /// Whether nothing can follow.
+    /// Whether no event can follow.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(
@@ -134,7 +133,7 @@ impl TaskState {
         self.is_terminal() || self.is_interrupted()
     }
 
-    /// The state's name in the words of A2A 0.3, which are also ours.
+    /// The state's name as in A2A 0.3, which the stored form uses too.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -184,7 +183,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_drawing_in_the_architecture_is_the_function() {
+    fn the_state_drawing_in_the_architecture_matches_the_function() {
         let document = include_str!("../../../../docs/architecture.md");
         let drawn: std::collections::BTreeSet<String> = document
             .lines()
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_repeat_is_told_from_a_wrong_event() {
+    fn a_late_repeat_differs_from_a_wrong_event() {
         let repeat = TaskState::Completed.apply(TaskEvent::Complete).unwrap_err();
         assert!(repeat.is_repeat());
         let wrong = TaskState::Completed.apply(TaskEvent::Cancel).unwrap_err();
@@ -234,7 +233,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_happens_a_terminal_state_stays(events in prop::collection::vec(0usize..10, 0..40)) {
+        fn no_sequence_of_events_leaves_a_terminal_state(events in prop::collection::vec(0usize..10, 0..40)) {
             let mut state = TaskState::Submitted;
             let mut ended = None;
             for event in events {

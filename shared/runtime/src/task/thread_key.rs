@@ -1,10 +1,9 @@
-//! The address of a conversation.
+//! The address of a thread in a store.
 
 use super::id::short_hash;
 use super::{ContextId, Owner, TenantId};
 
-/// The one address of a conversation, as a store keeps it. It tells the subject
-/// by its hash only.
+/// The address of a thread in a store. It contains only the hash of the subject.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadKey {
     tenant: TenantId,
@@ -13,7 +12,7 @@ pub struct ThreadKey {
 }
 
 impl ThreadKey {
-    /// The address of the conversation `context` of `owner`.
+    /// The address of the thread of `context` for `owner`.
     #[must_use]
     pub fn new(owner: &Owner, context: &ContextId) -> Self {
         Self {
@@ -23,8 +22,7 @@ impl ThreadKey {
         }
     }
 
-    /// The address which a store kept as its parts; `None` if they are not those
-    /// of one.
+    /// The address from the parts that a store keeps; `None` if they are malformed.
     #[must_use]
     pub fn stored(tenant: &str, subject: &str, context: &str) -> Option<Self> {
         let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -36,27 +34,27 @@ impl ThreadKey {
         })
     }
 
-    /// Where everything of the conversation lies in an object store. The `.` in
-    /// it keeps it apart from the folder of any task.
+    /// The folder of the thread in an object store. The `.` in it separates it from
+    /// the folder of any task.
     #[must_use]
     pub fn folder(&self) -> String {
         let (tenant, context) = (self.tenant.folder(), short_hash(self.context.as_str()));
         format!("{tenant}/C.{}.{context}", self.subject)
     }
 
-    /// Whose conversation it is.
+    /// The tenant of the thread.
     #[must_use]
     pub const fn tenant(&self) -> &TenantId {
         &self.tenant
     }
 
-    /// The hash of the subject whose it is.
+    /// The hash of the subject.
     #[must_use]
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// The conversation.
+    /// The context.
     #[must_use]
     pub const fn context(&self) -> &ContextId {
         &self.context
@@ -64,8 +62,8 @@ impl ThreadKey {
 }
 
 impl TenantId {
-    /// Where everything of the tenant lies in an object store: a hash, so that
-    /// it is short and of our own alphabet.
+    /// The folder of the tenant in an object store: a hash, so that it is short and
+    /// has a restricted alphabet.
     #[must_use]
     pub fn folder(&self) -> String {
         short_hash(self.as_str())
@@ -78,7 +76,7 @@ mod tests {
     use crate::task::{Subject, TaskId, TaskKey};
 
     #[test]
-    fn a_conversation_is_found_again_by_what_a_store_kept_of_it() {
+    fn a_thread_key_reads_back_from_its_stored_parts() {
         let owner = Owner {
             tenant: TenantId::parse("acme").unwrap(),
             subject: Subject::parse("ann@example.com").unwrap(),

@@ -1,4 +1,4 @@
-//! A point in time as a value.
+//! Points in time as plain values.
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -21,14 +21,14 @@ impl Timestamp {
         self.0
     }
 
-    /// Whole seconds since the Unix epoch, rounded up: the unit of DynamoDB's
-    /// TTL attribute, which must never delete before the expiry.
+    /// Whole seconds since the Unix epoch, rounded up, for DynamoDB's TTL attribute:
+    /// the TTL must not delete an item before its expiry.
     #[must_use]
     pub const fn ttl_seconds(self) -> i64 {
         self.0.div_euclid(1000) + if self.0.rem_euclid(1000) > 0 { 1 } else { 0 }
     }
 
-    /// This point moved by `duration`, saturating at the ends of time.
+    /// This point moved by `duration`, saturating.
     #[must_use]
     pub fn plus(self, duration: std::time::Duration) -> Self {
         Self(
@@ -37,7 +37,7 @@ impl Timestamp {
         )
     }
 
-    /// This point moved back by `duration`, but not to before 1970.
+    /// This point moved back by `duration`, at the earliest to 1970.
     #[must_use]
     pub fn minus(self, duration: std::time::Duration) -> Self {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
@@ -64,7 +64,7 @@ impl Timestamp {
             .unwrap_or_else(|| "1970-01-01T00:00:00.000Z".to_owned())
     }
 
-    /// Reads an RFC 3339 time; fractions below a millisecond are cut.
+    /// Parses an RFC 3339 time; fractions below a millisecond are cut off.
     #[must_use]
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;

@@ -26,7 +26,7 @@ enum Ask {
 impl SkillSlot for Ask {
     const VERSION: u32 = 2;
 
-    // Version 1 was the bare destination.
+    // Version 1 saved the destination only, as a string.
     fn migrate(from: u32, saved: Value) -> Option<Self> {
         match (from, saved) {
             (1, Value::String(to)) => Some(Self::When { to }),
@@ -126,7 +126,7 @@ fn two_questions_lead_to_a_booking() {
 }
 
 #[test]
-fn data_that_is_known_is_not_asked_for() {
+fn skill_does_not_ask_for_known_data() {
     let data = Content::from_data(&json!({"to": "Helsinki"})).unwrap();
     let (question, _) = asked(request(&book_flight(), data));
     assert_eq!(question, "When?");
@@ -143,7 +143,7 @@ fn a_slot_of_an_older_version_is_migrated() {
 }
 
 #[test]
-fn a_slot_nobody_can_read_fails_the_task_as_incompatible() {
+fn unreadable_slot_fails_the_task_as_incompatible() {
     for (version, value) in [(1, json!(5)), (3, json!({"When": {"to": "Oslo"}}))] {
         let slot = SavedSlot { version, value };
         let error = failed(answer(&book_flight(), slot, "Friday"));
@@ -166,7 +166,7 @@ fn an_error_of_a_handler_fails_the_task_with_its_code() {
     assert_eq!(failed(outcome).code(), ErrorCode::MissingInput);
 }
 
-/// A one-shot skill that ends as its type says.
+/// A one-shot skill that ends its task with the given result.
 struct Gives<O>(fn() -> AgentResult<OnRequestResult<O>>);
 
 impl<O> Skill for Gives<O> {
@@ -206,7 +206,7 @@ fn the_output_is_the_last_artifact_named_after_the_skill() {
 }
 
 #[test]
-fn a_text_output_is_a_text_part_and_none_is_no_artifact() {
+fn text_output_is_a_text_part_and_unit_makes_no_artifact() {
     let text = Erased::<_, NoSlot>::new(Gives(|| OnRequestResult::done("three".to_owned())));
     let Outcome::Completed { artifacts, .. } = request(&text, "count") else {
         panic!("not completed");
@@ -250,7 +250,7 @@ fn a_skill_without_output_or_slot_makes_no_task() {
 }
 
 #[test]
-fn a_refusal_keeps_its_reason_and_a_failure_its_error() {
+fn rejection_keeps_its_reason_and_failure_its_error() {
     let rejects = Erased::<Gives<()>, NoSlot>::new(Gives(|| {
         Ok(OnRequestResult::Rejected {
             reason: "not today".to_owned(),
@@ -269,7 +269,7 @@ fn a_refusal_keeps_its_reason_and_a_failure_its_error() {
 }
 
 #[test]
-fn a_demand_for_credentials_carries_its_hint_and_slot() {
+fn auth_required_carries_its_hint_and_slot() {
     struct Login;
     impl Skill for Login {
         const METADATA: SkillMetadata = SkillMetadata::new("login", "Logs in.", &["t"]);
@@ -325,7 +325,7 @@ fn modes_are_what_the_types_imply() {
 }
 
 #[test]
-fn a_skill_is_told_that_its_task_has_ended() {
+fn on_completed_runs_after_the_end_of_a_task() {
     #[derive(Default)]
     struct Notes(Arc<Mutex<Vec<String>>>);
     impl Skill for Notes {
@@ -358,6 +358,6 @@ fn a_skill_is_told_that_its_task_has_ended() {
     let skill: &dyn AnySkill = &Erased::<_, NoSlot>::new(notes);
     block_on(skill.on_completed(&settled));
     assert_eq!(*taken.lock().unwrap(), ["canceled"]);
-    // A skill that does not care says nothing.
+    // A skill without the handler uses the default, which does nothing.
     block_on(book_flight().on_completed(&settled));
 }

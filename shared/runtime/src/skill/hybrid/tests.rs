@@ -8,7 +8,7 @@ use crate::task::{Part, PartContent, SavedSlot};
 use serde_json::json;
 
 #[test]
-fn only_a_whole_json_object_with_a_known_state_and_a_prompt_asks() {
+fn only_a_complete_json_object_asks() {
     let asks = |reply: &str| !matches!(Hybrid::parse(reply), Hybrid::Reply(_));
     assert!(asks(
         " \n{\"state\":\"input-required\",\"prompt\":\"Which?\"} "
@@ -31,7 +31,7 @@ fn only_a_whole_json_object_with_a_known_state_and_a_prompt_asks() {
 }
 
 #[test]
-fn credentials_are_asked_for_with_what_the_reply_says_of_them() {
+fn credentials_question_contains_the_hint_of_the_reply() {
     let reply = r#"{"state":"auth-required","prompt":"Log in","service":"drive"}"#;
     let auth = AuthHint {
         auth_type: None,
@@ -47,7 +47,7 @@ impl Skill for Report {
     const METADATA: SkillMetadata = SkillMetadata::new("report", "Formats a report.", &["t"]);
 }
 
-/// Answers with the last text of the thread, and with its length.
+/// Answers with the last text of the thread.
 async fn reply(cx: &mut TaskContext<'_>, thread: &Thread) -> AgentResult<String> {
     cx.send_intermediate_update("reading").await?;
     let last = thread.last(1).flat_map(|event| &event.parts).next();
@@ -78,7 +78,7 @@ fn start(host: &Host) -> Outcome {
 }
 
 #[test]
-fn an_ordinary_reply_completes_with_an_artifact_of_a_stable_name() {
+fn ordinary_reply_completes_with_an_artifact_named_after_the_skill() {
     let host = said(&["# Report"]);
     let Outcome::Completed { artifacts, .. } = start(&host) else {
         panic!("not completed");

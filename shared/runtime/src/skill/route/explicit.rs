@@ -1,12 +1,12 @@
-//! The accepted spellings of an explicit call, in one place, since a later A2A
-//! version may standardise one. In order:
+//! Reads explicit calls of a skill. All accepted forms are in this module, because a later
+//! A2A version may standardise one. In order:
 //!
 //! 1. `message.metadata["a2a-lambda/skillId"]`
-//! 2. `skillId`, `skill_id` or `skill` in `message.metadata`, then in the
-//!    request's metadata
+//! 2. `skillId`, `skill_id` or `skill` in `message.metadata`, then in the request's
+//!    metadata
 //! 3. a data part `{"skill" | "tool": id, "input" | "params": {…}}`
 //!
-//! All that are present must agree.
+//! If a message has several, they must name the same skill.
 
 use super::{Route, RouteRequest, Wrapped};
 use crate::skill::{AgentDefinition, Content};
@@ -14,22 +14,22 @@ use crate::task::names::SKILL_ID;
 use crate::task::{Message, Metadata, PartContent, Refusal, SkillId};
 use serde_json::Value;
 
-/// Spellings of others.
+/// Metadata keys that other A2A clients use.
 const FOREIGN_KEYS: [&str; 3] = ["skillId", "skill_id", "skill"];
 
-/// A call and the field that spells it.
+/// An explicit call, and the field that contains it.
 pub(super) struct ExplicitCall {
     pub(super) field: String,
     pub(super) route: Route,
 }
 
-/// A skill id and the field it stands in.
+/// A skill id, and the field that contains it.
 struct Named<'a> {
     field: String,
     id: &'a str,
 }
 
-/// The call a message spells, if it spells one.
+/// The explicit call of a message, if there is one.
 pub(super) fn call(
     agent: &AgentDefinition,
     request: &RouteRequest<'_>,
@@ -79,6 +79,7 @@ fn in_metadata<'a>(
     let foreign = FOREIGN_KEYS.map(|key| (key, format!("{path}.{key}")));
     for (key, field) in own.into_iter().chain(foreign) {
         match metadata.get(key) {
+            // `null` names no skill.
             None | Some(Value::Null) => {}
             Some(Value::String(id)) => named.push(Named { field, id }),
             Some(_) => return Err(Refusal::invalid(field, "a skill id is a text")),
@@ -87,15 +88,15 @@ fn in_metadata<'a>(
     Ok(())
 }
 
-/// A call spelled in a data part.
+/// An explicit call in a data part.
 struct DataCall<'a> {
     named: Named<'a>,
     place: Wrapped,
     arguments: &'a Value,
 }
 
-/// Spelling 3. Both members are needed, so that ordinary data with a member
-/// called `skill` is no call.
+/// Form 3. It needs both members, so that ordinary data with a member `skill` is not a
+/// call.
 fn in_data<'a>(
     agent: &AgentDefinition,
     message: &'a Message,
@@ -110,6 +111,7 @@ fn in_data<'a>(
             let value = data.get(member).filter(|value| value.is_object())?;
             Some((member, value))
         };
+        // With `tool`, the member `skill` names the set.
         let (skill, tool) = (text("skill"), text("tool"));
         let arguments = object("input").or_else(|| object("params"));
         let (Some(id), Some((member, arguments))) = (tool.or(skill), arguments) else {
@@ -147,7 +149,7 @@ fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result
     Err(Refusal::invalid(field, description))
 }
 
-/// The message's parts, with the arguments in place of the call.
+/// The parts of the message, with the call replaced by its arguments.
 fn unwrapped(message: &Message, call: usize, arguments: &Value) -> Content {
     let mut parts = message.parts.clone();
     if let Some(part) = parts.get_mut(call) {

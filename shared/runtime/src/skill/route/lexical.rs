@@ -1,4 +1,4 @@
-//! Routing by words: a command, an example, or the best match (BM25).
+//! Chooses a skill by the text: a command, an example, or the best match of words (BM25).
 
 use super::Skills;
 use crate::skill::{AgentDefinition, Content, SkillMetadata};
@@ -6,17 +6,16 @@ use crate::task::{Message, PartContent, SkillId};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Saturation of repeated words, and how much a long text is discounted: the
-/// usual values of BM25.
+/// BM25 parameters with their usual values: saturation of repeated words (`K1`) and
+/// discount for long texts (`B`).
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-/// The least score that decides. One word which only one of two skills has
-/// scores about 0.7.
+/// The lowest score that decides. A word that only one of two skills has scores about 0.7.
 const FLOOR: f64 = 0.5;
-/// How far the best must be ahead of the second.
+/// The factor by which the best score must exceed the second.
 const MARGIN: f64 = 1.5;
 
-/// Words that say nothing about a skill.
+/// Words that are too common to indicate a skill.
 const STOP_WORDS: [&str; 48] = [
     "a", "about", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do", "for",
     "from", "give", "have", "help", "how", "i", "in", "is", "it", "me", "my", "need", "of", "on",
@@ -32,8 +31,8 @@ fn text(message: &Message) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The skill of a message that starts with `/skill-id`, and the message
-/// without it. An unknown word after the slash is no command.
+/// The skill of a text that starts with `/skill-id`, and the message without that word. An
+/// unknown word after the slash is not a command.
 pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<(SkillId, Content)> {
     let mut parts = message.parts.clone();
     let said = parts.iter_mut().find_map(|part| match &mut part.content {
@@ -48,7 +47,7 @@ pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<(Ski
     Some((id, Content::from_parts(parts)))
 }
 
-/// The skill whose id is all that is said.
+/// The skill whose id is the whole text.
 pub(super) fn bare_id<'a>(agent: &'a AgentDefinition, message: &Message) -> Option<&'a SkillId> {
     let said = text(message);
     let said = said.trim().trim_matches('`').trim_start_matches('/');
@@ -56,7 +55,7 @@ pub(super) fn bare_id<'a>(agent: &'a AgentDefinition, message: &Message) -> Opti
     skills.find(|id| id.as_str().eq_ignore_ascii_case(said))
 }
 
-/// The one skill with what was said as an example.
+/// The only skill that has the text as an example. Case and punctuation are ignored.
 pub(super) fn example<'a>(skills: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
     let plain = |text: &str| words(text).collect::<Vec<_>>();
     let said = plain(&text(message));
@@ -71,13 +70,14 @@ pub(super) fn example<'a>(skills: &Skills<'a>, message: &Message) -> Option<&'a 
     }
 }
 
-/// Skills by how well they match, the best first; equals as they were added.
+/// Skills by score, the best first; equal scores in the order in which the skills were
+/// added.
 pub(super) struct Ranking<'a> {
     scored: Vec<(&'a SkillId, f64)>,
 }
 
 impl<'a> Ranking<'a> {
-    /// The best, if it is good enough and well ahead.
+    /// The best skill, if its score reaches [`FLOOR`] and exceeds the second by [`MARGIN`].
     pub(super) fn winner(&self) -> Option<&'a SkillId> {
         let mut scored = self.scored.iter();
         let (id, best) = scored.next()?;
@@ -85,7 +85,7 @@ impl<'a> Ranking<'a> {
         (*best >= FLOOR && *best >= second * MARGIN).then_some(*id)
     }
 
-    /// Those that match at all; if none does, all.
+    /// The skills with a score above 0, or all skills if there are none.
     pub(super) fn candidates(&self) -> Vec<SkillId> {
         let matches = self.scored.iter().filter(|(_, score)| *score > 0.0);
         let matching: Vec<SkillId> = matches.map(|(id, _)| (*id).clone()).collect();
@@ -96,7 +96,7 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Ranks the skills by what was said.
+/// Ranks the skills by the text of the message.
 pub(super) fn rank<'a>(skills: &Skills<'a>, message: &Message) -> Ranking<'a> {
     let documents: Vec<Document> = skills
         .iter()
@@ -113,7 +113,7 @@ pub(super) fn rank<'a>(skills: &Skills<'a>, message: &Message) -> Ranking<'a> {
     Ranking { scored }
 }
 
-/// The words of a skill, with their weights summed.
+/// The words of a skill with the sum of their weights.
 struct Document {
     weights: BTreeMap<String, f64>,
     length: f64,
@@ -127,6 +127,7 @@ impl Document {
                 *weights.entry(term).or_insert(0.0) += weight;
             }
         };
+        // Id and name weigh double: they describe a skill better than running text does.
         add(skill.id, 2.0);
         if skill.name != skill.id {
             add(skill.name, 2.0);
@@ -155,6 +156,7 @@ impl<'a> Corpus<'a> {
         Self {
             documents,
             count,
+            // At least 1, since it is a divisor and the skills may have no words.
             average: (total / count).max(1.0),
         }
     }
@@ -177,11 +179,12 @@ fn words(text: &str) -> impl Iterator<Item = String> {
         .map(str::to_lowercase)
 }
 
-/// The words that count, without a plural `s`.
+/// The words of a text without stop words and without a plural `s`.
 fn terms(text: &str) -> impl Iterator<Item = String> {
     words(text)
         .filter(|word| !STOP_WORDS.contains(&word.as_str()))
         .map(|word| match word.strip_suffix('s') {
+            // Short words and words like `class` keep their `s`.
             Some(stem) if stem.len() > 2 && !stem.ends_with('s') => stem.to_owned(),
             _ => word,
         })

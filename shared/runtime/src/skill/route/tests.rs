@@ -59,7 +59,7 @@ fn agent() -> AgentDefinition {
     agent.skill(draw).build().unwrap()
 }
 
-/// Without the skill that takes anything.
+/// The agent without the skill that accepts every part.
 fn choosy() -> AgentDefinition {
     let agent = Agent::builder("agent").skills(Math).skill(book);
     agent.skill(draw).build().unwrap()
@@ -98,7 +98,7 @@ fn routed(agent: &AgentDefinition, message: &Message) -> Result<Routed, Refusal>
     routed_with(agent, message, &Metadata::new())
 }
 
-/// Skill, step and content of a decision.
+/// The skill, the step and the content of a decision.
 fn chosen(routed: Result<Routed, Refusal>) -> (String, &'static str, Content) {
     match routed.unwrap() {
         Routed::Skill {
@@ -166,7 +166,7 @@ fn an_unknown_explicit_id_is_refused_with_the_known_ones() {
 }
 
 #[test]
-fn an_explicit_id_of_another_type_is_refused_and_null_is_none() {
+fn explicit_id_must_be_a_string_or_null() {
     let mut message = said("Book a flight to Oslo");
     message.metadata = meta(&json!({"skillId": 7}));
     assert_eq!(
@@ -194,7 +194,7 @@ fn spellings_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn data_with_a_member_called_skill_is_no_call() {
+fn data_with_a_member_called_skill_is_not_a_call() {
     for value in [
         json!({"skill": "add"}),
         json!({"skill": "add", "input": "text"}),
@@ -208,7 +208,7 @@ fn data_with_a_member_called_skill_is_no_call() {
 }
 
 #[test]
-fn a_tool_must_belong_to_the_set_beside_it() {
+fn tool_must_belong_to_the_named_set() {
     let call = |skill: &str, tool: &str| {
         data(json!({"skill": skill, "tool": tool, "params": {"a": 1, "b": 2}}))
     };
@@ -252,7 +252,7 @@ fn a_task_keeps_its_skill() {
 }
 
 #[test]
-fn a_skill_that_is_not_offered_any_more_is_no_other_skill() {
+fn task_of_a_removed_skill_is_refused() {
     let gone = id("gone");
     let request = RouteRequest {
         pinned: Some(&gone),
@@ -284,7 +284,7 @@ fn the_only_skill_that_takes_the_parts_answers() {
 }
 
 #[test]
-fn parts_which_nobody_takes_are_refused_before_any_handler() {
+fn parts_that_no_skill_accepts_are_refused_before_any_handler() {
     let both = message(vec![image(), Part::text("what is this?")]);
     let refused = routed(&choosy(), &both);
     let Err(Refusal::ContentTypeNotSupported { detail }) = refused else {
@@ -308,7 +308,7 @@ fn a_chosen_skill_must_take_every_part() {
 }
 
 #[test]
-fn data_goes_to_the_one_skill_whose_input_it_is() {
+fn data_goes_to_the_only_skill_that_can_decode_it() {
     let sum = step(&agent(), &data(json!({"a": 1, "b": 2})));
     assert_eq!(sum, ("add".to_owned(), "schema"));
     let trip = step(&agent(), &data(json!({"to": "Oslo"})));
@@ -322,7 +322,7 @@ async fn subtract(terms: Terms) -> AgentResult<i64> {
 }
 
 #[test]
-fn data_that_is_the_input_of_two_skills_is_asked_about() {
+fn data_that_fits_two_skills_leads_to_a_question() {
     let agent = Agent::builder("agent")
         .skills(Math)
         .skill(subtract)
@@ -344,7 +344,7 @@ fn a_command_goes_to_its_skill_without_the_command() {
 }
 
 #[test]
-fn an_example_goes_to_its_skill_however_it_is_written() {
+fn example_matches_in_any_case_and_punctuation() {
     for text in ["Say hello!", " say  HELLO ", "say hello?"] {
         let decided = step(&agent(), &said(text));
         assert_eq!(decided, ("echo".to_owned(), "example"), "{text}");
@@ -352,7 +352,7 @@ fn an_example_goes_to_its_skill_however_it_is_written() {
 }
 
 #[test]
-fn words_decide_when_they_fit_one_skill_well() {
+fn words_choose_a_skill_that_matches_clearly() {
     for (text, skill) in [
         ("I need flights to Paris", "book-flight"),
         ("please add these numbers", "add"),
@@ -376,7 +376,7 @@ fn asked(routed: Result<Routed, Refusal>) -> (Vec<String>, String) {
 }
 
 #[test]
-fn words_that_fit_no_skill_or_two_are_asked_about() {
+fn words_that_match_no_skill_or_two_lead_to_a_question() {
     let (candidates, question) = asked(routed(&agent(), &said("What is the weather like?")));
     assert_eq!(candidates, ["echo", "add", "book-flight"]);
     assert!(
@@ -399,7 +399,7 @@ fn answered(original: &Message, answer: &Message) -> Result<Routed, Refusal> {
 }
 
 #[test]
-fn an_id_as_answer_sends_the_original_message_there() {
+fn answer_with_a_skill_id_sends_the_original_message_to_it() {
     let original = said("Paris");
     for answer in ["book-flight", " `Book-Flight` ", "/book-flight"] {
         let (id, how, content) = chosen(answered(&original, &said(answer)));
@@ -413,7 +413,7 @@ fn an_id_as_answer_sends_the_original_message_there() {
 }
 
 #[test]
-fn an_answer_with_arguments_or_other_words_is_the_request() {
+fn answer_with_arguments_or_other_text_replaces_the_request() {
     let original = said("hm");
     let call = data(json!({"skill": "add", "input": {"a": 1, "b": 2}}));
     let (id, _, content) = chosen(answered(&original, &call));

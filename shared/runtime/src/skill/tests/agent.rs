@@ -1,4 +1,4 @@
-//! What an agent publishes, and what it refuses to be built of.
+//! Tests what an agent publishes, and which agents cannot be built.
 
 use crate::prelude::*;
 use crate::task::SkillId;
@@ -86,7 +86,7 @@ fn an_agent_is_serialized_without_its_handlers() {
                 "description": "Books a flight.",
                 "tags": ["travel"],
                 "examples": [],
-                // Its answers are words, so text is taken too.
+                // The skill asks questions, and answers are text, so it accepts text too.
                 "inputModes": ["text/plain", "application/json"],
                 "outputModes": ["text/plain"],
                 "background": true,
@@ -107,7 +107,7 @@ fn an_agent_is_serialized_without_its_handlers() {
 }
 
 #[test]
-fn what_is_not_said_of_an_agent_follows_from_its_id() {
+fn agent_name_and_description_default_to_its_id() {
     let agent = Agent::builder("parrot").skill(echo).build().unwrap();
     let manifest = agent.manifest();
     assert_eq!(manifest.name, "parrot");
@@ -152,7 +152,7 @@ macro_rules! by_hand {
 }
 
 #[test]
-fn an_agent_that_cannot_be_published_is_not_built() {
+fn build_rejects_an_agent_that_cannot_be_published() {
     let id = || "x".to_owned();
     let built = Agent::builder("agent").build().map(|_| ());
     assert_eq!(built, Err(BuildError::NoSkill));

@@ -1,4 +1,4 @@
-//! `#[skill]` as an author meets it.
+//! Tests `#[skill]` as a skill author uses it.
 
 use crate::prelude::*;
 use crate::skill::testing::{delivered, request};
@@ -147,7 +147,7 @@ fn a_function_may_use_its_own_name_for_a_variable() {
 }
 
 #[test]
-fn a_function_may_give_any_ending() {
+fn function_may_return_any_result() {
     let outcome = request(&*registered("decline"), "please");
     assert!(matches!(outcome, Outcome::Rejected { reason } if reason == "no"));
 }

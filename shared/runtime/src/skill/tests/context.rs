@@ -1,4 +1,4 @@
-//! What a handler may do while it works.
+//! Tests what a handler can do during a turn.
 
 use crate::skill::host::References;
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason, Usage};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 #[test]
-fn what_is_shown_comes_in_order() {
+fn updates_and_artifacts_are_emitted_in_order() {
     let (host, facts) = (Host::default(), facts());
     let mut cx = TaskContext::new(&host, &facts);
     block_on(async {
@@ -112,7 +112,7 @@ fn data_of_the_task_and_of_the_session_are_kept_apart() {
     .unwrap();
 }
 
-/// A model that answers with the text it was asked.
+/// A model that answers with its system prompt.
 struct Parrot;
 
 impl Model for Parrot {
@@ -135,7 +135,7 @@ impl Model for Parrot {
 }
 
 #[test]
-fn a_model_is_there_or_said_to_be_missing() {
+fn model_call_without_a_model_is_an_error() {
     let host = Host::default();
     let without = facts();
     let cx = TaskContext::new(&host, &without);
@@ -186,7 +186,7 @@ fn earlier() -> Task {
 }
 
 #[test]
-fn the_artifacts_of_a_task_referred_to_are_found_by_name() {
+fn artifacts_of_a_referenced_task_are_found_by_name() {
     let references = References {
         found: vec![ReferencedTask::from(&earlier())],
         unresolved: vec!["task-x".to_owned()],
@@ -198,8 +198,9 @@ fn the_artifacts_of_a_task_referred_to_are_found_by_name() {
     let facts = facts();
     let mut cx = TaskContext::new(&host, &facts);
     let references = block_on(cx.references()).unwrap();
-    // What was found does not borrow the context.
+    // `references` does not borrow the context, so an update is possible in between.
     block_on(cx.send_intermediate_update("looking")).unwrap();
+
     let mut newest_first = references.iter().rev();
     let logo = newest_first.find_map(|task| task.artifact("logo.svg"));
     assert_eq!(
@@ -262,7 +263,7 @@ fn stored(size: u64) -> FilePart {
 }
 
 #[tokio::test]
-async fn a_file_too_long_for_memory_is_refused_whole_and_read_bit_by_bit() {
+async fn file_too_long_for_memory_is_read_only_in_pieces() {
     let (host, facts) = (Host::default(), facts());
     let cx = TaskContext::new(&host, &facts);
     let fits = stored(TaskContext::READ_FILE_MAX);

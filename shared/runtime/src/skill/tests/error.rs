@@ -1,4 +1,4 @@
-//! What an error shows and what it hides.
+//! Tests which parts of an error are public.
 
 use crate::skill::{AgentError, AgentResult, ErrorCode};
 use serde_json::json;
@@ -51,7 +51,7 @@ fn all() -> Vec<(AgentError, &'static str)> {
 }
 
 #[test]
-fn every_kind_of_error_has_a_code_of_its_own() {
+fn error_codes_are_unique() {
     let mut codes = BTreeSet::new();
     for (error, code) in all() {
         assert_eq!(error.code().as_str(), code);
@@ -60,7 +60,7 @@ fn every_kind_of_error_has_a_code_of_its_own() {
 }
 
 #[test]
-fn no_error_shows_its_cause() {
+fn error_texts_never_contain_the_private_cause() {
     for (error, code) in all() {
         let shown = format!("{error} {error:?} {:?}", error.details());
         assert!(!shown.contains("secret"), "{code}: {shown}");

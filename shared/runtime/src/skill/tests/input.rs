@@ -1,4 +1,4 @@
-//! What is read from a message.
+//! Tests how inputs are decoded from a message.
 
 use crate::skill::{AgentError, Content, ErrorCode, FilePart, FileSource, SkillInput, TextOr};
 use crate::task::{Part, PartContent};
@@ -46,7 +46,7 @@ fn a_typed_input_is_the_first_data_part() {
 }
 
 #[test]
-fn a_text_is_a_string_or_a_named_value() {
+fn text_decodes_as_a_string_or_an_enum_variant() {
     assert_eq!(String::decode(&"hello".into()).unwrap(), "hello");
     assert_eq!(Size::decode(&"large".into()).unwrap(), Size::Large);
     assert_eq!(
@@ -56,7 +56,7 @@ fn a_text_is_a_string_or_a_named_value() {
 }
 
 #[test]
-fn an_invalid_input_is_named_by_its_json_pointer() {
+fn error_of_an_invalid_input_has_a_json_pointer() {
     for (value, pointer) in [
         (
             json!({"items": [{"a/b~c": 1}, {"a/b~c": -1}]}),
@@ -83,8 +83,8 @@ struct Trip {
 }
 
 #[test]
-fn a_whole_number_may_come_as_a_double_below_2_to_the_53() {
-    // As text: a literal of Rust would be another number than the client's.
+fn doubles_below_2_to_the_53_decode_as_integers() {
+    // As text: a Rust literal would already be rounded.
     for (sent, days) in [
         ("19", Some(19)),
         ("19.0", Some(19)),
@@ -117,7 +117,7 @@ fn a_whole_number_may_come_as_a_double_below_2_to_the_53() {
 }
 
 #[test]
-fn a_double_that_is_taken_for_an_integer_hides_no_violation() {
+fn doubles_read_as_integers_do_not_hide_other_errors() {
     let error = refused::<Trip>(&data(json!({"days": 1.0, "legs": [300.0], "price": 3.5})));
     assert_eq!(error.details()["pointer"], "/legs/0");
     let as_they_are = data(json!([1.0, 2.5]));
@@ -138,7 +138,7 @@ fn an_invalid_input_never_names_a_rust_type() {
 }
 
 #[test]
-fn a_message_without_the_needed_part_misses_input() {
+fn message_without_the_required_part_is_missing_input() {
     let file = Content::from_file("a.png", "image/png", vec![1]);
     for error in [
         refused::<Order>(&file),
@@ -152,7 +152,7 @@ fn a_message_without_the_needed_part_misses_input() {
 }
 
 #[test]
-fn words_or_data_are_told_apart() {
+fn text_or_reads_data_before_text() {
     let text = TextOr::<Order>::decode(&"a pizza".into()).unwrap();
     assert_eq!(text, TextOr::Text("a pizza".to_owned()));
     let content = Content::from_text("here").with(Part::data(json!({"items": []})));
@@ -217,7 +217,7 @@ fn content_gives_the_first_of_each_kind() {
 }
 
 #[test]
-fn an_error_names_no_rust_type() {
+fn errors_name_number_ranges_instead_of_rust_types() {
     let text = |error: AgentError| error.text().to_owned();
     let number = text(refused::<Vec<u8>>(
         &Content::from_text("x").with(Part::data(json!([-1]))),

@@ -1,4 +1,4 @@
-//! Which parts a skill takes and which a client can read.
+//! Tests which parts a skill accepts and which output a client accepts.
 
 use crate::skill::media::{admits, check_accepted, check_input};
 use crate::skill::{SkillMetadata, is_media_type};

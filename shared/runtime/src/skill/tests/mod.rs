@@ -1,4 +1,4 @@
-//! The room as a whole, as an author meets it.
+//! Tests of the module as a skill author uses it.
 
 mod agent;
 mod attribute;
