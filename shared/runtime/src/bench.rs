@@ -1,13 +1,19 @@
-//! The test bench: an agent's skills, run by the real engine and without AWS,
-//! a server or a clock on the wall.
+//! Runs the skills of an agent in tests: on the real engine, with a store in
+//! memory, without AWS and without a server.
 //!
-//! What a skill keeps between two messages passes through the stored form each
-//! time, as it does when each message meets another instance.
+//! A [`Bench`] is a client of one skill. Each [`Bench::send`] runs one turn to its
+//! end and returns a [`Reply`]. [`check_agent`] checks an agent without running it.
 //!
-//! Time stands still unless [`Bench::advance`] moves it; where the engine waits
-//! (to group events, say) it moves by itself. A skill that sleeps with
-//! `tokio::time` does sleep: under `#[tokio::test(start_paused = true)]` that
-//! takes no time either. The executor must be Tokio's, with its timer enabled.
+//! **State.** The store encodes and decodes each task and each thread as it would
+//! for DynamoDB. So a slot, a step or saved data that loses something in
+//! serialization loses it here too, as when the next message reaches another
+//! instance of the function.
+//!
+//! **Time.** The bench has its own clock, which begins at 2026-01-01T00:00:00Z. It
+//! moves when the test calls [`Bench::advance`], and when the engine waits (for
+//! example to group events). Such a wait, and a skill that sleeps with
+//! `tokio::time`, take real time; under `#[tokio::test(start_paused = true)]` they
+//! take none. The executor has to be Tokio, with its timer enabled.
 
 mod check;
 mod clock;
@@ -34,10 +40,14 @@ use std::time::Duration;
 use store::BenchStore;
 use tokio::sync::mpsc;
 
-/// Messages of history in a [`Reply`].
+/// The most messages of history in a [`Reply`].
 const HISTORY: usize = 100;
 
-/// One client of one skill.
+/// A client that sends messages to one skill, in tests.
+///
+/// [`Bench::send`] returns when the turn has ended. If the task waits for input,
+/// the next message continues it. Otherwise the next message makes a new task in the
+/// same context.
 ///
 /// ```
 /// use a2a_lambda::Bench;
@@ -74,7 +84,7 @@ pub struct Bench {
     next: Next,
 }
 
-/// What holds for the next message alone.
+/// Options of the next message alone.
 #[derive(Debug, Default)]
 struct Next {
     references: Vec<String>,
@@ -84,8 +94,8 @@ struct Next {
 }
 
 impl Bench {
-    /// A client that talks to `skill`. Whether the agent has it shows at the
-    /// first [`Bench::send`].
+    /// A client of the skill with the id `skill`. If the agent does not have this
+    /// skill, the first [`Bench::send`] returns an error.
     #[must_use]
     pub fn new(agent: &AgentDefinition, skill: impl Into<String>) -> Self {
         Self {
@@ -105,15 +115,17 @@ impl Bench {
         }
     }
 
-    /// Sends a message and waits until the skill has answered. It continues the
-    /// task while that is open; afterwards it opens another one in the same
-    /// conversation.
+    /// Sends a message from the user and waits until the turn has ended.
+    ///
+    /// The message continues the current task while that task is not terminal.
+    /// Otherwise it makes a new task in the same context.
     ///
     /// # Errors
-    /// [`BenchError::Refused`] when the message is refused: no such skill,
-    /// input that does not fit, a task of another caller.
-    /// [`BenchError::OutputMode`] when the skill gave something which its
-    /// metadata does not promise.
+    /// - [`BenchError::Refused`] when the agent refuses the message, for example
+    ///   because it has no such skill, the input does not fit the skill, or the task
+    ///   belongs to another caller.
+    /// - [`BenchError::OutputMode`] when the skill returned a media type that is not
+    ///   among its output modes.
     pub async fn send(&mut self, content: impl Into<Content>) -> Result<Reply, BenchError> {
         let next = std::mem::take(&mut self.next);
         let cancel_after = next.cancel_after;
@@ -137,11 +149,12 @@ impl Bench {
         Ok(reply)
     }
 
-    /// Cancels the task.
+    /// Cancels the current task, between two turns. To cancel during a turn, use
+    /// [`Bench::cancel_after`].
     ///
     /// # Errors
-    /// [`BenchError::NoTask`] before there is one; [`BenchError::Refused`] when
-    /// it has ended or is another caller's.
+    /// - [`BenchError::NoTask`] when no message has made a task yet.
+    /// - [`BenchError::Refused`] when the task has ended or belongs to another caller.
     pub async fn cancel(&mut self) -> Result<Reply, BenchError> {
         let id = self.task.clone().ok_or(BenchError::NoTask)?;
         let caller = self.calling()?;
@@ -150,10 +163,10 @@ impl Bench {
         self.look(&engine, &caller).await
     }
 
-    /// The task of `id` as its caller sees it now.
+    /// Reads the task `id` as it is stored now.
     ///
     /// # Errors
-    /// [`BenchError::Refused`] when there is none for this caller.
+    /// [`BenchError::Refused`] when this caller has no such task.
     pub async fn get(&self, id: &TaskId) -> Result<Reply, BenchError> {
         let caller = self.calling()?;
         let query = GetQuery {
@@ -164,80 +177,85 @@ impl Bench {
         Ok(Reply::Task(Box::new(task)))
     }
 
-    /// What the last [`Bench::send`] showed after the task itself, in order.
+    /// The events that a client which streams would have received during the last
+    /// [`Bench::send`], in order: status updates and artifact updates. The first
+    /// frame of a stream, the task itself, is not among them.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// Speaks as someone else from now on; at first it is `bench` of the
-    /// tenant `bench`.
+    /// Sets the caller of all later messages. Until then it is the subject `bench`
+    /// of the tenant `bench`.
     ///
     /// # Errors
-    /// [`InvalidId`] when one of the two has another form.
+    /// [`InvalidId`] when `tenant` or `subject` is not valid.
     pub fn caller(&mut self, tenant: &str, subject: &str) -> Result<&mut Self, InvalidId> {
         self.caller = Some(caller(tenant, subject)?);
         Ok(self)
     }
 
-    /// Gives skills a model.
+    /// Sets the language model that skills get, for example a fake one.
     pub fn model(&mut self, model: Arc<dyn Model>) -> &mut Self {
         self.model = Some(model);
         self
     }
 
-    /// Ends each turn's invocation this much later than it begins.
+    /// Sets how much time each invocation has left when its turn begins. A skill reads
+    /// the rest with `TaskContext::time_left`. Without this a turn has no limit.
     pub const fn time_left(&mut self, left: Duration) -> &mut Self {
         self.time_left = Some(left);
         self
     }
 
-    /// Lets time pass.
+    /// Moves the bench's clock forward, for example past a task's expiry.
     pub fn advance(&mut self, time: Duration) -> &mut Self {
         self.clock.advance(time);
         self
     }
 
-    /// Puts another version of the agent in place of this one. What is stored
-    /// stays.
+    /// Replaces the agent, as a deployment of a new version does. Stored tasks and
+    /// threads stay, so that a test can continue a task of the old version.
     pub fn redeploy(&mut self, agent: &AgentDefinition) -> &mut Self {
         self.agent = agent.clone();
         self
     }
 
-    /// Leaves the task as it is: the next message opens another one in the
-    /// same conversation.
+    /// Makes the next message open a new task in the same context. The current task
+    /// does not change.
     pub fn new_task(&mut self) -> &mut Self {
         self.open = false;
         self
     }
 
-    /// Starts another conversation.
+    /// Makes the next message open a new task in a new context.
     pub fn new_context(&mut self) -> &mut Self {
         self.context = None;
         self.new_task()
     }
 
-    /// Lets the next message refer to earlier tasks.
+    /// Sets the `referenceTaskIds` of the next message: ids of earlier tasks.
     pub fn references(&mut self, tasks: impl IntoIterator<Item = impl Into<String>>) -> &mut Self {
         self.next.references = tasks.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Says which media types the client can read of the next answer.
+    /// Sets the `acceptedOutputModes` of the next message: the media types that the
+    /// client can read. Without this it accepts all.
     pub fn accepts(&mut self, modes: impl IntoIterator<Item = impl Into<String>>) -> &mut Self {
         self.next.accepted_output_modes = modes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the id of the next message.
+    /// Sets the id of the next message. Without this the bench makes one.
     pub fn message_id(&mut self, id: impl Into<String>) -> &mut Self {
         self.next.message_id = Some(id.into());
         self
     }
 
-    /// Cancels the task when the next turn has stored this many events. A turn
-    /// that has ended by then cannot be canceled, which [`Bench::send`] reports.
+    /// Cancels the task during the next turn, after the turn has stored `events`
+    /// events. If the turn has ended by then, [`Bench::send`] returns the error of the
+    /// cancellation.
     pub const fn cancel_after(&mut self, events: u64) -> &mut Self {
         self.next.cancel_after = Some(events);
         self
@@ -252,8 +270,8 @@ impl Bench {
             ids: self.ids.clone(),
             model: self.model.clone(),
         };
-        // Events are not held back for others, so that a turn can be stopped
-        // after each.
+        // The engine stores each event without waiting for more, so that
+        // `cancel_after` can stop a turn after any of them.
         let policy = Policy {
             flush_interval: Duration::ZERO,
             ..Policy::default()
@@ -292,7 +310,7 @@ impl Bench {
         }
     }
 
-    /// Runs a turn to its end and cancels its task on the way, if asked to.
+    /// Runs a turn to its end. Cancels its task after `cancel_after` events, if given.
     async fn run<T, E: Into<BenchError>>(
         &self,
         engine: &Engine,
@@ -305,11 +323,12 @@ impl Bench {
         };
         let stop = self.store.stop_after(events);
         let watch = async {
+            // An error means that the turn ended with fewer events.
             let Ok(id) = stop.reached.await else {
                 return std::future::pending::<Result<Infallible, BenchError>>().await;
             };
             engine.cancel(caller, &cancel(id)).await?;
-            // A turn that is not there any more needs no sign.
+            // The send fails when the turn has ended meanwhile: nothing to release.
             let _gone = stop.go_on.send(());
             std::future::pending().await
         };
@@ -320,7 +339,8 @@ impl Bench {
         }
     }
 
-    /// Takes note of a frame; the message of a skill that makes no task.
+    /// Records a frame of the stream. Returns the message of a skill that replies
+    /// without a task.
     fn note(&mut self, frame: Frame) -> Result<Option<Message>, BenchError> {
         match frame {
             Frame::Task(task) | Frame::Resumed(task) => {
@@ -339,7 +359,7 @@ impl Bench {
         Ok(None)
     }
 
-    /// The task as stored after a turn.
+    /// Reads the stored task after a turn, and notes whether it is terminal.
     async fn look(&mut self, engine: &Engine, caller: &Caller) -> Result<Reply, BenchError> {
         let query = GetQuery {
             id: self.task.clone().ok_or(BenchError::NoTask)?,
@@ -350,7 +370,8 @@ impl Bench {
         Ok(Reply::Task(Box::new(task)))
     }
 
-    /// Whether everything delivered is of a type which the skill promises.
+    /// Checks that all parts of reply and artifacts have a media type that is among the
+    /// skill's output modes.
     fn check_output(&self, reply: &Reply) -> Result<(), BenchError> {
         let skill = SkillId::parse(self.skill.clone()).ok();
         let Some(skill) = skill.and_then(|id| self.agent.skill(&id)) else {

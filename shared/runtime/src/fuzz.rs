@@ -1,7 +1,7 @@
-//! What the fuzz targets in `fuzz/` run: any bytes in, and what they must never
-//! lead to as an error. Not a part of the interface.
+//! The functions that the fuzz targets in `fuzz/` run. Each takes any bytes, and
+//! returns an error when the code breaks a promise. Not part of the public API.
 //!
-//! The same runs, over changed examples, are a test of this crate.
+//! The tests of this crate run the same functions over mutated examples.
 
 use crate::auth::Caller;
 use crate::engine::fuzz::{List, Place, TaskPlace, content_type, disposition};
@@ -21,7 +21,7 @@ mod tests;
 #[error("{0}")]
 pub struct Broken(String);
 
-/// Paths with a reader of their own, JSON-RPC first.
+/// One path for each decoder of requests, JSON-RPC first.
 const PATHS: [(&str, &str); 16] = [
     ("POST", "/"),
     ("POST", "/message:send"),
@@ -41,7 +41,7 @@ const PATHS: [(&str, &str); 16] = [
     ("DELETE", "/a2a-lambda/contexts/c"),
 ];
 
-/// Takes the first byte as a choice among `many`.
+/// Uses the first byte to choose one of `many`; returns it and the other bytes.
 fn chosen<'b, T: Copy>(bytes: &'b [u8], many: &[T]) -> Option<(T, &'b [u8])> {
     let (first, rest) = bytes.split_first()?;
     let place = usize::from(*first).checked_rem(many.len())?;
@@ -52,11 +52,12 @@ fn kept(promise: bool, what: impl FnOnce() -> String) -> Result<(), Broken> {
     if promise { Ok(()) } else { Err(Broken(what())) }
 }
 
-/// Bytes to a call, in every generation: the first chooses the path, the second
-/// the version, the rest is the body.
+/// Decodes a request, in every protocol generation. The first byte chooses the
+/// path, the second the version, the rest is the body.
 ///
 /// # Errors
-/// [`Broken`] if a refusal is no answer of the protocol, or names no field.
+/// [`Broken`] if an error response does not fit the protocol, or an error about
+/// parameters names no field.
 pub fn rpc_decode(bytes: &[u8]) -> Result<(), Broken> {
     let Some(((method, path), bytes)) = chosen(bytes, &PATHS) else {
         return Ok(());
@@ -76,7 +77,7 @@ pub fn rpc_decode(bytes: &[u8]) -> Result<(), Broken> {
     .map(drop)
 }
 
-/// The calls of a request whose parameters can be read.
+/// The decoded operations of a request; those with an error are left out.
 fn request(request: &RawRequest<'_>) -> Result<Vec<Ask>, Broken> {
     let entries = match open(request) {
         Err(rejected) => vec![Err(rejected)],
@@ -101,7 +102,7 @@ fn read(call: &Call) -> Result<Option<Ask>, Broken> {
     if let Refusal::InvalidParams { violations } = &refusal {
         let named = violations.iter().all(|fault| !fault.field.is_empty());
         kept(named && (1..=100).contains(&violations.len()), || {
-            format!("refused without a field: {violations:?}")
+            format!("error names no field, or more than 100: {violations:?}")
         })?;
     }
     in_order(&refuse(call, &refusal)).map(|()| None)
@@ -109,20 +110,23 @@ fn read(call: &Call) -> Result<Option<Ask>, Broken> {
 
 fn in_order(answer: &Answer) -> Result<(), Broken> {
     kept([200, 400, 404, 413, 415].contains(&answer.status), || {
-        format!("answered with {}", answer.status)
+        format!("response has the unexpected status {}", answer.status)
     })?;
     let body: Result<Value, _> = serde_json::from_slice(&answer.body);
     kept(body.is_ok_and(|body| body.is_object()), || {
-        format!("answered {:?}", String::from_utf8_lossy(&answer.body))
+        format!(
+            "response is not a JSON object: {:?}",
+            String::from_utf8_lossy(&answer.body)
+        )
     })
 }
 
-/// Parts of a message: the first byte chooses the generation and the member in
-/// which the rest stands as text.
+/// Decodes a part of a message. The first byte chooses a member of the part, and
+/// with it the generation; the rest is the member's text.
 ///
 /// # Errors
-/// [`Broken`] if a file that is taken could break out of the headers under
-/// which it is handed on.
+/// [`Broken`] if the name or the media type of an accepted file could break out of
+/// the headers under which the file is served.
 pub fn parts(bytes: &[u8]) -> Result<(), Broken> {
     const WAYS: [&str; 8] = [
         "raw",
@@ -194,32 +198,32 @@ fn handed_on(message: &Message) -> Result<(), Broken> {
         });
         let value = http::HeaderValue::from_str(&disposition);
         kept(safe && disposition.is_ascii() && value.is_ok(), || {
-            format!("{filename:?} is handed on as {disposition:?}")
+            format!("file name {filename:?} is served as {disposition:?}")
         })?;
         let kind = content_type(media_type.as_deref().unwrap_or_default());
         let active = ["html", "svg", "xml", "script", "css"];
         kept(!active.iter().any(|word| kind.contains(word)), || {
-            format!("{media_type:?} is handed on as {kind:?}")
+            format!("media type {media_type:?} is served as {kind:?}")
         })?;
         if let PartContent::Stored(blob) = content {
-            return Err(Broken(format!("a client has named the object {blob:?}")));
+            return Err(Broken(format!("a client named the stored object {blob:?}")));
         }
     }
     Ok(())
 }
 
-/// Places a client says it was at: the id of an event, page tokens of both
-/// lists, the query of a list.
+/// Decodes the positions that a client sends back: an event id, page tokens of
+/// both lists, and the query of a list.
 ///
 /// # Errors
-/// [`Broken`] if a token that we did not make opens, or an id or a place is read
-/// that is not written like this.
+/// [`Broken`] if a forged page token opens, or if an event id or a position changes
+/// when it is written and read again.
 pub fn cursors(bytes: &[u8]) -> Result<(), Broken> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.as_ref();
     if let Ok(id) = text.parse::<EventId>() {
         kept(id.to_string().parse() == Ok(id), || {
-            format!("the id of an event {text:?} is read as {id}")
+            format!("event id {text:?} is read as {id}")
         })?;
     }
     let now = Timestamp::from_millis(0);
@@ -239,7 +243,7 @@ pub fn cursors(bytes: &[u8]) -> Result<(), Broken> {
     let contexts = List::contexts(b"a secret", &caller);
     let opened = tasks.place::<TaskPlace>(text, now).is_ok()
         || contexts.place::<ThreadPosition>(text, now).is_ok();
-    kept(!opened, || format!("the page token {text:?} opens"))?;
+    kept(!opened, || format!("page token {text:?} opens"))?;
     same_place::<TaskPlace>(text)?;
     same_place::<ThreadPosition>(text)?;
     for path in ["/tasks", "/v1/tasks", "/a2a-lambda/contexts", "/tasks/t"] {
@@ -274,15 +278,15 @@ fn same_place<P: Place>(text: &str) -> Result<(), Broken> {
     let written = place.write();
     let again = P::read(&written).map(|place| place.write());
     kept(again.as_ref() == Some(&written), || {
-        format!("the place {text:?} is written as {written:?}")
+        format!("position {text:?} is written as {written:?}")
     })
 }
 
-/// A stored text of each kind: it is read, or it is corrupt.
+/// Decodes a stored text of each kind: task, state, push config, thread.
 ///
 /// # Errors
-/// [`Broken`] if it is anything else, or what was read is not read again from
-/// what is written of it.
+/// [`Broken`] if decoding fails with another error than [`StoreError::Corrupt`], or
+/// if a record changes when it is written and read again.
 pub fn item_decode(bytes: &[u8]) -> Result<(), Broken> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Ok(());
@@ -302,7 +306,7 @@ pub fn item_decode(bytes: &[u8]) -> Result<(), Broken> {
     if let Some(thread) = read_or_corrupt(stored::decode_thread(value))? {
         let again = stored::decode_thread(stored::encode_thread(&thread)).ok();
         kept(again.as_ref() == Some(&thread), || {
-            format!("a thread changes as it is written: {thread:?}")
+            format!("thread changes when it is written: {thread:?}")
         })?;
     }
     Ok(())
@@ -312,7 +316,9 @@ fn read_or_corrupt<T>(read: Result<T, StoreError>) -> Result<Option<T>, Broken> 
     match read {
         Ok(read) => Ok(Some(read)),
         Err(StoreError::Corrupt(_)) => Ok(None),
-        Err(other) => Err(Broken(format!("a stored text is {other}"))),
+        Err(other) => Err(Broken(format!(
+            "decoding fails other than as corrupt: {other}"
+        ))),
     }
 }
 
@@ -323,11 +329,11 @@ fn written_again<T: PartialEq + std::fmt::Debug>(
 ) -> Result<(), Broken> {
     let again = match text {
         Ok(text) => read(&text).ok(),
-        // Read from a text that nobody has written: longer than one may be.
+        // The fuzzed text was longer than any text that the store writes.
         Err(StoreError::TooLarge(_)) => return Ok(()),
-        Err(other) => return Err(Broken(format!("a record is not written: {other}"))),
+        Err(other) => return Err(Broken(format!("failed to write a record: {other}"))),
     };
     kept(again.as_ref() == Some(record), || {
-        format!("{record:?} changes as it is written, to {again:?}")
+        format!("{record:?} changes when it is written, to {again:?}")
     })
 }

@@ -1,4 +1,12 @@
 //! A serverless runtime for A2A (Agent2Agent protocol) agents on AWS Lambda.
+//!
+//! Where to begin:
+//!
+//! - [`prelude`]: the names that a file with skills imports
+//! - [`skill`](mod@skill): agents, skills and the context that a skill's handler gets
+//! - [`Bench`]: runs a skill in a test, without AWS and without a server
+//! - [`runtime`]: joins an agent, its settings and its stores
+//! - [`http`]: answers HTTP requests, in any server
 
 // `#[skill]` writes paths from `::a2a_lambda`; the tests of this crate use it.
 #[cfg(test)]
@@ -28,7 +36,7 @@ pub mod webhook;
 pub use a2a_lambda_macros::skill;
 pub use bench::Bench;
 
-/// What most files with a skill in them need.
+/// The names that most files with skills need: `use a2a_lambda::prelude::*;`.
 pub mod prelude {
     pub use crate::skill;
     pub use crate::skill::{
@@ -38,7 +46,7 @@ pub mod prelude {
     };
 }
 
-/// The example in the README, compiled by the tests of the documentation.
+/// The example in the README. The documentation tests compile it.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[derive(Debug)]

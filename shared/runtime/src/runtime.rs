@@ -1,5 +1,4 @@
-//! The composition root: the one place that joins an agent, its settings and
-//! concrete services.
+//! Joins an agent, its settings and concrete stores: the composition root.
 
 use crate::auth::AuthMode;
 use crate::engine::{Clock, Engine, Ids, RandomIds, Services, SystemClock};
@@ -15,7 +14,8 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A running agent: everything a function's edge needs.
+/// An agent with its settings and services, from which the functions get their
+/// [`Edge`].
 #[derive(Debug, Clone)]
 pub struct Runtime {
     engine: Engine,
@@ -26,13 +26,13 @@ pub struct Runtime {
 /// Why a runtime cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
-    /// The agent gives no valid card.
+    /// The agent has no valid card.
     #[error("failed to make the agent card: {0}")]
     Card(#[from] CardError),
 }
 
-/// Puts a runtime together. A service that is not given is the in-memory one,
-/// which forgets everything when the process ends.
+/// Builds a [`Runtime`]. A service that is not set is the in-memory one, whose
+/// data ends with the process.
 #[derive(Clone)]
 pub struct RuntimeBuilder {
     agent: AgentDefinition,
@@ -47,7 +47,7 @@ pub struct RuntimeBuilder {
 }
 
 impl Runtime {
-    /// Starts to put a runtime together.
+    /// Begins to build a runtime.
     #[must_use]
     pub fn builder(agent: AgentDefinition, settings: Settings) -> RuntimeBuilder {
         RuntimeBuilder {
@@ -63,13 +63,14 @@ impl Runtime {
         }
     }
 
-    /// The engine, for callers that need no HTTP.
+    /// The engine, for programs that send messages without HTTP.
     #[must_use]
     pub const fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The edge of one function, with no more behind it than it needs.
+    /// The edge of one function. It has only the part of the engine that the
+    /// function needs: nothing, the reader, or everything.
     #[must_use]
     pub fn edge(&self, door: Door) -> Edge {
         let backend = match door {
@@ -81,8 +82,9 @@ impl Runtime {
     }
 }
 
-/// Table and bucket of a deployment, as everything that runs in it has to see
-/// them: large content of an item lies in the bucket.
+/// The stores over the table and the bucket of the settings. All functions of a
+/// deployment have to use these two: the table store keeps large values of its
+/// items in the bucket.
 #[cfg(feature = "aws")]
 #[must_use]
 pub fn stores(
@@ -102,7 +104,7 @@ pub fn stores(
 }
 
 impl RuntimeBuilder {
-    /// Keeps everything in the DynamoDB table and the S3 bucket of the settings.
+    /// Sets all services to the DynamoDB table and the S3 bucket of the settings.
     #[cfg(feature = "aws")]
     #[must_use]
     pub fn aws(mut self, clients: &crate::store::aws::AwsClients) -> Self {
@@ -115,68 +117,71 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Replaces the task service.
+    /// Sets the store of tasks.
     #[must_use]
     pub fn tasks(mut self, tasks: Arc<dyn WriteTasks>) -> Self {
         self.tasks = Some(tasks);
         self
     }
 
-    /// Replaces the conversation service.
+    /// Sets the store of threads.
     #[must_use]
     pub fn threads(mut self, threads: Arc<dyn WriteThreads>) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Replaces the blob service.
+    /// Sets the store of large values and files.
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
         self
     }
 
-    /// Replaces the webhook service, which has to be one with the task service:
-    /// a commit of a task stores its webhooks. Tasks of one's own without it
-    /// have no push notifications, whatever the settings say.
+    /// Sets the store of push configs. It has to be the same store as that of
+    /// [`RuntimeBuilder::tasks`], since a commit of a task also writes its push
+    /// configs. A runtime that sets only the store of tasks has no push
+    /// notifications, even if the settings turn them on.
     #[must_use]
     pub fn pushes(mut self, pushes: Arc<dyn WritePushes>) -> Self {
         self.pushes = Some(pushes);
         self
     }
 
-    /// Gives skills a model.
+    /// Sets the language model that skills get.
     #[must_use]
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.model = Some(model);
         self
     }
 
-    /// Replaces time: for tests.
+    /// Sets the clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Replaces the source of ids: for tests.
+    /// Sets the source of ids, for tests.
     #[must_use]
     pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = ids;
         self
     }
 
-    /// The runtime.
+    /// Builds the runtime.
     ///
     /// # Errors
-    /// [`RuntimeError::Card`] when the agent gives no valid card.
+    /// [`RuntimeError::Card`] when the agent has no valid card.
     pub fn build(self) -> Result<Runtime, RuntimeError> {
         let memory = Arc::new(MemoryStore::default());
         let mut settings = self.settings;
+        // The memory store can hold push configs only if it holds the tasks too.
         let pushes = match (self.pushes, &self.tasks) {
             (None, None) => Some(memory.clone() as Arc<dyn WritePushes>),
             (pushes, _) => pushes,
         };
+        // The card must not announce push notifications that have no store.
         settings.push &= pushes.is_some();
         let cards = Arc::new(cards(&self.agent, &settings)?);
         let services = Services {
@@ -202,7 +207,7 @@ impl RuntimeBuilder {
 /// The edge of the card function, which needs no store.
 ///
 /// # Errors
-/// [`RuntimeError::Card`] when the agent gives no valid card.
+/// [`RuntimeError::Card`] when the agent has no valid card.
 pub fn card_edge(agent: &AgentDefinition, settings: &Settings) -> Result<Edge, RuntimeError> {
     let cards = Arc::new(cards(agent, settings)?);
     Ok(edge(Door::AgentCard, Backend::Cards, &cards, settings))
@@ -220,12 +225,12 @@ fn edge(door: Door, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -
     .with_hosts(settings.hosts.clone())
 }
 
-/// What is published of an agent under these settings: the same everywhere,
-/// whatever a request says.
+/// The cards and the catalogue of an agent under these settings. All functions
+/// of a deployment publish the same bytes; no request changes them.
 ///
 /// # Errors
-/// [`CardError`] when the agent gives no valid card, or a signature of the
-/// settings belongs to none.
+/// [`CardError`] when the agent has no valid card, or a signature of the
+/// settings belongs to none of its cards.
 pub fn cards(agent: &AgentDefinition, settings: &Settings) -> Result<Cards, CardError> {
     let manifest = agent.manifest();
     let listed: Vec<&SkillManifest> = manifest.skills.iter().filter(|s| !s.extended).collect();
@@ -243,7 +248,7 @@ pub fn cards(agent: &AgentDefinition, settings: &Settings) -> Result<Cards, Card
         .signed(&settings.card_signatures)
 }
 
-/// What a card says of an agent: these of its skills, and the configured URL.
+/// The content of a card with `skills`. Its URL is the configured one.
 fn card_info(
     manifest: &AgentManifest,
     description: &str,
@@ -296,11 +301,11 @@ fn skill_info(skill: &SkillManifest) -> SkillInfo {
     }
 }
 
-/// The name of the one scheme on the card.
+/// The name of the security scheme on the card.
 const BEARER: &str = "bearer";
 
-/// How callers prove who they are: a bearer token, read by the authorizer in
-/// front of the functions.
+/// The security schemes on the card: a bearer token, which the authorizer in
+/// front of the functions reads. With development identities there is none.
 fn security(auth: AuthMode) -> BTreeMap<String, SecurityScheme> {
     match auth {
         AuthMode::Dev => BTreeMap::new(),

@@ -1,7 +1,8 @@
-//! One entry point a function: the whole of its `main`.
+//! Runs each Lambda function: its `main` calls one function of this module.
 //!
-//! - here: the functions that answer calls
-//! - `relay`, `worker`, `push`, `sweep`: the functions behind them
+//! - here: the functions that answer HTTP requests
+//! - `relay`, `worker`, `push`, `sweep`: the functions that the table's stream, the
+//!   queues and the schedule start
 
 #[cfg(feature = "aws")]
 mod batch;
@@ -43,7 +44,7 @@ use crate::store::aws::{AwsClients, Endpoints, sqs_client};
 #[cfg(feature = "aws")]
 use crate::store::sqs::SqsQueue;
 
-/// An agent as its builder gives it: what cannot be published stops the start.
+/// The result of an agent's builder. A function with an error does not start.
 pub type Built = Result<AgentDefinition, BuildError>;
 
 /// Why a function does not start.
@@ -55,10 +56,10 @@ pub enum ServeError {
     /// A skill cannot be published.
     #[error(transparent)]
     Agent(#[from] BuildError),
-    /// The agent gives no valid card.
+    /// The agent has no valid card.
     #[error(transparent)]
     Runtime(#[from] crate::runtime::RuntimeError),
-    /// The Lambda runtime gave up.
+    /// The Lambda runtime ended with an error.
     #[error("the lambda runtime failed: {0}")]
     Lambda(#[from] lambda_http::Error),
 }
@@ -73,7 +74,7 @@ pub async fn agent_card(agent: Built) -> Result<(), ServeError> {
     buffered(crate::runtime::card_edge(&agent?, &settings)?).await
 }
 
-/// Serves the path calls that write.
+/// Serves the path operations that write.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
@@ -82,7 +83,7 @@ pub async fn tasks_send(agent: Built) -> Result<(), ServeError> {
     buffered(runtime(agent).await?.edge(Door::TasksSend)).await
 }
 
-/// Serves the path calls that read, and `GET /tasks/{id}:subscribe`.
+/// Serves the path operations that read, and `GET /tasks/{id}:subscribe`.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
@@ -91,7 +92,7 @@ pub async fn tasks_get(agent: Built) -> Result<(), ServeError> {
     streaming(runtime(agent).await?.edge(Door::TasksGet)).await
 }
 
-/// Serves the path calls that stream, and `POST /tasks/{id}:cancel`.
+/// Serves the path operations that stream, and `POST /tasks/{id}:cancel`.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
@@ -123,7 +124,7 @@ async fn runtime(agent: Built) -> Result<Runtime, ServeError> {
     Ok(Runtime::builder(agent, settings).aws(&clients).build()?)
 }
 
-/// Clients of AWS, or of the emulator which the environment names.
+/// Clients of AWS, or of the emulator that `AWS_ENDPOINT_URL…` names.
 #[cfg(feature = "aws")]
 async fn clients() -> AwsClients {
     let endpoints = Endpoints {
@@ -134,7 +135,10 @@ async fn clients() -> AwsClients {
     AwsClients::connect(&endpoints).await
 }
 
-/// The queue of turns, which the settings have to name.
+/// The work queue.
+///
+/// # Errors
+/// [`ServeError::Settings`] when the settings name none.
 #[cfg(feature = "aws")]
 async fn queue(settings: &Settings) -> Result<SqsQueue, ServeError> {
     let url = settings.work_queue()?;
@@ -142,7 +146,7 @@ async fn queue(settings: &Settings) -> Result<SqsQueue, ServeError> {
     Ok(SqsQueue::new(client, url))
 }
 
-/// The queue of deliveries, where there is one.
+/// The push queue, if the settings name one and push notifications are on.
 #[cfg(feature = "aws")]
 async fn push_queue(settings: &Settings) -> Option<SqsQueue> {
     let url = settings
@@ -153,14 +157,15 @@ async fn push_queue(settings: &Settings) -> Option<SqsQueue> {
     Some(SqsQueue::new(client, url))
 }
 
-/// Where a service answers, unless it is AWS.
+/// The endpoint in the variable `name`, else in `AWS_ENDPOINT_URL`; `None` means
+/// AWS itself.
 #[cfg(feature = "aws")]
 fn endpoint(name: &str) -> Option<String> {
     let everywhere = || Environment.get("AWS_ENDPOINT_URL");
     Environment.get(name).or_else(everywhere)
 }
 
-/// For integrations that hand on whole answers.
+/// Serves a function whose API Gateway integration sends whole responses.
 async fn buffered(edge: Edge) -> Result<(), ServeError> {
     let (edge, process) = (&edge, Process::start());
     let handler = service_fn(move |request: lambda_http::Request| async move {
@@ -168,6 +173,7 @@ async fn buffered(edge: Edge) -> Result<(), ServeError> {
         let (parts, body) = response.into_parts();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
+            // The error type of a body is empty, see `Body`.
             Err(never) => match never {},
         };
         let body = match String::from_utf8(bytes.to_vec()) {
@@ -179,7 +185,8 @@ async fn buffered(edge: Edge) -> Result<(), ServeError> {
     Ok(lambda_http::run(handler).await?)
 }
 
-/// For integrations that hand on bytes as they come; whole answers too.
+/// Serves a function whose API Gateway integration streams, also responses that are
+/// not streams.
 #[cfg(feature = "aws")]
 async fn streaming(edge: Edge) -> Result<(), ServeError> {
     let process = Process::start();
@@ -197,8 +204,8 @@ async fn answer(edge: &Edge, process: Process, request: lambda_http::Request) ->
     edge.handle(plain(request), identity, deadline).await
 }
 
-/// The request without its Lambda envelope. The path is the raw one: the
-/// gateway's stage never belongs to it.
+/// The request without its Lambda envelope. Its path is the raw one, which has
+/// no stage of API Gateway before it.
 fn plain(request: lambda_http::Request) -> Request<Bytes> {
     let path = request.raw_http_path().to_owned();
     let query = request.uri().query().map(str::to_owned);
@@ -218,29 +225,29 @@ fn plain(request: lambda_http::Request) -> Request<Bytes> {
     Request::from_parts(parts, bytes)
 }
 
-/// This process, as far as the deadlines of its invocations need it.
+/// When this process started, to judge the deadlines of its invocations.
 #[derive(Debug, Clone, Copy)]
 struct Process {
     started: Timestamp,
 }
 
 impl Process {
-    /// To be called before the first invocation.
+    /// Notes the time of the start. Call it before the first invocation.
     fn start() -> Self {
         let started = SystemClock.now();
         Self { started }
     }
 
-    /// A deadline as the platform gives it, in milliseconds. One from before the
-    /// start is none: the emulator of cargo-lambda sends a constant of 1970. A
-    /// later one that has passed stands.
+    /// Reads a deadline of the Lambda runtime, in milliseconds since 1970. `None`
+    /// for a time before the start of the process: `cargo lambda watch` sends a
+    /// constant of 1970. A later deadline counts even if it has passed.
     fn deadline(self, millis: u64) -> Option<Timestamp> {
         let at = i64::try_from(millis).ok().map(Timestamp::from_millis);
         at.filter(|at| *at >= self.started)
     }
 }
 
-/// What the gateway says of the sender.
+/// The identity of the sender, from the authorizer of API Gateway and the headers.
 fn identity(request: &lambda_http::Request) -> Identity {
     Identity {
         authorizer: request.request_context_ref().and_then(authorizer),

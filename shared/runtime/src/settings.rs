@@ -1,7 +1,7 @@
-//! Every setting, read once. `docs/operations.md` lists them.
+//! Reads all settings, once, at the start. `docs/operations.md` lists them.
 //!
-//! A bad value stops the start with the setting's name, the value, and what is
-//! allowed. The environment is read here and nowhere else.
+//! A value that is not allowed stops the start with the setting's name, the value
+//! and what is allowed. No other module reads the environment.
 
 use crate::auth::AuthMode;
 use crate::engine::Policy;
@@ -15,28 +15,29 @@ mod names;
 
 pub use names::warn_of_unknown;
 
-/// How often turns that died are looked for.
+/// How often the local agent sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 
-/// No executable of ours is older: the first day of 2020.
+/// 2020-01-01T00:00:00Z: an executable with an earlier file time has a false one.
 const OLDEST_BUILD: Timestamp = Timestamp::from_millis(1_577_836_800_000);
 
-/// What is allowed as a URL.
+/// The text of [`SettingsError::Bad`] for a URL.
 const URL: &str = "an http or https URL";
-/// The largest value of a size, and how that is said.
+/// The largest value of a size, and the text of [`SettingsError::Bad`] for it.
 type Most = (usize, &'static str);
-/// What S3 takes in one PUT, in bytes.
+/// 5 GiB: the largest object that S3 takes in one PUT.
 const UPLOAD_MOST: Most = (
     5 * 1024 * 1024 * 1024,
     "a whole number from 1 to 5368709120",
 );
-/// A part that is kept inline is read as a whole, for each file that is made.
+/// 200 KiB: the engine reads up to this much of each file that a skill makes into
+/// memory, to see whether the file stays inline.
 const INLINE_MOST: Most = (200 * 1024, "a whole number from 1 to 204800");
-/// A Lambda function answers with 6 MB at most, in which each quote of a body
-/// counts twice.
+/// A response of a Lambda function has at most 6 MB. The JSON around a body
+/// escapes each of its quotes with a second byte, which counts too.
 const RESPONSE_MOST: Most = (5_900_000, "a whole number from 1 to 5900000");
-/// The longest duration, in milliseconds: a hundred years. Beyond there are
-/// times that have no date.
+/// The longest duration, in milliseconds: a hundred years. A longer one could lead
+/// to a time that has no date in RFC 3339.
 const LONGEST: u64 = 36_500 * 86_400_000;
 
 /// The settings of a function or of the local agent.
@@ -46,69 +47,70 @@ pub struct Settings {
     pub table: String,
     /// `A2A_BUCKET`: the S3 bucket.
     pub bucket: String,
-    /// `A2A_PUBLIC_URL`: the base URL on the card, never taken from a request.
+    /// `A2A_PUBLIC_URL`: the base URL on the card. It never comes from a request.
     pub public_url: String,
-    /// Under which hosts an agent with `A2A_AUTH=dev` is served: those of this
+    /// The hosts under which an agent with `A2A_AUTH=dev` answers: those of this
     /// machine and of the public URL.
     pub hosts: Hosts,
     /// `A2A_AUTH`: `gateway` or `dev`.
     pub auth: AuthMode,
     /// `A2A_CARD`: `union` or `v1`.
     pub card: CardShape,
-    /// `A2A_CARD_SIGNATURES`: signatures of the cards, made beforehand.
+    /// `A2A_CARD_SIGNATURES`: signatures of the cards, from `a2a-local sign-card`.
     pub card_signatures: Vec<CardSignature>,
-    /// `A2A_DEPLOYED_AT`: since when the cards are as they are; else the time
-    /// of the executable, if it has a credible one.
+    /// `A2A_DEPLOYED_AT`: when the cards last changed; else the file time of the
+    /// executable, if that is 2020 or later.
     pub deployed_at: Option<Timestamp>,
-    /// `A2A_MAX_BODY`: bytes of a request body.
+    /// `A2A_MAX_BODY`: most bytes of a request body.
     pub max_body: usize,
-    /// `A2A_WORK_QUEUE_URL`: the queue of turns that wait for a worker.
+    /// `A2A_WORK_QUEUE_URL`: the work queue, which holds the turns for the workers.
     pub work_queue_url: Option<String>,
     /// `A2A_PUSH`: whether clients may register webhooks.
     pub push: bool,
-    /// `A2A_PUSH_QUEUE_URL`: the queue of deliveries to webhooks.
+    /// `A2A_PUSH_QUEUE_URL`: the push queue, which holds the push deliveries.
     pub push_queue_url: Option<String>,
-    /// `A2A_SWEEP_INTERVAL`: how often the local agent looks for turns that died.
+    /// `A2A_SWEEP_INTERVAL`: how often the local agent sweeps: it looks for turns
+    /// whose process died.
     pub sweep_interval: Duration,
-    /// Durations and sizes of the engine, and `A2A_SECRET_KEY`.
+    /// The durations and sizes of the engine, and `A2A_SECRET_KEY`.
     pub policy: Policy,
-    /// `TCK_STREAMING_TIMEOUT`: the conformance kit's, in seconds.
+    /// `TCK_STREAMING_TIMEOUT`: in seconds; the conformance kit sets it.
     pub tck_streaming_timeout: Duration,
 }
 
-/// A setting that cannot be used.
+/// Why the settings cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// It has a value that is not allowed.
+    /// A setting has a value that is not allowed.
     #[error("setting `{name}` is `{value}`: {allowed}")]
     Bad {
-        /// Its name.
+        /// The name of the setting.
         name: &'static str,
         /// Its value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
-    /// It has to be set.
+    /// A required setting is not set.
     #[error("setting `{name}` is missing: {allowed}")]
     Missing {
-        /// Its name.
+        /// The name of the setting.
         name: &'static str,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
-    /// A deployed function takes no made-up identities.
+    /// A deployed function does not accept development identities.
     #[error("setting `A2A_AUTH` is `dev`: a deployed function accepts `gateway` only")]
     DevDeployed,
-    /// A deployed function calls public addresses only.
+    /// A deployed function connects to public addresses only.
     #[error("setting `A2A_PUSH_ALLOW_PRIVATE` is `on`: a deployed function accepts `off` only")]
     PrivateDeployed,
-    /// The state of a conversation goes with its thread at the latest.
+    /// The thread's state would live longer than the thread.
     #[error("setting `A2A_STATE_TTL` is `{state}`: at most `A2A_THREAD_TTL`, which is `{thread}`")]
     StateOutlivesThread {
-        /// The life of the state.
+        /// The value of `A2A_STATE_TTL`.
         state: String,
-        /// The life of the thread.
+        /// The value of `A2A_THREAD_TTL`.
         thread: String,
     },
 }
@@ -118,7 +120,7 @@ pub trait Source {
     /// The value of the setting `name`, if it is set.
     fn get(&self, name: &str) -> Option<String>;
 
-    /// When the executable was made, if that is known.
+    /// The file time of the executable, if it is known and credible.
     fn built_at(&self) -> Option<Timestamp> {
         None
     }
@@ -129,7 +131,7 @@ pub trait Source {
 pub struct Environment;
 
 impl Environment {
-    /// The names of what is set.
+    /// The names of all variables that are set.
     fn names() -> impl Iterator<Item = String> {
         std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
     }
@@ -152,7 +154,7 @@ impl Source for Environment {
             .modified()
             .ok()?;
         let age = made.duration_since(std::time::UNIX_EPOCH).ok()?;
-        // An archive without times leaves 1980 behind.
+        // A zip archive without file times unpacks to 1980.
         let at = Timestamp::default().plus(age);
         Some(at).filter(|at| *at > OLDEST_BUILD)
     }
@@ -169,8 +171,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Reads the settings of a function that is given no secret: no caller of
-    /// it ever holds a page token.
+    /// Reads the settings without `A2A_SECRET_KEY`, for functions that do not have
+    /// it: they neither make nor read page tokens and sealed secrets.
     ///
     /// # Errors
     /// [`SettingsError`] for the first setting that cannot be used.
@@ -218,10 +220,10 @@ impl Settings {
         })
     }
 
-    /// The queue of deliveries, for a function that is nothing without it.
+    /// The URL of the push queue, for the functions that require it.
     ///
     /// # Errors
-    /// [`SettingsError::Missing`].
+    /// [`SettingsError::Missing`] when it is not set.
     pub fn push_queue(&self) -> Result<&str, SettingsError> {
         self.push_queue_url
             .as_deref()
@@ -231,10 +233,10 @@ impl Settings {
             })
     }
 
-    /// The queue of turns, for a function that is nothing without it.
+    /// The URL of the work queue, for the functions that require it.
     ///
     /// # Errors
-    /// [`SettingsError::Missing`].
+    /// [`SettingsError::Missing`] when it is not set.
     pub fn work_queue(&self) -> Result<&str, SettingsError> {
         self.work_queue_url
             .as_deref()
@@ -245,8 +247,8 @@ impl Settings {
     }
 }
 
-/// Whether this process is a function on AWS and not on somebody's machine:
-/// the platform unpacks code below `/var/task` and says how it was started.
+/// Whether this process is a function on AWS, not on a developer's machine. AWS
+/// Lambda sets `AWS_LAMBDA_INITIALIZATION_TYPE` and unpacks code to `/var/task`.
 fn deployed(source: &dyn Source) -> bool {
     source.get("AWS_LAMBDA_INITIALIZATION_TYPE").is_some()
         || source
@@ -254,6 +256,7 @@ fn deployed(source: &dyn Source) -> bool {
             .is_some_and(|root| root == "/var/task")
 }
 
+/// Reads single settings by their kind.
 struct Read<'a>(&'a dyn Source);
 
 impl Read<'_> {
@@ -346,7 +349,7 @@ impl Read<'_> {
         self.above_zero(name, default)
     }
 
-    /// A size that cannot be above `most`, which `allowed` names.
+    /// A size of at most `most`; `allowed` is the text of the error.
     fn limited(
         &self,
         name: &'static str,
@@ -411,7 +414,7 @@ impl Read<'_> {
         })
     }
 
-    /// What the engine goes by, but for the secret.
+    /// The engine's durations and sizes, without the secret.
     fn policy(&self, reach: Reach) -> Result<Policy, SettingsError> {
         let defaults = Policy::default();
         let (thread_ttl, state_ttl) = self.conversation(&defaults)?;
@@ -437,7 +440,7 @@ impl Read<'_> {
         })
     }
 
-    /// The life of a conversation, and that of its state.
+    /// The lifetime of a thread, and that of its state.
     fn conversation(&self, defaults: &Policy) -> Result<(Duration, Duration), SettingsError> {
         let (of_thread, of_state) = ("A2A_THREAD_TTL", "A2A_STATE_TTL");
         let thread = self.duration(of_thread, defaults.thread_ttl)?;
@@ -458,7 +461,7 @@ impl Read<'_> {
         );
         match self.0.get(name) {
             Some(value) if value.len() >= 32 => Ok(value.into_bytes()),
-            // The value of a secret is not repeated.
+            // The error ends in the log, so it must not hold the secret.
             Some(_) => Err(SettingsError::Bad {
                 name,
                 value: "(too short)".to_owned(),
@@ -472,7 +475,7 @@ impl Read<'_> {
     }
 }
 
-/// Reads `250ms`, `2s`, `5m`, `24h`, `30d`.
+/// Reads a whole number with its unit: `250ms`, `2s`, `5m`, `24h`, `30d`.
 fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at_checked(digits)?;

@@ -1,12 +1,13 @@
-//! The conversation of a context, as a value.
+//! The messages of a context, as an immutable value.
 
 use crate::task::Message;
 use std::fmt;
 use std::sync::Arc;
 
-/// What was said in a context, oldest first. It never changes: adding an event
-/// gives another thread, and both share what they have in common, so a clone
-/// costs one counter.
+/// The messages of a context, oldest first.
+///
+/// A thread never changes. [`Thread::add_event`] returns a new thread, which shares
+/// the earlier messages with the old one. A clone only increments a counter.
 ///
 /// ```
 /// use a2a_lambda::task::{Message, Part};
@@ -22,7 +23,7 @@ pub struct Thread {
     cut: bool,
 }
 
-/// The newest event, and the thread before it.
+/// The newest message, and the thread before it.
 struct Node {
     event: Message,
     before: Thread,
@@ -30,7 +31,7 @@ struct Node {
 }
 
 impl Thread {
-    /// A thread in which nothing was said.
+    /// A thread without messages.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -39,22 +40,23 @@ impl Thread {
         }
     }
 
-    /// Whether the beginning may be missing. A thread shows the 20 newest tasks of a
-    /// context beside the turn's own, and 100 messages of them. A skill that must
-    /// know all that was said has to keep a summary, or ask.
+    /// Whether messages at the beginning may be missing. A thread holds the turn's own
+    /// task and the 20 newest other tasks of the context, and at most 100 messages of
+    /// them. A skill that needs older messages has to keep a summary of them with
+    /// `save_session`, or ask the user.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// The same events as those of a thread whose beginning is missing.
+    /// The same messages, marked as a thread that [`is_cut`](Thread::is_cut).
     #[must_use]
     pub fn cut(self) -> Self {
         Self { cut: true, ..self }
     }
 
-    /// The thread after `event`. `self` stays as it is, so a dropped result is
-    /// an event that was never said.
+    /// A new thread with the message `event` at its end. `self` does not change, and
+    /// nothing is stored: a dropped result has no effect.
     #[must_use]
     pub fn add_event(&self, event: Message) -> Self {
         let node = Node {
@@ -68,24 +70,24 @@ impl Thread {
         }
     }
 
-    /// The number of events.
+    /// The number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.newest.as_ref().map_or(0, |node| node.len)
     }
 
-    /// Whether nothing was said.
+    /// Whether there is no message.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.newest.is_none()
     }
 
-    /// All events, oldest first.
+    /// All messages, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> {
         self.last(usize::MAX)
     }
 
-    /// The `n` newest events, oldest of them first.
+    /// The `n` newest messages, the oldest of them first.
     pub fn last(&self, n: usize) -> impl DoubleEndedIterator<Item = &Message> {
         let mut newest_first = Vec::with_capacity(n.min(self.len()));
         let mut rest = self;
@@ -118,8 +120,7 @@ impl fmt::Debug for Thread {
 }
 
 impl Drop for Node {
-    // One after the other: dropping the links inside each other would take a
-    // stack frame an event.
+    // A loop: the derived drop recurses, and a long thread would overflow the stack.
     fn drop(&mut self) {
         let mut rest = self.before.newest.take();
         while let Some(node) = rest {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn adding_an_event_leaves_the_thread_as_it_was() {
+    fn adding_an_event_does_not_change_the_thread() {
         let first = Thread::new().add_event(said(1));
         let left = first.add_event(said(2));
         let right = first.add_event(said(3));
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_what_was_said_before() {
+    fn threads_share_their_common_messages() {
         let shared: Thread = (0..3).map(said).collect();
         let longer = shared.add_event(said(3));
         let first = |thread: &Thread| std::ptr::from_ref(thread.iter().next().unwrap());
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_events_come_oldest_first() {
+    fn last_returns_the_newest_messages_oldest_first() {
         let thread: Thread = (0..5).map(said).collect();
         assert_eq!(ids(thread.last(2)), ["m-3", "m-4"]);
         assert_eq!(thread.last(9).count(), 5);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_equal_when_the_same_was_said() {
+    fn threads_with_the_same_messages_are_equal() {
         let a: Thread = (0..3).map(said).collect();
         let b: Thread = (0..3).map(said).collect();
         assert_eq!(a, b);

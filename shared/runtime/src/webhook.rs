@@ -1,10 +1,10 @@
-//! Deliveries over HTTP: a notice becomes a request (A2A 1.0 §4.3).
+//! Sends push deliveries over HTTP (A2A 1.0 §4.3).
 //!
 //! | Header | Holds |
 //! |---|---|
-//! | `Authorization` | scheme and credentials of the registration |
-//! | `X-A2A-Notification-Token` | its token |
-//! | `X-A2A-Delivery-Id` | the id of the event, unique in its task: a receiver that keeps it sees each event once |
+//! | `Authorization` | scheme and credentials of the push config |
+//! | `X-A2A-Notification-Token` | the token of the push config |
+//! | `X-A2A-Delivery-Id` | the id of the event, unique in its task; a repeated delivery has the same id |
 //! | `X-A2A-Signature` | `sha256=` and the HMAC-SHA256 in hex of `<delivery id>.<body>` under the token, if there is one |
 
 use crate::engine::{Notice, NoticeError, Webhooks};
@@ -20,21 +20,21 @@ use http::header::{
 use sha2::Sha256;
 use std::time::Duration;
 
-/// How long a webhook may take for its answer.
+/// How long a webhook may take for its whole response.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of an answer that are read; nobody looks at them.
+/// Most bytes of a webhook's response body that are read. Only the status counts.
 const ANSWER: usize = 16 * 1024;
-/// Who calls.
+/// The value of `User-Agent`.
 const AGENT: &str = concat!("a2a-lambda/", env!("CARGO_PKG_VERSION"));
 
-/// Sends deliveries over HTTP.
+/// Sends push deliveries over HTTP.
 #[derive(Debug, Clone)]
 pub struct HttpWebhooks {
     fetcher: Fetcher,
 }
 
 impl HttpWebhooks {
-    /// Reaches webhooks as far as `reach`.
+    /// A sender that connects to the addresses which `reach` allows.
     #[must_use]
     pub fn new(reach: Reach) -> Self {
         Self {
@@ -46,11 +46,12 @@ impl HttpWebhooks {
 #[async_trait]
 impl Webhooks for HttpWebhooks {
     async fn post(&self, notice: &Notice) -> Result<(), NoticeError> {
+        // The body has the form of the generation in which the client made the config.
         let payload = protocol::notice(notice.generation, &notice.frame);
         let (media, body) =
-            payload.ok_or_else(|| NoticeError::Silent("there is nothing to tell".to_owned()))?;
+            payload.ok_or_else(|| NoticeError::Silent("the frame has no payload".to_owned()))?;
         let headers = headers(notice, media, &body)
-            .map_err(|_| NoticeError::Silent("a header cannot be spelled".to_owned()))?;
+            .map_err(|_| NoticeError::Silent("a header value is not valid".to_owned()))?;
         let answer = self
             .fetcher
             .post(&notice.url, headers, Bytes::from(body), ANSWER)
@@ -58,7 +59,8 @@ impl Webhooks for HttpWebhooks {
             .map_err(|error: FetchError| NoticeError::Silent(error.to_string()))?;
         match answer.status {
             200..=299 => Ok(()),
-            // A redirect is no success: it is never followed.
+            // A redirect counts as a failure. The client never follows one: its target
+            // could be a private address.
             status => Err(NoticeError::Status(status)),
         }
     }
@@ -87,7 +89,7 @@ fn headers(
     Ok(headers)
 }
 
-/// A header value that no debug output shows.
+/// A header value whose debug output does not show it.
 fn secret(text: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
     let mut value = HeaderValue::from_str(text.expose())?;
     value.set_sensitive(true);
@@ -95,7 +97,7 @@ fn secret(text: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
 }
 
 fn signature(token: &Secret, id: &str, body: &[u8]) -> Option<String> {
-    // HMAC takes keys of any length, so there always is one.
+    // HMAC takes keys of any length, so this never returns `None`.
     let mut mac = Hmac::<Sha256>::new_from_slice(token.expose().as_bytes()).ok()?;
     mac.update(id.as_bytes());
     mac.update(b".");
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_carries_its_id_and_what_the_client_asked_for() {
+    fn a_delivery_carries_its_id_and_the_headers_of_the_push_config() {
         let headers = headers(&notice(), "application/a2a+json", b"{}").unwrap();
         let text = |name: &str| headers[name].to_str().unwrap().to_owned();
         assert_eq!(text("authorization"), "Bearer canary-credentials");
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_is_not_sent() {
+    fn a_delivery_omits_headers_that_the_push_config_lacks() {
         let plain = Notice {
             scheme: None,
             token: None,
@@ -162,13 +164,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_frame_that_says_nothing_is_not_sent() {
+    async fn a_frame_without_a_payload_is_not_sent() {
         let sent = HttpWebhooks::new(Reach::Public).post(&notice()).await;
         assert!(matches!(sent, Err(NoticeError::Silent(_))), "{sent:?}");
     }
 
     #[tokio::test]
-    async fn only_an_answer_of_2xx_is_a_delivery_and_a_redirect_is_not_followed() {
+    async fn a_delivery_succeeds_on_2xx_and_follows_no_redirect() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let here = format!("http://{}/", listener.local_addr().unwrap());
         let told = Notice {

@@ -1,11 +1,11 @@
-//! Identities for one's own machine: `Bearer dev:<tenant>:<subject>[:<tier>]`.
+//! Reads development identities: `Bearer dev:<tenant>:<subject>[:<tier>]`.
 
 use super::{Caller, DEFAULT_TIER};
 use crate::task::{Owner, Subject, TenantId};
 use std::collections::BTreeSet;
 
-/// The caller a development token names; without a token the tenant `local`.
-/// A token of another form names nobody.
+/// The caller that a development token names. Without a token it is the subject
+/// `local` of the tenant `local`. `None` for a token of another form.
 pub(super) fn caller(authorization: Option<&str>) -> Option<Caller> {
     let Some(header) = authorization else {
         return named("local", "local", DEFAULT_TIER);
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn another_token_names_nobody() {
+    fn a_token_of_another_form_is_refused() {
         for bad in [
             "",
             "Bearer",

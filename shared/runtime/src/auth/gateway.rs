@@ -1,15 +1,17 @@
-//! Identities which the authorizer in front of a function attached.
+//! Reads the identities that the authorizer in front of a function attached.
 //!
-//! API Gateway (REST) hands on the context of a Lambda authorizer as flat
-//! string members and adds its own, so only the members we know are read.
+//! An API Gateway REST API passes the context of a Lambda authorizer on as flat
+//! string members and adds its own. So this module reads only the members that it
+//! knows.
 
 use super::{Caller, DEFAULT_TIER};
 use crate::task::{Owner, Subject, TenantId};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// The caller in an authorizer context: `tenant`, `subject` (else
-/// `principalId`), and optionally `tier` and `scopes` (separated by spaces).
+/// The caller in an authorizer context: `tenant`, `subject` (else `principalId`),
+/// and optionally `tier` and `scopes` (separated by spaces). `None` if tenant or
+/// subject is missing or not valid.
 pub(super) fn caller(context: &Map<String, Value>) -> Option<Caller> {
     let text = |name: &str| context.get(name).and_then(Value::as_str);
     let subject = text("subject").or_else(|| text("principalId"))?;
@@ -44,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authorizer_without_a_valid_tenant_names_nobody() {
+    fn an_authorizer_context_without_tenant_or_subject_is_refused() {
         for bad in [
             json!({"subject": "ann"}),
             json!({"tenant": "a#b", "subject": "x"}),

@@ -1,6 +1,6 @@
-//! Who calls: one [`Caller`] from whatever the edge knows about a request.
+//! Identifies the sender of a request as a [`Caller`].
 //!
-//! Nothing here reads a tenant from a body or a path.
+//! The tenant never comes from a body or a path, which a client could forge.
 
 mod dev;
 mod gateway;
@@ -22,29 +22,30 @@ pub struct Caller {
     pub scopes: BTreeSet<String>,
 }
 
-/// Where identities come from.
+/// The source of identities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMode {
-    /// From the authorizer in front of the function. The only mode of a
-    /// deployed function.
+    /// The authorizer in front of the function. A deployed function accepts only this
+    /// mode.
     Gateway,
-    /// From a made-up bearer token, on one's own machine; without one the
-    /// caller is the tenant `local`.
+    /// A bearer token that anybody can make, for a developer's machine. Without a
+    /// token the caller belongs to the tenant `local`.
     Dev,
 }
 
 /// What the edge knows about the sender of a request.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
-    /// The context which the gateway's authorizer attached.
+    /// The context that the authorizer of API Gateway attached.
     pub authorizer: Option<Map<String, Value>>,
     /// The `Authorization` header.
     pub authorization: Option<String>,
 }
 
 impl Identity {
-    /// What a request with these headers says by itself. A header that cannot
-    /// be read is a bad one, not none: without one the caller is somebody.
+    /// The identity in the headers alone. An `Authorization` header that is not text
+    /// becomes an empty one, which no mode accepts. If it counted as absent, its sender
+    /// would become the tenant `local`.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
         let authorization = headers.get(AUTHORIZATION);
@@ -59,8 +60,8 @@ impl Identity {
 const DEFAULT_TIER: &str = "default";
 
 impl Caller {
-    /// The caller behind a stored turn, on whose behalf a worker goes on with
-    /// it: a turn that kept nothing was asked for by an ordinary caller.
+    /// The caller of a stored turn, for the worker that continues it. A turn without a
+    /// stored request belongs to a caller of the default tier, without scopes.
     pub(crate) fn behind(owner: &Owner, request: Option<&TurnRequest>) -> Self {
         let request = request.cloned();
         Self {
@@ -72,8 +73,8 @@ impl Caller {
         }
     }
 
-    /// What a turn of this caller keeps; `None` if it is what a turn that kept
-    /// nothing is given.
+    /// What a stored turn keeps of this caller and the accepted output modes. `None`
+    /// if [`Caller::behind`] restores all of it from nothing.
     pub(crate) fn request(&self, accepted_output_modes: &[String]) -> Option<TurnRequest> {
         let ordinary =
             self.tier == DEFAULT_TIER && self.scopes.is_empty() && accepted_output_modes.is_empty();
@@ -86,11 +87,11 @@ impl Caller {
 }
 
 impl AuthMode {
-    /// The caller, or why there is none.
+    /// The caller with this identity.
     ///
     /// # Errors
-    /// [`Refusal::Unauthenticated`] when the identity names no tenant and
-    /// subject in the form of this mode. There is no default when deployed.
+    /// [`Refusal::Unauthenticated`] when the identity does not name a valid tenant and
+    /// subject. [`AuthMode::Gateway`] has no default caller.
     pub fn caller(self, identity: &Identity) -> Result<Caller, Refusal> {
         let found = match self {
             Self::Gateway => identity.authorizer.as_ref().and_then(gateway::caller),
@@ -99,12 +100,12 @@ impl AuthMode {
         found.ok_or(Refusal::Unauthenticated)
     }
 
-    /// Whether the sender proved who it is, which what is kept from the public
-    /// asks for. In development a caller without a token is the tenant `local`
-    /// for its tasks, and proved nothing.
+    /// Checks that the sender has credentials. The extended card and the whole
+    /// catalogue require them. In development a sender without a token may use tasks of
+    /// the tenant `local`, but has no credentials.
     ///
     /// # Errors
-    /// [`Refusal::Unauthenticated`].
+    /// [`Refusal::Unauthenticated`] when it has none.
     pub fn proven(self, identity: &Identity) -> Result<(), Refusal> {
         match self {
             Self::Gateway => self.caller(identity).map(|_| ()),
@@ -120,7 +121,7 @@ mod tests {
     use http::{HeaderMap, HeaderValue, header};
 
     #[test]
-    fn an_authorization_that_cannot_be_read_is_a_bad_one() {
+    fn an_unreadable_authorization_header_is_refused() {
         let of = |value: &[u8]| {
             let value = HeaderValue::from_bytes(value).unwrap();
             let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);

@@ -1,4 +1,4 @@
-//! What can be said of a whole agent without running a skill.
+//! Checks an agent as a whole, without running a skill.
 
 use crate::runtime::Runtime;
 use crate::settings::{Settings, Source};
@@ -6,41 +6,47 @@ use crate::skill::route::{self, RouteRequest, Routed};
 use crate::skill::{AgentDefinition, AnySkill, Content, media};
 use crate::task::{Message, Metadata};
 
-/// Something in an agent that its clients would trip over.
+/// A mistake in the definition of an agent that its clients would notice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentFault {
-    /// There is no valid card.
+    /// The agent has no valid card.
     #[error("the agent has no card: {why}")]
     Card {
-        /// Why not.
+        /// What is wrong.
         why: String,
     },
-    /// A published example does not reach the skill that publishes it.
+    /// The router does not choose a skill for the skill's own example.
     #[error("`{example}`, an example of skill `{skill}`, leads to {reaches}")]
     Example {
-        /// The skill.
+        /// The id of the skill.
         skill: String,
         /// Its example.
         example: String,
-        /// The other skill, a question, or why it is refused.
+        /// What the router does instead: chooses another skill, asks the user, or
+        /// refuses the message.
         reaches: String,
     },
-    /// A published example does not fit the skill's own input.
+    /// A skill cannot decode its own example as its input.
     #[error("skill `{skill}` does not take its own example `{example}`: {why}")]
     Input {
-        /// The skill.
+        /// The id of the skill.
         skill: String,
         /// Its example.
         example: String,
-        /// Why not.
+        /// What is wrong.
         why: String,
     },
 }
 
-/// Checks an agent as a whole: that its card can be made, and that each
-/// example of a skill that takes text fits the skill's input and, said without
-/// naming the skill, reaches it. No skill runs and no model is asked. Empty =
-/// no fault.
+/// Checks an agent as a whole and returns all faults; an empty list means none.
+///
+/// It checks that
+/// - the agent has a valid card;
+/// - each example of a skill that takes text can be decoded as the skill's input;
+/// - the router chooses that skill for the example, when the message does not name a
+///   skill.
+///
+/// It runs no skill and calls no model.
 #[must_use]
 pub fn check_agent(agent: &AgentDefinition) -> Vec<AgentFault> {
     let mut faults: Vec<AgentFault> = card(agent).into_iter().collect();
@@ -53,7 +59,7 @@ pub fn check_agent(agent: &AgentDefinition) -> Vec<AgentFault> {
     faults
 }
 
-/// Settings of one's own machine.
+/// Development settings, which need no secret.
 struct Defaults;
 
 impl Source for Defaults {

@@ -1,4 +1,4 @@
-//! The bench's time and ids: the same in every run.
+//! Gives the bench a clock and ids that are the same in every run.
 
 use crate::engine::{Clock, Ids};
 use crate::task::Timestamp;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// When the bench's time begins: 2026-01-01T00:00:00Z.
 const START: i64 = 1_767_225_600_000;
 
-/// A clock that stands still.
+/// A clock that moves only when the test or a wait of the engine moves it.
 #[derive(Debug)]
 pub(super) struct BenchClock(AtomicI64);
 
@@ -38,9 +38,9 @@ impl Clock for BenchClock {
         Timestamp::from_millis(self.0.load(Ordering::Relaxed))
     }
 
-    /// The engine waits while a skill does something slow. Were time to jump
-    /// at once, the wait would be over before any of it is done; so it takes
-    /// as long as Tokio says, which is no time when Tokio's clock is paused.
+    /// Sleeps on Tokio's clock, then moves this clock to `at`. If this clock jumped
+    /// to `at` without the sleep, the engine's wait would end before the skill beside
+    /// it has done anything. When Tokio's clock is paused, the sleep takes no time.
     fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             tokio::time::sleep(at.since(self.now())).await;
@@ -49,12 +49,12 @@ impl Clock for BenchClock {
     }
 }
 
-/// Ids that count.
+/// Ids that count from 1.
 #[derive(Debug, Default)]
 pub(super) struct CountedIds(AtomicU64);
 
 impl CountedIds {
-    /// A name nobody has used.
+    /// A name that this bench has not used yet: `<kind>-<number>`.
     pub(super) fn name(&self, kind: &str) -> String {
         format!("{kind}-{}", self.next())
     }

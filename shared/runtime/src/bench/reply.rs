@@ -1,4 +1,4 @@
-//! What a bench is answered with.
+//! The replies and errors that [`Bench::send`](super::Bench::send) returns.
 
 use crate::engine::EngineError;
 use crate::skill::{Artifact, Content};
@@ -6,41 +6,41 @@ use crate::task::names;
 use crate::task::{InvalidId, Message, Part, PartContent, Refusal, Task, TaskState};
 use serde_json::Value;
 
-/// What a message was answered with.
+/// The reply to a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// A message, and no task.
+    /// The skill replied with a message and made no task.
     Message(Message),
-    /// The task as it stands, with its history.
+    /// The stored task after the turn, with its history of at most 100 messages.
     Task(Box<Task>),
 }
 
-/// Why a bench has no reply.
+/// Why there is no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BenchError {
-    /// The agent refused the message, as it would refuse a client's.
+    /// The agent refused the request, with the error that a client would get.
     #[error("refused: {0}")]
     Refused(Refusal),
-    /// The skill gave a type that is not among its output modes.
+    /// The skill returned a media type that is not among its output modes.
     #[error("skill `{skill}` gave `{given}` in `{place}`, which is not among its output modes")]
     OutputMode {
-        /// The skill.
+        /// The id of the skill.
         skill: String,
-        /// The artifact, or `the reply`.
+        /// The name of the artifact, or `the reply`.
         place: String,
-        /// The media type.
+        /// The media type that it returned.
         given: String,
     },
-    /// There is no task yet.
+    /// No message has made a task yet.
     #[error("there is no task yet")]
     NoTask,
-    /// A name has another form.
+    /// An id, a tenant or a subject is not valid.
     #[error(transparent)]
     Id(#[from] InvalidId),
 }
 
 impl BenchError {
-    /// The refusal, if it is one.
+    /// The agent's error, if it is [`BenchError::Refused`].
     #[must_use]
     pub const fn refusal(&self) -> Option<&Refusal> {
         match self {
@@ -73,7 +73,7 @@ impl Reply {
         self.task().map(|task| task.status.state)
     }
 
-    /// What the agent said: the message, or the task's status message.
+    /// The agent's newest message: the reply itself, or the task's status message.
     #[must_use]
     pub fn message(&self) -> Option<&Message> {
         match self {
@@ -82,21 +82,22 @@ impl Reply {
         }
     }
 
-    /// The first text of what the agent said; empty if it said nothing.
+    /// The first text part of [`Reply::message`]; empty if there is none.
     #[must_use]
     pub fn text(&self) -> &str {
         let parts = self.message().map_or(&[][..], |message| &message.parts);
         parts.iter().find_map(text).unwrap_or_default()
     }
 
-    /// The code of a failure: `a2a-lambda/errorCode`.
+    /// The error code of a failed task: the member `a2a-lambda/errorCode` in the
+    /// metadata of [`Reply::message`].
     #[must_use]
     pub fn error_code(&self) -> Option<&str> {
         let metadata = &self.message()?.metadata;
         metadata.get(names::ERROR_CODE).and_then(Value::as_str)
     }
 
-    /// The artifact of this name.
+    /// The task's first artifact with this name.
     #[must_use]
     pub fn artifact(&self, name: &str) -> Option<Artifact> {
         let artifacts = self.task()?.artifacts.iter().flatten();
@@ -104,20 +105,20 @@ impl Reply {
         named.next().cloned().map(Artifact::from)
     }
 
-    /// The text of the artifact of this name.
+    /// The text of the artifact with this name; `None` if it has no text.
     #[must_use]
     pub fn artifact_text(&self, name: &str) -> Option<String> {
         self.artifact(name)?.text()
     }
 
-    /// The data of the artifact of this name.
+    /// The JSON data of the artifact with this name; `None` if it has no data.
     #[must_use]
     pub fn artifact_data(&self, name: &str) -> Option<Value> {
         self.artifact(name)?.data().cloned()
     }
 
-    /// Everything said in the task so far, as text: the history, then the
-    /// status message.
+    /// The first text of each message of the task: the history, oldest first, then
+    /// the status message. A message without text is an empty string.
     #[must_use]
     pub fn conversation(&self) -> Vec<String> {
         let history = self.task().and_then(|task| task.history.as_ref());

@@ -1,5 +1,5 @@
-//! The memory store, with each record as its stored form reads, and
-//! a place at which a turn can be held.
+//! The memory store behind a bench: it encodes and decodes each record as
+//! DynamoDB would, and can hold a turn after a number of its events.
 
 use crate::store::memory::MemoryStore;
 use crate::store::over::{OverBlobs, OverTasks, OverThreads};
@@ -12,29 +12,30 @@ use async_trait::async_trait;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot;
 
+/// The store of one bench.
 #[derive(Debug, Default)]
 pub(super) struct BenchStore {
     memory: MemoryStore,
     brake: Mutex<Option<Brake>>,
 }
 
-/// Holds a turn when it has stored enough events.
+/// Holds the commit of a turn once the turn has stored `events` events.
 #[derive(Debug)]
 struct Brake {
     events: u64,
-    /// The last event before the turn's own; known after its first commit,
-    /// which opens it.
+    /// The number of the last event before those that count. The turn's first commit,
+    /// which opens it, sets this.
     base: Option<u64>,
     reached: oneshot::Sender<TaskId>,
     go_on: oneshot::Receiver<()>,
 }
 
-/// The other side of a held turn.
+/// The test's side of a held turn.
 #[derive(Debug)]
 pub(super) struct Stop {
-    /// The task, when the turn is held.
+    /// Receives the task's id when the turn is held.
     pub(super) reached: oneshot::Receiver<TaskId>,
-    /// Lets it go on.
+    /// Releases the turn.
     pub(super) go_on: oneshot::Sender<()>,
 }
 
@@ -69,7 +70,7 @@ impl BenchStore {
             self.set(Some(brake));
             return;
         }
-        // A bench that is gone holds nobody.
+        // Both fail when the bench has been dropped: then the turn is not held.
         let _gone = brake.reached.send(record.id().clone());
         let _gone = brake.go_on.await;
     }
@@ -115,7 +116,7 @@ impl OverBlobs for BenchStore {
     }
 }
 
-/// The record as another instance would read it.
+/// The record after a round trip through its stored form.
 fn read_back(record: &TaskRecord) -> Result<TaskRecord, StoreError> {
     stored::task_of_text(&stored::task_text(record)?)
 }

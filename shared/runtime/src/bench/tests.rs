@@ -3,7 +3,7 @@ use crate::prelude::*;
 use crate::task::{Refusal, TaskState};
 use serde::{Deserialize, Serialize};
 
-/// Says two things and ends at once.
+/// Sends two updates and ends without waiting.
 #[skill(id = "chatty", tags = ["test"])]
 async fn chatty(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<()> {
     cx.send_intermediate_update("one").await?;
@@ -12,13 +12,13 @@ async fn chatty(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<()> {
     Ok(())
 }
 
-/// Says one thing and ends at once.
+/// Sends one update and ends without waiting.
 #[skill(id = "brief", tags = ["test"])]
 async fn brief(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<()> {
     cx.send_intermediate_update("one").await
 }
 
-/// Promises text and gives data.
+/// Declares text as its output mode and returns data.
 #[skill(id = "liar", tags = ["test"], output_modes = ["text/plain"])]
 async fn liar(_: Content) -> AgentResult<Vec<u32>> {
     Ok(vec![1])
@@ -32,11 +32,11 @@ async fn sleeper(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<String> {
     Ok("awake".to_owned())
 }
 
-/// Counts what it was told.
+/// Saves data and a slot, and returns both with the next message.
 #[skill(id = "counter", tags = ["test"])]
 struct Counter;
 
-/// A slot that is written and not read back as it was.
+/// A slot that loses its member in the stored form.
 #[derive(Serialize, Deserialize)]
 struct Count {
     #[serde(skip)]
@@ -69,7 +69,7 @@ impl SkillHandler<Count> for Counter {
     }
 }
 
-/// Does a step in each turn, and says what it knows of the conversation.
+/// Runs a step in each turn, and returns the messages of its thread.
 #[skill(id = "stepper", tags = ["test"])]
 struct Stepper;
 
@@ -113,7 +113,7 @@ impl SkillHandler<More> for Stepper {
     }
 }
 
-/// Makes no task, and counts how often it was greeted in a conversation.
+/// Replies without a task, and counts the messages of its context.
 #[skill(id = "greeter", tags = ["test"])]
 struct Greeter;
 
@@ -162,7 +162,7 @@ fn shown(bench: &Bench) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_skill_shows_before_it_ends_at_once_is_seen() {
+async fn the_bench_sees_events_of_a_skill_that_ends_without_waiting() {
     let mut two = bench("chatty");
     two.send("go").await.unwrap();
     assert_eq!(shown(&two), ["working", "two", "completed"]);
@@ -172,7 +172,7 @@ async fn what_a_skill_shows_before_it_ends_at_once_is_seen() {
 }
 
 #[tokio::test]
-async fn an_output_which_the_skill_does_not_promise_is_an_error() {
+async fn an_output_outside_the_output_modes_is_an_error() {
     let error = bench("liar").send("go").await.unwrap_err();
     let text =
         "skill `liar` gave `application/json` in `liar`, which is not among its output modes";
@@ -180,7 +180,7 @@ async fn an_output_which_the_skill_does_not_promise_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_skill_which_the_agent_has_not_is_refused() {
+async fn a_message_to_an_unknown_skill_is_refused() {
     let error = bench("unknown").send("go").await.unwrap_err();
     assert!(
         matches!(error.refusal(), Some(Refusal::InvalidParams { .. })),
@@ -198,7 +198,7 @@ async fn slots_and_saved_data_pass_through_their_stored_form() {
 }
 
 #[tokio::test]
-async fn each_turn_has_its_own_steps_and_sees_what_was_just_said() {
+async fn each_turn_has_its_own_steps_and_sees_the_newest_messages() {
     let mut bench = bench("stepper");
     let asked = bench.send("one").await.unwrap();
     assert_eq!(asked.text(), "1: one");
@@ -217,7 +217,7 @@ async fn a_skill_that_sleeps_takes_no_time_under_a_paused_clock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_canceled_after_as_many_events_as_were_said() {
+async fn cancel_after_cancels_after_that_many_events() {
     let mut bench = bench("sleeper");
     let reply = bench.cancel_after(1).send("go").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Canceled));
@@ -227,7 +227,7 @@ async fn a_task_is_canceled_after_as_many_events_as_were_said() {
 }
 
 #[tokio::test]
-async fn a_task_is_gone_a_month_after_its_last_word() {
+async fn a_task_expires_a_month_after_its_last_turn() {
     let mut bench = bench("counter");
     bench.send("go").await.unwrap();
     let month = Duration::from_secs(31 * 24 * 3600);
@@ -236,13 +236,13 @@ async fn a_task_is_gone_a_month_after_its_last_word() {
 }
 
 #[test]
-fn an_example_that_leads_elsewhere_is_a_fault_of_the_agent() {
+fn an_example_that_reaches_another_skill_is_a_fault() {
     /// Adds numbers.
     #[skill(id = "add", tags = ["math"], examples = ["add one and two"])]
     async fn add(_: String) -> AgentResult<u32> {
         Ok(3)
     }
-    /// Says things.
+    /// Returns an empty text.
     #[skill(id = "say", tags = ["text"], examples = ["/add it"])]
     async fn say(_: String) -> AgentResult<String> {
         Ok(String::new())
@@ -261,7 +261,7 @@ fn an_example_that_leads_elsewhere_is_a_fault_of_the_agent() {
 }
 
 #[tokio::test]
-async fn what_a_reply_without_a_task_keeps_is_there_for_the_next_message() {
+async fn a_reply_without_a_task_keeps_its_session_data() {
     let mut bench = bench("greeter");
     for (fresh, expected) in [(true, 1), (false, 2), (false, 3), (true, 1)] {
         if fresh {

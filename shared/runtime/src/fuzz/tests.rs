@@ -1,7 +1,7 @@
 use super::*;
 use crate::store::contract::World;
 
-/// A small generator of changes; the seed is the replay.
+/// A pseudo-random source of mutations (xorshift64); the same seed gives the same.
 struct Noise(u64);
 
 impl Noise {
@@ -12,7 +12,7 @@ impl Noise {
         usize::try_from(self.0 % 1_000_003).unwrap() % many
     }
 
-    /// A few bytes of `example` changed, taken out, doubled or put in.
+    /// `example` with one to four mutations: bytes changed, removed, repeated or added.
     fn changed(&mut self, example: &[u8]) -> Vec<u8> {
         const WORDS: [&[u8]; 10] = [
             b"null", b"-1", b"\"\"", b"[]", b"{}", b"1e999", b"\xff", b"\\u0000", b"..%2f", b"\r\n",
@@ -35,7 +35,7 @@ impl Noise {
     }
 }
 
-/// Runs `target` over `examples`, and over 4 000 changed ones.
+/// Runs `target` over `examples`, and over 4,000 mutated ones.
 fn run(target: fn(&[u8]) -> Result<(), Broken>, examples: &[Vec<u8>]) {
     let mut noise = Noise(0x5eed_f022);
     for example in examples {
@@ -50,7 +50,7 @@ fn run(target: fn(&[u8]) -> Result<(), Broken>, examples: &[Vec<u8>]) {
     }
 }
 
-/// `texts` behind each choice of a path and a version.
+/// Each of `texts` after each choice of a path and a version.
 fn behind_choices(texts: &[String]) -> Vec<Vec<u8>> {
     let paths = 0..u8::try_from(PATHS.len()).unwrap();
     let choices = paths.flat_map(|path| (0..4_u8).map(move |version| [path, version]));
@@ -64,7 +64,7 @@ fn behind_choices(texts: &[String]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn no_changed_request_is_more_than_refused() {
+fn mutated_requests_get_a_well_formed_response() {
     let message =
         json!({"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}]});
     let current = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"raw": "AAAA"}],
@@ -96,7 +96,7 @@ fn no_changed_request_is_more_than_refused() {
 }
 
 #[test]
-fn no_changed_part_breaks_out_of_the_headers_of_its_file() {
+fn mutated_file_names_do_not_break_out_of_the_headers() {
     let texts = [
         "AAAA",
         "r\u{e9}port.pdf",
@@ -112,7 +112,7 @@ fn no_changed_part_breaks_out_of_the_headers_of_its_file() {
 }
 
 #[test]
-fn no_changed_place_or_token_is_taken() {
+fn mutated_page_tokens_and_positions_are_refused() {
     let caller = caller().unwrap();
     let place = ThreadPosition {
         at: Timestamp::from_millis(5),
@@ -130,7 +130,7 @@ fn no_changed_place_or_token_is_taken() {
 }
 
 #[test]
-fn no_changed_item_is_more_than_corrupt() {
+fn mutated_items_decode_or_are_corrupt() {
     let items = include_str!("../../../../tests/corpus/0.1/items.jsonl");
     let mut texts: Vec<_> = items
         .lines()
@@ -138,18 +138,19 @@ fn no_changed_item_is_more_than_corrupt() {
         .map(String::into_bytes)
         .collect();
     assert!(texts.len() > 5, "{}", texts.len());
-    // Those of the table leave out what stands beside them.
+    // The corpus texts are cut: the table keeps some members as attributes. So add a
+    // whole task.
     let task = World::new(1, "fuzz").unwrap().task().unwrap();
     texts.push(stored::task_text(&task).unwrap().into_bytes());
     let read = |text: &&Vec<u8>| stored::task_of_text(std::str::from_utf8(text).unwrap()).is_ok();
     assert!(
         texts.iter().any(|text| read(&text)),
-        "no task among the examples"
+        "no example decodes as a task"
     );
     run(item_decode, &texts);
 }
 
-/// The texts in a line of the corpus that are JSON themselves.
+/// All string values in a line of the corpus that hold a JSON object.
 fn bodies(line: &str) -> Vec<String> {
     fn walk(value: &Value, found: &mut Vec<String>) {
         match value {

@@ -1,5 +1,7 @@
-//! The agent's cards and its catalogue: made once, from the deployed agent and
-//! its settings, never from a request.
+//! Serves the agent's cards and its catalogue of skills.
+//!
+//! They are made once, of the deployed agent and its settings. No request changes
+//! them.
 
 use super::{Body, date, encode};
 use crate::engine::EngineError;
@@ -12,27 +14,27 @@ use http::header::{
 use http::{Request, Response, StatusCode};
 use serde_json::{Value, json};
 
-/// How long a client may keep a card.
+/// How long a client may cache a card.
 const MAX_AGE: &str = "public, max-age=300";
 
-/// What a deployment publishes of its agent.
+/// The documents that a deployment publishes about its agent.
 #[derive(Debug, Clone)]
 pub struct Cards {
-    /// At `/.well-known/agent-card.json`.
+    /// The card at `/.well-known/agent-card.json`.
     pub(super) agent_card: Card,
-    /// At `/.well-known/agent.json` and `/agent.json`.
+    /// The card at `/.well-known/agent.json` and `/agent.json`.
     pub(super) legacy: Card,
-    /// Whether the public card announces one for known callers.
+    /// Whether the public card announces an extended card.
     announced: bool,
-    /// The card for known callers.
+    /// The extended card, for authenticated callers.
     extended: Option<Document>,
-    /// The skills everybody may know of.
+    /// The manifests of the skills on the public card.
     listed: Value,
-    /// All skills.
+    /// The manifests of all skills.
     all: Value,
 }
 
-/// One public document.
+/// One public card.
 #[derive(Debug, Clone)]
 pub(super) struct Card {
     document: Document,
@@ -40,7 +42,8 @@ pub(super) struct Card {
 }
 
 impl Cards {
-    /// The documents of an agent; `shape` is the one at the usual path.
+    /// Makes the public cards of an agent. `shape` is that of the card at
+    /// `/.well-known/agent-card.json`.
     ///
     /// # Errors
     /// [`CardError`] when something the protocol requires is empty.
@@ -55,7 +58,7 @@ impl Cards {
         })
     }
 
-    /// With a card for known callers (A2A 1.0 §3.1.11).
+    /// Adds an extended card, for authenticated callers (A2A 1.0 §3.1.11).
     ///
     /// # Errors
     /// [`CardError`] when something the protocol requires is empty.
@@ -64,8 +67,8 @@ impl Cards {
         Ok(self)
     }
 
-    /// With a catalogue: the skills everybody may know of, and all of them, as
-    /// lists of their manifests.
+    /// Adds a catalogue: the manifests of the skills on the public card, and those of
+    /// all skills, as JSON lists.
     #[must_use]
     pub fn catalogue(mut self, listed: Value, all: Value) -> Self {
         self.listed = listed;
@@ -73,7 +76,7 @@ impl Cards {
         self
     }
 
-    /// With the time from which the public documents are as they are.
+    /// Sets when the public cards last changed.
     #[must_use]
     pub const fn modified(mut self, at: Option<Timestamp>) -> Self {
         self.agent_card.modified = at;
@@ -81,11 +84,12 @@ impl Cards {
         self
     }
 
-    /// With signatures, each on the card it belongs to. The form of 0.1 and 0.2
-    /// has no place for one.
+    /// Adds each signature to the card it belongs to. The card of 0.1 and 0.2 has no
+    /// member for signatures.
     ///
     /// # Errors
-    /// [`CardError::ForeignSignature`] for one that belongs to none.
+    /// [`CardError::ForeignSignature`] for a signature that belongs to none of the
+    /// cards.
     pub fn signed(mut self, signatures: &[CardSignature]) -> Result<Self, CardError> {
         for (index, signature) in signatures.iter().enumerate() {
             let mut documents = self.documents();
@@ -100,15 +104,16 @@ impl Cards {
         Ok(self)
     }
 
-    /// The documents that can be signed.
+    /// The cards that can be signed, the public one first.
     pub fn documents(&self) -> impl Iterator<Item = &Document> {
         std::iter::once(&self.agent_card.document).chain(&self.extended)
     }
 
-    /// The card for known callers. `proven` says whether this caller is one.
+    /// The extended card. `proven` is an error if the sender has no credentials.
     pub(super) fn answer_extended(&self, proven: Result<(), Refusal>) -> Result<Reply, Refusal> {
         if !self.announced {
-            // The card says so (A2A 1.0 §3.3.4).
+            // A2A 1.0 §3.3.4: an operation that the card does not announce is
+            // unsupported, with or without credentials.
             let why = "this agent has no extended card";
             return Err(Refusal::UnsupportedOperation { why });
         }
@@ -119,8 +124,8 @@ impl Cards {
             .ok_or(Refusal::ExtendedCardNotConfigured)
     }
 
-    /// The catalogue: to a caller who proved nothing without the skills which
-    /// only the extended card shows.
+    /// The catalogue. A sender without credentials gets the skills on the public card
+    /// only.
     pub(super) fn answer_catalogue(&self, proven: Result<(), Refusal>) -> Reply {
         let skills = proven.map_or(&self.listed, |()| &self.all);
         Reply::Document(json!({"skills": skills}))
@@ -135,7 +140,7 @@ impl Card {
         }
     }
 
-    /// Answers with the card, or with 304 if the client has it.
+    /// Responds with the card, or with 304 if the client has these bytes.
     pub(super) fn respond<B>(&self, request: &Request<B>) -> Result<Response<Body>, EngineError> {
         let fresh = self.is_known_to(request);
         let body = if fresh {
@@ -152,7 +157,7 @@ impl Card {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut put = |name, text: &str| {
             let value = HeaderValue::from_str(text)
-                .map_err(|_| EngineError::broken("a validator is no header value"))?;
+                .map_err(|_| EngineError::broken("an ETag or date is not valid text"))?;
             headers.insert(name, value);
             Ok::<_, EngineError>(())
         };
@@ -163,13 +168,14 @@ impl Card {
         Ok(response)
     }
 
-    /// Whether the client has these bytes. A tag is compared weakly, and a date
-    /// counts only where there is no tag (RFC 9110 §13.1.2, §13.1.3).
+    /// Whether the client has these bytes.
     fn is_known_to<B>(&self, request: &Request<B>) -> bool {
         let header = |name: HeaderName| {
             let value = request.headers().get(name)?;
             value.to_str().ok()
         };
+        // RFC 9110 §13.1.2: tags are compared weakly.
+        // RFC 9110 §13.1.3: the date counts only if there is no tag.
         if let Some(tags) = header(IF_NONE_MATCH) {
             return tags.split(',').map(str::trim).any(|tag| {
                 tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.document.etag

@@ -1,28 +1,30 @@
-//! Dates as HTTP writes them (RFC 9110 §5.6.7), to the second.
+//! Writes and reads the dates of HTTP headers (RFC 9110 §5.6.7), to the second.
 
 use crate::task::Timestamp;
 use time::format_description::FormatItem;
 use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime};
 
-/// The form that is written.
+/// The preferred form, the only one that is written.
 const FIXED: &[FormatItem<'_>] = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
 );
-/// That of C's `asctime`, which has to be read too. The third one, with two
-/// digits of the year, is not: since it is no date of ours it counts as absent.
+/// The form of C's `asctime`. The third form of the RFC, with a year of two digits,
+/// is not read: clients send the date that this agent wrote, and it never writes
+/// that form.
 const ASCTIME: &[FormatItem<'_>] = format_description!(
     "[weekday repr:short] [month repr:short] [day padding:space] [hour]:[minute]:[second] [year]"
 );
 
-/// `Thu, 28 May 2026 10:00:00 GMT`; `None` outside the years it can write.
+/// For example `Thu, 28 May 2026 10:00:00 GMT`; `None` outside the years that this
+/// form can express.
 pub(super) fn written(at: Timestamp) -> Option<String> {
     let seconds = at.as_millis().div_euclid(1_000);
     let date = OffsetDateTime::from_unix_timestamp(seconds).ok()?;
     date.format(FIXED).ok()
 }
 
-/// A date of a header.
+/// Reads the date of a header.
 pub(super) fn read(text: &str) -> Option<Timestamp> {
     let date = PrimitiveDateTime::parse(text, FIXED)
         .or_else(|_| PrimitiveDateTime::parse(text, ASCTIME))
@@ -47,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn a_text_that_is_not_a_date_is_none() {
         for bad in [
             "",
             "yesterday",

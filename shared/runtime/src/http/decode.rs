@@ -1,4 +1,4 @@
-//! A request becomes a call: the checks that need no identity.
+//! Decodes a request into a call, and makes the checks that need no identity.
 
 use super::{Door, Edge};
 use crate::protocol::{self, Opened, Operation, RawRequest, Rejected, Site};
@@ -6,8 +6,8 @@ use crate::task::Refusal;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request};
 
-/// Checks size and encoding, opens the envelope or the path, and refuses a call
-/// that belongs to another function.
+/// Checks size and encoding, then decodes the JSON-RPC envelope or the path. A call
+/// that belongs to another function is an error.
 pub(super) fn open(edge: &Edge, request: &Request<Bytes>) -> Result<Opened, Rejected> {
     let headers = request.headers();
     let raw = RawRequest {
@@ -26,7 +26,7 @@ pub(super) fn open(edge: &Edge, request: &Request<Bytes>) -> Result<Opened, Reje
         let allowed = edge.max_body as u64;
         return Err(protocol::reject(&raw, Refusal::PayloadTooLarge { allowed }));
     }
-    // A compressed body would have to be unpacked to be measured.
+    // The limit counts bytes of JSON: a small compressed body could unpack to gigabytes.
     if text(headers, "content-encoding").is_some_and(|coding| coding != "identity") {
         return Err(protocol::reject(&raw, Refusal::UnsupportedMediaType));
     }
@@ -36,8 +36,8 @@ pub(super) fn open(edge: &Edge, request: &Request<Bytes>) -> Result<Opened, Reje
     protocol::open(&raw)
 }
 
-/// The bytes of a header that may stand once; none of them where it stands
-/// twice, so that neither is taken for the other.
+/// The value of a header that a request may have once. If it has two different
+/// values, the result is empty, which is not valid, so that neither is used.
 fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
     let mut values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
     let first = values.next()?;
@@ -48,14 +48,15 @@ fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
     })
 }
 
-/// A header's text; one that is not text counts as absent.
+/// The text of a header; `None` if it is not text.
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 impl Door {
-    /// The function that API Gateway gives a request to: the routes of the
-    /// template. What no route names goes to `rpc`, which refuses it.
+    /// The function to which API Gateway routes a request, by the routes in
+    /// `template.yaml`. A request without a route belongs to `rpc`, which responds
+    /// with an error.
     #[must_use]
     pub fn of(method: &str, path: &str) -> Self {
         use Operation as O;

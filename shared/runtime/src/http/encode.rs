@@ -1,4 +1,4 @@
-//! Answers become responses.
+//! Makes HTTP responses of the protocol's answers.
 
 use super::Body;
 use crate::protocol::Answer;
@@ -7,10 +7,10 @@ use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 
-/// Forbids browsers to guess a type.
+/// Forbids browsers to guess a media type.
 const NOSNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
-/// A whole response.
+/// A response with its whole body.
 pub(super) fn answer(answer: Answer) -> Response<Body> {
     let mut response = Response::new(whole(answer.body));
     *response.status_mut() =
@@ -26,8 +26,8 @@ pub(super) fn stream(headers: Vec<(&'static str, String)>, body: Body) -> Respon
     response
 }
 
-/// Each header once: the streaming prelude of Lambda would make an array of a
-/// repeated one, which API Gateway does not document.
+/// Sets each header once. The streaming prelude of Lambda would write a repeated
+/// header as an array, and API Gateway does not document what it does with one.
 fn set(headers: &mut HeaderMap, values: Vec<(&'static str, String)>) {
     for (name, value) in values {
         if let Ok(value) = HeaderValue::from_str(&value) {
@@ -37,7 +37,7 @@ fn set(headers: &mut HeaderMap, values: Vec<(&'static str, String)>) {
     headers.insert(NOSNIFF, HeaderValue::from_static("nosniff"));
 }
 
-/// A body that is there at once.
+/// A body in one chunk.
 pub(super) fn whole(bytes: Vec<u8>) -> Body {
     Full::new(Bytes::from(bytes)).boxed_unsync()
 }

@@ -1,10 +1,10 @@
-//! Whom a program with development identities serves.
+//! Protects a program with development identities from web pages.
 //!
 //! Such identities need no secret, so a web page in the user's browser must not
-//! reach the agent. It can try by a name of its own that resolves to loopback
-//! (DNS rebinding), which shows in `Host`, or by a request that needs no
-//! consent, which shows in `Origin` and `Sec-Fetch-Site`. A page forges none of
-//! the three.
+//! reach the agent. A page could use a name of its own that resolves to loopback
+//! (DNS rebinding): then `Host` has that name. Or it could send a cross-site request
+//! that needs no preflight: then `Origin` and `Sec-Fetch-Site` show the page's site.
+//! A page cannot forge these three headers.
 
 use super::Body;
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use std::net::IpAddr;
 /// The hosts a request may name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hosts {
-    /// Any: the user has asked for an address beyond loopback.
+    /// Any host: the user listens on an address beyond loopback.
     Any,
     /// Loopback addresses, `localhost`, and the host of the public URL.
     Local {
@@ -25,17 +25,17 @@ pub enum Hosts {
     },
 }
 
-/// Why a request is not served.
+/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreign {
-    /// It names another host.
+    /// `Host` names another host.
     Host,
-    /// A web page of another site sends it.
+    /// A web page of another site sent it.
     Page,
 }
 
 impl Hosts {
-    /// Loopback, and the host of `public_url`.
+    /// Allows loopback, and the host of `public_url`.
     #[must_use]
     pub fn local(public_url: &str) -> Self {
         let public = public_url.parse::<Uri>().ok();
@@ -44,18 +44,18 @@ impl Hosts {
         }
     }
 
-    /// Whether a request is for us: it names one of the hosts, and if it can
-    /// change something, no web page of another site sends it. One without any
-    /// of these headers comes from no browser.
+    /// Checks that a request names one of the hosts and, unless it only reads, that no
+    /// web page of another site sent it. A request without any of these headers passes:
+    /// it does not come from a browser.
     ///
     /// # Errors
-    /// [`Foreign`] when it is not.
+    /// [`Foreign`] when it fails a check.
     pub fn admit(&self, method: &Method, headers: &HeaderMap) -> Result<(), Foreign> {
         let named = headers.get(header::HOST);
         if named.is_some_and(|named| !self.serve(named)) {
             return Err(Foreign::Host);
         }
-        // A page can send others, and read no answer.
+        // Another site's page can send these methods, but cannot read the response.
         if [Method::GET, Method::HEAD, Method::OPTIONS].contains(method) {
             return Ok(());
         }
@@ -77,8 +77,8 @@ impl Hosts {
         }
     }
 
-    /// Whether a page of this origin is one of this machine, or of the agent's
-    /// own host. `null` is neither.
+    /// Whether a page of this origin belongs to this machine or to the agent's own host.
+    /// The origin `null` belongs to neither.
     fn is_own_page(&self, origin: &HeaderValue, named: Option<&HeaderValue>) -> bool {
         let url = origin
             .to_str()
@@ -100,16 +100,17 @@ impl Hosts {
 }
 
 impl Foreign {
-    /// The status of its answer (RFC 9110 §15.5.20 for another host).
+    /// The status of the response.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
+            // RFC 9110 §15.5.20: the target is not a host of this server.
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
             Self::Page => StatusCode::FORBIDDEN,
         }
     }
 
-    /// The text of its answer.
+    /// The text of the response.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -118,7 +119,7 @@ impl Foreign {
         }
     }
 
-    /// The answer: plain text, since the sender is no client of the protocol.
+    /// The response. It is plain text, since the sender is not an A2A client.
     pub(super) fn answer(self) -> Response<Body> {
         let text = Bytes::from_static(self.text().as_bytes());
         let mut response = Response::new(Full::from(text).boxed_unsync());
@@ -127,14 +128,14 @@ impl Foreign {
     }
 }
 
-/// The host that a `Host` header names, without its port.
+/// The host in a `Host` header, in lower case and without its port.
 #[must_use]
 pub fn host(value: &HeaderValue) -> Option<String> {
     let named: Authority = value.to_str().ok()?.parse().ok()?;
     Some(named.host().to_ascii_lowercase())
 }
 
-/// Whether a host is this machine by its own names.
+/// Whether `host` is `localhost` or a loopback address.
 #[must_use]
 pub fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_calls_this_machine_by_a_name_of_its_own_is_not_served() {
+    fn a_request_under_a_foreign_host_name_is_refused() {
         let admit = |host: &str| ours().admit(&Method::GET, &headers(&[(header::HOST, host)]));
         for host in [
             "localhost",
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_site_changes_nothing() {
+    fn a_page_of_another_site_cannot_write() {
         let from = |hosts: &Hosts, method: &Method, origin: &str| {
             let host = (header::HOST, "agent.example:8080");
             hosts.admit(method, &headers(&[host, (header::ORIGIN, origin)]))
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_calls_cross_site_changes_nothing() {
+    fn a_cross_site_request_of_a_browser_cannot_write() {
         let site = |value: &str| {
             let name = HeaderName::from_static("sec-fetch-site");
             ours().admit(&Method::POST, &headers(&[(name, value)]))
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_was_opened_to_others_is_served_under_any_name() {
+    fn an_agent_open_to_other_machines_answers_under_any_host() {
         let named = headers(&[(header::HOST, "evil.example")]);
         assert_eq!(Hosts::Any.admit(&Method::POST, &named), Ok(()));
     }

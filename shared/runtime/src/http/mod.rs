@@ -1,8 +1,9 @@
-//! The HTTP edge: a request in, a response out, never an error.
+//! Answers HTTP requests: the edge of the runtime.
 //!
-//! [`Edge::handle`] is the same for every function, for the local agent and for
-//! an author's own server. It knows HTTP and the order of the checks; the rules
-//! of the protocol are in `protocol`, those of a task in `engine`.
+//! All functions, the local agent and an author's own server call [`Edge::handle`].
+//! It never fails: each error becomes a response. This module knows HTTP and the
+//! order of the checks. The rules of the protocol are in `protocol`, those of a task
+//! in `engine`.
 
 mod card;
 mod date;
@@ -24,37 +25,38 @@ use http_body_util::combinators::UnsyncBoxBody;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// A response body. Its error type is empty: on Lambda an error would reach the
-/// client as text inside the body, so a failure is a last protocol event.
+/// A response body. Its error type is empty, since Lambda would write an error as
+/// text into the body. A stream that fails ends with a protocol event instead.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Which function a request came in by. Each serves its own calls alone.
+/// The function that a request reached. Each function accepts only its own
+/// operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// The public card.
     AgentCard,
-    /// Path calls that write.
+    /// Path operations that write.
     TasksSend,
-    /// Path calls that read.
+    /// Path operations that read.
     TasksGet,
-    /// Path calls that stream, and `POST /tasks/{id}:cancel`.
+    /// Path operations that stream, and `POST /tasks/{id}:cancel`.
     TasksStream,
     /// JSON-RPC: one URL for all methods.
     Rpc,
 }
 
-/// What stands behind a door.
+/// The part of the engine that a function has.
 #[derive(Debug, Clone)]
 pub enum Backend {
-    /// Nothing: cards only.
+    /// None of it: the function serves cards only.
     Cards,
-    /// Reading.
+    /// The part that reads.
     Reader(Reader),
-    /// Everything.
+    /// All of it.
     Engine(Engine),
 }
 
-/// One function's edge.
+/// The HTTP edge of one function.
 #[derive(Debug, Clone)]
 pub struct Edge {
     door: Door,
@@ -67,7 +69,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// An edge for `door`.
+    /// An edge for the function `door`; `max_body` is the most bytes of a request body.
     #[must_use]
     pub const fn new(
         door: Door,
@@ -87,22 +89,22 @@ impl Edge {
         }
     }
 
-    /// The same edge, with push notifications on or off.
+    /// Turns push notifications on or off.
     #[must_use]
     pub const fn with_push(mut self, on: bool) -> Self {
         self.push = on;
         self
     }
 
-    /// The same edge for requests to `hosts` alone, where identities are those
-    /// of development. Behind a gateway it is the gateway that knows its names.
+    /// Refuses requests to other hosts than `hosts`, if identities are those of
+    /// development. Otherwise this has no effect: API Gateway knows its own host names.
     #[must_use]
     pub fn with_hosts(mut self, hosts: Hosts) -> Self {
         self.hosts = hosts;
         self
     }
 
-    /// Answers one request. `deadline` is the end of the invocation, if any.
+    /// Answers one request. `deadline` is the end of the invocation, if it has one.
     pub async fn handle(
         &self,
         request: Request<Bytes>,
@@ -122,7 +124,7 @@ impl Edge {
             batch_waits_until: None,
         };
         match decode::open(self, &request) {
-            // A turn is in it: boxed, so that no caller carries its size.
+            // Boxed, since the future holds a whole turn: callers stay small.
             Ok(Opened::One(call)) => Box::pin(visit.one(&call, &request)).await,
             Ok(Opened::Batch(entries)) => {
                 let batch_waits_until = self
@@ -155,21 +157,22 @@ impl Edge {
     }
 }
 
-/// One request on its way through the checks.
+/// One request while it is answered.
 struct Visit<'e> {
     edge: &'e Edge,
     identity: Identity,
     deadline: Option<Timestamp>,
-    /// When a call that is no stream has to have its answer.
+    /// When a call without a stream must have its response.
     answered_by: Option<Timestamp>,
-    /// Until when the entries of a batch may wait, all of them together.
+    /// Until when all entries of a batch together may wait for their turns.
     batch_waits_until: Option<Timestamp>,
 }
 
 impl Visit<'_> {
-    /// A call by itself: JSON or a stream.
+    /// Answers a call that is not in a batch, with JSON or a stream.
     async fn one(&self, call: &Call, request: &Request<Bytes>) -> Response<Body> {
         let answered = if call.operation.is_card() {
+            // The public cards need no caller.
             call.decode()
                 .map_err(EngineError::from)
                 .and_then(|ask| match ask {
@@ -182,15 +185,15 @@ impl Visit<'_> {
         answered.unwrap_or_else(|error| refused(call, &error))
     }
 
-    /// The unary calls of a batch, in order; each answers in its own slot.
+    /// Answers the calls of a batch, in order, each in its own entry.
     async fn batch(&self, entries: Vec<Result<Call, Rejected>>) -> Response<Body> {
         let mut answers = Vec::with_capacity(entries.len());
         let reader = self.edge.reader();
         let mut left = reader.map_or(usize::MAX, |reader| reader.policy.response_max);
         let mut waiting = entries.len();
         for entry in entries {
-            // INVARIANT: all of them together are one answer and take the room
-            // of one. What an entry leaves of its share is for those behind it.
+            // INVARIANT: all entries together stay within the response budget of one
+            // call. Bytes that an entry does not use go to the entries after it.
             let share = left / waiting.max(1);
             let answer = match entry {
                 Ok(call) => self.slot(&call, share).await,
@@ -203,7 +206,7 @@ impl Visit<'_> {
         encode::answer(protocol::batch(&answers))
     }
 
-    /// The answer of one entry of a batch, in `share` bytes.
+    /// Answers one entry of a batch, in at most `share` bytes.
     async fn slot(&self, call: &Call, share: usize) -> Answer {
         match self.unary(call, Some(share)).await {
             Ok(reply) => protocol::answer(call, &reply),
@@ -214,7 +217,7 @@ impl Visit<'_> {
         }
     }
 
-    /// What reads for an answer of its own, or of `share` bytes.
+    /// The reader, with a response budget of `share` bytes if given.
     fn reader(&self, share: Option<usize>) -> Result<Reader, Refusal> {
         let reader = self.edge.reader()?.clone();
         Ok(match share {
@@ -223,7 +226,7 @@ impl Visit<'_> {
         })
     }
 
-    /// The same for what writes.
+    /// The engine, with a response budget of `share` bytes if given.
     fn engine(&self, share: Option<usize>) -> Result<Engine, Refusal> {
         let engine = self.edge.engine()?.clone();
         Ok(match share {
@@ -255,14 +258,14 @@ impl Visit<'_> {
                 })
                 .await
             }
-            _ => Err(EngineError::broken("a call that streams is no stream")),
+            _ => Err(EngineError::broken("a stream call decoded as a unary one")),
         }
     }
 
-    /// What a call that is no stream comes to, in time for whoever waits.
+    /// Runs a call without a stream, until the client's response is due.
     async fn unary(&self, call: &Call, share: Option<usize>) -> Result<Reply, EngineError> {
         let (caller, ask) = self.enter(call)?;
-        // A turn is in it.
+        // Boxed, since the future holds a whole turn.
         let reply = Box::pin(self.reply(&caller, ask, share));
         match (self.edge.reader(), self.answered_by) {
             (Ok(reader), Some(by)) => reader.in_time(by, reply).await,
@@ -313,12 +316,12 @@ impl Visit<'_> {
             Ask::ExtendedCard => self.edge.cards.answer_extended(self.proven())?,
             Ask::Skills => self.edge.cards.answer_catalogue(self.proven()),
             Ask::Stream(_) | Ask::Subscribe(_) | Ask::Card(_) => {
-                return Err(EngineError::broken("a stream or card in a unary call"));
+                return Err(EngineError::broken("a stream or a card in a unary call"));
             }
         })
     }
 
-    /// Whether the sender proved who it is.
+    /// Checks that the sender has credentials.
     fn proven(&self) -> Result<(), Refusal> {
         self.edge.auth.proven(&self.identity)
     }
@@ -339,20 +342,20 @@ impl Visit<'_> {
         }
     }
 
-    /// Who calls, which version, with which parameters: in this order, so that
-    /// an error further down is told to the authenticated only.
+    /// Checks the caller, the version and the parameters, in this order: only
+    /// authenticated callers get errors about the last two.
     fn enter(&self, call: &Call) -> Result<(Caller, Ask), Refusal> {
         let caller = self.edge.auth.caller(&self.identity)?;
         if let Some(newer) = call.newer_version() {
             tracing::warn!(
                 a2a.version = newer,
-                "a client asks for protocol version `{newer}`"
+                "a client uses protocol version `{newer}`, newer than this agent knows"
             );
         }
         call.check_version()?;
-        // A tenant in the path or body is routing, never an identity: another
-        // than the caller's looks as if nothing were there, whatever the
-        // parameters are.
+        // A tenant in the path or body is for routing, not an identity. Another tenant
+        // than the caller's gets "not found" before the parameters are checked, so that
+        // the response shows nothing about that tenant.
         let elsewhere = call
             .routing_tenant
             .as_deref()

@@ -1,8 +1,8 @@
-//! Frames become the body of a response.
+//! Sends the frames of a stream as the body of a response.
 //!
-//! The turn runs in a task of its own, so that a client which goes away does
-//! not stop it; on Lambda the body is read to its end, so the task ends inside
-//! its invocation. Frames that are ready together are sent together.
+//! The turn runs in its own Tokio task, so that it continues when the client
+//! disconnects. On Lambda the body is read to its end, so the turn ends within its
+//! invocation. Frames that are ready together are sent in one chunk.
 
 use super::{Body, encode};
 use crate::engine::EngineError;
@@ -19,13 +19,16 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Silence after which a comment keeps the connection open.
+/// Without a frame for this long, a comment keeps the connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Frames are joined up to about this many bytes.
+/// Ready frames are joined up to about this many bytes: 64 KiB.
 const CHUNK: usize = 64 * 1024;
 
-/// Starts `produce` and answers with its frames. What is refused before the
-/// first frame is a plain answer.
+/// Starts `produce` and responds with a stream of its frames.
+///
+/// # Errors
+/// The error of `produce`, if it ends before its first frame. The client gets it as a
+/// plain response, not as a stream.
 pub(super) async fn respond<P, F>(call: &Call, produce: P) -> Result<Response<Body>, EngineError>
 where
     P: FnOnce(UnboundedSender<Frame>) -> F,
@@ -36,8 +39,8 @@ where
     let Some(first) = frames.recv().await else {
         return Err(match turn.await {
             Ok(Err(error)) => error,
-            Ok(Ok(())) => EngineError::broken("a stream without a frame"),
-            Err(_) => EngineError::broken("a stream's turn panicked"),
+            Ok(Ok(())) => EngineError::broken("a stream ended without a frame"),
+            Err(_) => EngineError::broken("a turn panicked before its first frame"),
         });
     };
     let encoder = StreamEncoder::new(call);
@@ -52,7 +55,7 @@ where
     Ok(encode::stream(headers, body))
 }
 
-/// A stream on its way out.
+/// A stream that is being sent.
 struct Flow {
     frames: UnboundedReceiver<Frame>,
     turn: Option<JoinHandle<Result<(), EngineError>>>,
@@ -61,7 +64,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// The next bytes: at least one frame, and what else is ready.
+    /// The next chunk: at least one frame, and all others that are ready.
     async fn chunk(mut self) -> Option<(Result<Chunk<Bytes>, Infallible>, Self)> {
         let mut bytes = Vec::new();
         while bytes.is_empty() {
@@ -79,8 +82,9 @@ impl Flow {
         Some((Ok(Chunk::data(bytes.into())), self))
     }
 
-    /// The next frame; a comment after a silence; an error when the turn died
-    /// without a word, since a clean end would look like success.
+    /// The next frame, or a comment after [`KEEP_ALIVE`] without one. When the turn failed
+    /// or panicked, the last frame is an error: a stream that just ends would look like
+    /// success.
     async fn frame(&mut self) -> Option<Frame> {
         match tokio::time::timeout(KEEP_ALIVE, self.frames.recv()).await {
             Ok(Some(frame)) => Some(frame),

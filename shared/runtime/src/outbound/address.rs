@@ -1,19 +1,20 @@
-//! Which IP addresses are public unicast: the registries of special-purpose
-//! addresses (RFC 6890 and its successors), and what clouds put their metadata
-//! on.
+//! Says which IP addresses are public unicast.
+//!
+//! All others are refused: those in the IANA registries of special-purpose addresses
+//! (RFC 6890 and its successors), and those of cloud metadata services.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Blocks of IPv4 that are not public: first address and length of the prefix.
+/// IPv4 blocks that are not public: first address and length of the prefix.
 const V4: [(Ipv4Addr, u32); 18] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
-    // Shared between carriers and their customers; also inside some clouds.
+    // RFC 6598: between carriers and their customers; some clouds use it inside.
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // A platform's own address in every network of it.
+    // The address of the platform in each virtual network of Azure.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
-    // Link-local, with the metadata of most clouds.
+    // Link-local; the metadata services of most clouds are here.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
     (Ipv4Addr::new(192, 0, 0, 0), 24),
@@ -30,14 +31,14 @@ const V4: [(Ipv4Addr, u32); 18] = [
     (Ipv4Addr::new(224, 0, 0, 0), 3),
 ];
 
-/// Blocks inside the global unicast space of IPv6 (`2000::/3`) that are not
-/// public. All outside it is not: loopback, mapped and translated IPv4
-/// (`::ffff:0:0/96`, `64:ff9b::/96`), unique local, link-local, multicast.
+/// IPv6 blocks inside the global unicast space (`2000::/3`) that are not public.
+/// Addresses outside that space are never public: loopback, mapped and translated
+/// IPv4 (`::ffff:0:0/96`, `64:ff9b::/96`), unique local, link-local, multicast.
 const V6: [(Ipv6Addr, u32); 4] = [
-    // Protocol assignments, Teredo and benchmarking among them.
+    // Protocol assignments, including Teredo and benchmarking.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
-    // 6to4 carries an IPv4 address.
+    // 6to4: contains an IPv4 address, which could be private.
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
@@ -58,6 +59,7 @@ pub fn is_public(address: IpAddr) -> bool {
             let inside = |(first, length): &(Ipv6Addr, u32)| {
                 (bits ^ u128::from(*first)).leading_zeros() >= *length
             };
+            // The upper 3 bits of `2000::/3` are 001.
             bits >> 125 == 1 && !V6.iter().any(inside)
         }
     }

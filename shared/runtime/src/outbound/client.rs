@@ -1,8 +1,9 @@
-//! The HTTP client for addresses that clients name.
+//! An HTTP client for URLs that clients name.
 //!
-//! It is the client of the AWS SDK with a resolver of our own: a name is
-//! resolved once, every address it has must be allowed, and one of exactly
-//! these is connected to. No proxy, no redirect.
+//! It is the client of the AWS SDK with its own resolver. The resolver looks a name
+//! up once and checks all of its addresses; the client connects to one of exactly
+//! these. So a second DNS answer cannot lead to a private address. It uses no proxy
+//! and follows no redirect.
 
 use super::{OutboundUrl, Reach};
 use aws_smithy_http_client::{
@@ -20,40 +21,41 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time for a connection to stand.
+/// How long a client waits for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long an idle connection is kept. Short, since a frozen function finds
-/// it dead.
+/// How long an idle connection is kept. Short, since servers close connections while
+/// Lambda freezes the function.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// What came back.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// The HTTP status; a redirect is one like any other.
+    /// The HTTP status. A redirect is returned like any other status.
     pub status: u16,
-    /// The media type, if it is named.
+    /// The `Content-Type` header, if there is one.
     pub content_type: Option<String>,
-    /// The body, up to the limit asked for.
+    /// The body, up to the limit of the request.
     pub body: Bytes,
-    /// Whether the body was longer.
+    /// Whether the body is incomplete: it was longer, or broke off.
     pub cut: bool,
 }
 
-/// Why nothing came back. The text names no address.
+/// Why there is no response. The text names no address.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The request cannot be spelled.
+    /// The URL or a header is not valid.
     #[error("the request cannot be made: {0}")]
     Request(String),
-    /// Nothing stands there, or it is not allowed to be asked.
+    /// The client could not connect, the host has an address that is not allowed, or
+    /// the connection broke.
     #[error("no answer: {0}")]
     Connection(String),
-    /// It took too long.
+    /// There was no whole response in time.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
 }
 
-/// Asks hosts on the public Internet. Clones share their connections.
+/// Sends requests to hosts on the public Internet. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
     encrypted: Arc<Connector>,
@@ -63,8 +65,8 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// A client which reaches as far as `reach`, and waits for a whole answer
-    /// no longer than `timeout`.
+    /// A client that connects to the addresses which `reach` allows, and waits at most
+    /// `timeout` for a whole response.
     #[must_use]
     pub fn new(reach: Reach, timeout: Duration) -> Self {
         Self {
@@ -75,27 +77,29 @@ impl Fetcher {
         }
     }
 
-    /// How far it reaches.
+    /// Which addresses it connects to.
     #[must_use]
     pub const fn reach(&self) -> Reach {
         self.reach
     }
 
-    /// Reads `url`, at most `limit` bytes of its body: for a skill that wants
-    /// what a `url` part names.
+    /// Reads at most `limit` bytes of `url`. A skill calls it for a `url` part: the
+    /// runtime itself never reads one.
     ///
     /// # Errors
-    /// [`FetchError`] when there is no answer. Any status is an answer.
+    /// [`FetchError`] when there is no response, or its body breaks off. A status other
+    /// than 2xx is not an error.
     pub async fn get(&self, url: &OutboundUrl, limit: usize) -> Result<Fetched, FetchError> {
         self.send(url, http::Request::get(url.as_str()), Bytes::new(), limit)
             .await
     }
 
-    /// Sends `body` to `url` and reads at most `limit` bytes of the answer. The
-    /// status is the answer: a body that breaks off after it counts as cut.
+    /// Posts `body` to `url` and reads at most `limit` bytes of the response. If the
+    /// response body breaks off, the status still counts, and [`Fetched::cut`] is set.
     ///
     /// # Errors
-    /// [`FetchError`] when there is no answer. Any status is an answer.
+    /// [`FetchError`] when there is no response. A status other than 2xx is not an
+    /// error.
     pub async fn post(
         &self,
         url: &OutboundUrl,
@@ -117,8 +121,8 @@ impl Fetcher {
         body: Bytes,
         limit: usize,
     ) -> Result<Fetched, FetchError> {
-        // An address in a URL never meets the resolver, and a checked URL may
-        // come from a time of other settings.
+        // Checked again: the client does not resolve an IP address in a URL, and the URL
+        // may have been stored under settings that allowed more.
         OutboundUrl::parse(url.as_str(), self.reach).map_err(spelled)?;
         let reads = request.method_ref() == Some(&http::Method::GET);
         let request = request.body(SdkBody::from(body)).map_err(spelled)?;
@@ -133,6 +137,7 @@ impl Fetcher {
             let answer = answer.map_err(|error| FetchError::Connection(root(&error)))?;
             let status = answer.status().as_u16();
             let content_type = answer.headers().get("content-type").map(str::to_owned);
+            // A webhook that sent a status has received the event.
             let (body, cut) = match read(answer.into_body(), limit).await {
                 Err(_) if !reads => (Bytes::new(), true),
                 read => read?,
@@ -150,7 +155,7 @@ impl Fetcher {
     }
 }
 
-/// The body up to `limit` bytes, and whether it goes on.
+/// The body up to `limit` bytes, and whether it is longer.
 async fn read(mut body: SdkBody, limit: usize) -> Result<(Bytes, bool), FetchError> {
     let mut kept = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -171,7 +176,7 @@ fn spelled(error: impl std::fmt::Display) -> FetchError {
     FetchError::Request(error.to_string())
 }
 
-/// The innermost cause: the outer ones name addresses.
+/// The text of the innermost cause. The outer ones name addresses.
 fn root(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
@@ -187,19 +192,21 @@ fn connector(reach: Reach, encrypted: bool) -> Connector {
     Connector::builder()
         .connector_settings(settings)
         .pool_idle_timeout(IDLE)
+        // Not aws-lc: the first use of its random generator costs about 30 ms of CPU time,
+        // which a small Lambda function spends in its first invocation.
         .tls_provider(tls::Provider::Rustls(CryptoMode::Ring))
         .build_with_resolver(Checked { reach, encrypted })
 }
 
-/// Resolves names to addresses that may be connected to.
+/// A resolver that returns only addresses which are allowed.
 #[derive(Debug, Clone, Copy)]
 struct Checked {
     reach: Reach,
     encrypted: bool,
 }
 
-/// A name of which at least one address is not allowed. One bad address is
-/// enough: which one a connection takes is not ours to say.
+/// At least one address of a name is not allowed. One is enough, since the client
+/// chooses the address to which it connects.
 #[derive(Debug, thiserror::Error)]
 #[error("the host has an address that is not public")]
 struct NotPublic;

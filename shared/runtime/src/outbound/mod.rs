@@ -1,14 +1,14 @@
-//! Requests from here to addresses that clients name: webhooks, and `url` parts
-//! which a skill chooses to read.
+//! Sends requests to URLs that clients name: webhooks, and the `url` parts that a
+//! skill reads.
 //!
-//! Such an address is a way into the network around the agent. So a URL has
-//! one plain form ([`OutboundUrl`]), every address a name resolves to has to be
-//! public, and the connection goes to the address that was checked
-//! ([`Fetcher`]). No redirect is followed.
+//! Through such a URL a client could reach the network around the agent. Therefore a
+//! URL must have one plain form ([`OutboundUrl`]), every address of its host must be
+//! public, and the client connects to the address that was checked ([`Fetcher`]). It
+//! follows no redirect.
 //!
-//! - `url`: which URLs are taken at all, without asking anybody
-//! - `address`: which addresses are public
-//! - `client`: the HTTP client behind both
+//! - `url`: checks URLs, without DNS
+//! - `address`: says which addresses are public
+//! - `client`: the HTTP client, which checks each address after the DNS
 
 mod address;
 #[cfg(feature = "aws")]

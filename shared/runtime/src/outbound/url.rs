@@ -1,15 +1,16 @@
-//! The URLs that are taken: one plain spelling, so that what is checked here is
-//! what the client connects to. A form that programs read differently is
-//! refused rather than read.
+//! Checks URLs that clients name.
+//!
+//! A URL must have one plain form. A form that programs read differently is refused,
+//! so that the host which is checked here is the host to which the client connects.
 
 use super::address::is_public;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The longest URL.
+/// Most bytes of a URL.
 const MAX: usize = 2048;
-/// The longest host name (RFC 1035).
+/// Most bytes of a host name (RFC 1035).
 const MAX_NAME: usize = 253;
-/// Names which resolve inside a network, by their last labels.
+/// Last labels of names that resolve inside a network.
 const INSIDE: [&str; 12] = [
     "localhost",
     "localdomain",
@@ -25,20 +26,21 @@ const INSIDE: [&str; 12] = [
     "ip6.arpa",
 ];
 
-/// How far requests may reach.
+/// Which addresses requests may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reach {
     /// HTTPS to public addresses.
     #[default]
     Public,
-    /// That, and HTTP to this machine: the conformance kits' webhooks are there.
+    /// HTTPS to public addresses, and HTTP to this machine, where the conformance kits
+    /// have their webhooks.
     Loopback,
-    /// Anything, for tests on one's own network.
+    /// HTTP and HTTPS to any address, for tests in a private network.
     Anything,
 }
 
 impl Reach {
-    /// Whether a connection to `address` is allowed; `encrypted`: under HTTPS.
+    /// Whether a connection to `address` is allowed. `encrypted` is true for HTTPS.
     #[must_use]
     pub fn allows(self, address: IpAddr, encrypted: bool) -> bool {
         match self {
@@ -49,25 +51,25 @@ impl Reach {
     }
 }
 
-/// Why a URL is not taken. The text is safe to show.
+/// Why a URL is refused. The text may be shown to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFault {
-    /// It is no absolute URL in plain spelling.
+    /// It is not an absolute URL in the plain form.
     #[error("must be an absolute URL of at most 2048 printable ASCII characters")]
     Form,
-    /// It is not encrypted.
+    /// Its scheme is not `https`.
     #[error("must be an https URL")]
     Scheme,
-    /// It holds credentials.
+    /// It contains a user name or password.
     #[error("must not hold a user name or password")]
     UserInfo,
-    /// It ends in a fragment.
+    /// It has a fragment.
     #[error("must not have a fragment")]
     Fragment,
-    /// The host has another spelling than a domain name or a canonical address.
+    /// The host is not a domain name or a canonical IP address.
     #[error("must name its host as a domain name or as a canonical IP address")]
     Host,
-    /// The port is none.
+    /// The port is not a number from 1 to 65535.
     #[error("must have a port of 1 to 65535, or none")]
     Port,
     /// The host is not on the public Internet.
@@ -82,8 +84,8 @@ enum Host {
     Address(IpAddr),
 }
 
-/// A URL whose form is checked, and whose host may be reached as far as that is
-/// known without a look at the DNS.
+/// A URL with a checked form. Its host is allowed as far as that is known without the
+/// DNS; `Fetcher` checks the resolved addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboundUrl {
     text: String,
@@ -94,7 +96,7 @@ impl OutboundUrl {
     /// Checks a URL.
     ///
     /// # Errors
-    /// [`UrlFault`], the first that is found.
+    /// The first [`UrlFault`] that is found.
     pub fn parse(text: &str, reach: Reach) -> Result<Self, UrlFault> {
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte);
         if text.len() > MAX || !text.bytes().all(plain) {
@@ -140,7 +142,7 @@ impl OutboundUrl {
     }
 }
 
-/// What a name says before it is resolved.
+/// Checks a host name before it is resolved.
 fn named(name: &str, reach: Reach, encrypted: bool) -> Result<(), UrlFault> {
     let below = |suffix: &str| {
         let rest = name.strip_suffix(suffix);
@@ -151,7 +153,7 @@ fn named(name: &str, reach: Reach, encrypted: bool) -> Result<(), UrlFault> {
         Reach::Anything => Ok(()),
         Reach::Loopback if here => Ok(()),
         _ if !encrypted => Err(UrlFault::Scheme),
-        // A name without a dot means something else in every network.
+        // Each network resolves a name without a dot in its own way.
         _ if !name.contains('.') || INSIDE.iter().any(|suffix| below(suffix)) => {
             Err(UrlFault::NotPublic)
         }
@@ -194,10 +196,13 @@ fn check_port(text: &str) -> Result<(), UrlFault> {
     }
 }
 
-/// A domain name of letters, digits and hyphens. Names of other scripts come in
-/// their ASCII form (`xn--`). A last label that begins with a digit is how odd
-/// spellings of an IPv4 address look (`0x7f.1`, `2130706433`, `127.1`), and no
-/// domain ends so. A trailing dot is one more spelling of the same name.
+/// Checks that a domain name has only labels of letters, digits and hyphens. Names of
+/// other scripts must have their ASCII form (`xn--`).
+///
+/// A last label that begins with a digit is refused: some programs read such a name
+/// as an IPv4 address (`0x7f.1`, `2130706433`, `127.1`), and no top-level domain
+/// begins with a digit. A trailing dot is refused too, since it is a second form of
+/// the same name.
 fn check_name(name: &str) -> Result<(), UrlFault> {
     let label = |label: &str| {
         (1..=63).contains(&label.len())

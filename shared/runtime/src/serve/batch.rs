@@ -1,25 +1,26 @@
-//! What a function answers about a batch of queue messages.
+//! Collects the response of a function to a batch of queue messages.
 
 use crate::store::queue::Ack;
 use aws_lambda_events::event::streams::{SqsBatchItemFailure, SqsEventResponse};
 
-/// The answer to a batch, message by message: it names those that have to come
-/// again (AWS Lambda, `ReportBatchItemFailures`).
+/// The response to a batch. It names the messages that SQS must deliver again (AWS
+/// Lambda, `ReportBatchItemFailures`).
 #[derive(Default)]
 pub(super) struct Answer(SqsEventResponse);
 
 impl Answer {
-    /// Notes what becomes of the message `id`.
+    /// Records whether the message `id` is done.
     pub(super) fn note(&mut self, id: Option<String>, ack: Ack) {
         if ack == Ack::Keep {
             let mut failure = SqsBatchItemFailure::default();
-            // An empty id fails the whole batch, so nothing of it is lost.
+            // AWS Lambda takes an empty id as a failure of the whole batch, so a message
+            // without an id is delivered again too.
             failure.item_identifier = Some(id.unwrap_or_default());
             self.0.batch_item_failures.push(failure);
         }
     }
 
-    /// The answer as the platform takes it.
+    /// The response for AWS Lambda.
     pub(super) fn build(self) -> SqsEventResponse {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The function that delivers to webhooks.
+//! Runs the function `push`, which posts events to webhooks.
 
 use super::batch::Answer;
 use super::{Process, ServeError, clients, endpoint, logging};
@@ -16,7 +16,7 @@ use lambda_runtime::{LambdaEvent, service_fn};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Tells webhooks what waits in the queue of deliveries, one an invocation.
+/// Runs the push delivery worker: one message of the push queue in each invocation.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
@@ -51,7 +51,7 @@ struct Deliveries {
 }
 
 impl Deliveries {
-    /// Delivers a batch; names the messages that have to come again.
+    /// Handles a batch; the response names the messages to deliver again.
     async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
         let mut answer = Answer::default();
         for message in event.records {
@@ -64,7 +64,8 @@ impl Deliveries {
     async fn message(&self, message: &SqsMessage, deadline: Option<Timestamp>) -> Ack {
         let item = match sqs::push::decode(message.body.as_deref().unwrap_or_default()) {
             Ok(item) => item,
-            // It ends among the dead letters, unless a later program reads it.
+            // Not deleted: a newer version of the function may be able to read it. If
+            // not, SQS moves it to the dead-letter queue.
             Err(error) => {
                 tracing::error!("failed to read a message of the push queue: {error}");
                 return Ack::Keep;

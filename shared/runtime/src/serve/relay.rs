@@ -1,4 +1,4 @@
-//! The function behind the table's stream.
+//! Runs the function `relay`, which reads the table's stream.
 
 use super::{ServeError, logging, push_queue, queue};
 use crate::engine;
@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::convert::Infallible;
 
-/// Moves the turns that ask for a worker, and the events that webhooks want,
-/// from the table's stream to their queues. It does nothing else: it has no
+/// Runs the relay. It reads the table's stream, and sends each turn that waits for a
+/// worker to the work queue and each push delivery to the push queue. It has no
 /// client of the table or of the bucket.
 ///
 /// # Errors
@@ -33,31 +33,32 @@ pub async fn relay() -> Result<(), ServeError> {
     Ok(lambda_runtime::run(handler).await?)
 }
 
-/// A batch of the stream. Each record is read by itself, so that one which
-/// cannot be read holds up no other.
+/// A batch of the stream. Each record is decoded alone, so that an unreadable one does
+/// not block the others.
 #[derive(Deserialize)]
 struct Batch {
     #[serde(rename = "Records", default)]
     records: Vec<Value>,
 }
 
-/// The queues behind the stream.
+/// The queues to which the relay sends.
 struct Relay<'a> {
     queue: &'a dyn WorkQueue,
     pushes: Option<&'a dyn PushQueue>,
 }
 
 impl Relay<'_> {
-    /// Forwards a batch, turns first; names the records that have to come again.
+    /// Forwards a batch, turns first; the response names the records that failed.
     ///
-    /// The stream comes back from the first of them on, so a record behind it
-    /// is forwarded twice. That is what the claim is for.
+    /// AWS Lambda repeats the stream from the first failed record on, so the relay
+    /// forwards later records twice. A turn still starts once, since only one worker
+    /// can claim it.
     async fn forward(&self, batch: Batch) -> DynamoDbEventResponse {
         let mut images = Vec::new();
         let mut places = Vec::new();
         for record in batch.records {
-            // No later try could read it, and the stream would wait a day for it.
-            // The sweep finds its turn.
+            // An unreadable record is skipped: a retry would not help, and would block
+            // the shard for up to 24 hours. The sweep finds the record's turn.
             let read = EventRecord::deserialize(record).map_err(|error| error.to_string());
             let read = read.and_then(|record| {
                 let image = task_image_of_event(&record).map_err(|error| error.to_string())?;
@@ -69,7 +70,7 @@ impl Relay<'_> {
                     places.push(place);
                 }
                 Ok(None) => {}
-                Err(error) => tracing::error!("skipped a record of the stream: {error}"),
+                Err(error) => tracing::error!("skipped an unreadable stream record: {error}"),
             }
         }
         let mut again = engine::relay(self.queue, &images).await;
@@ -86,8 +87,8 @@ impl Relay<'_> {
     }
 }
 
-/// Where a record stands in the stream. An empty place fails the whole batch,
-/// which is right for a record that has none.
+/// The sequence number of a record. It is empty if the record has none; then AWS
+/// Lambda repeats the whole batch.
 fn place(record: EventRecord) -> String {
     record.change.sequence_number.unwrap_or_default()
 }

@@ -1,9 +1,10 @@
-//! Answers of functions with a streaming integration.
+//! Posts the responses of functions with a streaming integration to the Runtime API.
 //!
-//! The client of `lambda_runtime` leaves Nagle's algorithm on and writes head,
-//! prelude and body one by one: every answer waits 40 ms for an acknowledgement.
-//! Here what is ready leaves in one write, and each later chunk at once.
-//! `Runtime` keeps what comes before: `next`, context and restore.
+//! The HTTP client of `lambda_runtime` leaves Nagle's algorithm on and writes head,
+//! prelude and body one by one. So each response waits 40 ms for an acknowledgement.
+//! This module sends everything that is ready in one write, and each later chunk
+//! without delay. `lambda_runtime` still fetches the invocations, makes their context
+//! and handles restores.
 
 use crate::http::Body;
 use bytes::Bytes;
@@ -24,8 +25,8 @@ use std::future::{Future, ready};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// Names one delivery of a request, so that the platform can refuse an answer
-/// to an earlier one.
+/// Identifies one delivery of an invocation. Lambda refuses a response to an earlier
+/// delivery by it.
 const INVOCATION_ID: HeaderName = HeaderName::from_static("lambda-runtime-invocation-id");
 const MODE: HeaderName = HeaderName::from_static("lambda-runtime-function-response-mode");
 const ERROR_TYPE: HeaderName = HeaderName::from_static("lambda-runtime-function-error-type");
@@ -38,13 +39,13 @@ const TRAILERS: [HeaderValue; 2] = [
     HeaderValue::from_static("Lambda-Runtime-Function-Error-Type"),
     HeaderValue::from_static("Lambda-Runtime-Function-Error-Body"),
 ];
-/// What stands between the prelude and the body.
+/// The bytes between the prelude and the body.
 const END_OF_PRELUDE: [u8; 8] = [0; 8];
 
-/// Answers invocations with `handler` until the Runtime API is gone.
+/// Runs `handler` for each invocation until the Runtime API closes.
 ///
-/// The client opens its first connection for the first answer, so none is older
-/// than a restore.
+/// The client opens its first connection for the first response. So after a SnapStart
+/// restore there is no connection from before the snapshot.
 pub(super) async fn run<H, F>(handler: H) -> Result<(), Error>
 where
     H: Fn(lambda_http::Request) -> F + Clone,
@@ -55,7 +56,7 @@ where
         let (client, handler) = (client.clone(), handler.clone());
         async move { answer(&client, handler, invocation).await }
     });
-    // The layer takes the place of all that it is put around.
+    // The layer below ignores its inner service and answers itself.
     let replaced = service_fn(|_| ready(Ok::<_, Infallible>(Response::new(Body::default()))));
     lambda_http::streaming_runtime(replaced)
         .layer(layer_fn(move |_| answering.clone()))
@@ -64,15 +65,18 @@ where
         .await
 }
 
-/// Sends small writes at once.
+/// A connector without Nagle's algorithm: small writes leave without delay.
 fn connector() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     connector
 }
 
-/// Runs `handler` and posts what comes of it. An error ends the process: the
-/// Runtime API cannot be reached.
+/// Runs `handler` for one invocation and posts its response, or an error if it
+/// panics.
+///
+/// # Errors
+/// When the Runtime API cannot be reached. Then the process ends.
 async fn answer<H, F>(
     client: &PooledClient,
     handler: H,
@@ -94,7 +98,8 @@ where
     let post = match request(&body) {
         Ok(request) => {
             let request = request.with_lambda_context(context);
-            // The first bytes are awaited too: a panic before them is no answer.
+            // `begin` polls the first chunk too, so a panic before it is posted as an
+            // error instead of an empty response.
             let begun = AssertUnwindSafe(async { begin(handler(request).await) });
             match begun.catch_unwind().await {
                 Ok(begun) => place.response(begun?)?,
@@ -112,9 +117,9 @@ where
     let taken = client.call(post).await?;
     let status = taken.status();
     if !status.is_success() {
-        tracing::error!(%status, "the Runtime API refused an answer");
+        tracing::error!(%status, "the Runtime API refused a response");
     }
-    // A connection is used again when its last answer has been read.
+    // The pool uses a connection again only after its response has been read.
     taken.into_body().collect().await.ok();
     Ok(())
 }
@@ -124,7 +129,8 @@ fn request(body: &[u8]) -> Result<lambda_http::Request, serde_json::Error> {
     lambda_http::request::from_str(text)
 }
 
-/// The panic itself is in the log, where its hook has written it.
+/// The error of a handler that panicked. It does not repeat the panic message, which is
+/// private. The panic hook has logged the message.
 fn panicked() -> Diagnostic {
     Diagnostic {
         error_type: "Panic".to_owned(),
@@ -139,14 +145,15 @@ fn unreadable(error: &serde_json::Error) -> Diagnostic {
     }
 }
 
-/// The prelude, the NULs and the body, each a chunk of its own: `cargo lambda
-/// watch` takes the first for the prelude and drops the second. What is ready of
-/// the body is polled here, and leaves with them.
+/// The prelude, the NUL bytes and the body, each in its own chunks: `cargo lambda
+/// watch` takes the first chunk for the prelude and drops the second. A first chunk of
+/// the body that is ready is sent in the same write.
 fn begin(
     response: Response<Body>,
 ) -> Result<impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static, Error> {
     let (parts, body) = response.into_parts();
     let mut headers = parts.headers;
+    // As `lambda_runtime` does it.
     headers.entry(CONTENT_TYPE).or_insert(BYTES);
     let prelude = serde_json::to_vec(&MetadataPrelude {
         status_code: parts.status,
@@ -160,15 +167,16 @@ fn begin(
     Ok(stream::iter(prelude).chain(stream::iter(first)).chain(rest))
 }
 
-/// The invocation that an answer belongs to.
+/// The invocation that a response belongs to.
 struct Place {
     request_id: String,
     invocation_id: Option<HeaderValue>,
 }
 
 impl Place {
-    /// The headers are those of `lambda_runtime`; trailers are announced and
-    /// never sent, since a body of ours does not fail.
+    /// The request that posts a response. Its headers are those of `lambda_runtime`. It
+    /// announces trailers for an error but never sends one, since a [`Body`] cannot
+    /// fail.
     fn response<S>(&self, chunks: S) -> Result<Request<body::Body>, Error>
     where
         S: Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The function that looks for turns which died.
+//! Runs the function `sweep`, which looks for turns whose process died.
 
 use super::{Built, Process, ServeError, clients, logging, push_queue, queue};
 use crate::engine::{EngineError, SweepPlaces, Swept};
@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// Looks over the open tasks once each time the schedule says so.
+/// Runs the sweep: one round for each event of the schedule.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
@@ -31,7 +31,7 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     let process = Process::start();
     let handler = service_fn(move |tick: LambdaEvent<IgnoredAny>| async move {
         let deadline = process.deadline(tick.context.deadline);
-        // One round at a time: the platform starts no two in one process.
+        // Never contended: Lambda runs one invocation at a time in a process.
         let mut places = places.lock().await;
         let swept = Box::pin(engine.sweep_round(tasks, turns, &mut places, deadline)).await;
         report(&swept, places.are_done());
@@ -42,7 +42,8 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     Ok(lambda_runtime::run(handler).await?)
 }
 
-/// The one line of a round, by which operators count (RAD-H5 names the counter).
+/// Logs the one line of a round, from whose fields operators make metrics. Seed
+/// RAD-H5 sets the name `a2a_states_cleaned_total`.
 fn report(swept: &Swept, is_done: bool) {
     tracing::info!(
         sweep.looked_at = swept.tasks.looked_at,
@@ -62,10 +63,10 @@ fn report(swept: &Swept, is_done: bool) {
     );
 }
 
-/// Why a sweep ended early. The next one begins anew.
+/// Why a sweep ended early. The next one starts again.
 #[derive(Debug, thiserror::Error)]
 enum SweepError {
-    /// The store does not answer.
+    /// The store failed.
     #[error("failed to sweep: {0}")]
     Engine(#[from] EngineError),
 }
@@ -87,7 +88,7 @@ mod tests {
     use std::io;
     use std::sync::Mutex as Shared;
 
-    /// Keeps the lines of a log.
+    /// Collects the lines of a log.
     #[derive(Clone, Default)]
     struct Lines(Arc<Shared<Vec<u8>>>);
 
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_says_how_many_states_it_has_removed_under_the_name_of_their_counter() {
+    fn a_sweep_logs_the_number_of_removed_states() {
         let swept = Swept {
             threads: ThreadSweep {
                 looked_at: 5,
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_that_fails_has_a_name_and_tells_no_secrets() {
+    fn a_failed_sweep_has_an_error_type_and_shows_no_private_cause() {
         let cause = StoreError::Unavailable("table-of-a-customer".to_owned());
         let diagnostic = Diagnostic::from(SweepError::from(EngineError::from(cause)));
         assert_eq!(diagnostic.error_type, "SweepError");
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn any_event_of_the_schedule_will_do() {
+    fn the_sweep_accepts_an_event_of_the_schedule() {
         let tick = include_str!("sweep/schedule.json");
         assert!(serde_json::from_str::<IgnoredAny>(tick).is_ok());
     }

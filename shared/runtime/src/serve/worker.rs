@@ -1,4 +1,4 @@
-//! The function that runs the turns which wait in the queue.
+//! Runs the function `worker`, which runs the turns of the work queue.
 
 use super::batch::Answer;
 use super::{Built, Process, ServeError, clients, logging, queue};
@@ -14,7 +14,7 @@ use aws_lambda_events::event::streams::SqsEventResponse;
 use lambda_runtime::{LambdaEvent, service_fn};
 use std::convert::Infallible;
 
-/// Runs the turns that wait in the queue, one an invocation.
+/// Runs the worker: one turn of the work queue in each invocation.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
@@ -36,7 +36,7 @@ pub async fn worker(agent: Built) -> Result<(), ServeError> {
     Ok(lambda_runtime::run(handler).await?)
 }
 
-/// Who runs a turn: the engine.
+/// Runs a turn. The engine does; tests replace it.
 #[async_trait]
 trait Turns: Send + Sync {
     async fn run(&self, item: &WorkItem, receipt: &dyn Receipt, deadline: Option<Timestamp>)
@@ -61,7 +61,7 @@ struct Worker<T> {
 }
 
 impl<T: Turns> Worker<T> {
-    /// Runs the turns of a batch; names the messages that have to come again.
+    /// Runs the turns of a batch; the response names the messages to deliver again.
     async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
         let mut answer = Answer::default();
         for message in event.records {
@@ -74,9 +74,10 @@ impl<T: Turns> Worker<T> {
     async fn message(&self, message: &SqsMessage, deadline: Option<Timestamp>) -> Ack {
         let item = match sqs::decode(message.body.as_deref().unwrap_or_default()) {
             Ok(item) => item,
-            // It ends among the dead letters, unless a later program reads it.
+            // Not deleted: a newer version of the function may be able to read it. If
+            // not, SQS moves it to the dead-letter queue.
             Err(error) => {
-                tracing::error!("failed to read a message of the queue: {error}");
+                tracing::error!("failed to read a message of the work queue: {error}");
                 return Ack::Keep;
             }
         };

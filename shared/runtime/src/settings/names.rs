@@ -1,11 +1,12 @@
-//! The names of the settings, so that a misspelt one is told.
+//! Lists the names of the settings, and warns of `A2A_…` variables that are not
+//! among them: most are misspelt.
 
 use super::Environment;
 
-/// What every name of ours begins with.
+/// The beginning of every name, except those of other programs.
 const PREFIX: &str = "A2A_";
 
-/// Every setting that begins with [`PREFIX`], those of the local agent too.
+/// Every setting that begins with [`PREFIX`], also those of the local agent.
 const NAMES: [&str; 31] = [
     "A2A_AUTH",
     "A2A_BIND",
@@ -40,19 +41,16 @@ const NAMES: [&str; 31] = [
     "A2A_WORK_QUEUE_URL",
 ];
 
-/// Logs a warning that names the `A2A_…` variables which are no settings. It is
-/// no refusal: they may belong to another program.
+/// Logs a warning with the `A2A_…` variables that are not settings. The start
+/// continues, since they may belong to another program.
 pub fn warn_of_unknown() {
     let names = unknown(Environment::names());
     if !names.is_empty() {
-        tracing::warn!(
-            "unknown settings, which change nothing: {}",
-            names.join(", ")
-        );
+        tracing::warn!("ignored unknown settings: {}", names.join(", "));
     }
 }
 
-/// Those of `names` that look like settings and are none, in order.
+/// Those of `names` that begin with [`PREFIX`] and are not in [`NAMES`], sorted.
 fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
     let is_unknown = |name: &String| name.starts_with(PREFIX) && !NAMES.contains(&name.as_str());
     let mut unknown: Vec<String> = names.filter(is_unknown).collect();
@@ -67,7 +65,8 @@ mod tests {
     use std::cell::RefCell;
     use std::collections::BTreeSet;
 
-    /// Has no setting, and takes note of what it is asked for.
+    /// A source with development identities alone, which records the names it is
+    /// asked for.
     #[derive(Default)]
     struct Asked(RefCell<BTreeSet<String>>);
 
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_setting_is_named_and_a_known_one_is_not() {
+    fn only_misspelt_settings_are_reported() {
         let set = [
             "A2A_LEAES",
             "A2A_LEASE",
@@ -92,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_that_is_read_is_known_and_every_known_one_is_read() {
+    fn the_list_of_names_is_exactly_what_the_code_reads() {
         let asked = Asked::default();
         Settings::read(&asked).unwrap();
         let mut read = asked.0.into_inner();
         read.retain(|name| name.starts_with(PREFIX));
-        // Read where the program starts.
+        // The functions and the local agent read these two themselves.
         read.extend(["A2A_LOG", "A2A_BIND"].map(str::to_owned));
         assert_eq!(read, NAMES.map(str::to_owned).into());
     }

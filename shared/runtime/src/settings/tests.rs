@@ -8,7 +8,7 @@ impl Source for BTreeMap<&str, &str> {
 }
 
 #[test]
-fn nothing_set_is_refused_without_a_secret_and_fine_in_development() {
+fn settings_require_a_secret_except_in_development() {
     let none = BTreeMap::new();
     assert!(matches!(
         Settings::read(&none),
@@ -23,7 +23,7 @@ fn nothing_set_is_refused_without_a_secret_and_fine_in_development() {
 }
 
 #[test]
-fn a_deployed_function_refuses_made_up_identities() {
+fn a_deployed_function_refuses_development_identities() {
     let env = BTreeMap::from([
         ("A2A_AUTH", "dev"),
         ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"),
@@ -32,7 +32,7 @@ fn a_deployed_function_refuses_made_up_identities() {
 }
 
 #[test]
-fn a_deployed_function_calls_no_private_address() {
+fn a_deployed_function_connects_to_no_private_address() {
     let private = ("A2A_PUSH_ALLOW_PRIVATE", "on");
     let here = Settings::read_public(&BTreeMap::from([private])).unwrap();
     assert_eq!(here.policy.reach, Reach::Anything);
@@ -73,7 +73,7 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
 }
 
 #[test]
-fn the_state_of_a_conversation_may_not_outlive_it() {
+fn the_state_of_a_thread_may_not_outlive_the_thread() {
     for (env, said) in [
         (vec![("A2A_STATE_TTL", "25h")], ["`25h`", "`86400s`"]),
         (vec![("A2A_THREAD_TTL", "59m")], ["`3600s`", "`59m`"]),
@@ -93,7 +93,7 @@ fn the_state_of_a_conversation_may_not_outlive_it() {
 }
 
 #[test]
-fn a_secret_is_never_repeated() {
+fn an_error_does_not_contain_the_secret() {
     let env = BTreeMap::from([("A2A_SECRET_KEY", "hunter2")]);
     assert!(
         !Settings::read(&env)
@@ -104,7 +104,7 @@ fn a_secret_is_never_repeated() {
 }
 
 #[test]
-fn a_function_of_the_queue_says_that_it_has_none() {
+fn a_missing_work_queue_is_named_in_the_error() {
     let none = Settings::read_public(&BTreeMap::new()).unwrap();
     let text = none.work_queue().unwrap_err().to_string();
     assert!(text.contains("A2A_WORK_QUEUE_URL"), "{text}");
@@ -114,7 +114,7 @@ fn a_function_of_the_queue_says_that_it_has_none() {
 }
 
 #[test]
-fn durations_carry_their_unit() {
+fn durations_require_a_unit() {
     assert_eq!(parse_duration("250ms"), Some(Duration::from_millis(250)));
     assert_eq!(parse_duration("24h"), Some(Duration::from_secs(86_400)));
     assert!(parse_duration("36500d").is_some());
@@ -133,7 +133,7 @@ fn durations_carry_their_unit() {
 }
 
 #[test]
-fn no_size_is_taken_that_a_function_or_s3_cannot_hold() {
+fn sizes_above_the_limits_of_lambda_and_s3_are_refused() {
     for (name, most) in [
         ("A2A_INLINE_MAX", 204_800_u64),
         ("A2A_RESPONSE_MAX", 5_900_000),
@@ -153,7 +153,7 @@ fn no_size_is_taken_that_a_function_or_s3_cannot_hold() {
     }
 }
 
-/// Gives `given`, and takes note of what it is asked for.
+/// A source of `given`, which records the names it is asked for.
 struct Asked {
     given: BTreeMap<String, String>,
     names: std::cell::RefCell<std::collections::BTreeSet<String>>,
@@ -181,7 +181,7 @@ fn asked(given: &[(&str, &str)]) -> (Settings, Vec<String>) {
     (settings, names)
 }
 
-/// Name and default of each row of the table of settings.
+/// Name and default of each row of the settings table in `docs/operations.md`.
 fn documented() -> Vec<(&'static str, Option<&'static str>)> {
     let document = include_str!("../../../../docs/operations.md");
     let (_, section) = document.split_once("## Settings").unwrap();
@@ -197,7 +197,7 @@ fn documented() -> Vec<(&'static str, Option<&'static str>)> {
 }
 
 #[test]
-fn every_setting_is_documented_and_no_other() {
+fn the_documented_settings_are_exactly_those_the_code_reads() {
     let (_, mut read) = asked(&[]);
     let mut written: Vec<_> = documented().iter().map(|(name, _)| *name).collect();
     written.sort_unstable();

@@ -23,8 +23,8 @@ fn one_private_address_of_a_name_is_enough_to_refuse_it() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
-    // `localhost` passes no check of a URL, so the resolver is asked itself.
+async fn a_name_that_resolves_to_loopback_is_refused() {
+    // `OutboundUrl` refuses `localhost`, so the test calls the resolver itself.
     use aws_smithy_runtime_api::client::dns::ResolveDns as _;
     let public = Checked {
         reach: Reach::Public,
@@ -50,7 +50,7 @@ async fn a_url_beyond_the_reach_is_refused_again_when_it_is_used() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_refused_is_no_answer() {
+async fn a_refused_connection_is_an_error() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -64,8 +64,7 @@ async fn a_connection_that_is_refused_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_hangs_up_after_its_status_has_answered_and_a_file_that_breaks_off_has_not()
-{
+async fn a_broken_off_body_fails_a_get_but_not_a_post() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());

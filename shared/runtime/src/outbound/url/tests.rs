@@ -1,6 +1,6 @@
 use super::{OutboundUrl, Reach, UrlFault};
 
-/// URLs that reach the public Internet and nothing else.
+/// Accepted URLs: their hosts are on the public Internet.
 const TAKEN: [&str; 25] = [
     "https://hook.example",
     "https://hook.example/",
@@ -29,7 +29,7 @@ const TAKEN: [&str; 25] = [
     "https://hook.example/http://127.0.0.1/",
 ];
 
-/// No absolute URL in plain spelling.
+/// Not an absolute URL in the plain form.
 const FORM: &[&str] = &[
     "",
     "hook.example",
@@ -60,7 +60,7 @@ const FORM: &[&str] = &[
     "https://hook.example/\u{202e}",
 ];
 
-/// Not encrypted, or no HTTP.
+/// Not HTTPS.
 const SCHEME: &[&str] = &[
     "http://hook.example/",
     "http://8.8.8.8/",
@@ -81,7 +81,7 @@ const SCHEME: &[&str] = &[
     "://hook.example/",
 ];
 
-/// With credentials in them.
+/// With a user name or password.
 const USER_INFO: &[&str] = &[
     "https://user@hook.example/",
     "https://user:password@hook.example/",
@@ -103,7 +103,7 @@ const FRAGMENT: &[&str] = &[
     "https://hook.example?a#b",
 ];
 
-/// A host in another spelling.
+/// A host that is not a domain name or a canonical IP address.
 const HOST: &[&str] = &[
     "https://",
     "https:///",
@@ -154,7 +154,7 @@ const HOST: &[&str] = &[
     "https://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.example/",
 ];
 
-/// No port.
+/// With an invalid port.
 const PORT: &[&str] = &[
     "https://hook.example:/",
     "https://hook.example:0/",
@@ -168,7 +168,7 @@ const PORT: &[&str] = &[
     "https://[2606:4700::1111]:70000/",
 ];
 
-/// Inside a network.
+/// A host inside a network.
 const NOT_PUBLIC: &[&str] = &[
     "https://localhost/",
     "https://LOCALHOST:8443/",
@@ -236,7 +236,7 @@ const NOT_PUBLIC: &[&str] = &[
     "https://[100::1]/",
 ];
 
-/// URLs that are refused, by what is wrong with them.
+/// All refused URLs, each with its fault.
 fn refused() -> Vec<(&'static str, UrlFault)> {
     let groups = [
         (UrlFault::Form, FORM),
@@ -253,12 +253,12 @@ fn refused() -> Vec<(&'static str, UrlFault)> {
 }
 
 #[test]
-fn a_public_https_url_is_taken_as_it_stands() {
+fn a_public_https_url_is_accepted_unchanged() {
     for url in TAKEN {
         let taken = OutboundUrl::parse(url, Reach::Public);
         let taken = taken.unwrap_or_else(|fault| panic!("{url}: {fault}"));
         assert_eq!(taken.as_str(), url);
-        // The client has to read the same host in it.
+        // The HTTP client must read the same host.
         let uri: http::Uri = url.parse().unwrap();
         let host = uri.host().unwrap();
         assert!(
@@ -269,7 +269,7 @@ fn a_public_https_url_is_taken_as_it_stands() {
 }
 
 #[test]
-fn a_url_that_could_lead_elsewhere_is_refused_for_what_is_wrong() {
+fn an_ambiguous_or_private_url_is_refused_with_its_fault() {
     let refused = refused();
     assert!(refused.len() + TAKEN.len() >= 200, "{}", refused.len());
     for (url, fault) in refused {
@@ -279,7 +279,7 @@ fn a_url_that_could_lead_elsewhere_is_refused_for_what_is_wrong() {
 }
 
 #[test]
-fn a_url_is_at_most_two_kilobytes_long() {
+fn a_url_is_at_most_2048_bytes_long() {
     let of = |length: usize| {
         let base = "https://hook.example/";
         format!("{base}{}", "x".repeat(length - base.len()))
@@ -290,7 +290,7 @@ fn a_url_is_at_most_two_kilobytes_long() {
 }
 
 #[test]
-fn the_conformance_agent_reaches_this_machine_and_no_further() {
+fn loopback_reach_allows_this_machine_and_no_private_network() {
     for url in [
         "http://localhost:9999/webhook",
         "http://127.0.0.1:9999/webhook",
@@ -314,7 +314,7 @@ fn the_conformance_agent_reaches_this_machine_and_no_further() {
 }
 
 #[test]
-fn only_the_form_counts_where_everything_is_allowed() {
+fn unlimited_reach_still_requires_the_plain_form() {
     for url in [
         "http://10.0.0.1:8080/",
         "http://hook/",

@@ -5,21 +5,21 @@ use async_trait::async_trait;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// A batch of the stream: a new task that asks for a worker, a later commit
-/// that still carries an older intent, an item that is no task, a task whose
-/// turn cannot be read, a removal, and a task that asks again.
+/// A batch of the stream: a new task with an intent, a later commit that still has
+/// the older intent, an item that is not a task, a task with an unreadable turn, a
+/// removal, and a task with a new intent.
 const EVENT: &str = include_str!("event.json");
 
-/// Numbers of the records that matter.
+/// Sequence numbers of the two records that the relay forwards.
 const FIRST: &str = "4421584500000000017450439091";
 const LAST: &str = "4421584500000000017450439096";
 
-/// A queue that takes what it is told to.
+/// A work queue that refuses some items, or fails as a whole.
 #[derive(Default)]
 struct Takes {
-    /// The versions that are refused.
+    /// The dispatch versions that it refuses.
     refused: Vec<u64>,
-    /// Whether it answers at all.
+    /// Whether each send fails.
     away: bool,
     sent: Mutex<Vec<u64>>,
 }
@@ -41,7 +41,7 @@ impl WorkQueue for Takes {
     }
 }
 
-/// The records that are reported, in order.
+/// The sequence numbers of the records in the response, sorted.
 async fn again(queue: &Takes, event: &str) -> Vec<String> {
     answered(queue, None, serde_json::from_str(event).unwrap()).await
 }
@@ -64,14 +64,14 @@ async fn answered(
 }
 
 #[tokio::test]
-async fn only_a_commit_that_asks_for_a_worker_itself_is_forwarded() {
+async fn the_relay_forwards_only_commits_with_a_new_intent() {
     let queue = Takes::default();
     assert_eq!(again(&queue, EVENT).await, [""; 0]);
     assert_eq!(queue.sent.into_inner().unwrap(), [1, 3]);
 }
 
 #[tokio::test]
-async fn what_the_queue_does_not_take_is_reported_and_nothing_else() {
+async fn the_relay_reports_exactly_the_records_the_queue_refused() {
     let queue = Takes {
         refused: vec![3],
         ..Takes::default()
@@ -80,7 +80,7 @@ async fn what_the_queue_does_not_take_is_reported_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn with_the_queue_away_every_turn_comes_again() {
+async fn the_relay_reports_every_turn_when_the_queue_fails() {
     let queue = Takes {
         away: true,
         ..Takes::default()
@@ -89,7 +89,7 @@ async fn with_the_queue_away_every_turn_comes_again() {
 }
 
 #[tokio::test]
-async fn a_record_without_a_place_fails_its_batch() {
+async fn a_record_without_a_sequence_number_fails_its_batch() {
     let queue = Takes {
         away: true,
         ..Takes::default()
@@ -101,7 +101,7 @@ async fn a_record_without_a_place_fails_its_batch() {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_read_is_skipped_and_the_rest_forwarded() {
+async fn the_relay_skips_an_unreadable_record_and_forwards_the_rest() {
     let broken = [
         Value::Null,
         serde_json::json!("no record"),
@@ -117,7 +117,7 @@ async fn a_record_that_cannot_be_read_is_skipped_and_the_rest_forwarded() {
     }
 }
 
-/// What both queues were asked for, in order.
+/// Records in which order the two queues are called.
 #[derive(Default)]
 struct Order(Mutex<Vec<&'static str>>);
 
@@ -142,7 +142,7 @@ impl PushQueue for Order {
 }
 
 #[tokio::test]
-async fn turns_go_first_and_a_queue_of_deliveries_that_is_away_holds_up_none() {
+async fn turns_are_sent_first_and_survive_a_failing_push_queue() {
     let mut event: Value = serde_json::from_str(EVENT).unwrap();
     let heard = &mut event["Records"][0]["dynamodb"]["NewImage"];
     heard["notify"] = serde_json::json!({"N": "1"});

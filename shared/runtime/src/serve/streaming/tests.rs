@@ -1,4 +1,5 @@
-//! The wire, seen by a Runtime API that acknowledges when its kernel likes to.
+//! Tests the bytes on the wire against a Runtime API in this process, which leaves
+//! delayed acknowledgements on.
 
 use super::*;
 use crate::settings::{Environment, Source as _};
@@ -12,12 +13,12 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// A function that posts nothing fails its test.
+/// How long a test waits for a post.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const JSON: &str = r#"{"jsonrpc":"2.0"}"#;
 
-/// What a function of the tests answers, by its path.
+/// The function under test: its response depends on the path.
 async fn handler(request: lambda_http::Request) -> Response<Body> {
     use lambda_http::RequestExt as _;
     let body = match request.raw_http_path() {
@@ -27,7 +28,7 @@ async fn handler(request: lambda_http::Request) -> Response<Body> {
         "/half" => {
             let chunks = stream::iter(["data: 1\n\n"]).map(|text| Ok(Frame::data(text.into())));
             let dies = stream::once(async {
-                // The chunk before it leaves first.
+                // So that the chunk before it is sent first.
                 tokio::task::yield_now().await;
                 panic!("in the middle")
             });
@@ -52,7 +53,7 @@ fn later(chunks: Vec<&'static str>) -> Body {
     StreamBody::new(chunks).boxed_unsync()
 }
 
-/// An event of API Gateway that asks for `path`.
+/// An API Gateway event with the path `path`.
 fn event(path: &str) -> String {
     let event = serde_json::json!({
         "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "",
@@ -73,13 +74,13 @@ fn event(path: &str) -> String {
 struct Post {
     /// The request line.
     line: String,
-    /// Sorted, without the host, which names a port.
+    /// Sorted, and without `Host`, which holds a random port.
     headers: Vec<String>,
-    /// The chunks of a body in chunks; the body otherwise.
+    /// The chunks of a chunked body; otherwise the whole body as one.
     chunks: Vec<Vec<u8>>,
-    /// It ended as HTTP wants it.
+    /// Whether the body ended as HTTP requires.
     whole: bool,
-    /// So often bytes came.
+    /// How often the connection had bytes to read.
     reads: usize,
 }
 
@@ -88,7 +89,7 @@ impl Post {
         self.chunks.concat()
     }
 
-    /// What stands behind the prelude.
+    /// The body after the prelude.
     fn answer(&self) -> String {
         let text = String::from_utf8(self.body()).unwrap();
         text.split_once("\0\0\0\0\0\0\0\0").unwrap().1.to_owned()
@@ -98,14 +99,15 @@ impl Post {
 /// How the Runtime API treats connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
+    /// It keeps them open.
     Keeps,
-    /// It closes each after an answer.
+    /// It closes each after its response.
     Closes,
-    /// It closes one that brings an answer, and says nothing.
+    /// It closes each that posts, without a response.
     HangsUp,
 }
 
-/// A Runtime API that hands out `events` and then nothing.
+/// A Runtime API that gives out its events and then no more.
 struct Api {
     address: SocketAddr,
     posts: Receiver<Post>,
@@ -166,7 +168,7 @@ fn serve(
                 false => events.lock().unwrap().pop_front(),
             };
             let Some(event) = event else {
-                // There will be no other; its process ends with the test.
+                // No event is left: the function waits until the test ends it.
                 std::thread::park();
                 return None;
             };
@@ -207,7 +209,7 @@ fn serve(
     }
 }
 
-/// The body of a request, in its chunks, and whether it came to its end.
+/// The body of a request, in its chunks, and whether it is complete.
 fn body(input: &mut impl std::io::BufRead, headers: &[String]) -> (Vec<Vec<u8>>, bool) {
     let length = headers
         .iter()
@@ -265,19 +267,19 @@ async fn posted(path: &str) -> Post {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_ready_leaves_in_one_write() {
+async fn a_ready_response_is_sent_in_one_write() {
     let post = posted("/json").await;
     assert_eq!(post.reads, 1, "{post:?}");
     let prelude =
         r#"{"statusCode":200,"headers":{"content-type":"application/json"},"cookies":[]}"#;
-    // So `cargo lambda watch` reads them.
+    // `cargo lambda watch` expects exactly these chunks.
     let expected = [prelude.as_bytes(), &END_OF_PRELUDE, JSON.as_bytes()];
     assert_eq!(post.chunks, expected);
     assert!(post.whole);
 }
 
 #[tokio::test]
-async fn later_chunks_wait_for_no_acknowledgement() {
+async fn connections_are_opened_without_nagles_algorithm() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("http://{}", listener.local_addr().unwrap());
     let stream = connector().call(uri.parse().unwrap()).await.unwrap();
@@ -285,14 +287,14 @@ async fn later_chunks_wait_for_no_acknowledgement() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_body_is_its_prelude() {
+async fn a_response_without_a_body_is_only_the_prelude() {
     let post = posted("/empty").await;
     assert_eq!(post.answer(), "");
     assert_eq!((post.chunks.len(), post.whole), (2, true));
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_ready_does_not_hold_the_prelude_back() {
+async fn the_prelude_does_not_wait_for_a_slow_body() {
     let post = posted("/stream").await;
     assert_eq!(post.chunks[1], END_OF_PRELUDE, "{post:?}");
     assert_eq!(post.answer(), "data: 1\n\ndata: 2\n\ndata: 3\n\n");
@@ -300,7 +302,7 @@ async fn a_body_that_is_not_ready_does_not_hold_the_prelude_back() {
 }
 
 #[tokio::test]
-async fn a_panic_before_the_first_byte_is_an_error_without_its_words() {
+async fn a_panic_before_the_first_byte_is_an_error_without_its_message() {
     let post = posted("/panics").await;
     assert!(post.line.contains("/id-1/error "), "{post:?}");
     let told: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
@@ -308,14 +310,14 @@ async fn a_panic_before_the_first_byte_is_an_error_without_its_words() {
 }
 
 #[tokio::test]
-async fn a_panic_later_is_no_clean_end() {
+async fn a_panic_in_the_body_breaks_the_response_off() {
     let (done, post) = answered(Manner::Keeps, &event("/half")).await;
     assert!(done.is_err());
     assert!(!post.whole, "{post:?}");
 }
 
 #[tokio::test]
-async fn an_event_of_something_else_is_an_error() {
+async fn an_unreadable_event_is_an_error() {
     for other in ["{}", "{", "\u{0}"] {
         let (done, post) = answered(Manner::Keeps, other).await;
         done.unwrap();
@@ -326,12 +328,12 @@ async fn an_event_of_something_else_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_took_is_an_error() {
+async fn a_post_without_a_response_is_an_error() {
     let (done, _) = answered(Manner::HangsUp, &event("/json")).await;
     done.unwrap_err();
 }
 
-/// A function in a process of its own: `Runtime` reads the environment.
+/// A function in its own process, since `lambda_runtime` reads the environment.
 struct Function(Child);
 
 impl Function {
@@ -378,7 +380,7 @@ fn events(paths: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_runtime_itself_posts_the_same_bytes() {
+fn lambda_http_posts_the_same_bytes() {
     let paths = ["/json", "/empty", "/stream", "/panics", "/json"];
     let posts = |of| {
         let api = Api::open(Manner::Keeps, events(&paths));
@@ -402,7 +404,7 @@ fn the_runtime_itself_posts_the_same_bytes() {
 }
 
 #[test]
-fn a_restore_and_closed_connections_cost_no_answer() {
+fn a_restore_and_closed_connections_lose_no_response() {
     let paths = ["/json", "/panics", "/stream", "/json"];
     for starts in ["on-demand", "snap-start"] {
         let api = Api::open(Manner::Closes, events(&paths));

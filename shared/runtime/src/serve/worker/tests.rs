@@ -2,12 +2,12 @@ use super::*;
 use crate::store::aws::sqs_client;
 use std::sync::Mutex;
 
-/// A message as the queue hands it over, recorded from an event of Lambda.
+/// An SQS event, recorded on Lambda.
 const EVENT: &str = include_str!("event.json");
-/// The same with a body that nobody has written.
+/// The same with a body that this program does not write.
 const POISON: &str = include_str!("poison.json");
 
-/// Says the same of every turn, and takes note of it.
+/// Answers each turn with `ack`, and records the calls.
 struct Says {
     ack: Ack,
     asked: Mutex<Vec<(WorkItem, Option<Timestamp>)>>,
@@ -58,14 +58,14 @@ async fn a_turn_is_run_with_the_deadline_of_its_invocation() {
 }
 
 #[tokio::test]
-async fn work_that_is_done_is_not_reported() {
+async fn a_finished_message_is_not_reported() {
     let worker = worker(Ack::Delete).await;
     let expected = serde_json::json!({"batchItemFailures": []});
     assert_eq!(answer(&worker, EVENT).await, expected);
 }
 
 #[tokio::test]
-async fn a_message_that_has_to_come_again_is_reported_by_its_id() {
+async fn a_message_to_deliver_again_is_reported_by_its_id() {
     let worker = worker(Ack::Keep).await;
     let id = "059f36b4-87a3-44ab-83d2-661975830a7d";
     let expected = serde_json::json!({"batchItemFailures": [{"itemIdentifier": id}]});
@@ -73,7 +73,7 @@ async fn a_message_that_has_to_come_again_is_reported_by_its_id() {
 }
 
 #[tokio::test]
-async fn a_message_nobody_can_read_is_left_for_the_dead_letters() {
+async fn an_unreadable_message_is_left_for_the_dead_letter_queue() {
     let worker = worker(Ack::Delete).await;
     let response = answer(&worker, POISON).await;
     assert_eq!(response["batchItemFailures"].as_array().unwrap().len(), 1);
@@ -88,6 +88,6 @@ fn a_deadline_before_the_start_of_the_process_is_none() {
     for none in [0, 600_000, 1_699_999_999_999, u64::MAX] {
         assert_eq!(process.deadline(none), None, "{none}");
     }
-    // Whether it has passed by now is not asked.
+    // A deadline counts even if it has passed.
     assert_eq!(process.deadline(1_700_000_000_000), Some(started));
 }
