@@ -1,4 +1,4 @@
-//! Any bytes keep what `a2a_lambda::fuzz::parts` promises.
+//! Runs `a2a_lambda::fuzz::parts` over any bytes, and panics when it returns an error.
 
 #![no_main]
 

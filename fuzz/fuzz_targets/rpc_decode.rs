@@ -1,4 +1,4 @@
-//! Any bytes keep what `a2a_lambda::fuzz::rpc_decode` promises.
+//! Runs `a2a_lambda::fuzz::rpc_decode` over any bytes, and panics when it returns an error.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The Lambda function `push`: tells webhooks what happens to their tasks.
+//! The Lambda function `push`: posts the events of tasks to webhooks.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

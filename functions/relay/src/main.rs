@@ -1,4 +1,5 @@
-//! The Lambda function `relay`: moves turns from the table's stream to the queue.
+//! The Lambda function `relay`: sends turns and push deliveries from the
+//! table's stream to their queues.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

@@ -1,4 +1,4 @@
-//! The Lambda function `sweep`: finds turns that died, and asks for workers again.
+//! The Lambda function `sweep`: finds turns whose process died and queues them again.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

@@ -1,4 +1,4 @@
-//! The Lambda function `tasks-get`: the path calls that read.
+//! The Lambda function `tasks-get`: the path operations that read.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

@@ -1,4 +1,4 @@
-//! The Lambda function `tasks-send`: the path calls that write.
+//! The Lambda function `tasks-send`: the path operations that write.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

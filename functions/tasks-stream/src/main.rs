@@ -1,4 +1,4 @@
-//! The Lambda function `tasks-stream`: the path calls that stream.
+//! The Lambda function `tasks-stream`: the path operations that stream.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

@@ -1,4 +1,4 @@
-//! The Lambda function `worker`: runs the turns that wait in the queue.
+//! The Lambda function `worker`: runs the turns of the work queue.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {

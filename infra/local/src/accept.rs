@@ -1,4 +1,4 @@
-//! The accept loop of every listener of this program.
+//! Accepts connections, for all listeners of this program.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -15,21 +15,21 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// How long a listener rests when it cannot accept: no descriptor gets free by
-/// asking at once again.
+/// How long a listener waits after a failed accept. An immediate retry would fail
+/// again while there is no free file descriptor.
 const REST: Duration = Duration::from_millis(50);
 
-/// What a listener grants to its clients.
+/// The limits of a listener.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Connections at once. More wait in the backlog.
+    /// Open connections at the same time. More wait in the backlog.
     pub(crate) connections: usize,
-    /// How long a connection may take for the headers of its next request.
+    /// How long a client may take to send the headers of its next request.
     pub(crate) headers: Duration,
 }
 
-/// Serves until `stop` is ready. Connections that are open then are dropped,
-/// and nothing of them runs when this returns.
+/// Serves until `stop` is ready. Then it drops open connections; when it returns,
+/// none of their requests still runs.
 pub(crate) async fn accept<H, F, B>(
     listener: TcpListener,
     limits: Limits,
@@ -52,11 +52,11 @@ pub(crate) async fn accept<H, F, B>(
                 match accepted {
                     Ok((socket, _)) => {
                         if let Err(error) = socket.set_nodelay(true) {
-                            tracing::debug!("a connection stays slow: {error}");
+                            tracing::debug!("failed to set TCP_NODELAY: {error}");
                         }
                         connections.spawn(connection(socket, limits, handle.clone()));
                     }
-                    // Out of descriptors, or the client left: nothing is lost.
+                    // No free file descriptor, or the client disconnected: both pass.
                     Err(error) => {
                         tracing::warn!("failed to accept a connection: {error}");
                         sleep(REST).await;
@@ -86,7 +86,7 @@ where
         .serve_connection(TokioIo::new(socket), service)
         .await;
     if let Err(error) = served {
-        tracing::debug!("a connection ended: {error}");
+        tracing::debug!("a connection failed: {error}");
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
 
     const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
-    /// A server that takes one connection at a time.
+    /// A server that accepts one connection at a time.
     async fn narrow() -> (SocketAddr, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -118,7 +118,7 @@ mod tests {
         (address, serving)
     }
 
-    /// Everything that comes until the connection ends.
+    /// All bytes until the connection ends.
     async fn rest(mut socket: TcpStream) -> String {
         let mut text = String::new();
         socket.read_to_string(&mut text).await.unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_beyond_the_cap_is_served_when_another_ends() {
+    async fn a_connection_above_the_limit_waits_for_another_to_end() {
         let (address, serving) = narrow().await;
         let mut first = TcpStream::connect(address).await.unwrap();
         first.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();

@@ -1,4 +1,4 @@
-//! The program: start everything, say what is served and where, stop cleanly.
+//! Runs the commands of `a2a-local`.
 
 use crate::config::{AgentName, Cli, Command, ConfigError, GrowList, Serve};
 use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
@@ -24,54 +24,54 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// What is logged unless `A2A_LOG` says otherwise.
+/// The log filter when `A2A_LOG` is not set.
 const LOG: &str = "warn";
 
 /// Why the program ended.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The command line or a setting.
+    /// The command line or a setting cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The agent cannot be published.
     #[error(transparent)]
     Agent(#[from] BuildError),
-    /// The agent gives no valid card.
+    /// The agent has no valid card.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
     /// The embedded DynamoDB and S3 do not start.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
-    /// Table or bucket cannot be made at `--endpoint`.
+    /// The table or the bucket at `--endpoint` cannot be created.
     #[error("failed to set up table and bucket: {0}")]
     SetUp(#[from] StoreError),
-    /// The work of the last run cannot be taken up.
+    /// The unfinished turns of the last run cannot be taken over.
     #[error(transparent)]
     Pumps(#[from] PumpsError),
-    /// The port cannot be used.
+    /// The address cannot be listened on.
     #[error("failed to listen on {address}: {source}; choose another with --port N")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A name of a caller has another form.
+    /// A tenant or a subject is not valid.
     #[error(transparent)]
     Name(#[from] InvalidId),
-    /// The list stays as it is.
+    /// The number of partitions of a list did not change.
     #[error("failed to grow the list: {0}")]
     Grow(#[source] StoreError),
     /// A tenant's data may still be there.
     #[error(transparent)]
     Erase(#[from] EraseTenantError),
-    /// The bucket may not follow its table yet.
+    /// The bucket may not match its restored table yet.
     #[error(transparent)]
     Restore(#[from] RestoreError),
     /// The card cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// The terminal is gone.
+    /// Standard output cannot be written.
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
 }
@@ -99,7 +99,7 @@ pub async fn run(cli: Cli) -> Result<(), RunError> {
 /// Prints why the program ended.
 #[must_use]
 pub fn fail(error: &RunError) -> ExitCode {
-    // With the terminal gone there is nobody to tell.
+    // If standard error is closed, the exit code has to do.
     let _told = writeln!(io::stderr(), "error: {error}");
     ExitCode::FAILURE
 }
@@ -127,7 +127,8 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     if let Some(embedded) = &embedded {
         pumps.expire(embedded.expiry(), settings.sweep_interval);
     }
-    // Whoever reads that it listens may end it at once: the signals come first.
+    // The signal handlers come before the banner: a script that reads the banner may
+    // send a signal immediately.
     let mut interrupted = Box::pin(interrupted());
     let _not_yet = futures::poll!(&mut interrupted);
     io::stdout().write_all(banner.as_bytes())?;
@@ -185,7 +186,7 @@ async fn aws(data: Option<&Path>) -> Result<(), RunError> {
         or_none(keys.map(|keys| &keys.id)),
         or_none(keys.map(|keys| &keys.secret)),
     );
-    // Whoever reads `ready` may end it at once.
+    // As above: a script that reads `ready` may send a signal immediately.
     let mut interrupted = Box::pin(interrupted());
     let _not_yet = futures::poll!(&mut interrupted);
     io::stdout().write_all(text.as_bytes())?;
@@ -217,7 +218,7 @@ async fn grow_list(options: GrowList) -> Result<(), RunError> {
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
-/// Ready when the user presses Ctrl-C or the process is asked to end.
+/// Ready when the user presses Ctrl-C or the process gets SIGTERM.
 async fn interrupted() {
     #[cfg(unix)]
     {
@@ -230,11 +231,11 @@ async fn interrupted() {
             return;
         }
     }
-    // Without a signal handler the process is ended the hard way.
+    // An error means that there is no handler: then Ctrl-C kills the process.
     let _pressed = tokio::signal::ctrl_c().await;
 }
 
-/// What is served, and where, with three calls to paste.
+/// The text at the start: agent, card URL, data, what is off, and three example calls.
 fn banner(
     agent: &AgentDefinition,
     options: &Serve,

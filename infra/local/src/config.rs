@@ -1,4 +1,4 @@
-//! The command line, and the settings that follow from it.
+//! Defines the command line, and reads the settings for it.
 
 use crate::embedded::{BUCKET, TABLE};
 use crate::erase::EraseTenant;
@@ -158,19 +158,19 @@ impl Card {
     }
 }
 
-/// A start that cannot be.
+/// Why the command line or the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A setting cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The address is reachable from elsewhere.
+    /// Other machines can reach the address.
     #[error(
         "refusing to listen on {0}: development identities let anybody who reaches it name any \
          tenant; pass --insecure-dev to do it anyway"
     )]
     Exposed(IpAddr),
-    /// `A2A_BIND` is no address.
+    /// `A2A_BIND` is not an IP address.
     #[error("setting `A2A_BIND` is `{0}`: an IP address")]
     Bind(String),
     /// The data folder cannot be used.
@@ -178,12 +178,13 @@ pub enum ConfigError {
     Data {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Settings of the command line and the data folder, then the environment.
+/// A source of settings: first those of the command line and the data folder, then the
+/// environment.
 struct Local(BTreeMap<&'static str, String>);
 
 impl Source for Local {
@@ -200,7 +201,8 @@ impl Serve {
     /// The address to listen on.
     ///
     /// # Errors
-    /// [`ConfigError::Exposed`] for one beyond loopback without consent.
+    /// [`ConfigError::Exposed`] for an address beyond loopback without `--insecure-dev`;
+    /// [`ConfigError::Bind`] when `A2A_BIND` is not an IP address.
     pub fn address(&self) -> Result<IpAddr, ConfigError> {
         let address = match (self.bind, Environment.get("A2A_BIND")) {
             (Some(address), _) => address,
@@ -214,7 +216,8 @@ impl Serve {
         }
     }
 
-    /// The settings of an agent that is reached at `public_url`.
+    /// The settings of an agent with the base URL `public_url`, if `A2A_PUBLIC_URL` does
+    /// not set another.
     ///
     /// # Errors
     /// [`ConfigError`] for a setting that cannot be used, or a data folder that
@@ -238,16 +241,17 @@ impl Serve {
         }
         let mut settings = Settings::read(&Local(local))?;
         if !self.address()?.is_loopback() {
+            // Other machines reach the agent under host names that are not known here.
             settings.hosts = Hosts::Any;
         }
         if self.agent == AgentName::Conformance && settings.policy.reach == Reach::Public {
-            // The kits' webhooks are on this machine, and not encrypted.
+            // The webhooks of the conformance kits are plain HTTP on this machine.
             settings.policy.reach = Reach::Loopback;
         }
         Ok(settings)
     }
 
-    /// The services outside this process, if they are to be used.
+    /// The endpoints of an AWS emulator, if `--endpoint` names one.
     #[must_use]
     pub fn endpoints(&self) -> Option<Endpoints> {
         let mut endpoints = Endpoints::at(self.endpoint.as_deref()?);
@@ -257,14 +261,14 @@ impl Serve {
         Some(endpoints)
     }
 
-    /// The data folder, unless nothing is kept.
+    /// The data folder; `None` with `--memory`.
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         (!self.memory).then_some(self.data.as_path())
     }
 }
 
-/// The secret of this data folder, made at its first use.
+/// The `A2A_SECRET_KEY` of a data folder. The first run makes it.
 fn secret(folder: &Path) -> Result<String, ConfigError> {
     let failed = |source| ConfigError::Data {
         path: folder.to_owned(),
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn development_identities_stay_on_this_machine_unless_told_otherwise() {
+    fn addresses_beyond_loopback_require_insecure_dev() {
         assert!(serve(&[]).address().unwrap().is_loopback());
         assert!(serve(&["--bind", "::1"]).address().is_ok());
         let exposed = serve(&["--bind", "0.0.0.0"]).address().unwrap_err();
@@ -311,13 +315,13 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_as_old_as_the_program() {
+    fn the_card_date_defaults_to_that_of_the_executable() {
         let settings = serve(&["--memory"]).settings("http://127.0.0.1:1").unwrap();
         assert!(settings.deployed_at.is_some());
     }
 
     #[test]
-    fn a_tenant_is_erased_only_when_that_is_said_or_it_is_only_counted() {
+    fn erase_tenant_requires_yes_or_dry_run() {
         let parsed = |args: &[&str]| {
             let args = [&["a2a-local", "erase-tenant", "acme"], args].concat();
             Cli::try_parse_from(args).map(|cli| cli.command)

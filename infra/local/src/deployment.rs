@@ -1,4 +1,4 @@
-//! The table and the bucket that an operator's job works on.
+//! Opens the table and the bucket for the operator's commands.
 
 use crate::embedded::{BUCKET, DATABASE, Embedded, EmbeddedError, TABLE};
 use a2a_lambda::settings::{Environment, Source as _};
@@ -24,20 +24,20 @@ pub struct Deployment {
     pub s3_endpoint: Option<String>,
 }
 
-/// Why the data cannot be reached.
+/// Why the table or the bucket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DeploymentError {
-    /// Nothing says where the data is.
+    /// Neither an option nor a setting names the table or the bucket.
     #[error(
         "which {what}? pass --{what} NAME or set `{setting}`; or --data DIR for a local agent's"
     )]
     Where {
-        /// What is missing.
+        /// `table` or `bucket`.
         what: &'static str,
         /// The setting that can name it.
         setting: &'static str,
     },
-    /// There is no such data folder.
+    /// The folder is not the data folder of a local agent.
     #[error("`{}` is no data folder of a local agent", .0.display())]
     NoFolder(PathBuf),
     /// The embedded DynamoDB and S3 do not start.
@@ -45,7 +45,7 @@ pub enum DeploymentError {
     Embedded(#[from] EmbeddedError),
 }
 
-/// Stores over the data.
+/// The opened stores.
 #[derive(Debug)]
 pub(crate) struct Reached {
     pub(crate) records: DynamoStore,
@@ -54,17 +54,18 @@ pub(crate) struct Reached {
 }
 
 impl Reached {
-    /// Ends the services that were started for a data folder.
+    /// Stops the embedded services of a data folder, if there are any.
     pub(crate) async fn stop(self) {
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
         }
     }
 
-    /// The same after a removal: the data folder keeps no trace of it.
+    /// Stops them after an erasure, and removes what the data folder still holds of the
+    /// erased data.
     ///
     /// # Errors
-    /// [`DeploymentError`] when a trace may be left.
+    /// [`DeploymentError`] when something may be left.
     pub(crate) async fn stop_and_tidy(self) -> Result<(), DeploymentError> {
         match self.embedded {
             Some(embedded) => Ok(embedded.stop_and_tidy().await?),
@@ -74,10 +75,10 @@ impl Reached {
 }
 
 impl Deployment {
-    /// The stores of the deployment, or of the data folder `data`.
+    /// Opens the stores of the deployment, or of the data folder `data`.
     ///
     /// # Errors
-    /// [`DeploymentError`].
+    /// [`DeploymentError`] when a name is missing or the data folder cannot be used.
     pub(crate) async fn reach(&self, data: Option<&Path>) -> Result<Reached, DeploymentError> {
         let embedded = match data {
             Some(folder) => Some(kept_in(folder).await?),
@@ -115,8 +116,8 @@ impl Deployment {
     }
 }
 
-/// The services over a folder that a local agent has kept its data in. A wrong
-/// name must not make an empty one and report that nothing is left.
+/// Starts the embedded services on an existing data folder. Without the check, a
+/// misspelt name would make an empty folder and report that nothing is left.
 async fn kept_in(folder: &Path) -> Result<Embedded, DeploymentError> {
     if !folder.join(DATABASE).is_file() {
         return Err(DeploymentError::NoFolder(folder.to_owned()));
@@ -124,8 +125,8 @@ async fn kept_in(folder: &Path) -> Result<Embedded, DeploymentError> {
     Ok(Embedded::start(Some(folder)).await?)
 }
 
-/// On AWS there is no table by default: a name that was forgotten must not be
-/// taken for a deployment without data.
+/// The name of the table or the bucket. There is no default, since the command would
+/// find no data under a wrong name and report that nothing is left.
 fn named(
     given: Option<&String>,
     what: &'static str,

@@ -1,6 +1,8 @@
-//! The door of the embedded DynamoDB: our own listener over the typed calls of
-//! the database. The library's own listener answers every origin, under every
-//! host, to every signature, and cannot be fronted without a second port.
+//! Answers HTTP requests to the embedded DynamoDB.
+//!
+//! It calls the typed functions of the database library. The library has its own HTTP
+//! server, but that accepts every origin, host and signature, and a check in front of
+//! it would need a second port.
 
 use crate::host::only_programs_here;
 use crate::sigv4::{Claim, Unproven};
@@ -18,22 +20,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// What a call of DynamoDB may be: 16 MB of items in one batch.
+/// Most bytes of a request body. A DynamoDB batch has at most 16 MB of items.
 const MOST: usize = 17 * 1024 * 1024;
-/// How long a client may take for its body.
+/// How long a client may take to send its body.
 const BODY: Duration = Duration::from_secs(30);
 const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
-/// How the header names a call: the service and its version before the name.
+/// What the header `X-Amz-Target` has before the name of the operation: the service and
+/// its version.
 const SERVICES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 
-/// A database, for programs on this machine that have its keys.
+/// The HTTP endpoint of a database. It answers programs on this machine that have the
+/// keys.
 #[derive(Clone)]
 pub(crate) struct DynamoDoor {
     database: Database,
     keys: Arc<Keys>,
 }
 
-/// Why a request gets no answer of the database.
+/// Why a request fails.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("{}", .0.text().trim_end())]
@@ -84,7 +88,7 @@ impl DynamoDoor {
     }
 }
 
-/// The name of the call.
+/// The name of the operation.
 fn operation(headers: &HeaderMap) -> Result<&str, Refused> {
     let target = headers.get("x-amz-target");
     let target = target.and_then(|target| target.to_str().ok());
@@ -95,7 +99,8 @@ fn operation(headers: &HeaderMap) -> Result<&str, Refused> {
     name.ok_or(Refused::Call)
 }
 
-/// The calls that the agent makes, and those by which a person looks around.
+/// Runs an operation: those that the agent uses, and those with which a developer reads
+/// the table.
 fn run(db: &Database, operation: &str, body: &[u8]) -> Result<Vec<u8>, Refused> {
     match operation {
         "BatchGetItem" => typed(body, |request| db.batch_get_item(request)),
@@ -121,7 +126,7 @@ fn run(db: &Database, operation: &str, body: &[u8]) -> Result<Vec<u8>, Refused> 
     }
 }
 
-/// One call: its body as the database reads it, and the answer written.
+/// Decodes the body, makes the call and encodes the result.
 fn typed<Q: DeserializeOwned, A: Serialize>(
     body: &[u8],
     call: impl FnOnce(Q) -> dynoxide::Result<A>,
@@ -134,7 +139,7 @@ fn typed<Q: DeserializeOwned, A: Serialize>(
 }
 
 impl Refused {
-    /// Status and body, in the words of the service.
+    /// Status and body, in the form of DynamoDB's errors.
     fn answer(&self) -> (StatusCode, Bytes) {
         let (status, name) = match self {
             Self::Foreign(foreign) => (foreign.status(), "AccessDeniedException"),

@@ -1,9 +1,9 @@
-//! DynamoDB and S3 inside this process, on loopback ports, for programs that
-//! have the credentials of this run.
+//! Runs DynamoDB and S3 in this process, on loopback ports. Only programs with the
+//! credentials of this run can use them.
 //!
-//! With a data folder everything survives a restart: `dynamodb.sqlite` holds
-//! the table, `s3/` the objects. Without one the table is in memory and the
-//! objects lie in a folder that goes with the process.
+//! A data folder keeps the data over restarts: `dynamodb.sqlite` holds the table,
+//! `s3/` the objects. Without one the table is in memory, and the objects are in a
+//! temporary folder that the process removes at its end.
 
 use crate::accept::{Limits, accept};
 use crate::dynamodb::DynamoDoor;
@@ -25,20 +25,20 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// The name of the table. (Stream clients refuse shard ids under 28
-/// characters, and the shard id is made of the table's name: at least 11.)
+/// The name of the table. It needs at least 11 characters: the database library makes
+/// the ids of stream shards of it, and clients refuse ids under 28 characters.
 pub const TABLE: &str = "a2a-lambda-local";
 
 /// The name of the bucket.
 pub const BUCKET: &str = "a2a-lambda-local";
 
-/// The file of the table, in the data folder.
+/// The file in the data folder that holds the table.
 pub(crate) const DATABASE: &str = "dynamodb.sqlite";
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// Longer than the SDKs keep a connection that they do not use (90 s): one that
-/// they take up again is still there.
+/// The AWS SDKs keep an idle connection for 90 s. The server keeps it longer, so that a
+/// client never reuses a connection which the server has closed.
 const LIMITS: Limits = Limits {
     connections: 1024,
     headers: Duration::from_secs(120),
@@ -52,60 +52,60 @@ pub enum EmbeddedError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: FolderError,
     },
-    /// What names objects that are gone stays.
+    /// Traces of removed objects may be left.
     #[error("failed to tidy up the data folder: {0}")]
     Tidy(#[source] std::io::Error),
-    /// No loopback port can be listened on.
+    /// There is no free loopback port.
     #[error("failed to listen on a loopback port: {0}")]
     Listen(#[from] std::io::Error),
-    /// The database does not open.
+    /// The database cannot be opened.
     #[error("failed to open the database: {0}")]
     Database(#[from] DynoxideError),
-    /// What has expired cannot be removed.
+    /// Expired items cannot be removed.
     #[error("failed to remove what has expired: {0}")]
     Expiry(String),
-    /// The object store does not open.
+    /// The object store cannot be opened.
     #[error("failed to open the object store: {0}")]
     Objects(String),
-    /// The table cannot be made.
+    /// The table cannot be created.
     #[error("failed to make the table: {0}")]
     Table(#[from] StoreError),
 }
 
-/// The running services. Dropping it stops them soon; after
-/// [`Embedded::stop`] nothing of them runs.
+/// The running services. Dropping this value stops them soon; [`Embedded::stop`] waits
+/// until they have ended.
 #[derive(Debug)]
 pub struct Embedded {
     endpoints: Endpoints,
-    /// Dropping it tells the services to stop.
+    /// Dropping this sender stops the services.
     stop: Option<watch::Sender<()>>,
     expiry: Expiry,
     services: Vec<JoinHandle<()>>,
-    /// Let go when everything else is closed.
+    /// The last field, so that the lock is released after the services are gone.
     place: Place,
 }
 
-/// Where everything lies.
+/// The folder with all data.
 #[derive(Debug)]
 struct Place {
     folder: PathBuf,
     keeper: Keeper,
 }
 
-/// What a folder is ours by.
+/// What keeps other programs out of the folder.
 #[derive(Debug)]
 enum Keeper {
     /// The lock of a data folder.
     Lock { _held: DataFolder },
-    /// Its name, which nobody else knows. It goes with us.
+    /// The random name of a temporary folder. Dropping this removes the folder.
     Name { _held: Passing },
 }
 
 impl Place {
-    /// The data folder, or one that keeps the objects of this run alone.
+    /// Opens the data folder, or makes a temporary one for the objects of this run.
     fn take(data: Option<&Path>) -> Result<Self, EmbeddedError> {
         let folder = data.map_or_else(passing_folder, Path::to_owned);
         let failed = |source| EmbeddedError::Folder {
@@ -127,8 +127,8 @@ impl Place {
         Ok(Self { folder, keeper })
     }
 
-    /// The table, if it is kept: its file and those beside it, which get the
-    /// same mode, are its owner's alone.
+    /// Opens the database: the file in the data folder, else one in memory. Only the owner
+    /// can read the file; SQLite gives its side files the same mode.
     fn database(&self) -> Result<Database, EmbeddedError> {
         let Some(path) = self.kept() else {
             return Ok(Database::memory()?);
@@ -140,37 +140,37 @@ impl Place {
         Ok(Database::new(&path.to_string_lossy())?)
     }
 
-    /// The file of the table, if it is kept.
+    /// The path of the table's file; `None` if the table is in memory.
     fn kept(&self) -> Option<PathBuf> {
         matches!(self.keeper, Keeper::Lock { .. }).then(|| self.folder.join(DATABASE))
     }
 }
 
-/// A folder that goes with its last user.
+/// A temporary folder. Dropping this removes it.
 #[derive(Debug)]
 struct Passing(PathBuf);
 
 impl Drop for Passing {
     fn drop(&mut self) {
-        // What cannot be removed lies in the folder for passing files.
+        // If this fails, the operating system cleans its folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Native TTL of the embedded table. On AWS it is the service that removes what
-/// has expired; here it is whoever asks for it.
+/// Removes expired items from the embedded table. On AWS, DynamoDB does this itself
+/// (its TTL); here the program has to call [`Expiry::clean`].
 #[derive(Clone)]
 pub struct Expiry(Database);
 
 impl Expiry {
-    /// Removes the items whose time is up by this machine's clock, and says how
-    /// many they were. The stream tells of them as on AWS.
+    /// Removes the items that have expired by this machine's clock, and returns their
+    /// number. The table's stream records each removal, as on AWS.
     ///
     /// # Errors
     /// [`EmbeddedError::Expiry`] when the database fails.
     pub async fn clean(&self) -> Result<usize, EmbeddedError> {
         let database = self.0.clone();
-        // It works on the disk, and lets requests pass between its pages.
+        // It blocks on the disk. Between its pages it lets other requests run.
         let cleaned = tokio::task::spawn_blocking(move || database.sweep_ttl()).await;
         match cleaned {
             Ok(removed) => removed.map_err(|error| EmbeddedError::Expiry(error.to_string())),
@@ -186,8 +186,8 @@ impl std::fmt::Debug for Expiry {
 }
 
 impl Embedded {
-    /// Starts both services, with table and bucket in place. `data` is the
-    /// folder to keep everything in, made if absent.
+    /// Starts both services, and creates the table and the bucket if they are missing.
+    /// `data` is the data folder, which is made if it is missing.
     ///
     /// # Errors
     /// [`EmbeddedError`] when the folder, a port or the database cannot be used.
@@ -202,7 +202,7 @@ impl Embedded {
         let table = DynamoDoor::new(database.clone(), Arc::clone(&keys));
         let (stop, stopped) = watch::channel(());
         let over = |mut stopped: watch::Receiver<()>| async move {
-            // Nothing is ever sent: the sender is gone.
+            // Nothing is ever sent: this returns when the sender is dropped.
             let _ = stopped.changed().await;
         };
         let embedded = Self {
@@ -234,20 +234,20 @@ impl Embedded {
         Ok(embedded)
     }
 
-    /// Where the services answer, and the credentials they take.
+    /// The URLs of the services, and the credentials that they accept.
     #[must_use]
     pub const fn endpoints(&self) -> &Endpoints {
         &self.endpoints
     }
 
-    /// What removes expired items from the table.
+    /// A handle with which expired items can be removed.
     #[must_use]
     pub fn expiry(&self) -> Expiry {
         self.expiry.clone()
     }
 
-    /// Stops the services and waits until nothing of them runs. The data folder
-    /// can be used again afterwards.
+    /// Stops the services and waits until they have ended. Afterwards another program
+    /// can use the data folder.
     pub async fn stop(mut self) {
         self.end().await;
     }
@@ -255,18 +255,18 @@ impl Embedded {
     async fn end(&mut self) {
         drop(self.stop.take());
         for service in &mut self.services {
-            // One that died has stopped as well.
+            // A service that panicked has ended too.
             let _ = service.await;
         }
     }
 
-    /// Stops the services and removes from the data folder what still names
-    /// items and objects that are gone: the records of the stream, which the
-    /// library keeps for ever, pages of the database that are free, and files
-    /// beside the objects. The next start needs no record: it sweeps.
+    /// Stops the services and removes the traces of removed items and objects from the
+    /// data folder: the records of the stream, which the library never removes, free
+    /// pages of the database, and side files of objects. The next start does not need
+    /// the stream's records, since it sweeps.
     ///
     /// # Errors
-    /// [`EmbeddedError`] when something of it may be left.
+    /// [`EmbeddedError`] when traces may be left.
     pub async fn stop_and_tidy(mut self) -> Result<(), EmbeddedError> {
         self.end().await;
         let Some(database) = self.place.kept() else {
@@ -290,8 +290,8 @@ impl Drop for Embedded {
     }
 }
 
-/// A loopback port. Accepted sockets inherit that they send at once; without
-/// it a read of an object waits up to 44 ms for the client's acknowledgement.
+/// Listens on a free loopback port. Accepted sockets inherit `TCP_NODELAY`; without it
+/// a read of an object waits up to 44 ms for the client's acknowledgement.
 fn listen() -> Result<TcpListener, std::io::Error> {
     let socket = TcpSocket::new_v4()?;
     socket.set_nodelay(true)?;
@@ -299,7 +299,7 @@ fn listen() -> Result<TcpListener, std::io::Error> {
     socket.listen(BACKLOG)
 }
 
-/// A folder whose name nobody can know before.
+/// The path of a temporary folder, with a random name.
 fn passing_folder() -> PathBuf {
     std::env::temp_dir().join(format!("a2a-lambda-{:032x}", RandomIds.next()))
 }

@@ -1,7 +1,8 @@
-//! `erase-tenant`: removes everything of one tenant, or counts it.
+//! The command `erase-tenant`: removes all data of one tenant, or counts it.
 //!
-//! An operator's job: it reads the whole table, with rights that no function
-//! has. A run that was cut is made again, and ends with nothing left.
+//! An operator runs it, since it reads the whole table, with permissions that no
+//! function has. After an interrupted run the operator repeats it; a run that
+//! succeeds leaves nothing.
 
 use crate::deployment::{Deployment, DeploymentError, Reached};
 use crate::restore;
@@ -12,7 +13,8 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A line about the progress is written each time so much more was looked at.
+/// After this many more items and objects the command writes a line about its
+/// progress.
 const STRIDE: u64 = 10_000;
 
 /// Whose data, where it is, and whether it really goes.
@@ -38,27 +40,27 @@ pub struct EraseTenant {
 /// Why a tenant's data may still be there.
 #[derive(Debug, thiserror::Error)]
 pub enum EraseTenantError {
-    /// The name has another form.
+    /// The tenant's name is not valid.
     #[error(transparent)]
     Name(#[from] InvalidId),
-    /// The data cannot be reached.
+    /// The table or the bucket cannot be opened.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// The job did not come to its end.
+    /// The erasure failed before its end.
     #[error("failed to erase the tenant: {0}; run this again")]
     Erase(#[from] EraseError),
     /// The tenant's data could not be counted.
     #[error("failed to count: {0}")]
     Count(#[from] StoreError),
-    /// The terminal is gone.
+    /// Standard output cannot be written.
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
 }
 
-/// Removes or counts the tenant's data, and says how much it was.
+/// Removes or counts the tenant's data, and prints how much it was.
 ///
 /// # Errors
-/// [`EraseTenantError`]; after one the same command can be run again.
+/// [`EraseTenantError`]. After an error the operator can repeat the command.
 pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
     let tenant = TenantId::parse(options.tenant.clone())?;
     let reached = options.deployment.reach(options.data.as_deref()).await?;
@@ -70,7 +72,8 @@ pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
         summary("would be removed", &tenant, &counted)
     } else {
         let erased = if options.data.is_some() {
-            // A data folder keeps no versions, and no note about a tenant.
+            // The embedded S3 keeps no object versions, and a data folder needs no note
+            // for a later restore.
             records.erase_tenant(&tenant, blobs, &told).await?
         } else {
             restore::erase(records, blobs, &tenant, &told).await?
@@ -99,7 +102,7 @@ fn summary(done: &str, tenant: &TenantId, erasure: &Erasure) -> String {
     )
 }
 
-/// Says now and then how far a long job has come.
+/// Prints the progress of a long run to standard error.
 #[derive(Debug, Default)]
 struct Progress(AtomicU64);
 
@@ -113,7 +116,7 @@ impl Progress {
                 objects,
                 rounds,
             } = so_far;
-            // With the terminal gone the job goes on.
+            // The erasure continues even if standard error is closed.
             let _told = writeln!(
                 io::stderr(),
                 "round {rounds}: {read} items read, {items} items and {objects} objects found"

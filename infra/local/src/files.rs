@@ -1,6 +1,7 @@
-//! The files of the embedded S3. Two things are otherwise than the library has
-//! them: bytes that are refused leave nothing behind, as on S3, and an object
-//! takes the files beside it along when it goes, which name it.
+//! Stores the objects of the embedded S3 as files.
+//!
+//! It changes the library in two ways. A PUT with a wrong digest stores nothing, as on
+//! S3. Removing an object also removes its side files, whose names contain its key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -32,7 +33,7 @@ pub(crate) struct Files {
     root: PathBuf,
 }
 
-/// Why a body ends before the library has stored it.
+/// Why a body ends with an error before the library has stored it.
 #[derive(Debug, thiserror::Error)]
 enum Cut {
     #[error("the bytes are not those of the digest")]
@@ -42,10 +43,10 @@ enum Cut {
 }
 
 impl Files {
-    /// The objects below `root`.
+    /// A store of the objects below `root`.
     ///
     /// # Errors
-    /// What is wrong with the folder.
+    /// The library's error text when the folder cannot be used.
     pub(crate) fn below(root: &Path) -> Result<Self, String> {
         Ok(Self {
             library: FileSystem::new(root).map_err(|error| format!("{error:?}"))?,
@@ -53,26 +54,28 @@ impl Files {
         })
     }
 
-    /// Removes what the library keeps beside the object of a key.
+    /// Removes the side files of an object.
     fn forget(&self, bucket: &str, key: &str) {
         for kind in ["metadata", "internal"] {
             let name = format!("{}.{kind}.json", side_name(bucket, key));
             match fs::remove_file(self.root.join(name)) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => tracing::warn!("a file beside an object stays: {error}"),
+                Err(error) => tracing::warn!("failed to remove a side file of an object: {error}"),
             }
         }
     }
 }
 
-/// How the names of files begin that lie beside an object.
+/// The beginning of the names of an object's side files. The library writes them into
+/// the folder above the buckets.
 fn side_name(bucket: &str, key: &str) -> String {
     let code = |text: &str| URL_SAFE_NO_PAD.encode(text);
     format!(".bucket-{}.object-{}", code(bucket), code(key))
 }
 
-/// The body, which ends in an error unless it has this digest.
+/// The body. It ends with an error, and sets `spoiled`, unless its SHA-256 in base64 is
+/// `announced`.
 fn checked(
     body: StreamingBlob,
     announced: String,
@@ -95,7 +98,7 @@ fn checked(
     })
 }
 
-/// The store: these calls as the library has them, the others as written here.
+/// Implements S3: the listed operations call the library, the others are written here.
 macro_rules! store {
     ($($call:ident($input:ty) -> $output:ty;)*) => {
         #[async_trait::async_trait]
@@ -116,6 +119,7 @@ macro_rules! store {
                     });
                 }
                 let put = self.library.put_object(request).await;
+                // The library reports a body error as its own; S3 reports `BadDigest`.
                 if spoiled.load(Ordering::Relaxed) {
                     return Err(S3Error::new(S3ErrorCode::BadDigest));
                 }
@@ -164,12 +168,12 @@ store! {
     upload_part_copy(UploadPartCopyInput) -> UploadPartCopyOutput;
 }
 
-/// Removes what names objects that are gone, below the folder of a store that
-/// does not run: files beside them, parts of uploads that never ended, and
-/// folders without a file.
+/// Removes the traces of removed objects below the folder of a stopped store: their
+/// side files, parts of unfinished uploads, and empty folders, whose names are parts of
+/// keys.
 ///
 /// # Errors
-/// When a file or a folder cannot be looked at or removed.
+/// When a file or a folder cannot be read or removed.
 pub(crate) fn tidy(root: &Path, bucket: &str) -> io::Result<()> {
     let objects = root.join(bucket);
     let kept: Vec<String> = sweep_folders(&objects)?
@@ -191,7 +195,7 @@ pub(crate) fn tidy(root: &Path, bucket: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the folders below `top` that hold nothing, and gives the files.
+/// Removes the folders below `top` without a file, and returns all files.
 fn sweep_folders(top: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(top)? {

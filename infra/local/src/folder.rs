@@ -1,26 +1,27 @@
-//! The data folder: it is its owner's alone, and one program's at a time.
+//! Opens the data folder: only its owner can read it, and only one program at a time
+//! uses it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-/// A data folder that no other program uses while this stands.
+/// A data folder. No other program can open it while this value lives.
 #[derive(Debug)]
 pub(crate) struct DataFolder {
-    /// The lock of the operating system, which ends with the process too.
+    /// A lock of the operating system, which also releases it when the process dies.
     _lock: File,
 }
 
 /// Why a folder cannot hold the data.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The operating system refuses.
+    /// The operating system returned an error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Another user owns it, and could open it again.
+    /// Another user owns it, and could change its mode.
     #[error("it belongs to another user")]
     Foreign,
-    /// It is for everybody, as the folder for passing files.
+    /// All users share it, as the folder for temporary files.
     #[error("it is shared by all users; choose one of your own")]
     Shared,
     /// Another program uses it.
@@ -29,10 +30,11 @@ pub enum FolderError {
 }
 
 impl DataFolder {
-    /// Makes the folder if it is absent, shuts it to other users, and locks it.
+    /// Makes the folder if it is missing, takes the rights of other users away, and locks
+    /// it.
     ///
     /// # Errors
-    /// [`FolderError`] when it is not this user's, or in use.
+    /// [`FolderError`] when it belongs to another user, is shared, or is in use.
     pub(crate) fn take(path: &Path) -> Result<Self, FolderError> {
         make_private(path)?;
         shut(path)?;
@@ -48,18 +50,18 @@ impl DataFolder {
     }
 }
 
-/// Who holds the lock: each holder writes its process id.
+/// The process that holds the lock: it has written its id into the file.
 fn holder(lock: &mut File) -> String {
     let mut id = String::new();
     match lock.read_to_string(&mut id) {
         Ok(_) if !id.is_empty() => format!("pid {id}"),
-        // It has only just begun.
+        // The holder has the lock, but has not written its id yet.
         _ => "another program".to_owned(),
     }
 }
 
-/// Makes `path` and what is missing above it; nobody else can look into what
-/// is made here. A folder that exists stays as it is.
+/// Makes `path` and its missing parents, readable for this user alone. It does not
+/// change a folder that exists.
 ///
 /// # Errors
 /// When it cannot be made.
@@ -67,11 +69,11 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     private().recursive(true).create(path)
 }
 
-/// Makes the folder `path`, which must not be there: one that somebody else
-/// has made would be theirs.
+/// Makes the folder `path`, readable for this user alone. An existing folder could
+/// belong to another user.
 ///
 /// # Errors
-/// When it cannot be made, or is there.
+/// When it cannot be made, or exists.
 pub(crate) fn make_new(path: &Path) -> io::Result<()> {
     private().create(path)
 }
@@ -87,10 +89,10 @@ fn private() -> DirBuilder {
     builder
 }
 
-/// Opens a file that only its owner can read, made if it is absent.
+/// Opens a file that only its owner can read, and makes it if it is missing.
 ///
 /// # Errors
-/// When it cannot be opened, or is another user's.
+/// When it cannot be opened, or belongs to another user.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -108,12 +110,12 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Takes the rights of others on the folder away. What lies in it is private
-/// then, however it was made.
+/// Takes the rights of other users on the folder away. Then its files are private too,
+/// whatever their own modes.
 #[cfg(unix)]
 fn shut(path: &Path) -> Result<(), FolderError> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-    /// Whoever made a file in such a folder may remove it, whoever owns the folder.
+    /// The sticky bit marks folders that all users share, like `/tmp`.
     const STICKY: u32 = 0o1000;
     let folder = fs::metadata(path)?;
     if folder.uid() != rustix::process::geteuid().as_raw() {
@@ -123,10 +125,7 @@ fn shut(path: &Path) -> Result<(), FolderError> {
         return Err(FolderError::Shared);
     }
     if folder.mode() & 0o077 != 0 {
-        tracing::warn!(
-            "`{}` was open to other users: it is shut now",
-            path.display()
-        );
+        tracing::warn!("removed the rights of other users on `{}`", path.display());
         fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
     }
     Ok(())
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_look_into_the_data_folder() {
+    fn new_folders_are_private() {
         let top = scratch("private");
         let deep = top.join("tables");
         make_private(&deep).unwrap();
@@ -162,12 +161,12 @@ mod tests {
         for folder in [&top, &deep] {
             assert_eq!(mode(folder), 0o700, "{}", folder.display());
         }
-        assert!(make_new(&deep).is_err(), "one that was there was taken");
+        assert!(make_new(&deep).is_err(), "an existing folder was accepted");
         fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
-    fn a_folder_is_shut_however_it_was_made() {
+    fn opening_a_folder_removes_the_rights_of_others() {
         let folder = scratch("open");
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_all_users_is_refused() {
+    fn a_shared_folder_is_refused() {
         let folder = scratch("shared");
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o1777)).unwrap();
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_of_one_program_at_a_time() {
+    fn only_one_program_at_a_time_opens_a_folder() {
         let folder = scratch("locked");
         let first = DataFolder::take(&folder).unwrap();
         let second = DataFolder::take(&folder).unwrap_err().to_string();

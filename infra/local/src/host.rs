@@ -1,13 +1,15 @@
-//! Whom the embedded services answer.
+//! Checks that a request to the embedded services comes from a program on this
+//! machine.
 
 use a2a_lambda::http::hosts::{Foreign, host, is_loopback};
 use http::{HeaderMap, header};
 
-/// Whether a request with these headers comes from a program on this machine,
-/// or is a link that somebody follows: it names a loopback host, and no origin.
+/// Refuses requests of web pages. A request passes if its `Host` is a loopback host and
+/// it has no `Origin`: it comes from a program on this machine, or from a link that the
+/// user opened.
 ///
 /// # Errors
-/// [`Foreign`] when it does not.
+/// [`Foreign`] when it does not pass.
 pub(crate) fn only_programs_here(headers: &HeaderMap) -> Result<(), Foreign> {
     if headers.contains_key(header::ORIGIN) {
         return Err(Foreign::Page);
@@ -31,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn the_embedded_services_answer_programs_of_this_machine_alone() {
+    fn only_requests_to_loopback_without_origin_pass() {
         assert_eq!(only_programs_here(&named("127.0.0.1:8000")), Ok(()));
         for host in ["evil.example", "127.0.0.1.evil.example", ""] {
             let refused = only_programs_here(&named(host));

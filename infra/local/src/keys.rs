@@ -1,11 +1,12 @@
-//! The credentials of one run: the embedded services take no others.
+//! Makes and checks the credentials of one run. The embedded services accept no
+//! others.
 
 use a2a_lambda::engine::{Ids as _, RandomIds};
 use a2a_lambda::store::aws::Keys;
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
-/// Credentials that no other run has.
+/// Random credentials for this run.
 pub(crate) fn fresh() -> Keys {
     Keys {
         id: format!("A2ALOCAL{:032X}", RandomIds.next()),
@@ -13,8 +14,8 @@ pub(crate) fn fresh() -> Keys {
     }
 }
 
-/// Whether `id` is the access key id of `keys`. The time it takes tells nothing
-/// of where two ids differ.
+/// Whether `id` is the access key id of `keys`. It compares HMACs, so that its time does
+/// not depend on where two ids differ.
 pub(crate) fn known(keys: &Keys, id: &str) -> bool {
     let code = |id: &str| mac(keys.secret.as_bytes(), id.as_bytes());
     match (code(id), code(&keys.id)) {
@@ -23,7 +24,8 @@ pub(crate) fn known(keys: &Keys, id: &str) -> bool {
     }
 }
 
-/// The code of `text` under `key`; HMAC takes keys of every length.
+/// The HMAC-SHA256 of `text` under `key`. Never `None`, since HMAC takes keys of any
+/// length.
 pub(crate) fn mac(key: &[u8], text: &[u8]) -> Option<Hmac<Sha256>> {
     let code = Hmac::<Sha256>::new_from_slice(key).ok()?;
     Some(code.chain_update(text))
@@ -34,7 +36,7 @@ mod tests {
     use super::{fresh, known};
 
     #[test]
-    fn only_the_id_of_the_run_is_known() {
+    fn only_the_key_id_of_this_run_is_known() {
         let (keys, other) = (fresh(), fresh());
         assert!(known(&keys, &keys.id));
         for id in [other.id.as_str(), "test", "", &keys.id.to_lowercase()] {

@@ -1,8 +1,8 @@
-//! The whole agent on one machine.
+//! Runs the whole agent on one machine: the program `a2a-local`.
 //!
-//! DynamoDB and S3 are served in process on loopback and reached through the
-//! ordinary AWS SDKs, so the code that runs here is the code that runs on AWS.
-//! [`server`] routes each request to the same edge as API Gateway would.
+//! DynamoDB and S3 run in this process, on loopback ports. The agent reaches them
+//! through the ordinary AWS SDKs, so the same code runs here and on AWS. [`server`]
+//! routes each request to the function that API Gateway would choose.
 
 mod accept;
 pub mod cli;

@@ -1,4 +1,4 @@
-//! `cargo run`: the whole agent on this machine.
+//! The program that `cargo run` starts: the whole agent on this machine.
 
 use a2a_local::cli;
 use clap::Parser as _;

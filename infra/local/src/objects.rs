@@ -1,4 +1,4 @@
-//! The door of the embedded S3.
+//! Answers HTTP requests to the embedded S3.
 
 use crate::files::Files;
 use crate::host::only_programs_here;
@@ -13,12 +13,12 @@ use s3s::{Body, S3Error, S3ErrorCode, S3Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A store of objects, for programs on this machine that have its keys, and
-/// for whoever was given a URL that they signed.
+/// The HTTP endpoint of an object store. It answers programs on this machine that have
+/// the keys, and requests with a presigned URL.
 #[derive(Clone)]
 pub(crate) struct ObjectDoor(S3Service);
 
-/// The one pair of keys that signatures are checked with.
+/// The credentials of this run, with which signatures are checked.
 struct Run(Arc<Keys>);
 
 #[async_trait::async_trait]
@@ -33,10 +33,10 @@ impl S3Auth for Run {
 }
 
 impl ObjectDoor {
-    /// The objects below `root`.
+    /// An endpoint of the objects below `root`.
     ///
     /// # Errors
-    /// What is wrong with the folder.
+    /// The library's error text when the folder cannot be used.
     pub(crate) fn new(root: &Path, keys: Arc<Keys>) -> Result<Self, String> {
         let mut service = S3ServiceBuilder::new(Files::below(root)?);
         service.set_auth(Run(keys));
@@ -51,7 +51,7 @@ impl ObjectDoor {
         match self.0.call(request.map(Body::from)).await {
             Ok(response) => response,
             Err(error) => {
-                tracing::warn!("the embedded S3 has no answer: {error:?}");
+                tracing::warn!("the embedded S3 failed to answer a request: {error:?}");
                 plain(StatusCode::INTERNAL_SERVER_ERROR, "internal error\n")
             }
         }

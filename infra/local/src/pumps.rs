@@ -1,6 +1,8 @@
-//! What moves work behind the calls, in this process: the stream, the queue,
-//! the workers and the schedule that a deployment has as functions. The steps
-//! are those of the functions; only what starts them is ours.
+//! Runs the background work of a deployment in this process: the relay, the workers,
+//! the push delivery workers, the sweep and the expiry.
+//!
+//! Each calls the same code as its Lambda function. Loops here take the place of the
+//! event sources on AWS.
 
 use crate::embedded::Expiry;
 use crate::queue::{Delivery, LocalQueue};
@@ -19,42 +21,43 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval_at, sleep};
 
-/// Turns that run at once, beside those which calls run themselves.
+/// Most turns of the work queue that run at the same time. Calls run their own turns
+/// besides.
 const WORKERS: usize = 16;
-/// Deliveries to webhooks at once.
+/// Most push deliveries that run at the same time.
 const COURIERS: usize = 16;
-/// What a delivery may take, as in a deployment.
+/// The deadline of a push delivery: the timeout of the function `push`.
 const DELIVERY: Duration = Duration::from_secs(60);
-/// For how long it is hidden.
+/// How long a received push queue message stays hidden.
 const HIDDEN: Duration = Duration::from_secs(90);
-/// How often the stream is asked for more.
+/// How long the relay waits after a read of the stream without records.
 const POLL: Duration = Duration::from_millis(100);
-/// How long a pump rests after a failure.
+/// How long a loop waits after a failure.
 const REST: Duration = Duration::from_secs(1);
-/// New shards are looked for once in so many looks at the stream.
+/// The relay looks for new shards once in this many reads of the stream.
 const DISCOVER: u32 = 100;
 
-/// Why there are no pumps.
+/// Why the background work does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum PumpsError {
-    /// The turns of the last run cannot be taken over.
+    /// The unfinished turns of the last run cannot be taken over.
     #[error("failed to look for unfinished tasks: {0}")]
     TakeOver(#[from] EngineError),
 }
 
-/// The running pumps. Dropping them ends them; a turn that is cut is taken up
-/// by the next start.
+/// The running loops. Dropping this value stops them; the next start continues turns
+/// that were interrupted.
 #[derive(Debug)]
 pub struct Pumps {
     pumps: JoinSet<()>,
 }
 
 impl Pumps {
-    /// Takes over the turns which the last run left behind, then starts. It has
-    /// to be called before any call is served: every lease that is stored now
-    /// counts as one of a process that is gone.
+    /// Takes over the unfinished turns of the last run, then starts the loops. Call it
+    /// before the server answers its first request: it counts every stored lease as
+    /// expired, since the process that held it has ended.
     ///
-    /// `endpoints` is where the table and its stream answer.
+    /// `endpoints` has the URL of the table and its stream.
     ///
     /// # Errors
     /// [`PumpsError`] when the table cannot be read.
@@ -100,19 +103,19 @@ impl Pumps {
         Ok(Self { pumps })
     }
 
-    /// Lets the embedded database remove what has expired, at each tick of the
-    /// schedule: by itself it removes nothing.
+    /// Removes expired items from the embedded database, once in each `every`. The database
+    /// does not do so itself, as DynamoDB does.
     pub fn expire(&mut self, expiry: Expiry, every: Duration) {
         self.pumps.spawn(clean(expiry, every));
     }
 
-    /// Ends the pumps and waits until nothing of them runs.
+    /// Stops the loops and waits until they have ended.
     pub async fn stop(mut self) {
         self.pumps.shutdown().await;
     }
 }
 
-/// From the stream to the queues.
+/// The relay: sends turns and push deliveries from the stream to the queues.
 async fn forward(mut stream: Stream, queue: LocalQueue<WorkItem>, pushes: LocalQueue<PushItem>) {
     let mut looks: u32 = 0;
     loop {
@@ -130,6 +133,7 @@ async fn forward(mut stream: Stream, queue: LocalQueue<WorkItem>, pushes: LocalQ
                 Ok(Some(batch)) => {
                     idle &= batch.is_empty();
                     let taken = relay(&queue, &batch.images).await.is_empty();
+                    // Without `done`, the next read returns the same records again.
                     if taken && relay_pushes(&pushes, &batch.images).await.is_empty() {
                         stream.done(batch);
                     }
@@ -147,7 +151,7 @@ async fn forward(mut stream: Stream, queue: LocalQueue<WorkItem>, pushes: LocalQ
     }
 }
 
-/// From the queue to the skills.
+/// The workers: run the turns of the work queue.
 async fn work(engine: Engine, queue: LocalQueue<WorkItem>) {
     let mut turns = JoinSet::new();
     loop {
@@ -156,9 +160,9 @@ async fn work(engine: Engine, queue: LocalQueue<WorkItem>) {
                 turns.spawn(turn(engine.clone(), delivery));
             }
             Some(ended) = turns.join_next() => {
-                // Its message comes again when the lease is over.
+                // The queue delivers its message again when its time to be hidden is over.
                 if let Err(error) = ended {
-                    tracing::error!("a worker died: {error}");
+                    tracing::error!("failed to run a turn: {error}");
                 }
             }
         }
@@ -170,15 +174,18 @@ async fn turn(engine: Engine, delivery: Delivery<WorkItem>) {
     match Box::pin(engine.work(&item, &receipt, None)).await {
         Ack::Delete => {
             if !receipt.delete() {
-                tracing::debug!(task.id = %item.task, "a message has come again meanwhile");
+                tracing::debug!(
+                    task.id = %item.task,
+                    "failed to delete a work queue message: it was received again"
+                );
             }
         }
-        // Shown again when the time is over for which it is hidden.
+        // The queue delivers it again when its time to be hidden is over.
         Ack::Keep => {}
     }
 }
 
-/// From the queue of deliveries to the webhooks.
+/// The push delivery workers: post events to webhooks.
 async fn deliver(courier: Courier, queue: LocalQueue<PushItem>) {
     let mut deliveries = JoinSet::new();
     loop {
@@ -188,7 +195,7 @@ async fn deliver(courier: Courier, queue: LocalQueue<PushItem>) {
             }
             Some(ended) = deliveries.join_next() => {
                 if let Err(error) = ended {
-                    tracing::error!("a delivery died: {error}");
+                    tracing::error!("failed to run a push delivery: {error}");
                 }
             }
         }
@@ -199,24 +206,28 @@ async fn delivered(courier: Courier, delivery: Delivery<PushItem>) {
     let Delivery { item, receipt } = delivery;
     let deadline = SystemClock.now().plus(DELIVERY);
     if courier.deliver(&item, Some(deadline)).await == Ack::Delete && !receipt.delete() {
-        tracing::debug!(task.id = %item.task, "a delivery has come again meanwhile");
+        tracing::debug!(
+            task.id = %item.task,
+            "failed to delete a push queue message: it was received again"
+        );
     }
 }
 
-/// Native TTL, on the schedule.
+/// The expiry: removes expired items, once in each `every`.
 async fn clean(expiry: Expiry, every: Duration) {
     let mut ticks = interval_at(Instant::now() + every, every);
     loop {
         ticks.tick().await;
         match expiry.clean().await {
-            Ok(items) => tracing::debug!(items, "removed what has expired"),
+            Ok(items) => tracing::debug!(items, "removed expired items"),
             Err(error) => tracing::warn!("{error}"),
         }
     }
 }
 
-/// The schedule.
+/// The sweep: one round in each `every`.
 async fn sweep(engine: Engine, tasks: DynamoStore, queue: LocalQueue<WorkItem>, every: Duration) {
+    // `Pumps::start` has swept once, so the first round is due after `every`.
     let mut ticks = interval_at(Instant::now() + every, every);
     let mut places = SweepPlaces::default();
     loop {

@@ -1,11 +1,12 @@
-//! The queues inside this process, with the promises of SQS: a message comes at
-//! least once, is hidden while somebody has it, comes again unless it is
-//! deleted, and is deleted by the receipt it was last received with. Like the
-//! fair queues of a deployment they let the tenants take turns, however many
-//! messages one has.
+//! The work queue and the push queue of the local agent, in memory.
 //!
-//! They forget everything at the end. The table does not: a start reads its
-//! stream from the beginning and sweeps, and each webhook has its cursor.
+//! They behave like the queues on SQS. Each message is delivered at least once. A
+//! received message is hidden for some time and then delivered again, unless it is
+//! deleted with its newest receipt. As in a fair queue, tenants take turns, however
+//! many messages one of them has.
+//!
+//! A restart loses their messages. That is safe: the next run reads the table's stream
+//! from its beginning and sweeps, and the table keeps the cursor of each push config.
 
 use a2a_lambda::engine::Clock;
 use a2a_lambda::store::StoreError;
@@ -18,16 +19,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// A message that was received this often is given up, as the queue of a
-/// deployment does. The sweep finds its task.
+/// After this many receives a message is removed. On AWS it goes to the dead-letter
+/// queue (`maxReceiveCount` in `template.yaml`). The sweep finds its task.
 const RECEIVES: u32 = 100;
 
-/// What waits in a queue.
+/// The content of a message.
 pub trait Queued: Clone + Debug + Send + Sync + 'static {
-    /// Whose message it is. The group is the tenant.
+    /// The owner of the task. Tenants take turns.
     fn owner(&self) -> &Owner;
 
-    /// Which task it is about, for the log.
+    /// The task, for the log.
     fn task(&self) -> &TaskId;
 }
 
@@ -51,7 +52,7 @@ impl Queued for PushItem {
     }
 }
 
-/// A queue. Clones are the same queue.
+/// A queue. A clone is the same queue.
 pub struct LocalQueue<I: Queued> {
     clock: Arc<dyn Clock>,
     visibility: Duration,
@@ -61,11 +62,11 @@ pub struct LocalQueue<I: Queued> {
 
 #[derive(Debug)]
 struct Messages<I> {
-    /// By their numbers, the oldest first.
+    /// All messages by their numbers, oldest first.
     waiting: BTreeMap<u64, Message<I>>,
-    /// The last receive of each tenant that has a message.
+    /// The number of the last receive of each tenant that has a message.
     served: BTreeMap<TenantId, u64>,
-    /// Numbers given so far, to messages and receipts.
+    /// The last number that was given to a message or a receipt.
     numbers: u64,
 }
 
@@ -81,14 +82,14 @@ struct Message<I> {
 /// A received message.
 #[derive(Debug)]
 pub struct Delivery<I: Queued> {
-    /// What waited.
+    /// The content of the message.
     pub item: I,
-    /// What the message is hidden and deleted by.
+    /// Hides or deletes the message.
     pub receipt: LocalReceipt<I>,
 }
 
-/// The receipt of one receive. It is worth nothing once the message has been
-/// received again.
+/// The receipt of one receive. It has no effect once the message has been received
+/// again.
 #[derive(Debug, Clone)]
 pub struct LocalReceipt<I: Queued> {
     queue: LocalQueue<I>,
@@ -97,7 +98,7 @@ pub struct LocalReceipt<I: Queued> {
 }
 
 impl<I: Queued> LocalQueue<I> {
-    /// An empty queue which hides a received message for `visibility`.
+    /// An empty queue that hides a received message for `visibility`.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, visibility: Duration) -> Self {
         Self {
@@ -112,12 +113,12 @@ impl<I: Queued> LocalQueue<I> {
         }
     }
 
-    /// The next message that is not hidden, once there is one.
+    /// Waits for a message that is not hidden, and returns it.
     pub async fn receive(&self) -> Delivery<I> {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // From here on no change is missed.
+            // Enabled before the look at the queue, so that no change in between is missed.
             changed.as_mut().enable();
             match self.take() {
                 Next::Message(delivery) => return *delivery,
@@ -132,7 +133,7 @@ impl<I: Queued> LocalQueue<I> {
         }
     }
 
-    /// How many messages there are, hidden or not.
+    /// The number of messages, hidden ones included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().waiting.len()
@@ -169,7 +170,7 @@ impl<I: Queued> LocalQueue<I> {
         }))
     }
 
-    /// Everything sent to this process is taken.
+    /// Adds all items, hidden for `wait`. It never refuses one.
     fn put(&self, items: &[I], wait: Duration) -> Vec<bool> {
         let visible_at = self.clock.now().plus(wait);
         let mut messages = self.lock();
@@ -189,16 +190,17 @@ impl<I: Queued> LocalQueue<I> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Messages<I>> {
-        // Nothing panics while it holds the lock with a message half changed.
+        // A poisoned lock is safe to use: no code panics in the middle of a change.
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a look at the queue gives.
+/// The result of a look at the queue.
 enum Next<I: Queued> {
     Message(Box<Delivery<I>>),
-    /// All are hidden, the first of them until then.
+    /// All messages are hidden; the first is visible at this time.
     At(Timestamp),
+    /// There is no message.
     Nothing,
 }
 
@@ -208,8 +210,11 @@ impl<I: Queued> Messages<I> {
         self.numbers
     }
 
-    /// The message that is next; if there is none, when one will be. Whoever was
-    /// served longest ago is first, and the message that could be seen for longest.
+    /// The next message. It belongs to the tenant that was served longest ago, and is the
+    /// one of that tenant that has been visible for longest.
+    ///
+    /// # Errors
+    /// When the first hidden message will be visible; `None` if there is no message.
     fn next(&mut self, now: Timestamp) -> Result<(u64, &mut Message<I>), Option<Timestamp>> {
         let visible_at = self.waiting.values().map(|it| it.visible_at).min();
         let served = &self.served;
@@ -231,7 +236,7 @@ impl<I: Queued> Messages<I> {
         });
     }
 
-    /// The message of a receipt that is still worth something.
+    /// The message of a receipt; `None` if it was received again, or is deleted.
     fn received(&mut self, receipt: &LocalReceipt<I>) -> Option<&mut Message<I>> {
         let message = self.waiting.get_mut(&receipt.message);
         message.filter(|message| message.receipt == receipt.receipt)
@@ -271,7 +276,8 @@ impl PushQueue for LocalQueue<PushItem> {
 }
 
 impl<I: Queued> LocalReceipt<I> {
-    /// Deletes the message; `false` if it has been received again, or is gone.
+    /// Deletes the message. Returns `false` if it was received again, or is already
+    /// deleted.
     pub fn delete(&self) -> bool {
         let mut messages = self.queue.lock();
         let mine = messages.received(self).is_some();

@@ -1,9 +1,10 @@
-//! `restore-objects`: after a table was restored to an earlier time, the bucket
-//! follows it.
+//! The command `restore-objects`: makes the bucket match a table that was restored to
+//! an earlier time.
 //!
-//! A restored table names objects that were removed since. The bucket still has
-//! their versions for 36 days: taking the delete markers away brings them back.
-//! It also holds tenants that were erased since; their erasure is repeated.
+//! A restored table names objects that were removed since. The bucket keeps their
+//! versions for 36 days, so removing the delete markers brings them back. The restored
+//! table also holds data of tenants that were erased since. The command repeats these
+//! erasures.
 
 use crate::deployment::{Deployment, DeploymentError, Reached};
 use a2a_lambda::engine::{Clock as _, SystemClock};
@@ -25,27 +26,27 @@ pub struct RestoreObjects {
     pub deployment: Deployment,
 }
 
-/// Why the bucket may not follow the table yet.
+/// Why the bucket may not match the table yet.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The data cannot be reached.
+    /// The table or the bucket cannot be opened.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// Table or bucket do not answer.
+    /// The table or the bucket failed.
     #[error("failed to restore: {0}; run this again")]
     Store(#[from] StoreError),
-    /// An erasure was not repeated whole.
+    /// The repeated erasure of a tenant failed before its end.
     #[error("failed to erase a tenant again: {0}; run this again")]
     Erase(#[from] EraseError),
-    /// The terminal is gone.
+    /// Standard output cannot be written.
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
 }
 
-/// Brings the removed objects back and repeats the later erasures.
+/// Brings the removed objects back, and repeats the erasures since that time.
 ///
 /// # Errors
-/// [`RestoreError`]; after one the same command can be run again.
+/// [`RestoreError`]. After an error the operator can repeat the command.
 pub async fn run(options: &RestoreObjects) -> Result<(), RestoreError> {
     let reached = options.deployment.reach(None).await?;
     let done = restored(&reached, options.since).await;
@@ -69,7 +70,8 @@ async fn restored(reached: &Reached, since: Timestamp) -> Result<String, Restore
     Ok(text)
 }
 
-/// Removes everything of a tenant, the versions of its objects too, and notes it.
+/// Removes all data of a tenant, including old versions of its objects, and stores a
+/// note about the erasure in the bucket.
 pub(crate) async fn erase(
     records: &DynamoStore,
     blobs: &S3Blobs,
@@ -78,7 +80,7 @@ pub(crate) async fn erase(
 ) -> Result<Erasure, EraseError> {
     let erased = records.erase_tenant(tenant, blobs, told).await?;
     blobs.purge_tenant(tenant, &|_| ()).await?;
-    // A restore of a time before this must not bring the tenant back.
+    // A later restore to a time before this erasure reads the note and repeats it.
     let note = Erased {
         tenant: tenant.clone(),
         at: SystemClock.now(),

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 listener in front of the functions' edges.
+//! Serves the edges of all functions over HTTP/1.1.
 
 use crate::accept::{Limits, accept};
 use a2a_lambda::auth::Identity;
@@ -15,12 +15,12 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-/// What a body may send beyond the limit before the connection is cut:
-/// enough for a client to read its refusal.
+/// Most bytes beyond the limit of a body that are read and dropped: 16 MiB. Most clients
+/// read the 413 response only after they have sent their whole body.
 const DRAIN: usize = 16 * 1024 * 1024;
-/// How long a client may take for its body.
+/// How long a client may take to send its body.
 const BODY: Duration = Duration::from_secs(30);
-/// A stream is a connection, so many tasks are followed at once.
+/// Each open stream is one connection.
 const LIMITS: Limits = Limits {
     connections: 512,
     headers: Duration::from_secs(30),
@@ -38,7 +38,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// The functions of `runtime`; bodies above `max_body` bytes are cut.
+    /// The functions of `runtime`. Bodies above `max_body` bytes are cut.
     #[must_use]
     pub fn new(runtime: &Runtime, max_body: usize) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Functions {
         }
     }
 
-    /// Answers one request by the function that API Gateway would choose.
+    /// Answers one request with the function that API Gateway would choose.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let edge = match Door::of(request.method().as_str(), request.uri().path()) {
             Door::AgentCard => &self.agent_card,
@@ -65,7 +65,7 @@ impl Functions {
         let body = match timeout(BODY, read(body, self.max_body)).await {
             Ok(Ok(body)) => body,
             Ok(Err(error)) => {
-                tracing::debug!("a body broke off: {error}");
+                tracing::debug!("failed to read the body of a request: {error}");
                 return plain(
                     StatusCode::BAD_REQUEST,
                     "the body of the request broke off\n",
@@ -83,8 +83,8 @@ impl Functions {
     }
 }
 
-/// The answer to a request that never became whole: the connection ends with
-/// it, since what follows cannot be told from the rest of the body.
+/// The response to an incomplete request. It closes the connection, since the rest of
+/// the body could look like the next request.
 fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Full::from(text).boxed_unsync());
     *response.status_mut() = status;
@@ -93,11 +93,11 @@ fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
-/// The body, cut one byte above `max` so that the edge refuses it. What follows
-/// is read and dropped, in bounds, so that the refusal can be read.
+/// The body, cut one byte above `max`, so that the edge refuses it. Up to [`DRAIN`] more
+/// bytes are read and dropped, so that the client reads the response.
 ///
 /// # Errors
-/// When it breaks off: half of a message is none.
+/// When the body breaks off.
 async fn read(mut body: Incoming, max: usize) -> Result<Bytes, hyper::Error> {
     let mut kept = BytesMut::new();
     let mut seen = 0_usize;
@@ -116,7 +116,7 @@ async fn read(mut body: Incoming, max: usize) -> Result<Bytes, hyper::Error> {
     Ok(kept.freeze())
 }
 
-/// Serves until `stop` is ready. Connections that are open then are dropped.
+/// Serves until `stop` is ready, then drops open connections.
 pub async fn serve(
     listener: TcpListener,
     functions: Arc<Functions>,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_never_comes_ends_its_connection() {
+    async fn a_body_that_never_arrives_ends_its_connection() {
         let settings = Settings::read(&Development).unwrap();
         let agent = reference_agent::agent().unwrap();
         let runtime = Runtime::builder(agent, settings).build().unwrap();

@@ -1,6 +1,7 @@
-//! `sign-card`: signs the cards of a deployment where the key is, beforehand.
+//! The command `sign-card`: signs the cards of a deployment before it is deployed.
 //!
-//! The functions are given the signatures as a setting and never see a key.
+//! The functions get the signatures as the setting `A2A_CARD_SIGNATURES`, and never
+//! the key.
 
 use crate::config::{AgentName, Card};
 use a2a_lambda::protocol::{CardError, CardSignature, Unsigned};
@@ -66,7 +67,7 @@ pub enum Print {
     Jwks,
 }
 
-/// A card that cannot be signed.
+/// Why a card cannot be signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
     /// A file cannot be read or written.
@@ -74,16 +75,16 @@ pub enum SignError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The key is another kind of key.
+    /// The file does not hold a key of the expected kind.
     #[error("`{0}` holds no P-256 key as unencrypted PEM (PKCS#8 or SEC1)")]
     Key(PathBuf),
-    /// The file with the card is none.
+    /// The file does not hold a card.
     #[error("`{0}` holds no card: a JSON object")]
     Card(PathBuf),
-    /// The URL of the card is not known.
+    /// Neither an option nor a setting gives the URL of the card.
     #[error("pass --public-url or set `A2A_PUBLIC_URL`: it stands on the card")]
     NoUrl,
     /// A setting cannot be used.
@@ -92,21 +93,21 @@ pub enum SignError {
     /// The agent cannot be published.
     #[error(transparent)]
     Agent(#[from] BuildError),
-    /// The agent gives no valid card.
+    /// The agent has no valid card.
     #[error("failed to make the agent card: {0}")]
     Invalid(#[from] CardError),
-    /// The terminal is gone.
+    /// Standard output cannot be written.
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
 }
 
-/// The settings a deployment has, with those of the command line.
+/// A source of settings: the command line, then the environment.
 struct Deployed<'a>(&'a SignCard);
 
 impl Source for Deployed<'_> {
     fn get(&self, name: &str) -> Option<String> {
         let given = match name {
-            // Those of the card as it was before.
+            // The old signatures: they would not fit a card that has changed.
             "A2A_CARD_SIGNATURES" => return None,
             "A2A_PUBLIC_URL" => self.0.public_url.clone(),
             "A2A_CARD" => self.0.card.map(|card| card.word().to_owned()),
@@ -116,10 +117,10 @@ impl Source for Deployed<'_> {
     }
 }
 
-/// Signs.
+/// Signs the cards, and writes what `--print` chooses.
 ///
 /// # Errors
-/// [`SignError`].
+/// [`SignError`] when a card cannot be signed.
 pub fn run(options: &SignCard) -> Result<(), SignError> {
     let key = Key::read(&options.key, options.kid.as_deref())?;
     let text = match options.print {
@@ -138,7 +139,7 @@ pub fn run(options: &SignCard) -> Result<(), SignError> {
     }
 }
 
-/// The public card with its signatures, in the bytes in which it is served.
+/// The public card with its signatures, as the same bytes that a function serves.
 fn signed(key: &Key, options: &SignCard) -> Result<String, SignError> {
     let mut card = cards_of(options)?.into_iter().next().unwrap_or_default();
     let signatures = key.sign(&card, options);
@@ -149,7 +150,7 @@ fn signed(key: &Key, options: &SignCard) -> Result<String, SignError> {
     Ok(card.to_string())
 }
 
-/// The card in the file, or those of the agent, the public one first.
+/// The card in the file, or the cards of the agent, the public one first.
 fn cards_of(options: &SignCard) -> Result<Vec<Value>, SignError> {
     if let Some(path) = &options.input {
         let text = fs::read(path).map_err(|source| failed(path, source))?;
@@ -177,7 +178,7 @@ fn failed(path: &Path, source: io::Error) -> SignError {
     }
 }
 
-/// A key with its name.
+/// A private key and its id.
 struct Key {
     secret: SecretKey,
     kid: String,
@@ -192,7 +193,7 @@ impl Key {
     }
 
     fn sign(&self, card: &Value, options: &SignCard) -> Vec<CardSignature> {
-        // Deterministic (RFC 6979): the same card and key, the same bytes.
+        // RFC 6979 §3.2: signatures are deterministic, so the card's bytes stay the same.
         let key = SigningKey::from(&self.secret);
         let unsigned = Unsigned::of(card, &self.kid, options.jku.as_deref());
         let sign = |unsigned: Unsigned| {
@@ -213,7 +214,7 @@ impl Key {
     }
 }
 
-/// The key in a PEM file, which may hold the curve's parameters as well.
+/// Reads the key in a PEM file, which may also hold the curve's parameters.
 fn secret(text: &str) -> Option<SecretKey> {
     let from = |label: &str| text.find(label).and_then(|at| text.get(at..));
     if let Some(pem) = from("-----BEGIN EC PRIVATE KEY-----") {
@@ -222,7 +223,7 @@ fn secret(text: &str) -> Option<SecretKey> {
     SecretKey::from_pkcs8_pem(from("-----BEGIN PRIVATE KEY-----")?).ok()
 }
 
-/// The public half, with the members of a thumbprint alone (RFC 7638 §3.2).
+/// The public key as a JWK, with the members of a thumbprint only (RFC 7638 §3.2).
 fn public(secret: &SecretKey) -> Value {
     let point = secret.public_key().to_encoded_point(false);
     let coordinate =
@@ -231,7 +232,7 @@ fn public(secret: &SecretKey) -> Value {
 }
 
 fn thumbprint(secret: &SecretKey) -> String {
-    // Sorted members and no space: the form the hash is taken of.
+    // RFC 7638 §3.3: the hash is over the members in sorted order, without spaces.
     URL_SAFE_NO_PAD.encode(Sha256::digest(public(secret).to_string()))
 }
 
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_of_a_key_are_the_same_key() {
+    fn pkcs8_and_sec1_files_give_the_same_key() {
         let key = key().secret;
         let pkcs8 = key.to_pkcs8_pem(LineEnding::LF).unwrap();
         let sec1 = key.to_sec1_pem(LineEnding::CRLF).unwrap();
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thumbprint_of_a_key_is_that_of_its_public_half() {
+    fn the_key_id_is_the_thumbprint_of_the_public_key() {
         let key = key();
         let jwk = key.jwk();
         let own = format!(
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_card_of_nowhere_is_not_signed() {
+    fn a_card_without_a_public_url_is_not_signed() {
         let nowhere = SignCard {
             public_url: None,
             ..options()

@@ -1,5 +1,5 @@
-//! Checks the signature of a request to the embedded DynamoDB: AWS Signature
-//! Version 4, in the `Authorization` header. (The embedded S3 checks its own.)
+//! Checks the signature of a request to the embedded DynamoDB: AWS Signature Version 4,
+//! in the `Authorization` header. (The library of the embedded S3 checks its own.)
 
 use crate::keys::{known, mac};
 use a2a_lambda::store::aws::Keys;
@@ -10,37 +10,37 @@ use http::request::Parts;
 use sha2::{Digest as _, Sha256};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-/// The headers that a signature has to cover: where the request goes, when it
-/// was made, and which call it is.
+/// The headers that a signature must cover: the host, the time and the operation.
 const COVERED: [&str; 3] = ["host", "x-amz-date", "x-amz-target"];
 
-/// Why a request is not from a holder of the keys.
+/// Why a request does not prove that its sender has the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unproven {
-    /// It has no signature of this form.
+    /// It has no signature in this form.
     Unsigned,
-    /// It names other keys.
+    /// It names another access key id.
     UnknownKeys,
-    /// The signature is of another request, or made with another secret.
+    /// The signature does not match: another request, or another secret.
     Wrong,
 }
 
-/// What a request says of its signature, read before its body.
+/// The content of the `Authorization` header, which is read before the body.
 #[derive(Debug)]
 pub(crate) struct Claim<'r> {
-    /// Day, region, service and the word at the end.
+    /// Day, region, service and the fixed word `aws4_request`.
     scope: [&'r str; 4],
     signed: &'r str,
     signature: Vec<u8>,
 }
 
 impl<'r> Claim<'r> {
-    /// The claim of a request, which has to name `keys`.
+    /// Reads the header of a request.
     ///
     /// # Errors
-    /// [`Unproven`] unless it does.
+    /// [`Unproven`] when it is missing, not readable, or does not name the id of `keys`.
     pub(crate) fn of(headers: &'r HeaderMap, keys: &Keys) -> Result<Self, Unproven> {
         let mut all = headers.get_all(AUTHORIZATION).iter();
+        // A second header could name other keys, so only one is accepted.
         let (Some(one), None) = (all.next(), all.next()) else {
             return Err(Unproven::Unsigned);
         };
@@ -97,7 +97,7 @@ impl<'r> Claim<'r> {
         Some(code.verify_slice(&self.signature).is_ok())
     }
 
-    /// The request as it was signed. A call of DynamoDB has no query.
+    /// The canonical request of Signature Version 4. A DynamoDB request has no query.
     fn canonical(&self, head: &Parts, body: &[u8]) -> Option<String> {
         let mut headers = String::new();
         for name in self.signed.split(';') {
@@ -116,7 +116,7 @@ impl<'r> Claim<'r> {
     }
 }
 
-/// A value without spaces at its ends, and one where there are more.
+/// The value without spaces at its ends, and with single spaces inside.
 fn one_space(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Follows the stream of a table from its beginning.
+//! Reads the stream of a table, from its beginning.
 
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::dynamodb::task_image;
@@ -8,30 +8,30 @@ use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record, ShardIteratorType};
 use std::collections::BTreeMap;
 
-/// The place in one shard.
+/// The position in one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
-    /// The records from this iterator on are unread.
+    /// The records from this iterator on are not read yet.
     At(String),
-    /// The records after this number are unread; `None`: all are.
+    /// The records after this sequence number are not read yet; `None` means all.
     After(Option<String>),
-    /// The shard is closed, and read to its end.
+    /// The shard is closed and read to its end.
     End,
 }
 
-/// What was read at once, and where it came from.
+/// The records of one read.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// The commits of tasks, oldest first.
+    /// The task commits among the records, oldest first.
     pub(crate) images: Vec<TaskImage>,
     shard: String,
-    /// The number of the last record of it.
+    /// The sequence number of the last record; `None` if there was no record.
     last: Option<String>,
     next: Place,
 }
 
 impl Batch {
-    /// Whether there was nothing new.
+    /// Whether there was no new record.
     pub(crate) const fn is_empty(&self) -> bool {
         self.last.is_none()
     }
@@ -49,7 +49,7 @@ pub(crate) struct Stream {
 #[derive(Debug)]
 struct Shard {
     place: Place,
-    /// The number of the last record that was dealt with.
+    /// The sequence number of the last record that is done.
     last: Option<String>,
 }
 
@@ -63,10 +63,10 @@ impl Stream {
         }
     }
 
-    /// Looks for the stream and for shards that are new.
+    /// Finds the stream and its new shards.
     ///
     /// # Errors
-    /// [`StoreError`] when the service does not answer, or there is no stream.
+    /// [`StoreError`] when the service fails, or the table has no stream.
     pub(crate) async fn discover(&mut self) -> Result<(), StoreError> {
         let arn = self.arn().await?;
         let mut from = None;
@@ -101,7 +101,7 @@ impl Stream {
         }
         let found = self.client.list_streams().table_name(&self.table).send();
         let found = found.await.map_err(|error| failed(&error))?;
-        // A table that was made again has the streams of its forerunners too.
+        // After a table was deleted and created again, its old streams are listed too.
         let newest = found
             .streams()
             .iter()
@@ -114,7 +114,7 @@ impl Stream {
         Ok(arn.to_owned())
     }
 
-    /// The names of the shards that may have more.
+    /// The ids of the shards that may have more records.
     pub(crate) fn open(&self) -> Vec<String> {
         let open = self.shards.iter();
         open.filter(|(_, shard)| shard.place != Place::End)
@@ -122,11 +122,11 @@ impl Stream {
             .collect()
     }
 
-    /// Reads on in one shard. The same records come again until the batch is
-    /// [`done`](Self::done).
+    /// Reads the next records of one shard; `None` if it is unknown or at its end. A read
+    /// returns the same records until [`done`](Self::done) is called with the batch.
     ///
     /// # Errors
-    /// [`StoreError`] when the service does not answer, or an image is corrupt.
+    /// [`StoreError`] when the service fails. A corrupt record is logged and left out.
     pub(crate) async fn read(&mut self, id: &str) -> Result<Option<Batch>, StoreError> {
         let Some(iterator) = self.iterator(id).await? else {
             return Ok(None);
@@ -135,7 +135,8 @@ impl Stream {
         let read = match sent.await {
             Ok(read) => read,
             Err(error) => {
-                // An iterator lives for minutes only; the place outlives it.
+                // An iterator expires after minutes: the next read gets a new one after the
+                // last record that is done.
                 if let Some(shard) = self.shards.get_mut(id) {
                     shard.place = Place::After(shard.last.clone());
                 }
@@ -146,7 +147,7 @@ impl Stream {
         for record in read.records() {
             match image(record) {
                 Ok(found) => images.extend(found),
-                // It would come again for ever, and hold up what follows.
+                // Skipped: a retry would not help, and would block the shard.
                 Err(error) => tracing::error!("failed to read a record of the stream: {error}"),
             }
         }
@@ -158,7 +159,7 @@ impl Stream {
         }))
     }
 
-    /// Goes on behind a batch.
+    /// Marks a batch as done: the next read continues after it.
     pub(crate) fn done(&mut self, batch: Batch) {
         if let Some(shard) = self.shards.get_mut(&batch.shard) {
             shard.place = batch.next;
@@ -197,7 +198,7 @@ fn number(record: &Record) -> Option<String> {
     record.dynamodb()?.sequence_number().map(str::to_owned)
 }
 
-/// The task of a record; `None` if it is of something else.
+/// The task commit of a record; `None` if the record is about something else.
 fn image(record: &Record) -> Result<Option<TaskImage>, StoreError> {
     let Some(image) = record.dynamodb().and_then(|change| change.new_image()) else {
         return Ok(None);

@@ -1,8 +1,9 @@
-//! Services of one's own: a task store that counts its writes, in front of the
-//! one in memory. Every call it does not have goes to that one (`store::over`).
-//! A store with a place of its own for tasks has `ReadTasks` and `WriteTasks`
-//! instead, keeps records as `store::stored` writes them, and passes the contract
-//! suite (`store::contract`).
+//! Uses a custom task store: it counts its writes and passes every call to the store in
+//! memory.
+//!
+//! `store::over` forwards the calls that this store does not implement. A store that keeps
+//! tasks itself implements `ReadTasks` and `WriteTasks` instead, encodes records with
+//! `store::stored`, and passes the store contract (`store::contract`).
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Door;
@@ -22,7 +23,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts what another store is asked to write.
+/// Counts the writes to another store.
 struct Counting {
     tasks: Arc<MemoryStore>,
     writes: AtomicUsize,
@@ -40,7 +41,7 @@ impl OverTasks for Counting {
     }
 }
 
-/// Settings of one's own machine; everything else has a default.
+/// Settings for a local machine; all others have their defaults.
 struct Development;
 
 impl Source for Development {
@@ -55,7 +56,7 @@ async fn copy(text: String) -> AgentResult<String> {
     Ok(text)
 }
 
-/// A short send, and how many writes it took.
+/// Sends one message; returns the state of the task and the number of writes.
 async fn run() -> Result<String, Box<dyn Error>> {
     let memory = Arc::new(MemoryStore::new());
     let tasks = Arc::new(Counting {

@@ -1,5 +1,4 @@
-//! A skill that decides with each reply whether it asks or is done: the text
-//! that an agent wrote is read for it.
+//! A skill that decides with the text of each reply whether to ask or to finish.
 
 use a2a_lambda::Bench;
 use a2a_lambda::prelude::*;
@@ -10,7 +9,7 @@ use std::io::{self, Write as _};
 #[skill(id = "translate", tags = ["language"], examples = ["translate good morning"])]
 struct Translate;
 
-/// Where a model would be asked, with the conversation.
+/// A real skill would send the thread to a model here.
 async fn reply(cx: &mut TaskContext<'_>, _: &Thread) -> AgentResult<String> {
     Ok(match cx.turn() {
         1 => r#"{"state": "input-required", "prompt": "Into which language?"}"#.to_owned(),

@@ -1,5 +1,5 @@
-//! A skill that asks. The slot is all it remembers: the answer may reach
-//! another instance, days later.
+//! A skill that asks questions. It keeps all of its state in the slot, since the answer may
+//! arrive days later at another instance.
 
 use a2a_lambda::Bench;
 use a2a_lambda::prelude::*;

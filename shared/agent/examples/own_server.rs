@@ -1,7 +1,7 @@
-//! A server of one's own: the functions' edges on plain hyper.
+//! Serves the agent with a plain hyper server instead of Lambda functions.
 //!
-//! `cargo run -p reference-agent --example own_server` serves until it is
-//! stopped; with `--once` it asks itself for the card and ends.
+//! `cargo run -p reference-agent --example own_server` serves until it is stopped. With
+//! `--once` it sends itself one request for the Agent Card and exits.
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Body, Door};
@@ -21,12 +21,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-/// Bytes of a request body.
+/// The largest request body, in bytes.
 const MAX_BODY: usize = 1024 * 1024;
-/// How long a client may take for its headers, and for its body.
+/// The time a client may take to send its headers, and then its body.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Settings of one's own machine, reached at this URL.
+/// Settings for a local machine; the agent is reached at this URL.
 struct Development(String);
 
 impl Source for Development {
@@ -39,10 +39,10 @@ impl Source for Development {
     }
 }
 
-/// Answers a request by the function which API Gateway would give it to.
+/// Handles a request like the function that API Gateway would route it to.
 ///
-/// Under `A2A_AUTH=dev` the edge itself refuses other hosts than loopback's and
-/// that of the public URL, and changes by web pages of other sites.
+/// With `A2A_AUTH=dev` the edge rejects hosts other than loopback and the host of the
+/// public URL. It also rejects writes from web pages of other sites.
 async fn answer(runtime: Runtime, request: Request<Incoming>) -> Response<Body> {
     let edge = runtime.edge(Door::of(request.method().as_str(), request.uri().path()));
     let identity = Identity::of(request.headers());
@@ -52,7 +52,7 @@ async fn answer(runtime: Runtime, request: Request<Incoming>) -> Response<Body> 
             let request = Request::from_parts(head, body.to_bytes());
             edge.handle(request, identity, None).await
         }
-        // Half of a message is none: what was read of it is not used.
+        // A partial body is never used.
         Ok(Err(error)) if error.is::<LengthLimitError>() => refused(StatusCode::PAYLOAD_TOO_LARGE),
         Ok(Err(_)) => refused(StatusCode::BAD_REQUEST),
         Err(_) => refused(StatusCode::REQUEST_TIMEOUT),
@@ -70,7 +70,7 @@ async fn connection(runtime: Runtime, stream: TcpStream) {
         let runtime = runtime.clone();
         async move { Ok::<_, Infallible>(answer(runtime, request).await) }
     });
-    // A client that goes away is no event.
+    // A closed connection is normal, so its error is ignored.
     let _gone = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
@@ -86,7 +86,7 @@ async fn listen() -> Result<(TcpListener, Runtime, String), Box<dyn Error>> {
     Ok((listener, runtime, url))
 }
 
-/// Serves one request, its own, and gives the answer.
+/// Sends the server one request and returns the response.
 async fn once() -> Result<String, Box<dyn Error>> {
     let (listener, runtime, _) = listen().await?;
     let address = listener.local_addr()?;

@@ -1,4 +1,4 @@
-//! A skill that shows its work: words, then a text chunk by chunk.
+//! A skill that streams: a status update, then a text in chunks.
 
 use a2a_lambda::Bench;
 use a2a_lambda::prelude::*;

@@ -1,8 +1,8 @@
-//! The agent that conformance kits and client walks talk to.
+//! The agent for conformance kits and for the tests that run real clients.
 //!
-//! It has one skill that does what it is told: by the beginning of the
-//! message's id (the kits' way), or by a command in the text (the walks' way).
-//! It is for one's own machine and is in no deployed function.
+//! It has one skill that executes commands. A kit puts the command into the beginning of
+//! the message id; the other clients put it into the text. It runs on local machines only;
+//! no deployed function contains it.
 
 mod command;
 
@@ -17,11 +17,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// The conformance agent. The kits wait `streaming_timeout` for a stream, so
-/// the task they subscribe to again works twice as long.
+/// Builds the conformance agent. A kit reads a stream for `streaming_timeout`; the task
+/// that it subscribes to again works twice as long.
 ///
 /// # Errors
-/// [`BuildError`] when the skill cannot be published; a test says that it can.
+/// [`BuildError`] when the skill cannot be published. A test checks that it can.
 pub fn agent(streaming_timeout: Duration) -> Result<AgentDefinition, BuildError> {
     Agent::builder("conformance")
         .name("Conformance agent")
@@ -32,7 +32,7 @@ pub fn agent(streaming_timeout: Duration) -> Result<AgentDefinition, BuildError>
 }
 
 /// Does what it is told, by the message's id or its text.
-// It takes any type of part: one kit sends a made-up one and wants success.
+// It accepts any media type: one kit sends an invented type and expects success.
 #[skill(
     id = "conformance",
     name = "Conformance",
@@ -46,7 +46,7 @@ struct Conformance {
     streaming_timeout: Duration,
 }
 
-/// The bookmark of the one question.
+/// The slot of the only question. It needs no data.
 #[derive(Debug, Serialize, Deserialize)]
 struct Asked;
 
@@ -82,9 +82,9 @@ impl SkillHandler<Asked> for Conformance {
     }
 }
 
-/// What the message of a skill that makes no task says.
+/// The text of a reply that makes no task.
 const DIRECT: &str = "Direct message response";
-/// The name of every artifact that is no file.
+/// The name of every artifact that is not a file.
 const RESULT: &str = "result";
 
 impl Conformance {
@@ -125,11 +125,11 @@ impl Conformance {
         }
     }
 
-    /// What the kits expect of each kind of message id.
+    /// Does what the kits expect for each kind of message id.
     async fn behave(&self, cx: &mut TaskContext<'_>, behaviour: Behaviour) -> AgentResult<Ending> {
         match behaviour {
             Behaviour::Complete => say("Hello from TCK"),
-            // In a second turn the task is there, and the words end it.
+            // In a later turn the task exists, so the text completes it.
             Behaviour::Message => say(DIRECT),
             Behaviour::Text(text) => deliver(Artifact::from_text(RESULT, text)),
             Behaviour::File => deliver(text_file()),
@@ -184,7 +184,7 @@ fn rejected() -> AgentResult<Ending> {
 }
 
 async fn work_for(cx: &mut TaskContext<'_>, time: Duration) -> AgentResult<Ending> {
-    // Said so that the task is stored and can be canceled meanwhile.
+    // The update stores the task, so that a client can cancel it meanwhile.
     cx.send_intermediate_update("working").await?;
     tokio::time::sleep(time).await;
     OnInputResult::done(())
@@ -200,15 +200,15 @@ async fn chunks(cx: &mut TaskContext<'_>, count: u32, pause: Duration) -> AgentR
     OnInputResult::done(())
 }
 
-/// Keeps words in the conversation, in both ways a skill has: as an event, and
-/// as the last of the values.
+/// Stores the text in the context in both ways a skill has: as an event of the thread, and
+/// as a session value.
 fn note(cx: &mut TaskContext<'_>, words: &str) -> AgentResult<Ending> {
     cx.add_event(words)?;
     cx.save_session("noted", &words)?;
     deliver(Artifact::from_text(RESULT, format!("noted: {words}")))
 }
 
-/// The conversation as a skill sees it.
+/// Delivers the thread and the session values as a skill sees them.
 async fn recall(cx: &TaskContext<'_>) -> AgentResult<Ending> {
     let thread = cx.thread().await?;
     let said = thread.iter().flat_map(|message| &message.parts);
@@ -225,8 +225,8 @@ async fn recall(cx: &TaskContext<'_>) -> AgentResult<Ending> {
     )?)
 }
 
-/// The tasks that the message refers to, with the names of what they delivered;
-/// and the ids of those it was not shown.
+/// Delivers the ids of the tasks that the message refers to, with the names of their
+/// artifacts; and the ids that could not be resolved.
 async fn refer(cx: &TaskContext<'_>) -> AgentResult<Ending> {
     let names = |task: &ReferencedTask| -> Vec<String> {
         let names = task.artifacts.iter().map(|artifact| artifact.name.clone());
@@ -241,14 +241,14 @@ async fn refer(cx: &TaskContext<'_>) -> AgentResult<Ending> {
     )?)
 }
 
-/// Runs of steps in this process.
+/// The number of steps that this process has run.
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
-/// Does steps one after the other, and keeps what it did in each of the ways a
-/// skill has. A step's result names the run that made it, by process and number:
-/// a step that is done again under another name was done twice, and the client
-/// sees it in the updates and in the artifact. The conversation counts these
-/// commands.
+/// Runs steps one after the other, and saves their results in each way a skill has.
+///
+/// The result of a step names its run: process id and number. If a step ran twice, the
+/// client sees two names for it in the updates and in the artifact. A session value counts
+/// these commands.
 async fn steps(cx: &mut TaskContext<'_>, count: u32, time: Duration) -> AgentResult<Ending> {
     let mut done: Vec<String> = Vec::new();
     for number in 1..=count {
@@ -274,8 +274,9 @@ async fn steps(cx: &mut TaskContext<'_>, count: u32, time: Duration) -> AgentRes
     )?)
 }
 
-/// A file whose byte i is i mod 251: a length that no power of two hides. A long
-/// one is made while it is stored.
+/// A file in which byte i is i mod 251. The period is a prime, so it does not align with
+/// buffers of a power of two. A file of more than [`AT_ONCE`] bytes is generated while it
+/// is stored.
 fn file(size: usize) -> Artifact {
     let content: FileContent = if size > AT_ONCE {
         FileReader::new(Pattern::of(size)).into()
@@ -286,10 +287,10 @@ fn file(size: usize) -> Artifact {
     Artifact::from_file("file.bin", "application/octet-stream", content)
 }
 
-/// Bytes of a file that are made at once.
+/// The most bytes of a file that are generated in memory: 8 MiB.
 const AT_ONCE: usize = 8 * 1024 * 1024;
 
-/// The bytes of such a file, as they are asked for.
+/// Generates the bytes of such a file while they are read.
 struct Pattern {
     round: Vec<u8>,
     given: usize,
@@ -319,7 +320,7 @@ impl AsyncRead for Pattern {
     }
 }
 
-/// What `sum` adds, read as the input of a typed skill is.
+/// The input of `sum`, decoded like the input of a typed skill.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Terms {
@@ -333,7 +334,7 @@ fn sum(content: &Content) -> AgentResult<Artifact> {
     Ok(Artifact::from_text(RESULT, format!("sum: {sum}")))
 }
 
-/// The file that was sent, as it came.
+/// The file of the message, unchanged.
 fn given_back(content: &Content) -> AgentResult<Artifact> {
     let file = content.first_file();
     let file = file.ok_or_else(|| AgentError::missing_input("a file part is needed"))?;

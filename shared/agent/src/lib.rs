@@ -1,18 +1,17 @@
-//! The agents which this repository serves: [`agent`], whose skills are small
-//! examples of everything a skill can do, and the [`conformance`] agent.
+//! The agents of this repository: [`agent`], whose skills are small examples of every
+//! feature of a skill, and the [`conformance`] agent.
 //!
-//! Skills are written on the public API of `a2a-lambda` alone, as an author
-//! would write them.
+//! The skills use only the public API of `a2a-lambda`, as any skill author would.
 
 pub mod conformance;
 mod examples;
 
 use a2a_lambda::skill::{Agent, AgentDefinition, BuildError};
 
-/// The reference agent.
+/// Builds the reference agent.
 ///
 /// # Errors
-/// [`BuildError`] when a skill cannot be published; a test says that all can.
+/// [`BuildError`] when a skill cannot be published. A test checks that all can.
 pub fn agent() -> Result<AgentDefinition, BuildError> {
     Agent::builder("reference")
         .name("Reference agent")

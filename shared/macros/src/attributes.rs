@@ -1,9 +1,9 @@
-//! What stands in the parentheses of `#[skill(…)]`.
+//! Parses the arguments of `#[skill(…)]`.
 
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitBool, LitStr, Token, bracketed};
 
-/// All keys, for the error that lists them.
+/// All keys, for the error message that lists them.
 const KEYS: &str =
     "`id`, `name`, `description`, `tags`, `examples`, `input_modes`, `output_modes`, `background`";
 

@@ -1,4 +1,4 @@
-//! What `#[skill]` writes.
+//! Generates the code of `#[skill]`.
 
 use crate::attributes::Attributes;
 use proc_macro2::{Span, TokenStream};
@@ -39,10 +39,10 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     let (docs, rest) = item.attrs.into_iter().partition(is_doc);
     let docs: Vec<Attribute> = docs;
     item.attrs = rest;
-    // A unit struct cannot be shadowed by a binding of its name, so the names in
-    // the handler are ones that no skill has. Inside the author's function it
-    // is hidden by the function itself.
-    // The struct gets the visibility; the function moves inside its handler.
+    // The skill becomes a unit struct with the name of the function. Rust rejects a variable
+    // with the name of a unit struct in scope, so the generated handler uses `__cx` and
+    // `__input`. Inside the handler the author's function hides the struct.
+    // The struct gets the visibility of the function, which moves into the handler.
     let visibility = std::mem::replace(&mut item.vis, syn::Visibility::Inherited);
     let name = &item.sig.ident;
     let Signature { input, reply, cx } = signature;
@@ -51,6 +51,7 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     } else {
         quote!(__input)
     };
+    // With the span of the return type, the compiler reports a wrong type there.
     let output = quote_spanned! {reply.span()=>
         <<#reply as ::a2a_lambda::skill::SkillReturn>::Reply
             as ::a2a_lambda::skill::IntoReply>::Output
@@ -79,6 +80,8 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
                 ::a2a_lambda::skill::OnRequestResult<Self::Output>,
             > {
                 #item
+                // Avoids a warning about an unused parameter when the function takes no
+                // context.
                 let _ = &__cx;
                 ::a2a_lambda::skill::SkillReturn::into_result(#name(#arguments).await)
                     .map(::a2a_lambda::skill::IntoReply::into_reply)
@@ -87,7 +90,7 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     })
 }
 
-/// The types in an `async fn([cx,] input) -> reply`.
+/// The parts of an `async fn([cx,] input) -> reply`.
 struct Signature {
     input: TokenStream,
     reply: TokenStream,
@@ -168,8 +171,7 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
     })
 }
 
-/// The syntax of media types is checked where it is written once: by the
-/// library, at compile time.
+/// Checks the media types at compile time, with the library's own function.
 fn checks(attributes: &Attributes) -> TokenStream {
     let modes = attributes
         .input_modes
@@ -177,7 +179,7 @@ fn checks(attributes: &Attributes) -> TokenStream {
         .chain(&attributes.output_modes);
     let checks = modes.map(|mode| {
         let message = format!(
-            "`{}` is no media type: write `type/subtype`, `type/*` or `*/*`",
+            "`{}` is not a media type: write `type/subtype`, `type/*` or `*/*`",
             mode.value()
         );
         quote_spanned! {mode.span()=>
@@ -191,7 +193,7 @@ fn is_doc(attribute: &Attribute) -> bool {
     attribute.path().is_ident("doc")
 }
 
-/// The doc comment, its lines joined to paragraphs.
+/// The doc comment as a description; the lines of a paragraph become one line.
 fn described_by(attributes: &[Attribute]) -> Option<LitStr> {
     let lines = attributes.iter().filter(|one| is_doc(one)).filter_map(line);
     let mut text = String::new();

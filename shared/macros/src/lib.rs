@@ -1,23 +1,30 @@
-//! The `#[skill]` attribute of `a2a-lambda`: metadata and checks, no behaviour.
-//! Everything it writes can be written by hand.
+//! The `#[skill]` attribute of `a2a-lambda`. It generates metadata and compile-time checks.
+//! Everything it generates can be written by hand.
 
 mod attributes;
 mod expand;
 
 use proc_macro::TokenStream;
 
-/// Makes a skill of a struct or an `async fn`.
+/// Makes a struct or an `async fn` a skill.
 ///
-/// `#[skill(id, name, description, tags, examples, input_modes, output_modes,
-/// background)]`: `id` and `tags` are needed; `description` is else the doc
-/// comment, `name` the id, and the modes are what the types imply. The form of
-/// the modes is checked at compile time.
+/// The arguments are `#[skill(id, name, description, tags, examples, input_modes,
+/// output_modes, background)]`:
 ///
-/// - On a **struct** it writes `impl Skill`; write `impl SkillHandler` yourself.
-/// - On an **`async fn([cx,] input) -> AgentResult<R>`** it makes a unit struct
-///   of the same name and visibility with a one-shot handler. `R` is an output
-///   type (the task completes with it), `Content` (a reply without a task), or
-///   an `OnRequestResult<O>` as it is.
+/// - `id` and `tags` are required.
+/// - `description` defaults to the doc comment, which is required without it.
+/// - `name` defaults to the id.
+/// - `input_modes` and `output_modes` default to what the types imply. Their form is
+///   checked at compile time.
+/// - `background` defaults to `false`.
+///
+/// The item is one of:
+///
+/// - A **struct**: the attribute implements `Skill`; implement `SkillHandler` yourself.
+/// - An **`async fn([cx,] input) -> AgentResult<R>`**: it becomes a unit struct of the same
+///   name and visibility, with a one-shot handler. `R` is an output type (completes the
+///   task), `Content` (a reply without a task), or an `OnRequestResult<O>` (used
+///   unchanged).
 #[proc_macro_attribute]
 pub fn skill(attributes: TokenStream, item: TokenStream) -> TokenStream {
     match expand::skill(attributes.into(), item.into()) {

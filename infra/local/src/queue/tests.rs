@@ -9,8 +9,7 @@ const LEASE: Duration = Duration::from_secs(60);
 type Turns = LocalQueue<WorkItem>;
 type Pushes = LocalQueue<PushItem>;
 
-/// Time that a test moves. A sleep never ends by itself: who sleeps is asked
-/// again.
+/// A clock that a test moves. A sleep never wakes its task: the test polls it again.
 #[derive(Default)]
 struct Time(AtomicI64);
 
@@ -70,7 +69,7 @@ async fn filled(turns: &[u32]) -> (Arc<Time>, Turns) {
 }
 
 #[tokio::test]
-async fn messages_come_in_the_order_they_were_sent() {
+async fn messages_are_received_in_the_order_they_were_sent() {
     let (_, queue) = filled(&[1, 2, 3]).await;
     for turn in [1, 2, 3] {
         assert_eq!(now(&queue).unwrap().item, item(turn));
@@ -79,7 +78,7 @@ async fn messages_come_in_the_order_they_were_sent() {
 }
 
 #[tokio::test]
-async fn a_received_message_is_hidden_and_comes_again_unless_it_is_deleted() {
+async fn a_received_message_is_delivered_again_unless_it_is_deleted() {
     let (time, queue) = filled(&[1]).await;
     let first = now(&queue).unwrap();
     time.pass(LEASE - Duration::from_millis(1));
@@ -93,7 +92,7 @@ async fn a_received_message_is_hidden_and_comes_again_unless_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_receipt_hides_its_message_for_longer_or_shows_it_at_once() {
+async fn a_receipt_changes_how_long_its_message_is_hidden() {
     let (time, queue) = filled(&[1]).await;
     let delivery = now(&queue).unwrap();
     time.pass(LEASE / 2);
@@ -105,7 +104,7 @@ async fn a_receipt_hides_its_message_for_longer_or_shows_it_at_once() {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_overtaken_can_neither_delete_nor_hide() {
+async fn an_old_receipt_can_neither_delete_nor_hide() {
     let (time, queue) = filled(&[1]).await;
     let overtaken = now(&queue).unwrap();
     time.pass(LEASE);
@@ -119,7 +118,7 @@ async fn a_worker_that_was_overtaken_can_neither_delete_nor_hide() {
 }
 
 #[tokio::test]
-async fn a_receipt_deletes_its_message_and_no_other_of_the_same_turn() {
+async fn a_receipt_deletes_only_its_own_message() {
     let (_, queue) = filled(&[1, 1]).await;
     let delivery = now(&queue).unwrap();
     assert!(delivery.receipt.delete());
@@ -128,7 +127,7 @@ async fn a_receipt_deletes_its_message_and_no_other_of_the_same_turn() {
 }
 
 #[tokio::test]
-async fn a_message_that_nobody_finishes_is_given_up_in_the_end() {
+async fn a_message_is_removed_after_too_many_receives() {
     let (time, queue) = filled(&[1]).await;
     for _ in 0..RECEIVES {
         assert!(now(&queue).is_some());
@@ -138,7 +137,7 @@ async fn a_message_that_nobody_finishes_is_given_up_in_the_end() {
 }
 
 #[tokio::test]
-async fn who_waits_is_told_of_a_new_message() {
+async fn a_new_message_wakes_a_waiting_receiver() {
     let (_, queue) = queue();
     let waiting = queue.receive();
     tokio::pin!(waiting);
@@ -148,7 +147,7 @@ async fn who_waits_is_told_of_a_new_message() {
 }
 
 #[tokio::test]
-async fn who_waits_is_told_of_a_message_that_is_shown_again() {
+async fn a_message_shown_again_wakes_a_waiting_receiver() {
     let (_, queue) = filled(&[1]).await;
     let delivery = now(&queue).unwrap();
     let waiting = queue.receive();
@@ -190,7 +189,7 @@ async fn tenants_take_turns_however_many_messages_one_has() {
         order.push(delivery);
     }
     assert!(now(&queue).is_none());
-    // Whoever comes now is served before those who have been.
+    // A tenant that was not served yet comes before those that were.
     let late = [push("a", "4"), push("c", "1")];
     queue.ring(&late, Duration::ZERO).await.unwrap();
     assert_eq!(now(&queue).unwrap().item, push("c", "1"));
@@ -198,7 +197,7 @@ async fn tenants_take_turns_however_many_messages_one_has() {
 }
 
 #[tokio::test]
-async fn a_doorbell_rings_after_its_time_and_not_before() {
+async fn a_delayed_push_queue_message_is_hidden_until_its_time() {
     let (time, queue) = rung(&[]).await;
     let wait = Duration::from_secs(900);
     queue.ring(&[push("a", "1")], wait).await.unwrap();

@@ -1,42 +1,42 @@
-//! Reading what the conformance agent is told.
+//! Parses the commands of the conformance agent.
 
 use std::time::Duration;
 
-/// The most seconds of `wait`.
+/// The most seconds of `wait`: one day.
 const MAX_WAIT: u64 = 24 * 3600;
 /// The most chunks.
 const MAX_CHUNKS: u32 = 100_000;
-/// The most milliseconds between two chunks.
+/// The most milliseconds between two chunks: one hour.
 const MAX_PAUSE: u64 = 3_600_000;
 /// The most steps.
 const MAX_STEPS: u32 = 1_000;
 /// The most bytes of `file`.
 const MAX_FILE: usize = 256 * 1024 * 1024;
 
-/// What the agent is told.
+/// A command of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command<'a> {
-    /// By a kit's message id.
+    /// A command of a kit, in the message id.
     Kit(Behaviour),
     /// `echo …`.
     Echo(&'a str),
     /// `wait N`: seconds.
     Wait(Duration),
-    /// `chunks N [MS]`.
+    /// `chunks N [MS]`: N chunks with pauses of MS milliseconds.
     Chunks { count: u32, pause: Duration },
-    /// `back`: the file that came along.
+    /// `back`: delivers the file of the message.
     Back,
-    /// `sum`: the whole numbers `a` and `b` of the data that came along.
+    /// `sum`: adds the integers `a` and `b` of the message's data.
     Sum,
-    /// `note …`: words to keep in the conversation.
+    /// `note …`: saves the text in the context.
     Note(&'a str),
-    /// `recall`: the conversation so far.
+    /// `recall`: delivers the thread of the context.
     Recall,
-    /// `refer`: the tasks that the message refers to.
+    /// `refer`: delivers the tasks that the message refers to.
     Refer,
-    /// `file N [MS]`: bytes, shown while the skill works on for so long.
+    /// `file N [MS]`: delivers N bytes and works on for MS milliseconds.
     File { size: usize, pause: Duration },
-    /// `steps N [MS]`: each takes so long.
+    /// `steps N [MS]`: runs N steps of MS milliseconds each.
     Steps { count: u32, time: Duration },
     /// `fail`.
     Fail,
@@ -48,18 +48,18 @@ pub(super) enum Command<'a> {
     Unknown,
 }
 
-/// What a kit expects.
+/// The behaviour that a kit expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behaviour {
-    /// Completed, with words.
+    /// Completed, with a status message.
     Complete,
     /// A message and no task.
     Message,
     /// A text artifact.
     Text(&'static str),
-    /// A file artifact, its bytes.
+    /// A file artifact with bytes.
     File,
-    /// A file artifact, its URL.
+    /// A file artifact with a URL.
     FileUrl,
     /// A data artifact.
     Data,
@@ -67,7 +67,7 @@ pub(super) enum Behaviour {
     Ask,
     /// Rejected.
     Reject,
-    /// Completed, with nothing.
+    /// Completed, without a message or artifact.
     CompleteAtOnce,
     /// Working, then a text artifact.
     StreamText(&'static str),
@@ -79,7 +79,7 @@ pub(super) enum Behaviour {
     OutliveStream,
 }
 
-/// What each message id begins with. The longest that fits counts.
+/// Prefixes of message ids with their behaviour. The longest matching prefix is used.
 const KITS: &[(&str, Behaviour)] = &[
     ("tck-complete-task", Behaviour::Complete),
     (
@@ -116,8 +116,8 @@ const KITS: &[(&str, Behaviour)] = &[
 ];
 
 impl<'a> Command<'a> {
-    /// The command in a message: by its id, by the first word of its text in
-    /// the kits' words, by its text.
+    /// Parses the command of a message: its id, then the first word of its text as a kit's
+    /// prefix, then its text as a command.
     pub(super) fn of(message_id: &str, text: Option<&'a str>) -> Self {
         let text = text.unwrap_or_default().trim();
         let first = text.split_whitespace().next().unwrap_or_default();
@@ -165,7 +165,7 @@ fn behaviour(key: &str) -> Option<Behaviour> {
     longest.map(|(_, behaviour)| *behaviour)
 }
 
-/// A number no larger than `max`.
+/// Parses a number that is at most `max`.
 fn up_to<N: std::str::FromStr + PartialOrd + Copy>(text: &str, max: N) -> Option<N> {
     text.parse().ok().filter(|number| *number <= max)
 }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_beginning_of_an_id_wins_over_a_shorter_one() {
+    fn longest_matching_prefix_of_a_message_id_wins() {
         let by_id = |id| Command::of(id, Some("echo hi"));
         assert_eq!(
             by_id("tck-artifact-file-url-1"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kit_without_message_ids_says_it_in_the_first_word() {
+    fn kit_without_message_ids_uses_the_first_word() {
         assert_eq!(told("tck-reject-task now"), Command::Kit(Behaviour::Reject));
         assert_eq!(told("now tck-reject-task"), Command::Unknown);
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_unknown() {
+    fn unknown_text_is_not_a_command() {
         for text in [
             "",
             "hello?",

@@ -26,7 +26,7 @@ fn only_part(reply: &Reply) -> Part {
 }
 
 #[tokio::test]
-async fn a_message_id_decides_what_a_kit_gets() {
+async fn message_id_selects_the_behaviour_for_a_kit() {
     let reply = tells("tck-complete-task-1").await;
     assert_eq!(
         (reply.state(), reply.text()),
@@ -89,7 +89,7 @@ async fn chunks_of_a_stream_are_appended_to_one_artifact() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_are_obeyed() {
+async fn agent_executes_commands_in_the_text() {
     assert_eq!(
         only_part(&obeys("echo hello").await),
         Part::text("echo: hello")
@@ -116,7 +116,7 @@ async fn commands_are_obeyed() {
 }
 
 #[tokio::test]
-async fn steps_name_the_run_that_did_them() {
+async fn step_results_name_the_run_that_made_them() {
     let mut bench = bench();
     for (nth, text) in [(1, "steps 2"), (2, "steps 2")] {
         let reply = bench.send(text).await.unwrap();
@@ -130,7 +130,7 @@ async fn steps_name_the_run_that_did_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_can_be_shown_before_the_end() {
+async fn file_artifact_is_delivered_before_the_task_ends() {
     let mut bench = bench();
     let reply = bench.send("file 1000 500").await.unwrap();
     let artifact = reply.task().unwrap().artifacts.as_ref().unwrap();
@@ -141,7 +141,7 @@ async fn a_file_can_be_shown_before_the_end() {
 }
 
 #[tokio::test]
-async fn anything_else_is_asked_about_until_it_is_a_command() {
+async fn agent_asks_until_the_text_is_a_command() {
     let mut bench = bench();
     for text in ["hello?", "hello!"] {
         let reply = bench.send(text).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_task_outlives_the_kits_stream_and_then_completes() {
 }
 
 #[tokio::test]
-async fn a_type_which_nobody_has_is_taken() {
+async fn agent_accepts_an_invented_media_type() {
     let part = Part {
         media_type: Some("application/x-unsupported-tck-type".to_owned()),
         ..Part::text("unknown")
@@ -188,7 +188,7 @@ async fn a_wait_can_be_canceled() {
 }
 
 #[tokio::test]
-async fn what_is_noted_is_recalled_by_the_next_task_of_the_conversation() {
+async fn next_task_of_the_context_recalls_notes() {
     let mut bench = bench();
     bench.send("note the first").await.unwrap();
     bench.new_task().send("note the second").await.unwrap();
@@ -207,7 +207,7 @@ async fn what_is_noted_is_recalled_by_the_next_task_of_the_conversation() {
 }
 
 #[tokio::test]
-async fn tasks_referred_to_are_shown_with_what_they_delivered() {
+async fn referenced_tasks_are_listed_with_their_artifacts() {
     let mut bench = bench();
     let first = bench.send("file 3").await.unwrap();
     let id = first.task().unwrap().id.to_string();

@@ -1,4 +1,4 @@
-//! A skill that makes a task and completes it at once.
+//! A skill that makes a task and completes it in one turn.
 
 use a2a_lambda::prelude::*;
 use schemars::JsonSchema;
@@ -40,7 +40,7 @@ pub(crate) async fn add(input: TextOr<Terms>) -> AgentResult<OnRequestResult<Sum
     })
 }
 
-/// The two whole numbers of a question.
+/// The two integers in a question.
 fn in_words(question: &str) -> AgentResult<Terms> {
     let words = question.split(|c: char| !c.is_ascii_digit() && c != '-');
     let numbers: Vec<i64> = words.filter_map(|word| word.parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! A skill that asks: two questions, in any order of what is known already.
+//! A skill that asks for missing input: it skips the question for a value it already has.
 
 use a2a_lambda::prelude::*;
 use schemars::JsonSchema;
@@ -31,14 +31,15 @@ pub(crate) struct Booking {
     on: String,
 }
 
-/// What is asked, with what was known before.
+/// The open question, with the values that are already known.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Ask {
     Where { on: Option<String> },
     When { to: String },
 }
 
-/// A question as version 1 kept it: it could not know the day before the place.
+/// The slot of version 1. It always asked for the destination first, so it never had a date
+/// without one.
 #[derive(Deserialize)]
 enum FirstAsk {
     Where,
@@ -93,7 +94,7 @@ impl SkillHandler<Ask> for BookFlight {
     }
 }
 
-/// The next question, or the booking.
+/// Asks for the next missing value, or completes with the booking.
 fn next(known: Flight) -> AgentResult<OnInputResult<Booking, Ask>> {
     match known {
         Flight { to: None, on } => OnInputResult::ask("Where to?", Ask::Where { on }),

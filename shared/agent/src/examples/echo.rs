@@ -1,4 +1,4 @@
-//! A skill that only replies: no task is made.
+//! A skill that only replies and makes no task.
 
 use a2a_lambda::prelude::*;
 

@@ -1,8 +1,8 @@
-//! A skill whose replies steer the task: one that is nothing but the JSON
-//! object of the hybrid pattern asks, any other is the result.
+//! A skill whose reply text sets the state of the task (the hybrid pattern).
 //!
-//! An agent of this kind is usually a model that was told the two objects. This
-//! one goes by rules, so that it answers the same everywhere.
+//! A reply that is exactly one JSON object of the pattern asks; any other reply is the
+//! result. Such a skill usually calls a model that has instructions to write these objects.
+//! This one uses fixed rules, so its replies are the same everywhere.
 
 use a2a_lambda::prelude::*;
 use a2a_lambda::task::{Message, PartContent, Role};
@@ -18,7 +18,7 @@ use serde_json::json;
 )]
 struct FormatReport;
 
-/// The skill.
+/// The skill with its reply function.
 pub(crate) fn format_report() -> impl SkillHandler<a2a_lambda::skill::Asked> {
     HybridSkill::new(FormatReport, reply)
 }
@@ -33,8 +33,8 @@ enum Format {
     Pdf,
 }
 
-/// Answers by what was said in this task: the conversation holds the context's
-/// other tasks too.
+/// Replies to the messages of this task. The thread also holds the other tasks of the
+/// context, so the function filters by task id.
 async fn reply(cx: &mut TaskContext<'_>, thread: &Thread) -> AgentResult<String> {
     let here = |message: &&Message| message.task_id.as_ref() == Some(cx.task_id());
     let by = |role| move |message: &&Message| message.role == role;
@@ -49,11 +49,11 @@ async fn reply(cx: &mut TaskContext<'_>, thread: &Thread) -> AgentResult<String>
         .rev()
         .find(by(Role::Agent))
         .map_or("", text);
-    // Credentials belong to no task, so that they are kept in none.
+    // A message with credentials has no task id, because no task stores it.
     let last = thread.iter().rev().find(by(Role::User)).map_or("", text);
     Ok(match question {
         WHICH_KEY if last.trim().is_empty() => asks_key(),
-        // A real one would go to the service that makes the PDF.
+        // A real skill would call the service that makes the PDF.
         WHICH_KEY => format!("The report, ready for print:\n\n{request}"),
         _ => match format_in(last) {
             None => asks_format(),

@@ -1,4 +1,5 @@
-//! A skill that shows its work: updates, partial artifacts, a text in chunks.
+//! A skill that shows its progress: status updates, partial artifacts, and a text in
+//! chunks.
 
 use a2a_lambda::prelude::*;
 use schemars::JsonSchema;
@@ -98,7 +99,7 @@ impl SkillHandler for GenerateReport {
     }
 }
 
-/// Figures in words: each number belongs to the word before it.
+/// Reads figures from text: each number belongs to the word before it.
 fn in_words(wish: String) -> Figures {
     let mut points = Vec::new();
     let mut label = None;
@@ -139,14 +140,14 @@ fn draw(title: &str, points: &[Point]) -> Chart {
     }
 }
 
-/// A share in whole percent; 0 where there is nothing to share.
+/// A share in whole percent; 0 if the total is 0.
 fn percent(part: f64, all: f64) -> u8 {
     let share = (part / all * 100.0).round();
-    // `as` takes what is no number for 0, and cuts at the ends.
+    // `as` converts NaN to 0 and saturates at both ends.
     if share > 100.0 { 100 } else { share as u8 }
 }
 
-/// Writes the report for people, a section at a time.
+/// Writes the report as Markdown, one section per chunk.
 async fn write(
     cx: &mut TaskContext<'_>,
     title: &str,

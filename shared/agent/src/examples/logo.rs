@@ -1,9 +1,9 @@
-//! A skill whose result is refined by a new task that refers to the old one.
+//! A skill that refines the result of an earlier task in a new task.
 
 use a2a_lambda::prelude::*;
 use a2a_lambda::task::Part;
 
-/// The name of the artifact, in every task.
+/// The name of the artifact; the same in every task, so that a later task finds it.
 const NAME: &str = "logo.svg";
 const COLORS: [&str; 6] = ["black", "red", "green", "blue", "orange", "purple"];
 
@@ -20,6 +20,7 @@ pub(crate) async fn logo(
     cx: &mut TaskContext<'_>,
     wish: String,
 ) -> AgentResult<OnRequestResult<()>> {
+    // The newest referenced logo is refined.
     let mut earlier = cx.references().await?.iter().rev();
     let before = earlier.find_map(|task| task.artifact(NAME)?.text());
     let logo = before.as_deref().map_or(Logo::FIRST, Logo::read);
@@ -42,7 +43,7 @@ impl Logo {
         color: "black",
     };
 
-    /// What an earlier drawing shows.
+    /// Reads shape and color from an earlier drawing.
     fn read(drawing: &str) -> Self {
         let filled = |color: &&&str| drawing.contains(&format!("fill=\"{color}\""));
         Self {

@@ -1,4 +1,4 @@
-//! One small skill for each thing a skill can do.
+//! One small skill for each feature that a skill can use.
 
 pub(crate) mod add;
 pub(crate) mod book_flight;

@@ -1,4 +1,4 @@
-//! The flows of the example skills, each on the bench.
+//! Runs the flows of each example skill with the bench.
 
 mod book_flight;
 mod format_report;

@@ -58,7 +58,7 @@ fn each_mistake_in_the_item_has_its_own_message() {
 }
 
 #[test]
-fn the_doc_comment_is_the_description_a_paragraph_a_line() {
+fn doc_comment_becomes_the_description_one_line_per_paragraph() {
     let item = "/// Says back\n/// what you said.\n///\n/// Twice.\nstruct X;";
     let code = written(r#"id = "x", tags = ["t"]"#, item);
     let description = r#"description : "Says back what you said.\nTwice.""#;

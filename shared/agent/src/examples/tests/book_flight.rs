@@ -38,7 +38,7 @@ async fn a_flight_is_booked_after_two_questions() {
 }
 
 #[tokio::test]
-async fn what_is_known_is_not_asked() {
+async fn skill_does_not_ask_for_known_values() {
     let mut bench = bench("book-flight");
     let reply = bench.send(data(&json!({ "on": "Friday" }))).await.unwrap();
     assert_eq!(reply.text(), "Where to?");
@@ -52,7 +52,7 @@ async fn what_is_known_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_question_is_asked_again_after_no_answer() {
+async fn empty_answer_repeats_the_question() {
     let mut bench = bench("book-flight");
     bench.send("Book a flight").await.unwrap();
     let reply = bench.send("  ").await.unwrap();
@@ -63,7 +63,7 @@ async fn a_question_is_asked_again_after_no_answer() {
 }
 
 #[tokio::test]
-async fn a_question_can_be_answered_by_canceling() {
+async fn client_cancels_instead_of_answering() {
     let mut bench = bench("book-flight");
     bench.send("Book a flight").await.unwrap();
     let canceled = bench.cancel().await.unwrap();
@@ -99,7 +99,7 @@ async fn another_caller_cannot_answer() {
     assert_eq!(reply.text(), "When?");
 }
 
-/// The skill as it was, with the first form of its slot.
+/// The skill with version 1 of its slot.
 #[skill(id = "book-flight", description = "As it was.", tags = ["test"])]
 struct Before;
 
@@ -138,7 +138,7 @@ fn before() -> AgentDefinition {
 }
 
 #[tokio::test]
-async fn a_question_of_the_old_version_is_answered_to_the_new_one() {
+async fn new_version_accepts_the_answer_to_an_old_question() {
     let mut bench = Bench::new(&before(), "book-flight");
     bench.send("Book a flight").await.unwrap();
     let reply = bench

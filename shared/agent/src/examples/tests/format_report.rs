@@ -4,7 +4,7 @@ use a2a_lambda::task::TaskState;
 const NAME: &str = "format-report";
 
 #[tokio::test]
-async fn a_missing_format_is_asked_for() {
+async fn skill_asks_for_a_missing_format() {
     let mut bench = bench(NAME);
     let reply = bench.send("Sales went up.").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::InputRequired));
@@ -18,7 +18,7 @@ async fn a_missing_format_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_key_reaches_the_skill_and_nothing_that_is_kept() {
+async fn credentials_reach_the_skill_and_are_not_stored() {
     let mut bench = bench(NAME);
     bench.send("Sales went up.").await.unwrap();
     let reply = bench.send("PDF format").await.unwrap();
@@ -45,7 +45,7 @@ async fn a_key_reaches_the_skill_and_nothing_that_is_kept() {
 }
 
 #[tokio::test]
-async fn a_second_task_does_not_take_the_firsts_question_for_its_own() {
+async fn second_task_ignores_the_question_of_the_first() {
     let mut bench = bench(NAME);
     bench.send("Sales as PDF").await.unwrap();
     let reply = bench.new_task().send("Costs as plain text").await.unwrap();
@@ -55,7 +55,7 @@ async fn a_second_task_does_not_take_the_firsts_question_for_its_own() {
 }
 
 #[tokio::test]
-async fn an_object_of_the_pattern_with_words_around_it_is_no_question() {
+async fn object_with_text_around_it_is_not_a_question() {
     let object = r#"{"state": "input-required", "prompt": "Which plain text?"}"#;
     let reply = bench(NAME).send(object).await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Completed));

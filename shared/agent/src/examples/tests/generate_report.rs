@@ -4,8 +4,8 @@ use a2a_lambda::skill::Content;
 use a2a_lambda::task::{Event, TaskState};
 use serde_json::json;
 
-/// What was shown: words, and the names of artifacts; `+` for an appended and
-/// `.` for the last chunk.
+/// The events: texts of updates and names of artifacts, with `+` in front for an appended
+/// chunk and `.` at the end for the last one.
 fn shown(bench: &Bench) -> Vec<String> {
     let events = bench.events().iter();
     events
@@ -27,7 +27,7 @@ fn shown(bench: &Bench) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_work_is_shown_in_order() {
+async fn events_are_sent_in_order() {
     let mut bench = bench("generate-report");
     bench.send("Generate Q4 financial report").await.unwrap();
     assert_eq!(
@@ -71,7 +71,7 @@ async fn a_report_is_made_of_the_figures_given() {
 }
 
 #[tokio::test]
-async fn appended_chunks_are_one_text_in_the_end() {
+async fn appended_chunks_form_one_text() {
     let reply = bench("generate-report")
         .send("Sales: north 3, south 1")
         .await
@@ -99,7 +99,7 @@ async fn appended_chunks_are_one_text_in_the_end() {
 }
 
 #[tokio::test]
-async fn a_report_canceled_on_the_way_keeps_what_was_shown() {
+async fn canceled_report_has_no_final_artifact() {
     let mut bench = bench("generate-report");
     let reply = bench
         .cancel_after(1)

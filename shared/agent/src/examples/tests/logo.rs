@@ -13,7 +13,7 @@ fn artifact_id(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn a_refined_logo_is_a_new_task_and_the_first_stays_as_it_is() {
+async fn refined_logo_is_a_new_task_and_the_first_is_unchanged() {
     let mut bench = bench("logo");
     let first = bench.send("Draw a square logo").await.unwrap();
     let task = first.task().unwrap();
@@ -33,7 +33,7 @@ async fn a_refined_logo_is_a_new_task_and_the_first_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn without_a_reference_a_logo_is_drawn_afresh() {
+async fn logo_without_a_reference_starts_from_the_default() {
     let mut bench = bench("logo");
     bench.send("Draw a red square logo").await.unwrap();
     let second = bench.send("Make it blue").await.unwrap();
@@ -41,7 +41,7 @@ async fn without_a_reference_a_logo_is_drawn_afresh() {
 }
 
 #[tokio::test]
-async fn anothers_logo_is_no_reference() {
+async fn reference_to_another_callers_task_is_ignored() {
     let mut bench = bench("logo");
     let first = bench.send("Draw a red square logo").await.unwrap();
     bench.new_context().caller("other", "mallory").unwrap();
@@ -51,7 +51,7 @@ async fn anothers_logo_is_no_reference() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_no_image_is_refused() {
+async fn client_that_accepts_no_image_is_refused() {
     let error = bench("logo")
         .accepts(["text/plain"])
         .send("Generate logo")

@@ -30,7 +30,7 @@ async fn terms_can_be_given_as_data() {
 }
 
 #[tokio::test]
-async fn terms_of_another_form_are_refused_with_their_place() {
+async fn invalid_terms_are_refused_with_their_field() {
     let mut bench = bench("add");
     let error = bench
         .send(data(&json!({ "a": 1, "b": "two" })))
