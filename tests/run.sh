@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The one definition of "it works": the checks of this repository, cheapest first.
-# Needs Rust, Python 3.11 and Node 20, and the registries of the three. What it
-# installs, builds and logs goes below target/. The test suites select the whole
-# workspace: for another selection Cargo compiles the dependencies again.
+# The one definition of "it works": runs the checks of this repository, cheapest first.
+# Needs Rust, Python 3.11 and Node 20, and the registries of the three. It installs,
+# builds and logs below target/. The test suites select the whole workspace, because
+# for another selection Cargo compiles the dependencies again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,28 +12,28 @@ export CARGO_TERM_COLOR=never
 logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop template bans)
-# What needs a release build, an emulator or a tool from a registry, and the long proof.
+# Steps that need a release build, an emulator, a tool from a registry, or much time.
 more=(docker-tests emulator watch sam histories)
 
 describe() {
   case $1 in
     fmt) echo "the sources are formatted" ;;
-    clippy) echo "no lint speaks up, in any target" ;;
+    clippy) echo "no lint warns, in any target" ;;
     docs) echo "the documentation builds without a warning" ;;
     features) echo "the library compiles without AWS, and without Lambda" ;;
     tests) echo "unit, in-process and embedded-emulator suites" ;;
-    conformance) echo "our vectors over every binding, and the official Rust types over what they answer" ;;
-    simulation) echo "20,000 random histories of the real engine, deaths and planted faults" ;;
-    histories) echo "100,000 more of them" ;;
+    conformance) echo "our vectors over every binding, and their responses read by the official Rust types" ;;
+    simulation) echo "20,000 random histories of the real engine, process deaths and planted faults" ;;
+    histories) echo "100,000 more random histories" ;;
     model) echo "every interleaving of the task protocol, with crashes and glitches, and its mutants" ;;
     doc-tests) echo "the examples in the documentation" ;;
-    docker-tests) echo "compiles the LocalStack suite; runs it where Docker answers" ;;
+    docker-tests) echo "compiles the LocalStack suite; runs it where Docker is available" ;;
     emulator) echo "the store suites against a second emulator" ;;
     faults) echo "faults below the AWS SDK at every store call of eight scenarios" ;;
-    kill) echo "the program killed at each store call of seven scenarios, streams cut after every frame" ;;
+    kill) echo "the program killed at each store call of seven scenarios, and streams cut after every frame" ;;
     interop) echo "real A2A clients against the local agent" ;;
     watch) echo "the functions under cargo lambda watch" ;;
-    template) echo "template.yaml, manifests, sources and papers keep their rules" ;;
+    template) echo "the rules for template.yaml, manifests, sources and documents" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
   esac
@@ -42,14 +42,14 @@ describe() {
 usage() {
   echo "usage: tests/run.sh [--all | --only STEP...]"
   echo
-  echo "Runs these steps in this order and stops at the first that fails:"
+  echo "Runs these steps in this order and stops at the first failure:"
   for step in "${steps[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
   echo
-  echo "With --all these too:"
+  echo "With --all it also runs:"
   for step in "${more[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
 }
 
-# A throw-away Python environment, made again when its requirements change.
+# A disposable Python environment, rebuilt when its requirements change.
 venv() {
   local dir=$target/venv/$1 requirements=$2
   if ! cmp -s "$requirements" "$dir/.installed"; then
@@ -71,7 +71,7 @@ step_features() {
   done
 }
 
-# The proofs have steps of their own.
+# The slow suites (faults, kill, conformance) have steps of their own.
 step_tests() {
   if cargo nextest --version >/dev/null 2>&1; then
     cargo nextest run --locked --workspace -E 'not binary(faults) and not binary(kill) and not binary(conformance)'
@@ -87,7 +87,7 @@ print(*(f"--test={name}" for name in sorted(suites)))')
   fi
 }
 
-# Prints how much was tried, for the reader of this run too.
+# Also prints the number of vectors tried to the terminal.
 step_conformance() {
   cargo test --locked --workspace --test conformance -- --nocapture | tee "$logs/conformance.figures"
   grep -E ' vectors and |: [0-9]+ vectors, |official types read ' "$logs/conformance.figures" >&3
@@ -105,7 +105,7 @@ simulation() {
 step_simulation() { simulation "histories 20000" kills mutants; }
 step_histories() { simulation "histories 100000 20001"; }
 
-# Prints the states explored and the mutants caught, for the reader of this run too.
+# Also prints the states explored and the mutants caught to the terminal.
 step_model() {
   cargo test --locked --profile proof -p protocol-model -- --nocapture --test-threads=1 | tee "$logs/model.figures"
   grep -oE '(caught |[a-z, ]+ [0-9]+ states).*' "$logs/model.figures" >&3
@@ -118,12 +118,12 @@ step_docker_tests() {
   if docker info >/dev/null 2>&1; then
     cargo test --locked -p a2a-lambda-tests --features docker-tests
   else
-    say "SKIPPED: docker-tests were compiled and not run, since no Docker answers here"
+    say "SKIPPED: docker-tests were compiled and not run, because Docker is not available"
   fi
 }
 
 step_emulator() { bash tests/emulator/ministack.sh; }
-# Each prints its figures, and what replays a failure.
+# Prints the figures of a suite, and the command that replays a failure.
 proof() {
   cargo test --locked --workspace --test "$1" -- --nocapture | tee "$logs/$1.figures"
   grep -E ' violations$' "$logs/$1.figures" >&3
@@ -152,8 +152,8 @@ step_sam() {
   sam_validate --lint
 }
 
-# Asks nobody: the region is any, the credentials are none. Without --lint the
-# transform is what checks, with it cfn-lint; neither does both.
+# Contacts no AWS account, so region and credentials are dummies. Without --lint the SAM
+# transform checks the template, with it cfn-lint; neither option does both.
 sam_validate() {
   __SAM_CLI_APP_DIR=$target/venv/sam/app SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 \
     AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none \
@@ -165,7 +165,7 @@ step_bans() {
   (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_dependencies)
 }
 
-# For the reader of this run; the output of a step goes to its log.
+# Prints to the terminal; the output of a step goes to its log.
 say() { echo "$*" >&3; }
 
 need() {
@@ -207,14 +207,14 @@ for step in "${steps[@]}" "${more[@]}"; do
   printf '== %-13s %s\n' "$step" "$(describe "$step")"
   began=$SECONDS
   log=$logs/$step.log
-  # A subshell of its own: `set -e` is off in the condition of an `if`.
+  # In a subshell, because `set -e` has no effect in the condition of an `if`.
   set +e
   (set -e; "step_${step//-/_}") >"$log" 2>&1 </dev/null
   code=$?
   set -e
   if ((code)); then
     tail -n 100 "$log"
-    echo "FAILED: $step after $((SECONDS - began)) s; all of its output: $log"
+    echo "FAILED: $step after $((SECONDS - began)) s; full output: $log"
     echo "$passed passed, 1 failed"
     exit 1
   fi

@@ -1,10 +1,10 @@
-//! Mistakes that must not compile.
+//! Checks that mistakes do not compile.
 //!
-//! Each file of `programs/` compiles as it stands, and names in its header the
-//! one expression that makes it a mistake, with the compiler's code for it. The
-//! programs are built, not only checked: one of the errors is raised when code
-//! is generated. Two throw-away packages below `target/` hold them, one cargo
-//! call each; their dependencies are built once.
+//! Each file of `programs/` compiles unchanged. Its header names one expression, its
+//! replacement, and the error code that the compiler reports for the replacement. The
+//! programs are built, not only checked, because one error appears during code generation.
+//! Two temporary packages below `target/` contain them, so cargo runs once per package and
+//! builds the dependencies once.
 
 #[cfg(test)]
 mod package;
@@ -12,7 +12,7 @@ mod package;
 use package::{build, errors, package, programs};
 
 #[test]
-fn every_program_compiles_without_its_mistake() {
+fn each_program_compiles_without_its_mistake() {
     let programs = programs();
     let sources = programs.iter().map(|one| (&*one.name, &*one.good));
     let folder = package("compile-fail-twins", &sources.collect());
@@ -22,7 +22,7 @@ fn every_program_compiles_without_its_mistake() {
 }
 
 #[test]
-fn every_mistake_is_refused_by_the_compiler_for_its_own_reason() {
+fn compiler_reports_each_mistake_with_its_own_error() {
     let programs = programs();
     let sources = programs.iter().map(|one| (&*one.name, &*one.bad));
     let folder = package("compile-fail-mistakes", &sources.collect());

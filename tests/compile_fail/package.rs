@@ -1,4 +1,4 @@
-//! The programs, and the throw-away packages that hold them.
+//! Reads the programs and writes the temporary packages that contain them.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A program and its mistake.
+/// A program in its valid and its invalid form.
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) good: String,
     pub(crate) bad: String,
-    /// The compiler's code, or a part of the text of an error without one.
+    /// The error code of the compiler, or a part of its text for an error without a code.
     pub(crate) error: String,
 }
 
@@ -28,7 +28,7 @@ impl Program {
         let (replace, with, error) = (header("replace"), header("with"), header("error"));
         let (head, body) = good.split_at(good.find("\nuse ").unwrap());
         let count = body.matches(&replace).count();
-        assert_eq!(count, 1, "{name}: `{replace}` must stand there once");
+        assert_eq!(count, 1, "{name}: `{replace}` must occur once in the body");
         let bad = format!("{head}{}", body.replace(&replace, &with));
         Self {
             name,
@@ -48,11 +48,11 @@ pub(crate) fn programs() -> Vec<Program> {
 }
 
 fn below_target() -> PathBuf {
-    // The folder beside cargo's own one for the files of tests.
+    // A directory next to cargo's own one for test files.
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("compile-fail")
 }
 
-/// Leaves an unchanged file alone, so that cargo has nothing to do for it.
+/// Writes a file, except when it is unchanged, so that cargo does not build it again.
 fn write(path: &Path, text: &str) {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return;
@@ -61,7 +61,8 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A package with a library for each program; what links nothing builds fast.
+/// Writes a package with one library target per program. A library is not linked, so it
+/// builds faster than a program.
 pub(crate) fn package(name: &str, sources: &BTreeMap<&str, &str>) -> PathBuf {
     let folder = below_target().join(name);
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -92,7 +93,7 @@ tokio = {{ version = "1", features = ["rt"] }}
     }
     write(&folder.join("Cargo.toml"), &manifest);
     write(&folder.join("lib.rs"), "");
-    // The versions of the workspace, so that nothing has to be fetched.
+    // The versions of the workspace, so that cargo downloads nothing.
     let lock = fs::read_to_string(workspace.join("Cargo.lock")).unwrap();
     if lock_changed(&folder, &lock) {
         write(&folder.join("Cargo.lock"), &lock);
@@ -100,8 +101,8 @@ tokio = {{ version = "1", features = ["rt"] }}
     folder
 }
 
-/// Cargo rewrites the lock file of a package, so what it was made from is kept
-/// beside it.
+/// Whether the workspace's lock file has changed. Cargo rewrites the lock file of a
+/// package, so a copy of the original is kept beside it.
 fn lock_changed(folder: &Path, lock: &str) -> bool {
     let source = folder.join("source.lock");
     let changed = fs::read_to_string(&source).is_ok_and(|old| old == lock);
@@ -119,7 +120,7 @@ pub(crate) fn build(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The code of each error, or its text, by program.
+/// The error codes of each program, or the text of an error without a code.
 pub(crate) fn errors(stdout: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
     let mut errors: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in stdout.split(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! From a step to a request, in the words of a dialect.
+//! Builds the request of a step in a dialect.
 
 use crate::pattern::{Names, fill, filled, in_text};
 use crate::vector::{Asked, Step};
@@ -34,7 +34,7 @@ pub(crate) fn request(step: &Step, dialect: Dialect, names: &Names) -> Request {
     dressed(request, step, names)
 }
 
-/// A text that is a name, or stands for itself; nothing for a name of nothing.
+/// The text with names replaced; a text without names stays unchanged.
 fn word(text: &str, names: &Names) -> String {
     match filled(text, names) {
         Value::String(text) => text,
@@ -66,7 +66,7 @@ fn sent(step: &Step, dialect: Dialect, task: Option<&str>, names: &Names) -> Val
     params
 }
 
-/// A part of 1.0 in the words of a dialect.
+/// Converts a part of 1.0 to a dialect.
 fn in_words(part: &Value, dialect: Dialect) -> Value {
     let (tag, bytes, uri) = match dialect {
         Dialect::Rpc10 | Dialect::Rest10 => return part.clone(),
@@ -90,6 +90,8 @@ fn in_words(part: &Value, dialect: Dialect) -> Value {
                 kind = "data";
                 let arrays = dialect.is_v01() && value.is_array();
                 let mut data = value.clone();
+                // The older generations allow objects only (0.1 also arrays), so other
+                // values are wrapped.
                 if !(value.is_object() || arrays) {
                     data = json!({ "value": data });
                     words.insert("metadata".to_owned(), json!({"data_part_compat": true}));
@@ -112,7 +114,7 @@ fn in_words(part: &Value, dialect: Dialect) -> Value {
     words.into()
 }
 
-/// Where a dialect has the options of a call.
+/// Adds the options of a call where the dialect has them.
 fn with_options(mut params: Value, step: &Step, op: Op, dialect: Dialect, names: &Names) -> Value {
     let configured = matches!(op, Op::Send | Op::Stream) && !dialect.is_v01();
     if let Some(length) = &step.history {
@@ -135,7 +137,7 @@ fn with_options(mut params: Value, step: &Step, op: Op, dialect: Dialect, names:
     params
 }
 
-/// Puts members in; `$none` takes one away.
+/// Inserts members; the value `$none` removes a member.
 fn merge(into: &mut Value, members: &Map<String, Value>, names: &Names) {
     let Value::Object(object) = into else { return };
     for (name, value) in members {
@@ -147,8 +149,8 @@ fn merge(into: &mut Value, members: &Map<String, Value>, names: &Names) {
     }
 }
 
-/// A request that stands in the step as it is. Without a body it is none; its
-/// version is that of the dialect.
+/// The request that the step spells out. Without a body it is a GET. The version header is
+/// that of the dialect.
 fn raw(step: &Step, dialect: Dialect, names: &Names) -> Request {
     let path = step.path.as_deref().unwrap_or("/");
     let request = match &step.body {
@@ -158,7 +160,7 @@ fn raw(step: &Step, dialect: Dialect, names: &Names) -> Request {
     dialect.versioned(request)
 }
 
-/// With everything the step says about the request itself.
+/// Applies the parts of the step that change the HTTP request.
 fn dressed(mut request: Request, step: &Step, names: &Names) -> Request {
     request = match step.body.as_ref().map(|body| fill(body, names)) {
         Some(Value::String(body)) => request.body(body),

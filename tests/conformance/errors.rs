@@ -1,4 +1,4 @@
-//! The table of errors, and answers compared with it.
+//! The table of errors, and the comparison of responses with it.
 
 use crate::pattern::{Names, compare};
 use crate::vector::ErrorRow;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
 const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 
-/// The name of a row.
+/// The name of the row for an error.
 pub(crate) const fn name(refusal: &Refusal) -> &'static str {
     use Refusal as R;
     match refusal {
@@ -43,7 +43,7 @@ pub(crate) const fn name(refusal: &Refusal) -> &'static str {
     }
 }
 
-/// One of each.
+/// One value of each error.
 pub(crate) fn all() -> Vec<Refusal> {
     use Refusal as R;
     let state = TaskState::Completed;
@@ -91,7 +91,7 @@ pub(crate) fn all() -> Vec<Refusal> {
     ]
 }
 
-/// Compares an answer with its row.
+/// Compares a response with its row.
 ///
 /// # Errors
 /// The first difference.
@@ -175,7 +175,7 @@ fn detailed(row: &ErrorRow, details: &Value) -> Result<(), String> {
     )
 }
 
-/// The element of `details` of this type.
+/// The element of `details` with this type.
 fn of<'v>(details: &'v Value, kind: &str) -> &'v Value {
     let found = details
         .as_array()
@@ -183,7 +183,7 @@ fn of<'v>(details: &'v Value, kind: &str) -> &'v Value {
     found.unwrap_or(&Value::Null)
 }
 
-/// The fields which an error body of any dialect names.
+/// The fields that an error body names, in any dialect.
 pub(crate) fn fields(details: &Value) -> Vec<&str> {
     let list = at(of(details, BAD_REQUEST), "/fieldViolations").as_array();
     let fields = list
@@ -193,7 +193,7 @@ pub(crate) fn fields(details: &Value) -> Vec<&str> {
     fields.flatten().collect()
 }
 
-/// Where the details of an error stand.
+/// The JSON pointer to the details of an error.
 pub(crate) const fn details_at(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Rpc10 | Dialect::Rpc03 | Dialect::Rpc01 => "/error/data",

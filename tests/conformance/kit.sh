@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The official conformance kit, from a checkout the user has, against the local
-# agent. The kit is in no registry, so nothing here fetches it.
+# Runs the official conformance kit against the local agent. The user provides a
+# checkout of the kit: no package registry has it, so the script cannot install it.
 set -euo pipefail
 
 usage() {
@@ -13,15 +13,15 @@ prints what passed, failed and was skipped.
   DIR     a checkout of the kit: branch 1.0-dev, or branch 0.3.x
   --help  this text
 
-The generation is told by what DIR holds. 1.0 runs over JSON-RPC and HTTP+JSON
+The content of DIR decides the generation. 1.0 runs over JSON-RPC and HTTP+JSON
 against the 1.0 card; 0.3 runs its mandatory and capability tests over JSON-RPC
-against the union card. Each run has a fresh agent (in memory, on a free port)
-and 600 seconds. The kit's Python packages are installed once, below target/;
-reports are written there too, and nothing in DIR.
+against the union card. Each run gets a new agent (in memory, on a free port)
+and 600 seconds. The kit's Python packages are installed once, below target/.
+Reports are written there too. The script writes nothing to DIR.
 
-Exits 0 when nothing failed that expected-failures.txt does not name, everything
-it names did fail, and no fewer requirements were tested than in the last run;
-1 otherwise, 2 when the arguments are wrong.
+Exits 0 when exactly the tests in expected-failures.txt failed, and at least as
+many requirements were tested as in the last run. Exits 1 otherwise, and 2 when
+the arguments are wrong.
 
 Needs cargo and python3 (3.11 or newer, with venv).
 HELP
@@ -32,7 +32,7 @@ case ${1:-} in
     '' | -*) usage >&2; exit 2 ;;
 esac
 [ $# -eq 1 ] || { usage >&2; exit 2; }
-[ -d "$1" ] || { echo "there is no folder $1" >&2; exit 2; }
+[ -d "$1" ] || { echo "no such directory: $1" >&2; exit 2; }
 
 kit=$(cd "$1" && pwd)
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -40,7 +40,7 @@ root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 place=$target/conformance
 
-# Seconds: a whole run of the kit's tests; the start of a built agent.
+# Limits in seconds: for one run of the kit's tests, and for the start of the agent.
 readonly RUN_LIMIT=600 START_LIMIT=60
 
 if [ -d "$kit/tests/compatibility" ]; then
@@ -48,7 +48,7 @@ if [ -d "$kit/tests/compatibility" ]; then
 elif [ -d "$kit/tests/mandatory" ]; then
     generation=0.3 card=union
 else
-    echo "$kit is no checkout of the kit: it has neither tests/compatibility nor tests/mandatory" >&2
+    echo "$kit is not a checkout of the kit: it has neither tests/compatibility nor tests/mandatory" >&2
     exit 2
 fi
 
@@ -57,7 +57,7 @@ reports=$place/reports-$generation
 rm -rf "$reports"
 mkdir -p "$reports"
 
-# What the kit imports at run time: the list its own pyproject.toml gives.
+# The kit's dependencies, from its own pyproject.toml.
 requirements() {
     python3 - "$kit/pyproject.toml" <<'PY'
 import sys
@@ -68,7 +68,7 @@ with open(sys.argv[1], "rb") as file:
 PY
 }
 
-# The marker is written last, so an interrupted installation is started over.
+# The marker is written last, so the next run repeats an interrupted installation.
 install() {
     requirements >"$reports/requirements.txt"
     if cmp -s "$reports/requirements.txt" "$environment/.installed"; then return 0; fi
@@ -90,7 +90,7 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT TERM
 
-# A fresh agent. Sets `server` and `base`, from the line it prints when it is ready.
+# Starts a new agent. Sets `server`, and `base` from the line the agent prints when it is ready.
 start() {
     local log=$reports/agent-$1.log waited=0
     "$target/debug/a2a-local" --agent conformance --card "$card" --memory --port 0 \
@@ -108,9 +108,9 @@ start() {
     base=${base#listening on }
 }
 
-# One run of the kit's tests, by name, against an agent of its own; `BASE` in an
-# argument becomes the agent's URL. What came of it is judged from the report: the
-# exit code of the tests says nothing about what was skipped.
+# Runs the kit's tests against a new agent; `BASE` in an argument becomes the agent's
+# URL. kit_figures.py evaluates the report, because the exit code of the tests does not
+# show which tests were skipped.
 run() {
     local name=$1 code=0
     shift

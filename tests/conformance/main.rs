@@ -1,9 +1,11 @@
-//! Our own vectors: what the specifications promise, one fact a vector, tried in
-//! every dialect that makes the promise. They run against the conformance agent in
-//! this process and, where `A2A_CONFORMANCE_URL` names one, against an agent that
-//! runs elsewhere: `a2a-local --agent conformance --memory --port 0`.
+//! Runs this project's own test vectors for the protocol.
 //!
-//! The official kits are run by `kit.sh`.
+//! Each vector states one fact that a specification promises, and runs in every dialect
+//! that promises it. The agent is the conformance agent in this process.
+//! `A2A_CONFORMANCE_URL` selects an agent that runs elsewhere: `a2a-local --agent
+//! conformance --memory --port 0`.
+//!
+//! `kit.sh` runs the official kits.
 
 #[cfg(test)]
 mod ask;
@@ -32,7 +34,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::PathBuf;
 
-    /// At least this many promises.
+    /// The least number of vectors, so that a vector file cannot get lost unnoticed.
     const ENOUGH: usize = 150;
 
     fn folder() -> PathBuf {
@@ -44,7 +46,7 @@ mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Every vector, with the file it stands in.
+    /// All vectors, each with the name of its file.
     fn vectors() -> Vec<(String, Vector)> {
         let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
             .unwrap()
@@ -63,10 +65,10 @@ mod tests {
         all
     }
 
-    /// The agent elsewhere, if one is named.
+    /// The URL of an agent that runs elsewhere, if one is set.
     #[expect(
         clippy::disallowed_methods,
-        reason = "who runs the tests names the agent"
+        reason = "the person who runs the tests sets the agent"
     )]
     fn elsewhere() -> Option<String> {
         std::env::var("A2A_CONFORMANCE_URL").ok()
@@ -80,6 +82,7 @@ mod tests {
         let rows = rows();
         let (mut tried, mut answers, mut broken) = (0, 0, Vec::new());
         for (number, (file, vector)) in vectors().iter().enumerate() {
+            // A vector that needs a special agent cannot run against a URL.
             let special = vector.given != Given::Nothing && elsewhere.is_some();
             if special || !selected(&vector.over).contains(&dialect) {
                 continue;
@@ -89,7 +92,7 @@ mod tests {
                 Some(base) => Agent::There(base.clone()),
                 None => Agent::here(vector.given),
             };
-            // Unique among the vectors, and the runs against one agent.
+            // Ids that no other vector and no other run against the same agent uses.
             let unique = format!("{}:{dialect:?}:{number}", std::process::id());
             let mut run = Run {
                 agent: &agent,
@@ -119,44 +122,44 @@ mod tests {
         }
         println!("{dialect:?}: {tried} vectors, {} violations", broken.len());
         if dialect.is_v10() {
-            println!("{dialect:?}: the official types read {answers} answers");
-            assert!(answers > 100, "only {answers} answers");
+            println!("{dialect:?}: the official types read {answers} responses");
+            assert!(answers > 100, "only {answers} responses");
         }
         assert!(broken.is_empty(), "{dialect:?}:\n{}", broken.join("\n"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn json_rpc_of_1_0_keeps_its_promises() {
+    async fn json_rpc_1_0_passes_its_vectors() {
         keeps_its_promises(Dialect::Rpc10).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rest_of_1_0_keeps_its_promises() {
+    async fn rest_1_0_passes_its_vectors() {
         keeps_its_promises(Dialect::Rest10).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn json_rpc_of_0_3_keeps_its_promises() {
+    async fn json_rpc_0_3_passes_its_vectors() {
         keeps_its_promises(Dialect::Rpc03).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rest_of_0_3_keeps_its_promises() {
+    async fn rest_0_3_passes_its_vectors() {
         keeps_its_promises(Dialect::Rest03).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn json_rpc_of_0_1_keeps_its_promises() {
+    async fn json_rpc_0_1_passes_its_vectors() {
         keeps_its_promises(Dialect::Rpc01).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_paths_of_0_1_keep_their_promises() {
+    async fn paths_0_1_pass_their_vectors() {
         keeps_its_promises(Dialect::Path01).await;
     }
 
     #[test]
-    fn there_are_enough_vectors_and_each_has_a_name_of_its_own() {
+    fn vectors_have_unique_names_and_known_sections() {
         let vectors = vectors();
         let names: BTreeSet<&str> = vectors.iter().map(|(_, it)| it.name.as_str()).collect();
         assert_eq!(names.len(), vectors.len(), "two vectors of one name");
@@ -180,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_of_the_table_of_errors_is_shown_in_every_dialect() {
+    fn error_table_matches_every_dialect() {
         let rows = rows();
         let named: Vec<&str> = rows.iter().map(|row| row.refusal.as_str()).collect();
         let known: Vec<&str> = all().iter().map(name).collect();
@@ -196,7 +199,7 @@ mod tests {
         }
     }
 
-    /// The answer to a send that is refused.
+    /// The response to a send that is refused.
     fn shown(dialect: Dialect, refusal: &a2a_lambda::task::Refusal) -> Reply {
         let request = dialect.send(&Say::to("echo", "hi"));
         let raw = RawRequest {
@@ -222,8 +225,8 @@ mod tests {
         }
     }
 
-    /// The rows that can only be seen where something is built that this agent
-    /// does not have; the table above shows them all the same.
+    /// The rows that this agent cannot produce from a request. The table test above covers
+    /// them.
     const UNSEEN: [&str; 9] = [
         "ContentTypeNotSupported",
         "InvalidAgentResponse",
@@ -237,7 +240,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_row_that_this_agent_can_answer_with_comes_from_a_request_in_every_dialect() {
+    fn vectors_provoke_each_error_in_every_dialect() {
         let mut seen = BTreeSet::new();
         for (_, vector) in vectors() {
             for step in &vector.steps {
@@ -257,7 +260,7 @@ mod tests {
         for row in rows() {
             for dialect in Dialect::ALL.map(|dialect| format!("{dialect:?}")) {
                 let unseen = UNSEEN.contains(&row.refusal.as_str())
-                    // A path that names nothing belongs to no 0.1.
+                    // An unknown path has no generation, so it is never an error of 0.1.
                     || dialect == "Path01" && row.refusal == "MethodNotFound";
                 if !unseen && !seen.contains(&(dialect.clone(), row.refusal.clone())) {
                     missing.push(format!("{dialect} {}", row.refusal));
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_card_of_1_0_is_the_same_value_to_the_official_types() {
+    async fn official_types_read_the_card_of_1_0_without_loss() {
         let agent = reference_agent::conformance::agent(std::time::Duration::from_secs(2));
         let world = World::serving(|_| agent, |settings| settings.card = CardShape::V1);
         let request = Request::new("GET", "/.well-known/agent-card.json");
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_in_a_file_of_vectors_stays_what_it_is() {
+    fn vector_files_keep_large_integers_exact() {
         let value: Value = serde_json::from_str("[9007199254740993,18446744073709551615]").unwrap();
         assert_eq!(value.to_string(), "[9007199254740993,18446744073709551615]");
     }

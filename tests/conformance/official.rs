@@ -1,12 +1,12 @@
-//! What is answered in 1.0, as the official Rust types read it: the same value, or
-//! one of the two codecs is wrong.
+//! Decodes responses of 1.0 with the official Rust types and encodes them again. If the
+//! value changes, one of the two codecs is wrong.
 
 use crate::vector::Asked;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The type of an answer of 1.0.
+/// The type of a 1.0 response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Sent,
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The type of the answer to a call.
+    /// The type of the response to a call.
     pub(crate) const fn of(asked: Asked) -> Option<Self> {
         match asked {
             Asked::Send => Some(Self::Sent),
@@ -30,10 +30,10 @@ impl Kind {
     }
 }
 
-/// Reads a value with the official type, writes it again, and compares.
+/// Decodes a value with the official type, encodes it again, and compares.
 ///
 /// # Errors
-/// What the type does not read, or the first difference.
+/// The decoding error, or the first difference.
 pub(crate) fn reads(kind: Kind, value: &Value) -> Result<(), String> {
     let read = match kind {
         Kind::Sent => again::<a2a::SendMessageResponse>(value),
@@ -51,8 +51,8 @@ fn again<T: DeserializeOwned + Serialize>(value: &Value) -> Result<Value, String
     serde_json::to_value(read).map_err(|error| error.to_string())
 }
 
-/// Compares as `ProtoJSON` means it: an absent member is its default, and a time may
-/// have as many digits as it needs.
+/// Compares by the rules of `ProtoJSON`: an absent member is its default, and a time may
+/// have any number of fraction digits.
 fn same(place: &str, ours: &Value, theirs: &Value) -> Result<(), String> {
     let differ = || Err(format!("{place}: {ours} is read as {theirs}"));
     match (ours, theirs) {
@@ -74,6 +74,7 @@ fn same(place: &str, ours: &Value, theirs: &Value) -> Result<(), String> {
             })
         }
         (Value::String(ours), Value::String(theirs))
+            // The official type writes no zero fraction.
             if ours.ends_with(".000Z") && ours.replace(".000Z", "Z") == *theirs =>
         {
             Ok(())

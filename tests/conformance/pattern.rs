@@ -1,14 +1,13 @@
-//! Values with gaps.
+//! Values with placeholders.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What names stand for.
+/// The values of the placeholders.
 pub(crate) type Names = BTreeMap<String, Value>;
 
-/// Puts what names stand for in place: `$task` is the whole value, `${task}`
-/// its text. `{"$times": [n, x]}` is a list of n times x, `{"$long": n}` a text
-/// of n letters.
+/// Replaces placeholders: `$task` is the whole value, `${task}` its text. `{"$times": [n,
+/// x]}` is a list of n times x; `{"$long": n}` is a text of n letters.
 pub(crate) fn fill(value: &Value, names: &Names) -> Value {
     match value {
         Value::String(text) => filled(text, names),
@@ -31,7 +30,7 @@ pub(crate) fn fill(value: &Value, names: &Names) -> Value {
     }
 }
 
-/// A text with names in it.
+/// Replaces placeholders in a text; the result may be any value.
 pub(crate) fn filled(text: &str, names: &Names) -> Value {
     if let Some(value) = text.strip_prefix('$').and_then(|name| names.get(name)) {
         return value.clone();
@@ -39,7 +38,7 @@ pub(crate) fn filled(text: &str, names: &Names) -> Value {
     in_text(text, names).into()
 }
 
-/// The same where only a text will do.
+/// Replaces placeholders in a text; the result is always a text.
 pub(crate) fn in_text(text: &str, names: &Names) -> String {
     let mut text = text.to_owned();
     for (name, value) in names {
@@ -51,10 +50,10 @@ pub(crate) fn in_text(text: &str, names: &Names) -> String {
     text
 }
 
-/// Compares a value, or that it is not there, with a pattern.
+/// Compares a value, or its absence, with a pattern.
 ///
 /// # Errors
-/// The first difference with its place.
+/// The first difference with its location.
 pub(crate) fn compare(
     place: &str,
     pattern: &Value,
@@ -100,7 +99,7 @@ fn members(
     })
 }
 
-/// Whether a value is what a word of ours says; `None` for an ordinary text.
+/// Whether a value matches a special pattern; `None` for an ordinary text.
 fn special(text: &str, found: Option<&Value>) -> Option<bool> {
     let said = found.and_then(Value::as_str);
     Some(match text {
@@ -115,7 +114,7 @@ fn special(text: &str, found: Option<&Value>) -> Option<bool> {
     })
 }
 
-/// UTC, with `Z` and milliseconds: `2026-05-28T10:00:00.000Z`.
+/// Whether a text is a UTC time with `Z` and milliseconds: `2026-05-28T10:00:00.000Z`.
 fn is_time(text: &str) -> bool {
     let form = "0000-00-00T00:00:00.000Z";
     text.len() == form.len()
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_tells_numbers_nulls_and_missing_members_apart() {
+    fn patterns_distinguish_numbers_nulls_and_missing_members() {
         assert!(fits(&json!({"a": 42}), &json!({"a": 42, "b": 1})));
         assert!(!fits(&json!({"a": 42}), &json!({"a": 42.0})));
         assert!(!fits(

@@ -1,4 +1,4 @@
-//! Drives vectors through an agent, and compares.
+//! Runs vectors against an agent and compares its responses.
 
 use crate::ask::request;
 use crate::errors::{check, details_at, fields};
@@ -14,16 +14,16 @@ use reference_agent::conformance;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The agent that is tried.
+/// The agent under test.
 pub(crate) enum Agent {
     /// The conformance agent, in this process.
     Here(Box<World>),
-    /// One that runs at a URL.
+    /// An agent that runs at a URL.
     There(String),
 }
 
 impl Agent {
-    /// The one in this process, in a world like this.
+    /// The agent in this process, in the given state.
     pub(crate) fn here(given: Given) -> Self {
         let agent = conformance::agent(Duration::from_secs(2));
         let world = World::serving(
@@ -41,8 +41,8 @@ impl Agent {
         Self::Here(Box::new(world))
     }
 
-    /// What was ever stored; nothing is known of an agent elsewhere, and where
-    /// nothing can be stored.
+    /// The number of writes so far. It is 0 for an agent elsewhere and for a store that
+    /// accepts no writes.
     fn writes(&self) -> usize {
         match self {
             Self::Here(world) if !world.store.refuses_commits() => world.store.writes(),
@@ -66,7 +66,7 @@ pub(crate) fn selected(selectors: &[String]) -> Vec<Dialect> {
     Dialect::ALL.into_iter().filter(chosen).collect()
 }
 
-/// The names of a dialect: generation, binding.
+/// The generation and the binding of a dialect.
 const fn words(dialect: Dialect) -> (&'static str, &'static str) {
     match dialect {
         Dialect::Rpc10 => ("1.0", "jsonrpc"),
@@ -84,7 +84,7 @@ fn fits(selector: &str, dialect: Dialect) -> bool {
         |word: &str| ["1.0", "0.3", "0.1", "jsonrpc", "rest", "paths", "all"].contains(&word);
     assert!(
         selector.split(' ').all(known),
-        "no dialect is called {selector:?}"
+        "unknown dialect selector {selector:?}"
     );
     selector
         .split(' ')
@@ -104,17 +104,17 @@ pub(crate) struct Run<'v> {
     pub(crate) rows: &'v [ErrorRow],
     pub(crate) dialect: Dialect,
     pub(crate) names: Names,
-    /// A stream that is open.
+    /// The open stream, if there is one.
     pub(crate) live: Option<Live>,
-    /// Every answer of 1.0 that was seen.
+    /// Every response of 1.0.
     pub(crate) answers: Vec<(Kind, Value)>,
 }
 
 impl Run<'_> {
-    /// Takes the steps in order.
+    /// Runs the steps in order.
     ///
     /// # Errors
-    /// The first difference, with its step and the answer.
+    /// The first difference, with its step and the response.
     pub(crate) async fn vector(&mut self, vector: &Vector) -> Result<(), String> {
         for (number, step) in vector.steps.iter().enumerate() {
             let here = step.dialects.is_empty() || selected(&step.dialects).contains(&self.dialect);
@@ -157,7 +157,7 @@ impl Run<'_> {
         let mut compared = self.answer(step, &expect, &reply);
         let more = self.agent.writes() - written;
         if compared.is_ok() && expect.error.is_some() && more > 0 {
-            compared = Err(format!("it was refused, after {more} writes"));
+            compared = Err(format!("refused after {more} writes, expected 0"));
         }
         compared.map_err(|why| {
             let sent = String::from_utf8_lossy(&request.body);
@@ -220,7 +220,7 @@ impl Run<'_> {
         self.task(expect, &self.dialect.task(reply))
     }
 
-    /// Keeps an answer of 1.0 for the official types to read.
+    /// Stores a response of 1.0 for the test with the official types.
     fn keep(&mut self, step: &Step, reply: &Reply, body: &Value) {
         let Some(kind) = Kind::of(step.ask).filter(|_| self.dialect.is_v10()) else {
             return;
@@ -273,7 +273,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Keeps the ids of a task that was seen.
+    /// Stores the ids of a task for the placeholders.
     fn remember(&mut self, task: &Value) {
         let id = task.get("id").or_else(|| task.get("taskId"));
         if let Some(id) = id.filter(|id| id.is_string() && task.get("status").is_some()) {
@@ -301,9 +301,7 @@ impl Run<'_> {
         let mut rest = told.iter();
         for wanted in &expect.among {
             if !rest.any(|found| found == wanted) {
-                return Err(format!(
-                    "{wanted:?} does not come, or not in order: {told:?}"
-                ));
+                return Err(format!("{wanted:?} is missing or out of order: {told:?}"));
             }
         }
         for (place, pattern, found) in [
@@ -317,10 +315,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What every stream that was read to its end is like.
+    /// Checks that hold for every stream that was read to its end.
     fn closed(&self, step: &Step, frames: &[Frame]) -> Result<(), String> {
         let finals: Vec<Option<bool>> = frames.iter().map(|it| self.dialect.is_final(it)).collect();
         let flagged = finals.iter().filter(|it| **it == Some(true)).count();
+        // 1.0 has no member `final`; 0.3 and 0.1 set it on the last event only.
         match (self.dialect.is_v10(), step.ask) {
             (true, _) if finals.iter().any(Option::is_some) => {
                 Err("a stream of 1.0 has a member `final`".to_owned())
@@ -329,7 +328,7 @@ impl Run<'_> {
                 if flagged > 1 || flagged == 1 && finals.last() != Some(&Some(true)) =>
             {
                 Err(format!(
-                    "`final` stands where the stream goes on: {finals:?}"
+                    "`final` is not on the last event alone: {finals:?}"
                 ))
             }
             _ => Ok(()),
@@ -353,7 +352,7 @@ impl Run<'_> {
     }
 }
 
-/// The next events, or all of them.
+/// Reads the next `count` events, or all of them.
 async fn read(live: &mut Live, count: Option<usize>) -> Result<Vec<Frame>, String> {
     let mut seen = Vec::new();
     while count.is_none_or(|count| seen.len() < count) {

@@ -1,42 +1,42 @@
-//! What stands in a file of vectors.
+//! The format of the vector files.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A promise of the protocol, tried in each dialect it is made in.
+/// A promise of the protocol, and the steps that test it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Vector {
-    /// What is promised, as a sentence.
+    /// The promise, as a sentence.
     pub(crate) name: String,
-    /// Where it is written: generation and section; `ours` for a decision that
-    /// docs/conformance.md names.
+    /// The source: generation and section; `ours` for a decision that docs/conformance.md
+    /// names.
     pub(crate) section: String,
     /// The dialects: `all`, a generation, a binding, or both (`1.0 jsonrpc`).
     pub(crate) over: Vec<String>,
-    /// What the agent is like; vectors that need something are not for a URL.
+    /// The state of the agent. Vectors that need a special state do not run against a URL.
     #[serde(default)]
     pub(crate) given: Given,
     pub(crate) steps: Vec<Step>,
 }
 
-/// The state of the world around the agent.
+/// The environment of the agent.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Given {
-    /// As it is.
+    /// The default.
     #[default]
     Nothing,
-    /// The store takes no writes.
+    /// The store accepts no writes.
     StoreAway,
-    /// Identities come from a gateway, and none comes.
+    /// A gateway provides identities, and this request has none.
     NoIdentity,
-    /// Nobody may register webhooks.
+    /// Push notifications are switched off.
     PushOff,
 }
 
-/// What is asked.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Asked {
@@ -46,37 +46,39 @@ pub(crate) enum Asked {
     Cancel,
     Subscribe,
     List,
-    /// A request that stands there as it is.
+    /// A request that the step spells out.
     Raw,
-    /// The next events of the stream that a step before left open.
+    /// The next events of the stream that an earlier step left open.
     Read,
 }
 
-/// A request, and what has to come of it. In texts `$task` and `$context` are
-/// those of the last task seen, `$new` and `$own` are ids that nobody used, `$unknown`
-/// is one that nobody has, `$cut` the last event before a stream was left open, and
-/// other names are what `save` kept; `${name}` stands inside a text.
+/// A request and its expected response.
+///
+/// Placeholders in texts: `$task` and `$context` are the ids of the last task seen. `$new`
+/// and `$own` are unused ids, `$unknown` is the id of no task, `$cut` is the last event
+/// before a stream was left open. Other names come from `save`. `${name}` is the form
+/// inside a text.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
     pub(crate) ask: Asked,
-    /// The dialects this step is for; all of the vector's if absent.
+    /// The dialects this step is for; absent means all of the vector's.
     #[serde(default, rename = "for")]
     pub(crate) dialects: Vec<String>,
     /// The text of the message.
     pub(crate) say: Option<String>,
-    /// Its parts instead, in the words of 1.0.
+    /// The parts of the message in the form of 1.0; replaces `say`.
     pub(crate) parts: Option<Value>,
-    /// The task of the message, or the one that is asked for.
+    /// The task of the message, or of the request.
     pub(crate) task: Option<String>,
     pub(crate) context: Option<String>,
-    /// The id of a new task, where clients make it.
+    /// The id of a new task, in generations whose clients choose it.
     pub(crate) new: Option<String>,
-    /// Whether to wait for the end.
+    /// Whether to wait until the task is at rest.
     pub(crate) wait: Option<bool>,
     /// `historyLength`.
     pub(crate) history: Option<Value>,
-    /// Members of the message; `$none` takes one away.
+    /// Members of the message; `$none` removes one.
     #[serde(default)]
     pub(crate) message: Map<String, Value>,
     /// Members of the parameters.
@@ -85,49 +87,49 @@ pub(crate) struct Step {
     /// Members of the JSON-RPC envelope.
     #[serde(default)]
     pub(crate) envelope: Map<String, Value>,
-    /// Headers; `null` takes one away.
+    /// Headers; `null` removes one.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, Option<String>>,
-    /// Put before the path.
+    /// A prefix of the path.
     pub(crate) prefix: Option<String>,
     pub(crate) query: Option<String>,
     pub(crate) method: Option<String>,
     pub(crate) path: Option<String>,
-    /// The whole body: a text as it is, anything else as JSON.
+    /// The whole body: a string is sent unchanged, other values as JSON.
     pub(crate) body: Option<Value>,
-    /// Texts to be replaced in the body, each exactly once.
+    /// Texts to replace in the body; each must occur exactly once.
     #[serde(default)]
     pub(crate) replace: Vec<(String, String)>,
-    /// Milliseconds to wait before.
+    /// Milliseconds to wait before the request.
     #[serde(default)]
     pub(crate) after_ms: u64,
-    /// Events to be read of a stream that is then left open.
+    /// The number of events to read before the stream is left open.
     pub(crate) leave_open_after: Option<usize>,
     #[serde(default)]
     pub(crate) expect: Expect,
-    /// What is otherwise in some dialects.
+    /// Differences of the expectation in some dialects.
     #[serde(default, rename = "in")]
     pub(crate) otherwise: BTreeMap<String, Expect>,
 }
 
-/// What has to be seen. Values are patterns: an object has at least these
-/// members; `$absent`, `$any`, `$string`, `$time` and `$starts:…` stand for what
-/// they say, `{"$exact": …}` allows no other member.
+/// The expected response. Values are patterns: an object has at least the given members.
+/// `$absent`, `$any`, `$string`, `$time` and `$starts:…` match what their names say.
+/// `{"$exact": …}` allows no other member.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expect {
-    /// The HTTP status; 200, or what the row of the error says.
+    /// The HTTP status; the default is 200, or the status in the error's row.
     pub(crate) status: Option<u16>,
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, Value>,
-    /// The row of the table of errors.
+    /// The row of the error table.
     pub(crate) error: Option<String>,
-    /// A field that is named, in the words of 1.0 for the list of parts.
+    /// A field that the error names. The list of parts has its 1.0 name here.
     pub(crate) field: Option<String>,
-    /// The id of the JSON-RPC answer.
+    /// The id of the JSON-RPC response.
     #[serde(default, deserialize_with = "present")]
     pub(crate) rpc_id: Option<Value>,
-    /// The state of the task, in the words of 0.3.
+    /// The state of the task, as 0.3 spells it.
     pub(crate) state: Option<String>,
     /// The task.
     #[serde(default, deserialize_with = "present")]
@@ -142,27 +144,27 @@ pub(crate) struct Expect {
     pub(crate) artifact: Option<String>,
     /// The texts of the history, oldest first.
     pub(crate) said: Option<Vec<String>>,
-    /// All events of a stream, in neutral words.
+    /// All events of a stream, as `Dialect::told` describes them.
     pub(crate) events: Option<Vec<String>>,
-    /// Events that come in this order, others among them.
+    /// Events that occur in this order, possibly with others between them.
     #[serde(default)]
     pub(crate) among: Vec<String>,
     /// The payload of the first event.
     pub(crate) first: Option<Value>,
     /// The payload of the last event.
     pub(crate) last: Option<Value>,
-    /// Pointers into the result whose values are kept under these names.
+    /// Pointers into the result; their values are stored under these names.
     #[serde(default)]
     pub(crate) save: BTreeMap<String, String>,
 }
 
-/// A member that is there, also as `null`.
+/// Keeps a member that is `null` apart from an absent one.
 fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
 }
 
 impl Expect {
-    /// This, with what `other` says instead.
+    /// This expectation with the differences in `other`.
     pub(crate) fn but(mut self, other: &Self) -> Self {
         macro_rules! take {
             ($($member:ident)*) => {
@@ -179,15 +181,15 @@ impl Expect {
     }
 }
 
-/// A row of the table of errors, which every binding shows.
+/// A row of the error table; every binding has its form of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ErrorRow {
-    /// The name of the refusal.
+    /// The name of the error.
     pub(crate) refusal: String,
     pub(crate) section: String,
     pub(crate) code: i64,
-    /// The code in 0.1, if it is another.
+    /// The code in 0.1, if it differs.
     #[serde(rename = "code in 0.1")]
     pub(crate) code_01: Option<i64>,
     /// The HTTP status of REST.
@@ -199,10 +201,10 @@ pub(crate) struct ErrorRow {
     pub(crate) reason: String,
     /// `a2a` or `ours`.
     pub(crate) domain: String,
-    /// Facts of the error.
+    /// Metadata of the error.
     #[serde(default)]
     pub(crate) metadata: Map<String, Value>,
-    /// A header that comes with it.
+    /// Headers of the response.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, Value>,
 }

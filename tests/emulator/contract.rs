@@ -1,4 +1,4 @@
-//! The store contract against DynamoDB and S3, one test a case.
+//! Runs the store contract against DynamoDB and S3, one test per case.
 
 use a2a_lambda::store::contract::{self, World};
 use a2a_lambda_tests::emulator::{Emulator, run};

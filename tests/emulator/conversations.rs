@@ -1,5 +1,5 @@
-//! Conversations in a table, over days of a clock that the tests own: what a
-//! sweep finds there, and what it leaves alone.
+//! Contexts in a table, over days of a clock that the tests set: the items the sweep finds
+//! and removes, and the items it leaves.
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{Clock, Engine, Policy, RandomIds, Services};
@@ -26,8 +26,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A clock that stands in the year 2100 until it is moved, where no background
-/// deletion interferes.
+/// A clock that a test moves. It begins in the year 2100, so that no native TTL deletion
+/// interferes.
 struct Hands(AtomicI64);
 
 impl Hands {
@@ -61,7 +61,7 @@ impl Stage {
     }
 
     async fn with(name: &str, policy: Policy) -> Self {
-        // A sweep is of the whole table.
+        // A sweep covers the whole table, so the test needs its own.
         let emulator = Emulator::alone().await.unwrap();
         let store = Arc::new(emulator.records.clone());
         let clock = Arc::new(Hands(AtomicI64::new(4_102_444_800_000)));
@@ -88,7 +88,7 @@ impl Stage {
         }
     }
 
-    /// A message to the skill that keeps things for its conversation.
+    /// Sends a message to the skill that keeps values for its context.
     async fn say(&self, text: &str, context: Option<&ContextId>) -> Result<Task, Refusal> {
         let mut message = Message::from_user("m-1", vec![Part::text(text)]);
         message.context_id = context.cloned();
@@ -121,13 +121,14 @@ impl Stage {
         }
     }
 
-    /// What a sweep looked at, and what it removed: states, and deleted threads.
+    /// Runs a sweep. Returns how many threads it looked at, and how many states and deleted
+    /// threads it removed.
     async fn sweep(&self) -> (usize, usize, usize) {
         let swept = self.engine.sweep_threads(&*self.store).await.unwrap();
         (swept.looked_at, swept.states_cleaned, swept.threads_removed)
     }
 
-    /// The names of the items of a conversation, with their `ttl` in seconds.
+    /// The sort keys of the items of a context, with their `ttl` in seconds.
     async fn items(&self, context: &ContextId) -> HashMap<String, i64> {
         let owner = &self.caller.owner;
         let partition = format!("T#{}#C#{}#{context}", owner.tenant, owner.subject.hash());
@@ -149,7 +150,7 @@ impl Stage {
 }
 
 impl Stage {
-    /// The partition of the list index in which a conversation stands.
+    /// The partition of the list index that contains a context.
     async fn listed_in(&self, context: &ContextId) -> String {
         let owner = &self.caller.owner;
         let partition = format!("T#{}#C#{}#{context}", owner.tenant, owner.subject.hash());
@@ -172,7 +173,7 @@ fn own(count: usize) -> Vec<ContextId> {
 }
 
 #[tokio::test]
-async fn a_sweep_leaves_alone_what_lives_and_comes_to_everything_once() {
+async fn a_sweep_keeps_living_threads_and_handles_each_expiry_once() {
     let stage = Stage::new("sweep").await;
     let contexts = own(12);
     for context in &contexts {
@@ -182,10 +183,14 @@ async fn a_sweep_leaves_alone_what_lives_and_comes_to_everything_once() {
     for context in &contexts {
         stage.say("show", Some(context)).await.unwrap();
     }
-    // What was noted is over by now; what is there is not.
+    // The expiry recorded at the first message has passed; the refreshed one has not.
     stage.clock.move_on(MINUTE * 10);
     assert_eq!(stage.sweep().await, (12, 0, 0));
-    assert_eq!(stage.sweep().await, (0, 0, 0), "it is noted anew");
+    assert_eq!(
+        stage.sweep().await,
+        (0, 0, 0),
+        "the sweep recorded the new expiry"
+    );
     for context in &contexts {
         assert_eq!(stage.value("k", context).await, "v");
     }
@@ -194,21 +199,21 @@ async fn a_sweep_leaves_alone_what_lives_and_comes_to_everything_once() {
         stage.say("set k w", Some(context)).await.unwrap();
     }
     stage.clock.move_on(HOUR / 2);
-    assert_eq!(stage.sweep().await, (0, 0, 0), "the threads live on");
+    assert_eq!(stage.sweep().await, (0, 0, 0), "the threads are alive");
     for context in &contexts {
         assert_eq!(stage.value("k", context).await, "w");
     }
 
     stage.clock.move_on(DAY);
     assert_eq!(stage.sweep().await, (12, 12, 0));
-    assert_eq!(stage.sweep().await, (0, 0, 0), "tombstones are left alone");
+    assert_eq!(stage.sweep().await, (0, 0, 0), "a sweep keeps tombstones");
     for context in &contexts {
         let late = stage.say("show", Some(context)).await.unwrap_err();
         assert_eq!(late, Refusal::ContextExpired);
         let items = stage.items(context).await;
         let thread = items.keys().filter(|name| !name.starts_with("TASK#"));
         assert_eq!(thread.collect::<Vec<_>>(), ["META"]);
-        // Seven days longer than the conversation.
+        // The tombstone is kept seven days longer than the context.
         let gone_at = items["META"] * 1000;
         let now = stage.clock.now().as_millis();
         let left = Duration::from_millis(u64::try_from(gone_at - now).unwrap());
@@ -235,7 +240,7 @@ async fn a_state_that_is_used_for_days_is_never_due_for_removal() {
 }
 
 #[tokio::test]
-async fn native_ttl_takes_no_state_of_a_conversation_that_goes_on() {
+async fn native_ttl_removes_no_state_of_an_active_context() {
     let policy = Policy {
         state_ttl: DAY,
         ..Policy::default()
@@ -243,7 +248,7 @@ async fn native_ttl_takes_no_state_of_a_conversation_that_goes_on() {
     let stage = Stage::with("outlived", policy).await;
     let context = own(1).remove(0);
     stage.say("set k v", Some(&context)).await.unwrap();
-    // Nothing sweeps: what the state says of itself stays as it was written.
+    // No sweep runs here: only the send can extend the `ttl` of the state.
     for _ in 0..25 {
         stage.clock.move_on(HOUR);
         assert_eq!(stage.value("k", &context).await, "v");
@@ -254,12 +259,12 @@ async fn native_ttl_takes_no_state_of_a_conversation_that_goes_on() {
 }
 
 #[tokio::test]
-async fn a_sweep_that_comes_too_early_or_too_late_does_no_harm() {
+async fn a_sweep_with_outdated_index_data_changes_nothing() {
     let stage = Stage::new("race").await;
     let context = own(1).remove(0);
     stage.say("set k v", Some(&context)).await.unwrap();
     let owner = &stage.caller.owner;
-    // It has read an index of another time.
+    // The sweep has read an outdated index.
     let removed = stage.store.remove_state(owner, &context, stage.clock.now());
     let _whether = removed.await.unwrap();
     assert_eq!(stage.value("k", &context).await, "v");
@@ -269,7 +274,7 @@ async fn a_sweep_that_comes_too_early_or_too_late_does_no_harm() {
     let deleted = stage.engine.delete_context(&stage.caller, &context).await;
     deleted.unwrap();
     let left = stage.items(&context).await;
-    assert_eq!(left.keys().collect::<Vec<_>>(), ["META"], "the note of it");
+    assert_eq!(left.keys().collect::<Vec<_>>(), ["META"], "the tombstone");
     stage.store.note_expiry(&thread).await.unwrap();
     assert_eq!(stage.items(&context).await, left);
     stage.clock.move_on(MINUTE * 20);
@@ -278,7 +283,7 @@ async fn a_sweep_that_comes_too_early_or_too_late_does_no_harm() {
 }
 
 #[tokio::test]
-async fn a_deleted_id_is_refused_until_its_partition_is_empty_and_new_then() {
+async fn a_deleted_context_id_is_refused_for_20_minutes_then_new() {
     let stage = Stage::new("anew").await;
     let context = own(1).remove(0);
     let large = "x".repeat(300 * 1024);
@@ -305,7 +310,7 @@ async fn a_deleted_id_is_refused_until_its_partition_is_empty_and_new_then() {
 }
 
 #[tokio::test]
-async fn every_task_but_the_one_a_conversation_is_named_after_points_from_there() {
+async fn every_task_but_the_first_of_a_server_made_context_has_a_pointer() {
     let stage = Stage::new("pointers").await;
     let first = stage.say("show", None).await.unwrap();
     assert_eq!(stage.items(&first.context_id).await, HashMap::new());
@@ -319,7 +324,7 @@ async fn every_task_but_the_one_a_conversation_is_named_after_points_from_there(
                 .filter(|it| it.0.starts_with("TASK#"))
                 .collect();
             assert_eq!(of.len(), pointers);
-            // Two lives of a task.
+            // Twice the lifetime of a task.
             let now = stage.clock.now().as_millis() / 1000;
             let longest = of.iter().map(|(_, ttl)| **ttl - now).max();
             assert_eq!(longest, Some(60 * 24 * 3600));
@@ -328,7 +333,7 @@ async fn every_task_but_the_one_a_conversation_is_named_after_points_from_there(
 }
 
 #[tokio::test]
-async fn a_pointer_that_a_crash_has_left_shows_nothing_and_goes_with_the_conversation() {
+async fn a_pointer_left_by_a_crash_shows_nothing_and_is_deleted_with_its_context() {
     let stage = Stage::new("crash").await;
     let context = own(1).remove(0);
     let task = stage.say("set k v", Some(&context)).await.unwrap();
@@ -336,6 +341,7 @@ async fn a_pointer_that_a_crash_has_left_shows_nothing_and_goes_with_the_convers
     let partition = format!("T#{}#C#{}#{context}", owner.tenant, owner.subject.hash());
     let now = stage.clock.now().as_millis();
     let of = |id: &str, incarnation: &str| format!("TASK#{now:013}#{id}#{incarnation}");
+    // A pointer to a task that was never stored, and one to another incarnation.
     let none = of(
         "task-of-a-write-that-never-came",
         "00000000000000000000000000000001",
@@ -366,7 +372,7 @@ async fn a_pointer_that_a_crash_has_left_shows_nothing_and_goes_with_the_convers
 }
 
 #[tokio::test]
-async fn a_pointer_stays_as_long_as_its_task() {
+async fn a_pointer_lives_as_long_as_its_task() {
     let stage = Stage::new("renewed").await;
     let world = World::new(run(), "renewed").unwrap();
     let (owner, context) = (&stage.caller.owner, own(1).remove(0));
@@ -392,7 +398,7 @@ async fn a_pointer_stays_as_long_as_its_task() {
         let items = stage.items(&context).await;
         let pointer = items.iter().find(|it| it.0.starts_with("TASK#")).unwrap();
         assert!(pointer.1 * 1000 >= ends.as_millis(), "{n}");
-        // A task of this world lives an hour.
+        // A task of this world lives one hour.
         let now = world.now.plus(MINUTE * 50 * n);
         let update = Change::Update {
             message: None,
@@ -406,7 +412,7 @@ async fn a_pointer_stays_as_long_as_its_task() {
 }
 
 #[tokio::test]
-async fn pages_of_what_expires_join_to_all_of_it() {
+async fn pages_of_expiring_threads_contain_each_thread_once() {
     let stage = Stage::new("pages").await;
     let contexts = own(20);
     for context in &contexts {
@@ -437,12 +443,12 @@ async fn pages_of_what_expires_join_to_all_of_it() {
 }
 
 #[tokio::test]
-async fn conversations_are_all_listed_when_a_list_lies_in_many_partitions() {
+async fn a_context_list_over_many_partitions_is_complete_and_in_order() {
     let stage = Stage::new("shards").await;
     let owner = &stage.caller.owner;
     let grown = Timestamp::from_millis(stage.clock.now().as_millis() - 3_600_000);
     stage.store.grow_list(owner, 8, grown).await.unwrap();
-    // Who writes little learns the number with the first list.
+    // A writer with few writes learns the number of partitions from its first list.
     let now = stage.clock.now();
     let query = |after, limit, now| ThreadQuery {
         after,
@@ -482,7 +488,7 @@ async fn conversations_are_all_listed_when_a_list_lies_in_many_partitions() {
 }
 
 #[tokio::test]
-async fn conversations_that_are_over_fill_no_pages_of_the_list() {
+async fn expired_contexts_take_no_space_on_list_pages() {
     let stage = Stage::new("over").await;
     let owner = &stage.caller.owner;
     for _ in 0..25 {
@@ -502,7 +508,7 @@ async fn conversations_that_are_over_fill_no_pages_of_the_list() {
     let page = list(10).await;
     assert_eq!(page.threads.len(), 10);
     assert!(page.next.is_some());
-    // Their tasks can be read for a month.
+    // The tasks of expired contexts remain readable for 30 days.
     stage.clock.move_on(MINUTE);
     let last = stage.say("show", None).await.unwrap().context_id;
     let page = list(10).await;

@@ -1,4 +1,4 @@
-//! Answers to `auth-required`, wherever they come by.
+//! Answers to `auth-required` are sealed everywhere they are stored.
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Door;
@@ -19,7 +19,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What a client answers; the agent repeats no word of it.
+/// The answer of the client. The agent repeats no word of it.
 const CANARY: &str = "canary-credential-xyzzy";
 
 struct Local;
@@ -46,7 +46,7 @@ fn owner() -> Owner {
     }
 }
 
-/// An agent over a table with a stream, and a bucket.
+/// An agent with a table, its stream, and a bucket.
 struct Site {
     embedded: Embedded,
     clients: AwsClients,
@@ -78,7 +78,7 @@ impl Site {
         reply
     }
 
-    /// A task that asks for credentials.
+    /// Starts a task that asks for credentials.
     async fn asking(&self) -> TaskId {
         let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "auth"}]});
         let reply = self.says(message, false).await;
@@ -102,7 +102,7 @@ impl Site {
         found.unwrap().unwrap()
     }
 
-    /// Everything the services have, in words: items, records of the stream, objects.
+    /// Everything the services store, as text: items, stream records, objects.
     async fn everything(&self) -> Vec<String> {
         let scan = self.clients.dynamodb.scan().table_name(TABLE);
         let found = scan.consistent_read(true).send().await.unwrap();
@@ -153,10 +153,9 @@ impl Site {
 
     async fn has_no_trace(&self, when: &str) {
         let everything = self.everything().await;
-        // At least the item, and the records of its creation and of the answer.
+        // At least the META item, and the stream records of its creation and of the answer.
         assert!(everything.len() >= 3, "{when}");
-        // Base64 of a text does not depend on what lies before it but for its
-        // place modulo three.
+        // The Base64 form of a text depends on the bytes before it only by their count modulo 3.
         let mut traces = vec![CANARY.to_owned()];
         for place in 0..3 {
             let code = STANDARD.encode(CANARY.get(place..place + 18).unwrap());
@@ -188,8 +187,8 @@ fn work(record: &TaskRecord) -> WorkItem {
 }
 
 #[tokio::test]
-async fn an_answer_to_auth_required_is_in_no_item_no_stream_record_and_no_object() {
-    // What stays in the item of its task, and what moves to one of its own.
+async fn an_answer_to_auth_required_is_never_stored_in_the_clear() {
+    // A short answer stays in the META item; a long one gets a separate item.
     for length in [0, 10_000] {
         let site = Site::new().await;
         let words = format!("{CANARY}{}", "y".repeat(length));
@@ -201,7 +200,7 @@ async fn an_answer_to_auth_required_is_in_no_item_no_stream_record_and_no_object
         let engine = site.runtime.engine();
         let ack = engine.work(&work(&queued), &Held, None).await;
         assert_eq!(ack, Ack::Delete);
-        // The worker has read it: the agent asks what it means.
+        // The worker has opened the answer: the agent asks a question about it.
         assert_eq!(site.stored(&task).await.state(), TaskState::InputRequired);
         let task = site.asking().await;
         let reply = site.answer(&task, &words, false).await;
@@ -212,7 +211,7 @@ async fn an_answer_to_auth_required_is_in_no_item_no_stream_record_and_no_object
 }
 
 #[tokio::test]
-async fn an_answer_opens_in_the_turn_it_was_given_to_and_under_its_key_alone() {
+async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
     let site = Site::new().await;
     let mut sealed = Vec::new();
     let mut tasks = Vec::new();
@@ -228,7 +227,7 @@ async fn an_answer_opens_in_the_turn_it_was_given_to_and_under_its_key_alone() {
         sealed.push(rest.split('\\').next().unwrap().to_owned());
         tasks.push(task);
     }
-    // Each sealing has twelve bytes of its own.
+    // Each seal has its own nonce of 12 bytes.
     let nonces: Vec<Vec<u8>> = sealed
         .iter()
         .map(|it| STANDARD_NO_PAD.decode(it).unwrap()[..12].to_vec())
@@ -242,7 +241,7 @@ async fn an_answer_opens_in_the_turn_it_was_given_to_and_under_its_key_alone() {
     assert_eq!(ack, Ack::Delete);
     let failed = site.stored(&tasks[0]).await;
     assert_eq!(failed.state(), TaskState::Failed);
-    // The answer of one task in the place of the other's.
+    // The sealed answer of one task, put in the place of the other's.
     let queued = site.stored(&tasks[1]).await;
     let key = |name: &str, value: String| {
         (

@@ -1,6 +1,5 @@
-//! Many idempotency keys at once, on the wire: each of them used by callers who
-//! have nothing to do with each other, in the words of several generations, for
-//! new tasks, for answers and for replies without a task.
+//! Many idempotency keys in parallel, on the wire. Unrelated callers use each key in several
+//! protocol versions, for new tasks, for answers and for replies without a task.
 
 use a2a_lambda::skill::{
     Agent, AgentResult, Content, NoOutput, OnInputResult, OnRequestResult, Skill, SkillHandler,
@@ -17,12 +16,12 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// Keys at each place. (A thousand of one kind go over a memory in the tests of
-/// `engine::idempotent`; a table takes longer.)
+/// Keys at each place. The tests of `engine::idempotent` use a thousand keys of one kind in
+/// memory; a table takes longer.
 const KEYS: usize = 50;
-/// Sends of one key at once; all of them come a second time.
+/// Parallel sends of one key. All of them are sent a second time.
 const SENDS: usize = 16;
-/// Two subjects of one tenant, and one of their names in another.
+/// Two subjects of one tenant, and a subject of the same name in another tenant.
 const CALLERS: [&str; 3] = ["acme:ann", "acme:bob", "umbrella:ann"];
 const NEWER: [Dialect; 4] = [
     Dialect::Rpc10,
@@ -32,7 +31,7 @@ const NEWER: [Dialect; 4] = [
 ];
 const METADATA: &str = "a2a-lambda/idempotencyKey";
 
-/// How often a skill was started, by caller and what was said.
+/// How often a skill was started, by caller and text.
 #[derive(Debug, Clone, Default)]
 struct Starts(Arc<Mutex<BTreeMap<String, u32>>>);
 
@@ -44,7 +43,7 @@ impl Starts {
     }
 }
 
-/// Completes, or asks once if it is told to.
+/// Completes, or asks one question if the text starts with "ask".
 struct Work(Starts);
 
 #[derive(Serialize, Deserialize)]
@@ -106,7 +105,7 @@ impl SkillHandler for Greet {
     }
 }
 
-/// What a key stands for.
+/// The use of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     /// A new task.
@@ -115,9 +114,9 @@ enum Kind {
     Answer,
     /// A reply without a task.
     Reply,
-    /// A new task, by the id of its message instead of a key.
+    /// A new task, identified by the id of its message instead of a key.
     MessageId,
-    /// A new task under an id of the client's, in 0.1.
+    /// A new task with an id that a client of A2A 0.1 made.
     OwnId,
 }
 
@@ -134,7 +133,7 @@ struct Keyed<'s> {
     stand: &'s Stand,
     n: usize,
     kind: Kind,
-    /// The question of each caller, if there is one.
+    /// The task of each caller that asked a question, if the kind needs one.
     questions: Vec<String>,
 }
 
@@ -146,7 +145,7 @@ impl Keyed<'_> {
         }
     }
 
-    /// What `caller` says, as the send of this number.
+    /// The request of `caller` for the send of this number.
     fn request(&self, send: usize, caller: usize, text: &str) -> Request {
         let dialect = self.dialect(send);
         let (key, own) = (format!("key {}", self.n), format!("own:{}", self.n));
@@ -171,7 +170,7 @@ impl Keyed<'_> {
         dialect.request(Op::Send, "", &params)
     }
 
-    /// The id of what a send was answered with.
+    /// The id of the task or message in the response to a send.
     fn answered(&self, dialect: Dialect, reply: &Reply) -> String {
         assert_eq!(reply.status, 200, "{:?} {}", self.kind, reply.text());
         let result = dialect.result(reply);
@@ -184,7 +183,7 @@ impl Keyed<'_> {
         task["id"].as_str().unwrap().to_owned()
     }
 
-    /// All sends at once: who got what.
+    /// Runs all sends in parallel. Returns the ids that each caller got.
     async fn burst(&self) -> BTreeMap<usize, BTreeSet<String>> {
         let text = format!("say {}", self.n);
         let sends = (0..SENDS).map(|send| {
@@ -228,7 +227,7 @@ impl Keyed<'_> {
             CALLERS.len()
         };
         assert_eq!(distinct.len(), ids, "{:?} {first:?}", self.kind);
-        // Nobody's key stands for anything else, in any generation.
+        // A key with other content is refused in every protocol version.
         for send in 0..NEWER.len() {
             let caller = send % CALLERS.len();
             let request = self.request(send, caller, "something else");
@@ -239,7 +238,7 @@ impl Keyed<'_> {
     }
 }
 
-/// How many tasks a caller has.
+/// The number of tasks of a caller.
 async fn total(stand: &Stand, caller: &str) -> Value {
     let list = Dialect::Rest10.request(Op::List, "", &json!({"pageSize": 1}));
     let reply = stand.call(&list, caller).await;
@@ -247,7 +246,7 @@ async fn total(stand: &Stand, caller: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_crosses_under_a_key_each_caller_gets_one_thing_done_once() {
+async fn parallel_sends_of_a_key_run_once_for_each_caller() {
     for place in Place::ALL {
         let starts = Starts::default();
         let agent = Agent::builder("keys").version("1").description("Counts.");
@@ -280,7 +279,7 @@ async fn whatever_crosses_under_a_key_each_caller_gets_one_thing_done_once() {
         assert_eq!(started.len(), CALLERS.len() * (KEYS + questions));
         let again: Vec<_> = started.iter().filter(|(_, times)| **times != 1).collect();
         assert!(again.is_empty(), "{place:?}: {again:?}");
-        // A reply is no task; a question and its answer are one.
+        // A reply makes no task. A question and its answer are one task.
         for caller in CALLERS {
             let tasks = KEYS - KEYS / KINDS.len();
             assert_eq!(total(stand, caller).await, tasks, "{place:?} {caller}");

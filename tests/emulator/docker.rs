@@ -1,4 +1,4 @@
-//! The store contract against LocalStack, in a container of its own.
+//! Runs the store contract against LocalStack in a container.
 
 use a2a_lambda::store::contract;
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
@@ -6,7 +6,7 @@ use std::io::Write as _;
 use testcontainers::runners::AsyncRunner as _;
 use testcontainers_modules::localstack::LocalStack;
 
-/// Says so past the capture of the test's output.
+/// Prints the reason to stderr directly, past the output capture of the test.
 fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: LocalStack suite: {why}");
 }

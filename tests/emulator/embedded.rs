@@ -1,4 +1,4 @@
-//! The services inside the process.
+//! The emulated services inside the process.
 
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::World;
@@ -9,7 +9,7 @@ use a2a_lambda_tests::emulator::run;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use std::path::PathBuf;
 
-/// A folder that goes with the test.
+/// A temporary folder, removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -54,7 +54,7 @@ async fn tasks_and_bytes_of_a_data_folder_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn two_at_once_share_nothing() {
+async fn two_embedded_emulators_share_nothing() {
     let (one, two) = (
         Embedded::start(None).await.unwrap(),
         Embedded::start(None).await.unwrap(),

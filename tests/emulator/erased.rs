@@ -1,6 +1,6 @@
-//! What is deleted is gone, wherever its removal is cut: the job is killed at
-//! each of its calls, run again, and then nothing is left; and of everything else
-//! each byte is as it was.
+//! Deletions and erasure are complete wherever they are interrupted. Each test kills the job
+//! at each of its calls and runs it again. Then nothing of the target is left, and
+//! everything else is unchanged to the byte.
 
 use crate::estate::{Estate, Stored};
 use crate::removals::engine;
@@ -22,24 +22,25 @@ use a2a_local::erase::{self, EraseTenant, EraseTenantError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The conversation of each owner.
+/// The context of each owner.
 fn context() -> ContextId {
     ContextId::parse("mine:c").unwrap()
 }
 
-/// Where a caller deletes what it names.
+/// The path for the deletion of a task or context.
 fn path(kind: &str, id: &str) -> String {
     format!("/a2a-lambda/{kind}/{id}")
 }
 
-/// The call that deletes: cut by the line, or answered.
+/// Sends the deletion. `None` if the line was cut, else the HTTP status.
 async fn deletes(estate: &Estate, owner: &Owner, path: &str) -> Option<u16> {
     let call = estate.far.call(owner, "DELETE", path);
     let reply = estate.line.run(call).await?;
     Some(reply.status)
 }
 
-/// What a sweep removes when nothing of a deletion can be hidden any more.
+/// Runs a sweep after the 20 minutes in which a deleted context may still be written. It
+/// must find no task left to remove.
 async fn is_swept(estate: &Estate) {
     let later = SystemClock.now().plus(Duration::from_secs(21 * 60));
     let engine = engine(&estate.near, later);
@@ -50,8 +51,8 @@ async fn is_swept(estate: &Estate) {
     );
 }
 
-/// Kills the deletion at each of its calls, and asserts each time that a second
-/// one leaves nothing below `partitions` and `folders`, and everything else.
+/// Kills the deletion at each of its calls. Each time a second deletion must leave nothing
+/// below `partitions` and `folders`, and change nothing else.
 async fn is_deleted_wherever_it_is_cut(
     estate: &Estate,
     owner: &Owner,
@@ -64,7 +65,7 @@ async fn is_deleted_wherever_it_is_cut(
     assert_ne!(before, rest, "there is something to delete");
     let is_gone = async |what: &str| {
         let after = estate.stored(&owner.tenant).await;
-        // Nothing but the note that a conversation was deleted.
+        // Only the tombstone of a deleted context may be left.
         let left = |name: &String| !rest.names().contains(name);
         let left: Vec<String> = after.names().into_iter().filter(left).collect();
         let note = |name: &String| name.contains("#C#") && name.ends_with(" META");
@@ -72,9 +73,9 @@ async fn is_deleted_wherever_it_is_cut(
         is_swept(estate).await;
         let after = estate.stored(&owner.tenant).await;
         assert_eq!(after.names(), rest.names(), "{what}");
-        assert!(after == rest, "{what}: others have changed");
+        assert!(after == rest, "{what}: other content has changed");
     };
-    // To die before a call is to die after the one before it.
+    // A death before a call equals a death after the call before it.
     for calls in 0.. {
         estate.restore(&before).await;
         estate.line.kill_after(calls, Fault::DieAfter);
@@ -87,12 +88,13 @@ async fn is_deleted_wherever_it_is_cut(
             break;
         }
         let again = deletes(estate, owner, path).await.unwrap();
+        // The first call may have deleted already what the second one names.
         assert!([200, 400, 404].contains(&again), "{calls}: {again}");
         is_gone(&format!("at call {calls}")).await;
     }
 }
 
-/// Where the key of [`Estate::conversation`] stands.
+/// The partition of the key that [`Estate::conversation`] uses.
 fn place_of_key(owner: &Owner) -> String {
     let key = IdempotencyKey::parse("k-1").unwrap().hash(owner);
     format!("T#{}#I#{key}", owner.tenant)
@@ -104,7 +106,7 @@ fn places_of_task(key: &TaskKey) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_task_is_deleted_whole_wherever_the_deletion_is_cut() {
+async fn a_task_deletion_completes_wherever_it_was_interrupted() {
     let estate = Estate::new("delete-task").await;
     for owner in estate.owners() {
         estate.conversation(owner, &context()).await;
@@ -112,8 +114,8 @@ async fn a_task_is_deleted_whole_wherever_the_deletion_is_cut() {
     let owner = &estate.world.owner;
     let others = estate.stored(&estate.world.stranger.tenant).await;
     let tasks = estate.stored(&owner.tenant).await;
-    // Each of the caller's own: what keeps much, what has a webhook, what is
-    // small. Their ids stand in the items.
+    // Each task of the caller: one with large values, one with a push config, a small one.
+    // The ids are read from the items.
     for id in ids_of(&tasks, owner) {
         let key = TaskKey::new(owner, &TaskId::parse(&*id).unwrap());
         let (partition, folder) = places_of_task(&key);
@@ -129,7 +131,7 @@ async fn a_task_is_deleted_whole_wherever_the_deletion_is_cut() {
     assert!(estate.stored(&estate.world.stranger.tenant).await == others);
 }
 
-/// What points to a task in its conversation.
+/// The pointer to a task in its context.
 fn pointer_to(stored: &Stored, owner: &Owner, id: &str) -> String {
     let below = format!("T#{}#C#{}#", owner.tenant, owner.subject.hash());
     let task = format!("#{id}#");
@@ -159,7 +161,7 @@ fn ids_of(stored: &Stored, owner: &Owner) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_conversation_is_deleted_whole_wherever_the_deletion_is_cut() {
+async fn a_context_deletion_completes_wherever_it_was_interrupted() {
     let estate = Estate::new("delete-context").await;
     for owner in estate.owners() {
         estate.conversation(owner, &context()).await;
@@ -183,7 +185,7 @@ async fn a_conversation_is_deleted_whole_wherever_the_deletion_is_cut() {
 }
 
 #[tokio::test]
-async fn a_tenant_is_erased_whole_wherever_the_job_is_cut() {
+async fn a_tenant_erasure_completes_wherever_it_was_interrupted() {
     let estate = Estate::new("erase").await;
     for owner in estate.owners() {
         estate.conversation(owner, &context()).await;
@@ -216,7 +218,7 @@ async fn a_tenant_is_erased_whole_wherever_the_job_is_cut() {
             if !cut {
                 assert_eq!(erased.items, before.items.len() as u64);
                 assert_eq!(erased.objects, before.objects.len() as u64);
-                assert_eq!(erased.rounds, 2, "the last one finds nothing");
+                assert_eq!(erased.rounds, 2, "the last round finds nothing");
                 assert!(calls > 8, "{calls}");
                 break;
             }
@@ -226,7 +228,7 @@ async fn a_tenant_is_erased_whole_wherever_the_job_is_cut() {
 }
 
 #[tokio::test]
-async fn what_a_tenant_has_is_counted_and_stays() {
+async fn counting_a_tenants_content_changes_nothing() {
     let estate = Estate::new("count").await;
     for owner in estate.owners() {
         estate.sundries(owner).await;
@@ -245,7 +247,7 @@ async fn what_a_tenant_has_is_counted_and_stays() {
 }
 
 #[tokio::test]
-async fn the_command_erases_a_tenant_of_a_data_folder_and_needs_to_be_told_so() {
+async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
     if outside().is_some() {
         println!("SKIPPED: a data folder is one of the embedded services");
         return;
@@ -280,8 +282,8 @@ async fn the_command_erases_a_tenant_of_a_data_folder_and_needs_to_be_told_so() 
         blobs.put(&key, "content".into()).await.unwrap();
     }
     embedded.stop().await;
-    // The object of each, and two files beside it.
-    // With the `#` behind it: the name of one begins with that of the other.
+    // Each tenant has one object with two files beside it.
+    // The search includes the `#`, since one tenant's name is a prefix of the other's.
     let named = |tenant: &str| names(&folder, &format!("{tenant}#"));
     let kept = |tenant: &str| (named(tenant), files(&folder.join("s3")).len());
     assert_eq!(kept(mine.tenant.as_str()), (true, 6));
@@ -319,7 +321,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether any file below a folder holds the word.
+/// Whether any file below a folder contains the word.
 fn names(folder: &Path, word: &str) -> bool {
     files(folder).iter().any(|file| {
         let content = std::fs::read(file).unwrap();
@@ -334,7 +336,7 @@ async fn stores(embedded: &Embedded) -> (DynamoStore, S3Blobs) {
     (DynamoStore::new(clients.dynamodb, TABLE), blobs)
 }
 
-/// A tenant with more than one page of the table holds, and another one.
+/// Stores a tenant with more items than one page of a scan, and another tenant.
 async fn filled(emulator: &Emulator, world: &World) {
     let text = Part::text("x".repeat(30 * 1024));
     for owner in [&world.owner, &world.stranger] {
@@ -365,7 +367,7 @@ async fn a_tenant_is_counted_and_erased_on_every_page_of_the_table() {
     assert_eq!((count(mine).await, count(other).await), (0, others));
 }
 
-/// A bucket whose tenant writes something whenever somebody looks into it.
+/// A bucket for a tenant that writes a task at every list of its keys.
 struct Busy<'a> {
     emulator: &'a Emulator,
     world: &'a World,
@@ -391,7 +393,7 @@ impl OverBlobs for Busy<'_> {
 }
 
 #[tokio::test]
-async fn a_tenant_that_goes_on_writing_is_not_said_to_be_erased() {
+async fn erasure_of_a_tenant_that_still_writes_is_an_error() {
     let emulator = Emulator::alone().await.unwrap();
     let world = World::new(run(), "busy").unwrap();
     let busy = Busy {

@@ -1,5 +1,5 @@
-//! Something of every kind that can be stored of a tenant, on stores whose line
-//! can be cut; and what of it is there.
+//! A tenant with content of every kind that can be stored, on stores with a line that tests
+//! can cut.
 
 use a2a_lambda::auth::{Caller, Identity};
 use a2a_lambda::engine::Engine;
@@ -35,10 +35,10 @@ use std::time::Duration;
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
-/// Above what stays in an item.
+/// More bytes than a value (32 KiB) or an event batch (200 KiB) may have inside an item.
 const LARGE: usize = 205 * 1024;
 
-/// What is stored: items by their keys, objects by theirs with their notes.
+/// Stored content: items by their keys, objects by their keys with their metadata.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Stored {
     pub(crate) items: BTreeMap<(String, String), Item>,
@@ -52,7 +52,7 @@ impl Stored {
         items.chain(self.objects.keys().cloned()).collect()
     }
 
-    /// What is here without what belongs to the places that are named.
+    /// This content without the named partitions and folders.
     pub(crate) fn without(&self, partitions: &[String], folders: &[String]) -> Self {
         let mut rest = self.clone();
         let is_in = |pk: &String, sk: &String| {
@@ -65,8 +65,8 @@ impl Stored {
     }
 }
 
-/// Leaves much: chunks that outgrow their task, values that outgrow an item, each
-/// of them twice, a file.
+/// Stores much content: chunks and values too large for an item, each value twice, and a
+/// file.
 struct Leaves;
 
 impl Skill for Leaves {
@@ -135,7 +135,7 @@ pub(crate) fn settings() -> Settings {
     Settings::read(&Local).unwrap()
 }
 
-/// Stores over one pair of lines.
+/// Stores that use one pair of connections.
 pub(crate) struct Side {
     pub(crate) records: DynamoStore,
     pub(crate) blobs: S3Blobs,
@@ -174,7 +174,7 @@ impl Side {
     }
 }
 
-/// Sends a message, and gives the task it made or went on with.
+/// Sends a message. Returns the task that it created or continued.
 pub(crate) async fn say(
     engine: &Engine,
     owner: &Owner,
@@ -204,12 +204,12 @@ pub(crate) async fn say(
     }
 }
 
-/// Two tenants with two callers and one, and something of everything.
+/// Two tenants, one with two subjects and one with a single one, and content of every kind.
 pub(crate) struct Estate {
     emulator: Emulator,
-    /// Works always.
+    /// Stores with a direct connection.
     pub(crate) near: Side,
-    /// At the end of the line.
+    /// Stores behind the line that tests cut.
     pub(crate) far: Side,
     pub(crate) line: FaultyLine,
     _beside: FaultyLine,
@@ -218,10 +218,11 @@ pub(crate) struct Estate {
 
 impl Estate {
     pub(crate) async fn new(case: &str) -> Self {
-        // A look at all objects is of the whole bucket.
+        // A sweep of objects covers the whole bucket, so the test needs its own.
         let emulator = Emulator::alone().await.unwrap();
         let line = FaultyLine::to(emulator.dynamodb).await.unwrap();
         let beside = line.beside(emulator.s3).await.unwrap();
+        // The SDK's attempts, without the waits between them.
         let quick = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
         let dynamodb = emulator.clients.dynamodb.config().to_builder();
         let dynamodb = dynamodb
@@ -255,7 +256,7 @@ impl Estate {
         [owner, colleague, stranger]
     }
 
-    /// Stores of a process that has seen nothing yet.
+    /// The stores of a process that has read nothing yet.
     pub(crate) fn side(&self) -> Side {
         let clients = &self.emulator.clients;
         Side::new(clients.dynamodb.clone(), clients.s3.clone())
@@ -270,8 +271,8 @@ impl Estate {
         say(self.near.runtime.engine(), owner, said, change).await
     }
 
-    /// One conversation of `owner` with three tasks: one that keeps much, one
-    /// with a webhook and a key, and a small one.
+    /// One context of `owner` with three tasks: one with large values, one with a push config
+    /// and a key, and a small one.
     pub(crate) async fn conversation(&self, owner: &Owner, context: &ContextId) -> Vec<Task> {
         let named = |command: &mut SendCommand| command.message.context_id = Some(context.clone());
         let much = self
@@ -300,7 +301,7 @@ impl Estate {
         vec![much, told, small]
     }
 
-    /// Everything else: a task that is worked on, a grown list, uploads.
+    /// Everything else: a running task, a list with several partitions, an upload.
     pub(crate) async fn sundries(&self, owner: &Owner) {
         let records = &self.near.records;
         let id = TaskId::made_of(self.world.number());
@@ -312,7 +313,7 @@ impl Estate {
         self.near.blobs.put(&upload, "sent".into()).await.unwrap();
     }
 
-    /// What is stored of a tenant.
+    /// The stored content of a tenant.
     pub(crate) async fn stored(&self, tenant: &TenantId) -> Stored {
         let mut stored = Stored::default();
         let mut start = None;
@@ -348,7 +349,7 @@ impl Estate {
         stored
     }
 
-    /// Puts back what was stored.
+    /// Puts stored content back.
     pub(crate) async fn restore(&self, stored: &Stored) {
         let clients = &self.emulator.clients;
         for item in stored.items.values() {

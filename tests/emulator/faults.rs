@@ -1,5 +1,5 @@
-//! Answers that get lost. Whatever the line does, what a store says of a write
-//! is what is stored.
+//! Lost replies. Whatever fails on the connection, the store's result agrees with what is
+//! stored.
 
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
@@ -18,7 +18,7 @@ use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
 use bytes::Bytes;
 use std::time::Duration;
 
-/// A store at the end of a line that breaks, beside one that works.
+/// A store behind a faulty line, beside one with a direct connection.
 struct Bench {
     emulator: Emulator,
     line: FaultyLine,
@@ -31,9 +31,9 @@ impl Bench {
         let emulator = Emulator::start().await.unwrap();
         let line = FaultyLine::to(emulator.dynamodb).await.unwrap();
         let config = emulator.clients.dynamodb.config().to_builder();
-        // The SDK's own three attempts, without its seconds between them.
+        // The SDK's three attempts, without the seconds between them.
         let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
-        // A process shares one budget of retries, which these tests would use up.
+        // The stores of a process share one budget of retries, which these tests would use up.
         let budget = RetryPartition::custom(case).token_bucket(TokenBucket::unlimited());
         let config = config
             .endpoint_url(line.url())
@@ -49,7 +49,7 @@ impl Bench {
         }
     }
 
-    /// Commits over the line and asserts that it is done, stored once and whole.
+    /// Commits over the line and asserts that the commit is done, stored once and complete.
     async fn commits(&self, write: &TaskWrite, faults: &[Fault]) {
         self.line.spoil(faults);
         let answer = self.far.commit(write).await;
@@ -67,7 +67,7 @@ impl Bench {
     }
 }
 
-/// What the line does to one write: at most what the SDK tries again.
+/// Faults of one write: at most as many as the SDK retries.
 const FAULTS: [&[Fault]; 9] = [
     &[Fault::Pass],
     &[Fault::Refuse],
@@ -81,7 +81,7 @@ const FAULTS: [&[Fault]; 9] = [
 ];
 
 #[tokio::test]
-async fn a_commit_whose_answer_is_lost_is_found_to_be_done() {
+async fn a_commit_with_a_lost_reply_is_found_done() {
     let bench = Bench::new("commit").await;
     let world = &bench.world;
     for faults in FAULTS {
@@ -93,7 +93,7 @@ async fn a_commit_whose_answer_is_lost_is_found_to_be_done() {
 }
 
 #[tokio::test]
-async fn a_commit_with_a_thread_whose_answer_is_lost_is_found_to_be_done() {
+async fn a_commit_of_task_and_thread_with_a_lost_reply_is_found_done() {
     let bench = Bench::new("transaction").await;
     let world = &bench.world;
     for faults in FAULTS {
@@ -109,7 +109,7 @@ async fn a_commit_with_a_thread_whose_answer_is_lost_is_found_to_be_done() {
 }
 
 #[tokio::test]
-async fn a_commit_that_moves_output_aside_is_found_to_be_done() {
+async fn a_commit_with_child_items_and_a_lost_reply_is_found_done() {
     let bench = Bench::new("children").await;
     let world = &bench.world;
     for faults in FAULTS {
@@ -128,7 +128,7 @@ async fn a_commit_that_moves_output_aside_is_found_to_be_done() {
 }
 
 #[tokio::test]
-async fn a_thread_write_whose_answer_is_lost_is_found_to_be_done() {
+async fn a_thread_write_with_a_lost_reply_is_found_done() {
     let bench = Bench::new("thread").await;
     let world = &bench.world;
     for faults in FAULTS {
@@ -150,7 +150,7 @@ async fn a_thread_write_whose_answer_is_lost_is_found_to_be_done() {
 }
 
 #[tokio::test]
-async fn a_conflict_is_still_a_conflict_on_a_bad_line() {
+async fn a_conflict_stays_a_conflict_after_lost_replies() {
     let bench = Bench::new("conflict").await;
     let world = &bench.world;
     for faults in [&[Fault::DropReply][..], &[Fault::DropReply, Fault::Refuse]] {
@@ -169,7 +169,7 @@ async fn a_conflict_is_still_a_conflict_on_a_bad_line() {
 }
 
 #[tokio::test]
-async fn a_silent_store_is_unavailable_and_neither_done_nor_a_conflict() {
+async fn a_store_without_replies_is_unavailable_not_done_or_in_conflict() {
     let bench = Bench::new("silent").await;
     let world = &bench.world;
     for fault in [Fault::Refuse, Fault::DropReply] {
@@ -181,7 +181,7 @@ async fn a_silent_store_is_unavailable_and_neither_done_nor_a_conflict() {
             matches!(answer, Err(StoreError::Unavailable(_))),
             "{answer:?}"
         );
-        // The same write again, once the store answers: it is stored once.
+        // The same write again, once the store replies: it is stored once.
         bench.line.spoil(&[]);
         assert_eq!(bench.far.commit(&write).await.unwrap(), Committed::Done);
         let records = &bench.emulator.records;
@@ -191,8 +191,8 @@ async fn a_silent_store_is_unavailable_and_neither_done_nor_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_sign_of_life_that_nobody_answers_is_none() {
-    let bench = Bench::new("pulse").await;
+async fn a_heartbeat_without_a_reply_is_an_error() {
+    let bench = Bench::new("heartbeat").await;
     let world = &bench.world;
     let stores = bench.emulator.stores();
     let task = world.task().unwrap();
@@ -213,7 +213,7 @@ async fn a_sign_of_life_that_nobody_answers_is_none() {
     assert!(beat().await.unwrap());
 }
 
-/// The table takes no more now.
+/// DynamoDB's reply when the table throttles.
 const THROTTLED: Fault = Fault::Answer(concat!(
     "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n",
     "content-type: application/x-amz-json-1.0\r\n\r\n",
@@ -222,7 +222,7 @@ const THROTTLED: Fault = Fault::Answer(concat!(
 ));
 
 #[tokio::test]
-async fn a_throttled_write_is_made_again_and_done_once() {
+async fn a_throttled_write_is_repeated_and_done_once() {
     let bench = Bench::new("throttled").await;
     let world = &bench.world;
     // The SDK tries three times.
@@ -245,7 +245,7 @@ async fn a_throttled_write_is_made_again_and_done_once() {
 }
 
 #[tokio::test]
-async fn a_tenant_is_erased_also_while_the_table_throttles() {
+async fn a_tenant_erasure_succeeds_despite_throttling() {
     let bench = Bench::new("erase-throttled").await;
     let (world, blobs) = (&bench.world, &bench.emulator.blobs);
     // Each of the two kinds of request in turn.
@@ -264,7 +264,7 @@ async fn a_tenant_is_erased_also_while_the_table_throttles() {
 }
 
 #[tokio::test]
-async fn a_list_that_has_grown_unheard_is_found_to_have_grown() {
+async fn growth_of_a_list_with_a_lost_reply_is_found_done() {
     let bench = Bench::new("grow").await;
     let world = &bench.world;
     for (n, faults) in FAULTS.iter().enumerate() {
@@ -288,7 +288,7 @@ async fn a_list_that_has_grown_unheard_is_found_to_have_grown() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_was_removed_unheard_is_removed() {
+async fn a_push_config_removal_with_a_lost_reply_is_done() {
     let bench = Bench::new("webhook").await;
     let world = &bench.world;
     for faults in FAULTS {
@@ -296,7 +296,7 @@ async fn a_webhook_that_was_removed_unheard_is_removed() {
         bench.line.spoil(faults);
         let id = &push.listener.id;
         let removed = bench.far.delete_push(&world.owner, task.id(), id).await;
-        // After the third attempt nobody asks again.
+        // After the third attempt there is no other.
         let heard = faults.len() < 3;
         assert_eq!(removed.is_ok(), heard, "{faults:?} {removed:?}");
         assert!(bench.line.spent(), "{faults:?}");
@@ -306,7 +306,7 @@ async fn a_webhook_that_was_removed_unheard_is_removed() {
 }
 
 #[tokio::test]
-async fn what_the_service_does_not_take_is_asked_of_it_three_times_and_no_more() {
+async fn a_failing_request_is_attempted_three_times_and_no_more() {
     let bench = Bench::new("attempts").await;
     let world = &bench.world;
     for fault in [THROTTLED, MET, Fault::Refuse, Fault::CutReply] {
@@ -315,7 +315,7 @@ async fn what_the_service_does_not_take_is_asked_of_it_three_times_and_no_more()
         write.thread = Some(world.thread(&world.owner, task.context_id(), 0));
         bench.line.spoil(&[fault; 3]);
         let answer = bench.far.commit(&write).await;
-        // Stored, where only the answer was lost: one look finds it.
+        // With a lost reply the write is stored, and one read finds it.
         let (found, requests) = match fault {
             Fault::CutReply => (matches!(answer, Ok(Committed::Done)), 4),
             Fault::Refuse => (matches!(answer, Err(StoreError::Unavailable(_))), 4),
@@ -326,7 +326,7 @@ async fn what_the_service_does_not_take_is_asked_of_it_three_times_and_no_more()
     }
 }
 
-/// Objects at the end of a line.
+/// A bucket behind a faulty line.
 async fn objects() -> (Emulator, FaultyLine, S3Blobs) {
     let emulator = Emulator::start().await.unwrap();
     let line = FaultyLine::to(emulator.s3).await.unwrap();
@@ -337,7 +337,7 @@ async fn objects() -> (Emulator, FaultyLine, S3Blobs) {
 }
 
 #[tokio::test]
-async fn bytes_whose_answer_is_lost_are_found_to_be_put() {
+async fn an_object_put_with_a_lost_reply_is_found_done() {
     let (emulator, line, far) = objects().await;
     for (n, faults) in [[Fault::Refuse], [Fault::DropReply]].iter().enumerate() {
         let key = format!("v1/lost/{:x}/{n}", run());
@@ -351,14 +351,14 @@ async fn bytes_whose_answer_is_lost_are_found_to_be_put() {
     }
 }
 
-/// Another request of the same key runs.
+/// S3's reply while another request for the same key runs.
 const RACING: Fault = Fault::Answer(concat!(
     "HTTP/1.1 409 Conflict\r\nconnection: close\r\n\r\n",
     "<Error><Code>ConditionalRequestConflict</Code><Message>m</Message></Error>",
 ));
 
 #[tokio::test]
-async fn bytes_that_meet_an_earlier_attempt_wait_until_it_is_over() {
+async fn an_object_put_waits_for_a_concurrent_attempt_to_end() {
     let (emulator, line, far) = objects().await;
     let world = World::new(run(), "racing").unwrap();
     let task = TaskKey::new(&world.owner, &TaskId::made_of(world.number()));
@@ -387,7 +387,7 @@ fn blob(key: String, bytes: &Bytes) -> Blob {
     }
 }
 
-/// A page of a list: S3 gives as many keys as it likes.
+/// A page of a list. S3 may return fewer keys than requested.
 macro_rules! page {
     ($inside:literal) => {
         Fault::Answer(concat!(
@@ -400,7 +400,7 @@ macro_rules! page {
 }
 
 #[tokio::test]
-async fn a_short_page_is_not_the_end_of_a_list() {
+async fn a_short_page_does_not_end_a_list() {
     let (_emulator, line, far) = objects().await;
     line.spoil(&[
         page!(
@@ -414,7 +414,7 @@ async fn a_short_page_is_not_the_end_of_a_list() {
     assert!(line.spent());
 }
 
-/// Another transaction is at the same items.
+/// DynamoDB's reply when another transaction uses the same items.
 const MET: Fault = Fault::Answer(concat!(
     "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n",
     "content-type: application/x-amz-json-1.0\r\n\r\n",
@@ -424,7 +424,7 @@ const MET: Fault = Fault::Answer(concat!(
 ));
 
 #[tokio::test]
-async fn a_commit_that_only_meets_other_transactions_says_so_and_is_not_stored() {
+async fn a_commit_in_conflict_with_other_transactions_is_contended_and_not_stored() {
     let bench = Bench::new("met").await;
     let world = &bench.world;
     let task = world.task().unwrap();

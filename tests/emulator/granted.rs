@@ -1,5 +1,5 @@
-//! The right to send one file, used otherwise than it was given, against a real
-//! bucket: nothing else than the file that was announced gets there, and once.
+//! Misuse of an upload grant, against a real bucket: only the announced file can be stored,
+//! and only once.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::emulator::outside;
@@ -16,14 +16,14 @@ const ANN: &str = "acme:ann";
 const BYTES: &[u8] = b"0123456789";
 const DIGEST: &str = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";
 
-/// Uses a grant with this body, without these of its headers; the status.
+/// Uploads this body with the grant, without the named headers. Returns the HTTP status.
 async fn put(grant: &Value, body: &[u8], without: &[&str]) -> u16 {
     let url = grant["url"].as_str().unwrap();
     let (scheme, rest) = url.split_once("://").unwrap();
     let (host, path) = rest.split_once('/').unwrap();
     let mut put = Request::new("PUT", format!("/{path}")).body(body);
     for (name, value) in grant["headers"].as_object().unwrap() {
-        // HTTP says the length that is there.
+        // The HTTP client sends the actual length.
         if name != "content-length" && !without.contains(&name.as_str()) {
             put = put.header(name, value.as_str().unwrap());
         }
@@ -32,14 +32,14 @@ async fn put(grant: &Value, body: &[u8], without: &[&str]) -> u16 {
     live.unwrap().finish().await.status
 }
 
-/// A new right to send the bytes.
+/// A new grant for the bytes.
 async fn granted(stand: &Stand) -> Value {
     let order = json!({"size": BYTES.len(), "sha256": DIGEST});
     let order = Request::post("/a2a-lambda/uploads", &order);
     stand.call(&order, ANN).await.json()
 }
 
-/// A message that names the file of a grant.
+/// Sends a message that names the file of a grant.
 async fn named(stand: &Stand, grant: &Value) -> Reply {
     let mut params = DIALECT.say(&Say::to("echo", "look"));
     let parts = params["message"]["parts"].as_array_mut().unwrap();
@@ -49,7 +49,7 @@ async fn named(stand: &Stand, grant: &Value) -> Reply {
 }
 
 #[tokio::test]
-async fn a_grant_is_for_its_bytes_and_its_length_and_once() {
+async fn an_upload_grant_allows_only_its_bytes_and_only_once() {
     if outside().is_some() {
         println!("SKIPPED: not every emulator checks what a URL is signed for");
         return;
@@ -70,14 +70,18 @@ async fn a_grant_is_for_its_bytes_and_its_length_and_once() {
             (400..500).contains(&status),
             "{body:?} {without:?} {status}"
         );
-        // Whatever the bucket has kept of it, no task gets it.
+        // Even if the bucket has stored something, no task can use it.
         let reply = named(&stand, &grant).await;
         let fault = Fault::new(DIALECT, PARAMS).at("message.parts[1]");
         assert_eq!(fault.check(&reply), Ok(()), "{body:?} {}", reply.text());
     }
     let grant = granted(&stand).await;
     assert_eq!(put(&grant, BYTES, &[]).await, 200);
-    assert_eq!(put(&grant, BYTES, &[]).await, 412, "it was sent already");
+    assert_eq!(
+        put(&grant, BYTES, &[]).await,
+        412,
+        "the file is already stored"
+    );
     let task = DIALECT.task(&named(&stand, &grant).await);
     assert_eq!(DIALECT.state(&task), "completed", "{task}");
 }

@@ -1,9 +1,9 @@
-//! Names that mean harm, through the whole agent over a real table and bucket:
-//! what is sent to both keeps to its grammar and its tenant, every answer is a
-//! success or says what is wrong, and every file comes back to be saved.
+//! Hostile names, through the whole agent with a table and a bucket. Every key sent to both
+//! keeps its grammar and its tenant, every response is a success or a proper error, and every
+//! file is served as a download.
 //!
-//! The names are made of a seed: the same in every run. (Ten thousand of them go
-//! through each maker of keys and headers in the unit tests beside it.)
+//! A seed determines the names, so they are the same in every run. Unit tests send ten
+//! thousand of them through each function that makes keys and headers.
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Door;
@@ -22,14 +22,14 @@ use a2a_lambda_tests::world::{Reply, Request, send};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Names that go through everything.
+/// The number of names.
 const NAMES: usize = 200;
 
-/// An upload: its bytes, and their SHA-256.
+/// The bytes of an upload, and their SHA-256.
 const FILE: &[u8] = &[b'a'; 20_000];
 const SHA: &str = "cc17faaad36649c4603dda4d8ff97cb149722af0bcac0746305a2134ad2d0b97";
 
-/// Makes an artifact of the name it is told, with what it was given.
+/// Makes an artifact with the requested name from the files of the message.
 struct Back;
 
 impl Skill for Back {
@@ -57,7 +57,7 @@ impl SkillHandler for Back {
     }
 }
 
-/// Replies with a file of the name it is told, and makes no task.
+/// Replies with a file of the requested name, without a task.
 struct Says;
 
 impl Skill for Says {
@@ -92,14 +92,14 @@ impl Source for Local {
     }
 }
 
-/// The agent over table and bucket, for one caller.
+/// The agent with table and bucket, for one caller.
 struct Stack {
     runtime: Runtime,
     recorder: Recorder,
     tenant: String,
-    /// What all keys of the tenant in the bucket have in common.
+    /// The tenant folders of all objects.
     folders: BTreeSet<String>,
-    /// Answers by their kind, so that neither is all of them.
+    /// Counts of successes and errors, to show that both occur.
     taken: usize,
     refused: usize,
 }
@@ -109,7 +109,7 @@ impl Stack {
         let recorder = Recorder::default();
         let clients = recorder.on(&emulator.clients).unwrap();
         let mut settings = Settings::read(&Local).unwrap();
-        // Everything is an object, and no answer holds one.
+        // Every value becomes an object, and no response can contain one.
         settings.policy.inline_max = 100;
         settings.policy.response_max = 24_000;
         let agent = Agent::builder("hostile")
@@ -136,13 +136,13 @@ impl Stack {
         send(&edge, request, identity).await.finish().await
     }
 
-    /// The same, and looks at the answer and at what was sent for it.
+    /// Sends a request, and checks the response and every request to the services.
     async fn tried(&mut self, dialect: Dialect, request: &Request) -> Reply {
         let reply = self.call(request).await;
         let shown = format!("{} {:?} {}", request.target, request.headers, reply.text());
         let reason = reason(dialect, &reply);
         match reason.as_deref() {
-            // No HTTP server would hand such a request on.
+            // No HTTP server would pass such a request on.
             _ if reply.status == 0 => {}
             None => {
                 assert_eq!(reply.status, 200, "{shown}");
@@ -171,7 +171,7 @@ impl Stack {
         reply
     }
 
-    /// A list of what lies below a task, or a removal of it.
+    /// Checks a list of the objects below a task, or their removal.
     fn look_below(&mut self, sent: &Sent) {
         let body = String::from_utf8_lossy(&sent.body);
         let removed = body.split("<Key>").skip(1);
@@ -180,7 +180,7 @@ impl Stack {
             .collect();
         let query = sent.url.split_once('?').unwrap().1;
         let listed = query.split('&').find_map(|it| it.strip_prefix("prefix="));
-        // Nothing else than the slashes of a prefix has to be encoded.
+        // Only the slashes of a prefix need encoding.
         keys.extend(listed.map(|below| format!("{}x", below.replace("%2F", "/"))));
         assert!(!keys.is_empty(), "{} {}", sent.method, sent.url);
         for key in keys {
@@ -218,7 +218,7 @@ impl Stack {
     }
 }
 
-/// The reason of a refusal; `None` for a success.
+/// The reason of an error; `None` for a success.
 fn reason(dialect: Dialect, reply: &Reply) -> Option<String> {
     let body = reply.json();
     let error = match dialect {
@@ -232,7 +232,7 @@ fn reason(dialect: Dialect, reply: &Reply) -> Option<String> {
     reasons.next().map(str::to_owned)
 }
 
-/// Every key that a request to the table names.
+/// Calls `look` for every key that a request to the table names.
 fn keys(value: &Value, look: &mut impl FnMut(&str, &str)) {
     const NAMES: [&str; 6] = ["PK", "SK", "GSI1PK", "GSI1SK", "open", "open_at"];
     match value {
@@ -241,7 +241,7 @@ fn keys(value: &Value, look: &mut impl FnMut(&str, &str)) {
                 let text = value.get("S").and_then(Value::as_str);
                 match text {
                     Some(text) if NAMES.contains(&name.as_str()) => look(name, text),
-                    // A value of an expression, by its form.
+                    // A value of an expression is a key if it has the form of one.
                     Some(text) if name.starts_with(':') && text.starts_with("T#") => {
                         look("PK", text);
                     }
@@ -270,7 +270,7 @@ fn id(text: &str) -> bool {
     (1..=128).contains(&text.len()) && text.bytes().all(plain)
 }
 
-/// Whether a key of the table has its form, and the tenant.
+/// Whether a table key has the expected form and the tenant.
 fn is_table_key(name: &str, key: &str, tenant: &str) -> bool {
     let fields: Vec<&str> = key.split('#').collect();
     match (name, fields.as_slice()) {
@@ -301,7 +301,7 @@ fn is_table_key(name: &str, key: &str, tenant: &str) -> bool {
     }
 }
 
-/// Whose folder an object lies in; `None` for a key of another form.
+/// The tenant folder of an object key; `None` for a key of another form.
 fn object_folder(key: &str) -> Option<String> {
     let fields: Vec<&str> = key.split('/').collect();
     let plain = |b: u8| b.is_ascii_digit() || b.is_ascii_lowercase() || b"-.".contains(&b);
@@ -326,8 +326,8 @@ fn object_folder(key: &str) -> Option<String> {
     good.then(|| fields[1].to_owned())
 }
 
-/// Whether a file is handed over to be saved, under a name that does no harm
-/// (RFC 6266, RFC 8187) and as no type that a browser runs.
+/// Checks that a file is served as a download, under a harmless name (RFC 6266, RFC 8187)
+/// and without a type that a browser runs.
 fn is_saved(headers: &http::HeaderMap) -> Result<(), String> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let said = header("content-disposition").unwrap_or_default().to_owned();
@@ -349,6 +349,7 @@ fn is_saved(headers: &http::HeaderMap) -> Result<(), String> {
         let Some(name) = decoded(coded) else {
             return wrong();
         };
+        // Bidirectional controls can disguise the extension of a file name.
         let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         let bad = |c: char| c.is_control() || c == '/' || c == '\\' || turns(c);
         if name.is_empty() || name.contains(bad) || name.starts_with('.') {
@@ -363,7 +364,7 @@ fn is_saved(headers: &http::HeaderMap) -> Result<(), String> {
     }
 }
 
-/// Percent-decoded text of the alphabet of RFC 8187; `None` for anything else.
+/// Decodes percent-encoded text of the alphabet of RFC 8187; `None` for any other text.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -380,7 +381,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Names that mean harm; the seed is the replay.
+/// Hostile names; the seed replays them.
 struct Noise(u64);
 
 impl Noise {
@@ -434,7 +435,7 @@ impl Noise {
             "\u{feff}",
             "*=UTF-8''",
         ];
-        // Every third name is one that an id may have.
+        // About every third name has only characters that an id may have.
         let plain = self.next(3) == 0;
         let count = 1 + self.next(12);
         let mut name = String::new();
@@ -451,7 +452,7 @@ impl Noise {
     }
 }
 
-/// A text in a path or query, every byte of it escaped.
+/// A text for a path or query, with every byte escaped.
 fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
@@ -467,7 +468,7 @@ const TYPES: [&str; 8] = [
     "application/pdf\r\nX: y",
 ];
 
-/// The URLs of files in an answer.
+/// Collects the URLs of files in a response.
 fn urls(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) if text.contains("X-Amz-Signature=") => found.push(text.clone()),
@@ -477,7 +478,7 @@ fn urls(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Follows every URL of an answer; gives how many there were.
+/// Downloads every URL of a response. Returns their number.
 async fn followed(reply: &Reply) -> usize {
     let mut found = Vec::new();
     urls(&reply.json(), &mut found);
@@ -495,8 +496,7 @@ async fn followed(reply: &Reply) -> usize {
     found.len()
 }
 
-/// Sends a file by itself under this name and type; gives the part that names
-/// it.
+/// Uploads a file with this name and type. Returns the part that names it.
 async fn uploaded(stack: &mut Stack, name: &str, media_type: &str) -> Option<Value> {
     let order = json!({
         "filename": name, "mediaType": media_type, "size": FILE.len(), "sha256": SHA,
@@ -531,9 +531,9 @@ async fn files(stack: &mut Stack, noise: &mut Noise, name: &str) -> usize {
     let bytes = "QUJD".repeat(6_000);
     let mut parts = vec![json!({"raw": bytes, "filename": name, "mediaType": media_type})];
     parts.extend(uploaded(stack, name, media_type).await);
-    // One that is named like a type.
+    // A file with the hostile name as its media type.
     parts.push(json!({"raw": bytes, "filename": "a", "mediaType": name}));
-    // One answer has room for few files or links.
+    // One response has space for few files or links.
     let mut count = 0;
     for (place, part) in parts.into_iter().enumerate() {
         let params = say(dialect, "back", name, &[part]);
@@ -617,7 +617,7 @@ async fn paths(stack: &mut Stack, task: &str, name: &str, round: usize) {
 }
 
 #[tokio::test]
-async fn no_name_leads_out_of_its_place_and_no_file_is_run() {
+async fn hostile_names_stay_in_their_tenant_and_files_are_only_downloaded() {
     let emulator = Emulator::start().await.unwrap();
     let mut stack = Stack::new(&emulator);
     let dialect = Dialect::Rest10;
@@ -641,13 +641,13 @@ async fn no_name_leads_out_of_its_place_and_no_file_is_run() {
         folders,
         ..
     } = stack;
-    println!("{NAMES} names: {taken} taken, {refused} refused, {files_followed} files fetched");
-    assert_eq!(folders.len(), 1, "objects of one tenant lie in {folders:?}");
+    println!("{NAMES} names: {taken} accepted, {refused} refused, {files_followed} files fetched");
+    assert_eq!(folders.len(), 1, "objects of one tenant are in {folders:?}");
     assert!(taken > 200 && refused > 200 && files_followed > 200);
 }
 
 #[test]
-fn a_key_or_a_header_out_of_its_form_would_be_seen() {
+fn the_checks_reject_malformed_keys_and_headers() {
     let hash = "0123456789abcdef0123456789abcdef";
     for key in [
         "T#acme#K#../x".to_owned(),

@@ -1,4 +1,4 @@
-//! How long the table keeps what an idempotency key stands for.
+//! The table keeps an idempotency key as long as its task.
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services, SystemClock};
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Asks, and asks again.
+/// Asks a question, and asks again after every answer.
 struct Asks;
 
 #[derive(Serialize, Deserialize)]
@@ -114,7 +114,7 @@ impl Stage {
         }
     }
 
-    /// Until when the table keeps the items of each kind at least, in seconds.
+    /// The earliest `ttl` of the items of each kind, in seconds.
     async fn kept(&self) -> BTreeMap<String, i64> {
         let scan = self.emulator.clients.dynamodb.scan().table_name(TABLE);
         let tenant = format!("T#{}#", self.caller.owner.tenant);
@@ -137,7 +137,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_key_stays_in_the_table_as_long_as_its_task() {
+async fn an_idempotency_key_is_kept_as_long_as_its_task() {
     let stage = Stage::new().await;
     let first = stage.send(None, Some("opens")).await;
     let begun = stage.clock.now();

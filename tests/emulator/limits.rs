@@ -1,5 +1,5 @@
-//! What a task and a conversation may keep, to the byte, for an agent over a
-//! memory and over a table: a megabyte each, and nothing of more.
+//! The limit of 1 MiB for the values of a task and of a thread, to the byte, in memory and
+//! in a table.
 
 use a2a_lambda::skill::{
     Agent, AgentDefinition, AgentResult, Content, OnInputResult, OnRequestResult, Skill,
@@ -13,7 +13,8 @@ use serde_json::Value;
 const D: Dialect = Dialect::Rest10;
 const ANN: &str = "acme:ann";
 const LIMIT: usize = 1024 * 1024;
-/// Around the size of what stays in an item, of an item, and of the limit.
+/// Sizes around the limit inside an item (32 KiB), of an event batch (200 KiB), of an item
+/// (400 KiB) and of all values (1 MiB).
 const TAKEN: [usize; 8] = [
     31 * 1024,
     33 * 1024,
@@ -25,11 +26,11 @@ const TAKEN: [usize; 8] = [
     LIMIT,
 ];
 
-/// What is said of a byte too many: the size, and what is allowed.
+/// The size and the limit that an error names for one byte too many.
 const TOLD: (u64, u64) = (1_048_577, 1_048_576);
 
-/// Keeps a text of the length it is told, for its task or its conversation, and
-/// asks; answered, it says how long what it has kept is.
+/// Keeps a text of the requested length for its task or its thread, and asks a question.
+/// The answer completes the task with the length of the kept text.
 struct Keeps;
 
 #[derive(Serialize, Deserialize)]
@@ -84,13 +85,13 @@ async fn says(stand: &Stand, say: &Say<'_>) -> Value {
     D.task(&reply)
 }
 
-/// Keeps so much in a conversation of this name; its task.
+/// Keeps a text of this length in a context of this name. Returns its task.
 async fn keep(stand: &Stand, whose: &str, length: usize, context: &str) -> Value {
     let text = format!("{whose} {length}");
     says(stand, &Say::to("keeps", &text).in_context(context)).await
 }
 
-/// How long what it finds is, by an answer in a task.
+/// The length of the text that an answer in the task finds.
 async fn kept(stand: &Stand, task: &Value) -> String {
     let id = task["id"].as_str().unwrap();
     let task = says(stand, &Say::in_task(id, "how much?")).await;
@@ -98,7 +99,7 @@ async fn kept(stand: &Stand, task: &Value) -> String {
     D.words(&task["artifacts"][0])
 }
 
-/// What a task is told that has kept too much: the size, and what is allowed.
+/// The size and the limit that the error of a failed task names.
 fn refused(task: &Value) -> (u64, u64) {
     assert_eq!(D.state(task), "failed", "{task}");
     let told = at(task, "/status/message/metadata");
@@ -108,12 +109,12 @@ fn refused(task: &Value) -> (u64, u64) {
     (number("current"), number("allowed"))
 }
 
-/// What is kept beside the text, as the agent counts it.
+/// The bytes that count in addition to the text.
 async fn besides(stand: &Stand, whose: &str) -> usize {
     let over = |task: &Value, allowed: usize| usize::try_from(refused(task).0).unwrap() - allowed;
     let large = keep(stand, whose, 2 * LIMIT, "mine:large").await;
     let besides = over(&large, 2 * LIMIT);
-    // The slot of a question is kept with its task, and comes after its value.
+    // The slot of a question is kept with its task, and counts after the value.
     let whole = keep(stand, whose, LIMIT - besides, "mine:whole").await;
     match D.state(&whole).as_str() {
         "failed" => besides + over(&whole, LIMIT),
@@ -122,7 +123,7 @@ async fn besides(stand: &Stand, whose: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_megabyte_is_kept_by_a_task_and_by_a_conversation_and_not_a_byte_more() {
+async fn tasks_and_threads_keep_1_mib_and_not_a_byte_more() {
     for place in Place::ALL {
         let stand = Stand::at(place, agent(), |_| ()).await.unwrap();
         for whose in ["task", "conversation"] {
@@ -136,7 +137,7 @@ async fn a_megabyte_is_kept_by_a_task_and_by_a_conversation_and_not_a_byte_more(
                 if whose == "task" {
                     continue;
                 }
-                // More replaces nothing, and the conversation goes on.
+                // A larger value replaces nothing, and the context remains usable.
                 let more = keep(&stand, whose, LIMIT + 1 - besides, &context).await;
                 assert_eq!(refused(&more), TOLD, "{place:?} {size}");
                 let next = keep(&stand, "nothing", 0, &context).await;

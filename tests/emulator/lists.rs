@@ -1,4 +1,4 @@
-//! A list over many partitions of the index, and what a page of it asks for.
+//! Lists over many partitions of the index, and the requests of one page.
 
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
@@ -49,7 +49,7 @@ impl Intercept for Calls {
     }
 }
 
-/// A store of its own process, and what it asks for.
+/// The store of a new process, and a record of its calls.
 fn watched(emulator: &Emulator) -> (DynamoStore, Calls) {
     let calls = Calls::default();
     let config = emulator.clients.dynamodb.config().to_builder();
@@ -70,13 +70,13 @@ async fn made(emulator: &Emulator, world: &World, count: u32) -> Vec<TaskRecord>
     tasks
 }
 
-/// All pages of a list, counted on the first.
+/// All pages of a list. Only the first page counts.
 async fn joined(store: &DynamoStore, world: &World, mut query: RecordQuery) -> Vec<RecordPage> {
     let mut pages = Vec::new();
     loop {
         let page = store.list(&world.owner, &query).await.unwrap();
         query.after.clone_from(&page.next);
-        // As the engine does: what was counted goes on in the page token.
+        // Like the engine, which carries the count over in the page token.
         query.count_limit = 0;
         pages.push(page);
         if query.after.is_none() {
@@ -96,7 +96,7 @@ fn partitions(calls: &[(String, Value)]) -> BTreeSet<String> {
 async fn a_list_over_many_partitions_is_one_list_in_order() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "shards").unwrap();
-    // Before the list grows, while writers wait, and after.
+    // Tasks from before the list grows, while writers still use the old number, and after.
     let early = made(&emulator, &world, 10).await;
     let long_ago = Timestamp::from_millis(world.now.as_millis() - 3_600_000);
     let settled = emulator.records.grow_list(&world.owner, 5, long_ago).await;
@@ -115,11 +115,11 @@ async fn a_list_over_many_partitions_is_one_list_in_order() {
         assert!(pages.iter().all(|page| page.records.len() <= limit));
         let calls = calls.taken();
         assert_eq!(partitions(&calls).len(), 5);
-        // The number of partitions is asked for once.
+        // The number of partitions is read once.
         let gets = calls.iter().filter(|(operation, _)| operation == "GetItem");
         assert_eq!(gets.count(), 1);
     }
-    // A filter, and a list that goes on behind a time.
+    // A list filtered by context.
     let mut query = world.everything();
     query.context_id = Some(tasks[3].context_id().clone());
     let found = emulator.records.list(&world.owner, &query).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_list_over_many_partitions_is_one_list_in_order() {
 }
 
 #[tokio::test]
-async fn a_busy_writer_spreads_over_the_partitions_and_a_quiet_one_asks_for_nothing() {
+async fn a_busy_writer_uses_all_partitions_and_reads_their_number_once() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "busy").unwrap();
     let long_ago = Timestamp::from_millis(world.now.as_millis() - 3_600_000);
@@ -156,14 +156,14 @@ async fn a_busy_writer_spreads_over_the_partitions_and_a_quiet_one_asks_for_noth
     assert_eq!(
         asked,
         [7],
-        "the eighth write of a minute asks, and no other"
+        "only the eighth write of a minute reads the number of partitions"
     );
     let found = store.list(&world.owner, &world.everything()).await.unwrap();
     assert_eq!((found.records.len(), found.matching), (40, 40));
 }
 
 #[tokio::test]
-async fn a_page_reads_no_more_than_it_may_and_never_scans() {
+async fn a_list_page_reads_a_bounded_number_of_items_and_never_scans() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "bounded").unwrap();
     made(&emulator, &world, 12).await;
@@ -187,12 +187,12 @@ async fn a_page_reads_no_more_than_it_may_and_never_scans() {
             assert!(count || body.get("FilterExpression").is_some(), "{body}");
         }
     }
-    // What is counted is counted in the index, and once a list.
+    // The count reads only the index, once per list.
     let counts = calls.iter().filter(|(_, body)| body["Select"] == "COUNT");
     assert_eq!(counts.count(), 1);
 }
 
-/// An index that lags: what it is asked for now is what it was asked for then.
+/// An index that lags: it executes a query for `then` in place of a query for `now`.
 #[derive(Debug)]
 struct Late {
     now: String,
@@ -214,7 +214,7 @@ impl Intercept for Late {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         if target.ends_with(".Query") {
             let body = request.body().bytes().unwrap_or_default().to_vec();
-            // Both are of one length, and so are the bodies.
+            // Both values have the same length, so the body keeps its length.
             let body = String::from_utf8(body)?.replace(&self.now, &self.then);
             *request.body_mut() = SdkBody::from(body);
         }
@@ -234,21 +234,21 @@ fn late(emulator: &Emulator, now: &str, then: &str) -> DynamoStore {
 }
 
 #[tokio::test]
-async fn what_a_late_index_still_shows_is_not_listed() {
+async fn a_lagging_index_lists_no_outdated_task() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "late").unwrap();
     let open = made(&emulator, &world, 2).await;
     let over = world.finished(&world.task().unwrap()).unwrap();
     world.stored(&emulator.stores(), &over).await.unwrap();
 
-    // It shows a task in a state which that has left.
+    // The index shows a task in a state that the task has left.
     let mut query = world.everything();
     query.state = Some(TaskState::Submitted);
     let store = late(&emulator, "submitted", "completed");
     let page = store.list(&world.owner, &query).await.unwrap();
     assert_eq!((page.records.len(), page.matching), (0, 1));
 
-    // It shows a task whose time was not up.
+    // The index shows a task as it was before its expiry.
     let mut query = world.everything();
     query.now = world.expiry();
     let now = query.now.as_millis().to_string();
@@ -259,7 +259,7 @@ async fn what_a_late_index_still_shows_is_not_listed() {
 }
 
 #[tokio::test]
-async fn what_lies_behind_thousands_of_others_is_counted_and_found() {
+async fn a_task_behind_2100_newer_ones_is_counted_and_found() {
     let emulator = Emulator::alone().await.unwrap();
     let world = World::new(run(), "behind").unwrap();
     let tasks = made(&emulator, &world, 2_100).await;
@@ -268,7 +268,7 @@ async fn what_lies_behind_thousands_of_others_is_counted_and_found() {
     query.count_limit = 1_000;
     let page = emulator.records.list(&world.owner, &query).await.unwrap();
     assert_eq!((page.records.len(), page.matching), (10, 1_000));
-    // What is of one conversation is not looked for among the others.
+    // A query for one context does not read the others.
     let oldest = tasks.last().unwrap();
     query.context_id = Some(oldest.context_id().clone());
     let page = emulator.records.list(&world.owner, &query).await.unwrap();

@@ -1,4 +1,4 @@
-//! A list that is longer than one page may read: 2,000 places of the index.
+//! A list that is longer than one page may read: 2,000 items of the index.
 
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::{ReadTasks as _, RecordQuery};
@@ -8,12 +8,12 @@ use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use std::collections::{BTreeSet, HashMap};
 
-/// More than one page may read, and more than a count.
+/// More tasks than one page may read or a count may count.
 const TASKS: usize = 2_020;
 
 type Item = HashMap<String, AttributeValue>;
 
-/// The item of a task as it is stored.
+/// The META item of a task as it is stored.
 async fn item(emulator: &Emulator, partition: &str) -> Item {
     let get = emulator.clients.dynamodb.get_item().table_name(TABLE);
     let get = get
@@ -27,8 +27,8 @@ async fn item(emulator: &Emulator, partition: &str) -> Item {
         .unwrap()
 }
 
-/// Copies of an item, each under an id and at a place of its own: written many
-/// at once, since a commit of each would take as long as the rest of the suite.
+/// Copies of an item, each with its own id and list position. They are written in batches,
+/// since a commit for each would take as long as the rest of the suite.
 async fn copied(emulator: &Emulator, item: &Item, id: &TaskId, ids: &[TaskId]) {
     let copies: Vec<Item> = ids
         .iter()
@@ -45,6 +45,7 @@ async fn copied(emulator: &Emulator, item: &Item, id: &TaskId, ids: &[TaskId]) {
                 .collect()
         })
         .collect();
+    // BatchWriteItem takes at most 25 items.
     for some in copies.chunks(25) {
         let puts = some.iter().map(|item| {
             let put = PutRequest::builder().set_item(Some(item.clone()));
@@ -59,7 +60,7 @@ async fn copied(emulator: &Emulator, item: &Item, id: &TaskId, ids: &[TaskId]) {
     }
 }
 
-/// The pages of a list: how long each is, and what is on all of them.
+/// The pages of a list: the length of each, and the ids on all of them.
 async fn pages(
     emulator: &Emulator,
     world: &World,
@@ -79,11 +80,11 @@ async fn pages(
 }
 
 #[tokio::test]
-async fn a_page_ends_after_2000_places_and_a_count_at_its_limit() {
+async fn a_page_ends_after_2000_items_and_a_count_at_its_limit() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "long").unwrap();
     let stores = emulator.stores();
-    // The two that are looked for are older than all others.
+    // The two wanted tasks are older than all others.
     let mut wanted = BTreeSet::new();
     for _ in 0..2 {
         let task = world.task().unwrap();
@@ -104,12 +105,16 @@ async fn a_page_ends_after_2000_places_and_a_count_at_its_limit() {
     query.state = Some(TaskState::Working);
     query.limit = 50;
     let first = emulator.records.list(&world.owner, &query).await.unwrap();
-    assert_eq!((first.records.len(), first.matching), (0, 0), "a floor");
-    assert!(first.next.is_some(), "it goes on");
+    assert_eq!(
+        (first.records.len(), first.matching),
+        (0, 0),
+        "the count is a lower bound"
+    );
+    assert!(first.next.is_some(), "there is another page");
     let (lengths, found) = pages(&emulator, &world, query.clone()).await;
     assert_eq!((lengths, found), (vec![0, 2], wanted));
 
-    // Counting stops where it may, exactly there.
+    // The count stops exactly at its limit.
     query.state = None;
     for (limit, expected) in [(1_001, 1_001), (5_000, 2_000)] {
         query.count_limit = limit;

@@ -1,7 +1,7 @@
-//! What needs a DynamoDB, an S3 or an SQS, on an emulator of them.
+//! Tests that need DynamoDB, S3 or SQS, run on an emulator of them.
 //!
-//! `harness::emulator` says which. `ministack.sh` in this folder runs the suite
-//! against an emulator of other authors, in a process of its own.
+//! `harness::emulator` chooses the emulator. `ministack.sh` in this folder runs the suite
+//! against an independent emulator in a separate process.
 
 #[cfg(test)]
 mod contract;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the emulator suite against ministack: AWS emulated by other authors, in a
-# process of its own. Needs Python 3 and the package index; no Docker.
+# Runs the emulator suite against ministack, an independent emulator of AWS, in a separate
+# process. Needs Python 3 and the package index; no Docker.
 #
 #   tests/emulator/ministack.sh [arguments of the test binary]
 set -euo pipefail
@@ -22,10 +22,10 @@ with socket.socket() as free:
     print(free.getsockname()[1])
 ')"
 
-# Built first, so that a failed build leaves nothing running.
+# Builds before the start, so that a failed build leaves no process running.
 cargo test --workspace --test emulator --no-run
 
-# By default it listens on every interface.
+# By default ministack listens on every interface.
 log="$target/ministack.log"
 BIND_HOST=127.0.0.1 GATEWAY_PORT="$port" "$venv/bin/ministack" >"$log" 2>&1 &
 server=$!
@@ -42,7 +42,7 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 if [[ "${ready:-}" != yes ]]; then
-  echo "ministack does not start; its log is $log" >&2
+  echo "ministack did not start; its log is $log" >&2
   exit 1
 fi
 

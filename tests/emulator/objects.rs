@@ -1,5 +1,5 @@
-//! Content that is an object goes with what it belongs to, and with a sweep once
-//! it is replaced; nobody who reads meanwhile misses it.
+//! Objects of tasks and threads: they are deleted with their task or thread, or by a sweep
+//! after their replacement. A reader in the meantime does not miss them.
 
 use crate::estate::{Estate, Stored};
 use a2a_lambda::engine::{Clock as _, SystemClock};
@@ -24,10 +24,10 @@ use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Above what stays in an item.
+/// More bytes than a value inside an item may have (32 KiB).
 const LARGE: usize = 300 * 1024;
 
-/// A write of a thread that is at `expect`, with so much state.
+/// A write of a thread at version `expect`, with this many bytes of state.
 fn thread(world: &World, id: &ContextId, expect: u64, size: usize) -> ThreadWrite {
     let mut write = world.thread(&world.owner, id, expect);
     write.record.state = ThreadState {
@@ -37,14 +37,14 @@ fn thread(world: &World, id: &ContextId, expect: u64, size: usize) -> ThreadWrit
     write
 }
 
-/// The names of the objects of one kind.
+/// The names of the objects with this mark.
 fn objects(stored: &Stored, mark: &str) -> Vec<String> {
     let names = stored.objects.keys().filter(|key| key.contains(mark));
     names.cloned().collect()
 }
 
 #[tokio::test]
-async fn content_that_was_replaced_goes_with_the_sweep_of_the_next_day() {
+async fn the_next_days_sweep_removes_replaced_objects() {
     let estate = Estate::new("replaced").await;
     let owner = &estate.world.owner;
     let context = ContextId::parse("mine:c").unwrap();
@@ -53,7 +53,7 @@ async fn content_that_was_replaced_goes_with_the_sweep_of_the_next_day() {
             command.message.context_id = Some(context.clone());
         })
         .await;
-    // What the task keeps was saved twice, and once more with its question.
+    // The skill saved the task's value twice, and its question saved it once more.
     let stored = estate.stored(&owner.tenant).await;
     assert_eq!(objects(&stored, "-STATE.").len(), 3, "{:?}", stored.names());
     look_tomorrow(&estate).await;
@@ -66,14 +66,14 @@ async fn content_that_was_replaced_goes_with_the_sweep_of_the_next_day() {
     });
     assert_eq!(ended.await.id, much.id);
     look_tomorrow(&estate).await;
-    // Small now, or gone with the end of the task.
+    // The content is small now, or was deleted with the end of the task.
     let stored = estate.stored(&owner.tenant).await;
     assert_eq!(objects(&stored, "-STATE."), [""; 0]);
     assert_eq!(objects(&stored, "-state"), [""; 0]);
     assert_eq!(stored.objects.len(), 1, "the file: {:?}", stored.names());
 }
 
-/// A look at all objects, when those of today are old enough for it.
+/// Sweeps all objects at a time when those of today are old enough.
 async fn look_tomorrow(estate: &Estate) {
     let records = &estate.near.records;
     let from_the_start = ObjectsPlace::default();
@@ -85,7 +85,7 @@ async fn look_tomorrow(estate: &Estate) {
 }
 
 #[tokio::test]
-async fn a_sweep_is_told_of_every_object_that_a_task_names() {
+async fn content_objects_names_every_object_of_a_task() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "named").unwrap();
     let stores = emulator.stores();
@@ -93,8 +93,7 @@ async fn a_sweep_is_told_of_every_object_that_a_task_names() {
     world.stored(&stores, &task).await.unwrap();
     let started = world.committed(&stores, &task, [world.start()]).await;
     let mut task = started.unwrap();
-    // Most of what it says stays in the table, in several pages of it; the last
-    // words are objects.
+    // Most of the messages stay in the table, on several pages; the last ones are objects.
     for size in [30 * 1024; 20].into_iter().chain([LARGE; 3]) {
         let says = Change::Update {
             message: Some(Message::from_agent("m", vec![Part::text("y".repeat(size))])),
@@ -117,7 +116,7 @@ async fn a_sweep_is_told_of_every_object_that_a_task_names() {
 }
 
 #[tokio::test]
-async fn a_write_that_hears_late_of_its_success_leaves_the_later_one_alone() {
+async fn a_repeated_thread_write_leaves_a_later_one_unchanged() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "late").unwrap();
     let id = ContextId::parse("c:1").unwrap();
@@ -134,7 +133,7 @@ async fn a_write_that_hears_late_of_its_success_leaves_the_later_one_alone() {
 }
 
 #[tokio::test]
-async fn state_takes_its_object_along_when_it_expires_and_when_it_is_deleted() {
+async fn expiry_and_deletion_of_state_remove_its_object() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "state").unwrap();
     let records = &emulator.records;
@@ -146,7 +145,7 @@ async fn state_takes_its_object_along_when_it_expires_and_when_it_is_deleted() {
     write.record.state_expires_at = world.now;
     assert!(records.put_thread(&write).await.unwrap());
     assert_eq!(keys().await.len(), 1);
-    // Another process cleans up: it has never seen the state.
+    // Another process cleans up; it has never read the state.
     let mut settings = crate::estate::settings();
     TABLE.clone_into(&mut settings.table);
     BUCKET.clone_into(&mut settings.bucket);
@@ -166,8 +165,8 @@ async fn state_takes_its_object_along_when_it_expires_and_when_it_is_deleted() {
     let mut later = thread(&world, &id, 1, LARGE);
     later.record.state_version = 2;
     assert!(records.put_thread(&later).await.unwrap());
-    // What an attempt has left that lost goes too, but not what is later than
-    // the thread as it stands: it may be of the next one.
+    // The objects of an attempt that lost are removed too. An object later than the stored
+    // thread is kept: it may belong to the next one.
     let lost = thread(&world, &id, 0, LARGE + 1);
     assert!(!records.put_thread(&lost).await.unwrap());
     let mut next = thread(&world, &id, 7, LARGE + 2);
@@ -182,7 +181,7 @@ async fn state_takes_its_object_along_when_it_expires_and_when_it_is_deleted() {
     assert!(left.contains("-8-"), "{left}");
 }
 
-/// Does something before it gives the bytes that are asked for first.
+/// Runs a future before the first read of an object.
 struct Meanwhile {
     blobs: S3Blobs,
     first: Mutex<Option<BoxFuture<'static, ()>>>,
@@ -213,7 +212,7 @@ fn reading(emulator: &Emulator, first: BoxFuture<'static, ()>) -> DynamoStore {
 }
 
 #[tokio::test]
-async fn state_that_is_replaced_while_it_is_read_is_read_again() {
+async fn state_replaced_during_a_read_is_read_again() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "meanwhile").unwrap();
     let id = ContextId::parse("c:1").unwrap();
@@ -227,7 +226,7 @@ async fn state_that_is_replaced_while_it_is_read_is_read_again() {
     let replaced = Box::pin(async move {
         let before = blobs.keys(&below, None, 10).await.unwrap();
         assert!(records.put_thread(&write).await.unwrap());
-        // As a sweep that has come in between.
+        // Like a sweep between the two reads.
         blobs.remove(&before).await.unwrap();
     });
     let reader = reading(&emulator, replaced);
@@ -235,7 +234,7 @@ async fn state_that_is_replaced_while_it_is_read_is_read_again() {
     assert!(read.as_ref() == Some(&second.record));
 }
 
-/// To keep so much.
+/// Saves a value of this many bytes.
 fn keeps(size: usize) -> Change {
     Change::Save {
         key: "k".to_owned(),
@@ -244,7 +243,7 @@ fn keeps(size: usize) -> Change {
 }
 
 #[tokio::test]
-async fn what_a_task_keeps_is_read_again_when_it_is_replaced_meanwhile() {
+async fn a_task_value_replaced_during_a_read_is_read_again() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "kept").unwrap();
     let records = emulator.records.clone();
@@ -269,7 +268,7 @@ async fn what_a_task_keeps_is_read_again_when_it_is_replaced_meanwhile() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_missing_is_an_error_and_no_endless_read() {
+async fn a_missing_object_is_an_error_without_endless_reads() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "missing").unwrap();
     let records = &emulator.records;
@@ -300,7 +299,7 @@ async fn an_object_that_is_missing_is_an_error_and_no_endless_read() {
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
 }
 
-/// The headers in which requests begin uploads in parts.
+/// The checksum headers of the requests that begin a multipart upload.
 #[derive(Debug, Clone, Default)]
 struct Begun(Arc<Mutex<Vec<Option<String>>>>);
 
@@ -325,7 +324,7 @@ impl Intercept for Begun {
 }
 
 #[tokio::test]
-async fn parts_of_a_file_have_the_checksum_that_their_upload_announces() {
+async fn a_multipart_upload_announces_the_checksum_of_its_parts() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "announced").unwrap();
     let begun = Begun::default();
@@ -334,6 +333,7 @@ async fn parts_of_a_file_have_the_checksum_that_their_upload_announces() {
     let blobs = S3Blobs::new(client, BUCKET);
     let task = world.task().unwrap().key();
     let key = format!("v1/{}/announced", task.folder());
+    // Large enough for a multipart upload.
     let mut source: BlobReader = Box::pin(std::io::Cursor::new(vec![7; 9 * 1024 * 1024]));
     let measured = blobs.put_from(&task, &key, &mut source).await.unwrap();
     assert_eq!(measured.size, 9 * 1024 * 1024);

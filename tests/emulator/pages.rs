@@ -1,5 +1,5 @@
-//! What a page reads of tasks that have grown: nothing that it does not show,
-//! and no more than an answer or two, however many there are.
+//! List pages with large tasks: a page reads only what it shows, and at most about one or
+//! two responses' worth of bytes, however many tasks there are.
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{Policy, Reader, SystemClock};
@@ -32,7 +32,7 @@ use tokio::sync::watch;
 const KB: usize = 1024;
 const MB: usize = 1024 * KB;
 
-/// What was asked for, and how much came back.
+/// The operations, and the bytes of their replies.
 #[derive(Debug, Default)]
 struct Traffic {
     operations: Vec<String>,
@@ -78,30 +78,29 @@ impl Intercept for Watch {
     }
 }
 
-/// What was read of the objects.
+/// The reads of objects.
 #[derive(Debug, Default)]
 struct Reads {
     bytes: usize,
-    /// How often, by key.
+    /// Reads by key.
     times: BTreeMap<String, usize>,
     /// Reads that have begun and not ended.
     open: usize,
 }
 
-/// Objects of which many have the same bytes, which are kept once.
+/// An object store that keeps equal bytes once.
 #[derive(Debug, Default)]
 struct Shelf {
     objects: Mutex<BTreeMap<String, Bytes>>,
     reads: Mutex<Reads>,
-    /// The most reads there were at the same time.
+    /// The highest number of concurrent reads so far.
     most: watch::Sender<usize>,
-    /// No read ends before there were so many.
+    /// No read ends before this many reads run concurrently.
     wanted: AtomicUsize,
 }
 
 impl Shelf {
-    /// What is read from now on is counted anew, and held until there are so many
-    /// reads at the same time.
+    /// Resets the counts, and holds reads until this many run concurrently.
     fn hold(&self, wanted: usize) {
         *self.reads.lock().unwrap() = Reads::default();
         self.most.send_replace(0);
@@ -112,7 +111,7 @@ impl Shelf {
         *self.most.borrow()
     }
 
-    /// The keys that were read, each of them once.
+    /// The keys that were read. Asserts that each was read once.
     fn once(&self) -> Vec<String> {
         let times = std::mem::take(&mut self.reads.lock().unwrap().times);
         assert!(times.values().all(|times| *times == 1), "{times:?}");
@@ -143,9 +142,9 @@ impl Blobs for Shelf {
         let wanted = self.wanted.load(Ordering::SeqCst);
         let mut most = self.most.subscribe();
         let together = most.wait_for(|most| *most >= wanted);
-        // It ends by itself only where there never are so many: a test fails then.
+        // The timeout only passes if the reads never run concurrently; then the test fails.
         let _ = tokio::time::timeout(Duration::from_secs(5), together).await;
-        // Those that begin in the same moment are at the same time, too.
+        // Lets reads that begin at the same moment count as concurrent.
         tokio::task::yield_now().await;
         self.reads.lock().unwrap().open -= 1;
         Ok(found)
@@ -188,7 +187,7 @@ impl Blobs for Shelf {
     }
 }
 
-/// A reader of a table that is watched, and what it reads.
+/// A reader on a table and bucket with recorded reads.
 struct Desk {
     world: World,
     emulator: Emulator,
@@ -222,7 +221,7 @@ impl Desk {
         }
     }
 
-    /// A working task to which these commits have happened.
+    /// A working task with these commits.
     async fn task(&self, commits: Vec<Vec<Change>>) -> TaskRecord {
         let stores = Stores {
             tasks: &*self.store,
@@ -239,7 +238,7 @@ impl Desk {
         task
     }
 
-    /// A page, with what it made come from the table and from the bucket.
+    /// A page, the traffic of the table, and the bytes read from the bucket.
     async fn page(&self, history_length: usize, artifacts: bool) -> (Page, Traffic, usize) {
         self.watch.taken();
         self.shelf.reads.lock().unwrap().bytes = 0;
@@ -290,7 +289,7 @@ fn says(length: usize) -> Change {
 }
 
 #[tokio::test]
-async fn a_page_without_content_reads_no_more_than_the_tasks_own_items() {
+async fn a_page_without_content_reads_only_the_meta_items() {
     let desk = Desk::new("bare", Policy::default()).await;
     for _ in 0..8 {
         let commits = (0..8).map(|n| vec![says(2_000), chunk(n > 0, 9_000)]);
@@ -298,7 +297,7 @@ async fn a_page_without_content_reads_no_more_than_the_tasks_own_items() {
     }
     let (page, traffic, objects) = desk.page(0, false).await;
     assert_eq!(page.tasks.len(), 8);
-    // How many shards, the places, the tasks; all is on one page.
+    // The number of partitions, the list positions, the tasks: all fit on one page.
     assert_eq!(traffic.operations, ["GetItem", "Query", "BatchGetItem"]);
     assert_eq!(objects, 0);
     let (_, bare, _) = desk.page(0, false).await;
@@ -306,13 +305,13 @@ async fn a_page_without_content_reads_no_more_than_the_tasks_own_items() {
     assert!(page.tasks.iter().all(|task| task.metadata.is_empty()));
     assert!(whole.bytes > 8 * 80_000, "{}", whole.bytes);
     assert!(bare.bytes < whole.bytes / 4, "{}", bare.bytes);
-    // A message or two stand in the tasks' own items.
+    // The META items contain the newest one or two messages.
     let (_, newest, _) = desk.page(1, false).await;
     assert!(newest.bytes < bare.bytes * 2, "{}", newest.bytes);
 }
 
 #[tokio::test]
-async fn forty_tasks_of_the_largest_size_are_listed_within_an_answer_or_two() {
+async fn a_list_of_forty_4_mb_tasks_reads_one_response_worth() {
     let desk = Desk::new("forty", Policy::default()).await;
     for _ in 0..40 {
         desk.task(vec![vec![chunk(false, 4_000_000)]]).await;
@@ -329,13 +328,13 @@ async fn forty_tasks_of_the_largest_size_are_listed_within_an_answer_or_two() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_not_read_task_after_task() {
+async fn a_page_does_not_read_each_task_that_exceeds_the_budget() {
     let policy = Policy {
         response_max: MB,
         ..Policy::default()
     };
     let desk = Desk::new("pieces", policy).await;
-    // Too large for an answer, in pieces of which each would fit.
+    // Each task is too large for a response, in items that would each fit.
     for _ in 0..6 {
         let commits = (0..20).map(|n| vec![chunk(n > 0, 100_000)]);
         desk.task(commits.collect()).await;
@@ -345,12 +344,12 @@ async fn what_does_not_fit_is_not_read_task_after_task() {
     assert!(traffic.bytes < 4 * MB, "{}", traffic.bytes);
 }
 
-/// Messages or chunks, a commit each.
+/// Messages or chunks, one per commit.
 fn commits(count: usize, change: impl Fn(usize) -> Change) -> Vec<Vec<Change>> {
     (0..count).map(|n| vec![change(n)]).collect()
 }
 
-/// What shows all of a task that `bytes` hold.
+/// A projection with everything that fits into `bytes`.
 const fn within(bytes: usize) -> Wanted {
     Wanted {
         history_length: usize::MAX,
@@ -370,7 +369,10 @@ async fn the_objects_of_a_task_are_read_sixteen_at_a_time_and_each_once() {
     assert_eq!((desk.shelf.most(), desk.shelf.once().len()), (16, 40));
     desk.shelf.hold(16);
     let (page, _, _) = desk.page(0, true).await;
-    assert!(page.tasks[0].metadata.is_empty(), "all of it is shown");
+    assert!(
+        page.tasks[0].metadata.is_empty(),
+        "the task is shown completely"
+    );
     assert_eq!((desk.shelf.most(), desk.shelf.once().len()), (16, 40));
 }
 
@@ -399,7 +401,7 @@ async fn the_large_batches_of_a_log_are_read_in_one_wave() {
 }
 
 #[tokio::test]
-async fn what_an_answer_cannot_hold_is_not_fetched() {
+async fn objects_beyond_the_response_budget_are_not_read() {
     let desk = Desk::new("fits", Policy::default()).await;
     let task = desk.task(commits(40, |_| says(33 * KB))).await;
     let head = || async {
@@ -415,7 +417,7 @@ async fn what_an_answer_cannot_hold_is_not_fetched() {
         assert!(!found.complete, "{bytes}");
         let read = desk.shelf.once();
         assert_eq!(read.len(), objects, "{bytes} {read:?}");
-        // The first of them is what the status says.
+        // The first object is the message of the status.
         let history = found.record.view(usize::MAX, false).history;
         assert_eq!(
             history.map_or(0, |all| all.len()),
@@ -426,7 +428,7 @@ async fn what_an_answer_cannot_hold_is_not_fetched() {
 }
 
 #[tokio::test]
-async fn who_may_read_little_reads_no_page_of_a_megabyte() {
+async fn a_small_read_budget_limits_the_query_page() {
     let desk = Desk::new("little", Policy::default()).await;
     let task = desk.task(commits(40, |_| says(30 * KB))).await;
     for (bytes, most) in [(40 * KB, 400 * KB), (50 * KB, 500 * KB)] {
@@ -443,7 +445,7 @@ async fn who_may_read_little_reads_no_page_of_a_megabyte() {
 }
 
 #[tokio::test]
-async fn a_damaged_task_holds_up_no_list() {
+async fn a_damaged_task_does_not_break_a_list() {
     let desk = Desk::new("damaged", Policy::default()).await;
     let mut tasks = Vec::new();
     for _ in 0..3 {
@@ -453,7 +455,7 @@ async fn a_damaged_task_holds_up_no_list() {
     let table = &desk.emulator.clients.dynamodb;
     let partition =
         |task: &TaskRecord| AttributeValue::S(format!("T#{}#K#{}", task.owner().tenant, task.id()));
-    // A child is missing, and an item is of no release that is known.
+    // One task misses a child item, another has an item of an unknown format version.
     let children = table.query().table_name(TABLE);
     let children = children
         .key_condition_expression("PK = :pk AND begins_with(SK, :part)")
@@ -486,7 +488,7 @@ async fn a_damaged_task_holds_up_no_list() {
         whole.metadata.is_empty() && whole.artifacts.is_some(),
         "{whole:?}"
     );
-    // Who asks for less misses nothing.
+    // A list without content does not need the missing child.
     let (page, _, _) = desk.page(0, false).await;
     assert!(page.tasks.iter().all(|task| task.metadata.is_empty()));
     assert_eq!(page.tasks.len(), 2);

@@ -1,4 +1,4 @@
-//! How a task that has grown lies in its table: the items themselves.
+//! The items of a large task in the table.
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{Engine, Policy, RandomIds, Services, SystemClock};
@@ -57,7 +57,7 @@ async fn items(emulator: &Emulator, task: &TaskKey) -> Vec<(String, Item)> {
     }
 }
 
-/// Bytes as the service counts them, or a little more.
+/// The bytes of an item as DynamoDB counts them, or a little more.
 fn size(item: &Item) -> usize {
     let value = |value: &AttributeValue| match value {
         AttributeValue::S(text) => text.len(),
@@ -87,7 +87,7 @@ fn keeps(length: usize) -> Change {
 }
 
 #[tokio::test]
-async fn no_item_passes_its_limit_and_a_child_says_whose_it_is() {
+async fn no_item_exceeds_its_limit_and_children_name_their_incarnation() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "limits").unwrap();
     let stores = emulator.stores();
@@ -151,7 +151,7 @@ async fn content_above_32_kb_is_an_object_and_a_batch_of_events_above_200_kb() {
             .committed(&stores, &task, [world.start()])
             .await
             .unwrap();
-        // What is said stands in the status until something else is.
+        // A message is part of the status until the next message.
         for change in [delivers(size), keeps(size), says(size), says(9)] {
             task = world.committed(&stores, &task, [change]).await.unwrap();
         }
@@ -171,7 +171,7 @@ async fn content_above_32_kb_is_an_object_and_a_batch_of_events_above_200_kb() {
             });
             assert!(same, "{kilobytes} {kind}");
         }
-        // The state of a conversation is content as well.
+        // The 32 KiB limit also holds for the state of a thread.
         let mut thread = world.thread(&world.owner, task.context_id(), 0);
         thread.record.state.session = [("k".to_owned(), "x".repeat(size).into())].into();
         assert!(emulator.records.put_thread(&thread).await.unwrap());
@@ -183,7 +183,7 @@ async fn content_above_32_kb_is_an_object_and_a_batch_of_events_above_200_kb() {
 }
 
 #[tokio::test]
-async fn a_child_is_never_written_over_and_stays_longer_when_its_task_does() {
+async fn a_child_is_never_overwritten_and_lives_as_long_as_its_task() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "children").unwrap();
     let stores = emulator.stores();
@@ -194,8 +194,8 @@ async fn a_child_is_never_written_over_and_stays_longer_when_its_task_does() {
     let before = items(&emulator, &task.key()).await;
     assert!(before.len() > 1);
 
-    // Another commit over the same names: the task's own condition holds, as
-    // it never could, and the children stand in the way.
+    // Another commit with the same child names. The condition on META holds, which cannot
+    // happen in practice, and the existing children make the commit fail.
     let mut form = stored::encode(&task);
     form["w"] = serde_json::json!([world.write_id().to_string()]);
     let other = stored::decode(form).unwrap();
@@ -210,7 +210,7 @@ async fn a_child_is_never_written_over_and_stays_longer_when_its_task_does() {
     assert!(matches!(answer, Err(StoreError::Corrupt(_))), "{answer:?}");
     assert_eq!(items(&emulator, &task.key()).await, before);
 
-    // A day later, and much later: children outlive their task.
+    // Hours later: children outlive their task.
     let mut task = task;
     for hours in [1, 2, 4, 9] {
         let now = world.at(hours * 3_600_000);
@@ -237,7 +237,7 @@ async fn a_child_is_never_written_over_and_stays_longer_when_its_task_does() {
 }
 
 #[tokio::test]
-async fn an_object_with_other_bytes_is_never_taken_for_what_was_kept() {
+async fn an_object_with_other_bytes_is_an_error() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "object").unwrap();
     let stores = emulator.stores();
@@ -253,7 +253,7 @@ async fn an_object_with_other_bytes_is_never_taken_for_what_was_kept() {
         let found = found.send().await.unwrap().body.collect().await.unwrap();
         found.to_vec()
     };
-    // One letter of the same text is another, or it is another text.
+    // One letter is replaced, or the whole text.
     let mut same_length = read().await;
     let letter = same_length.iter().rposition(|byte| *byte == b'x').unwrap();
     same_length[letter] = b'y';
@@ -267,7 +267,7 @@ async fn an_object_with_other_bytes_is_never_taken_for_what_was_kept() {
 }
 
 #[tokio::test]
-async fn without_a_bucket_what_fits_no_item_is_refused() {
+async fn without_a_bucket_content_too_large_for_an_item_is_refused() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "no bucket").unwrap();
     let store = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
@@ -282,7 +282,7 @@ async fn without_a_bucket_what_fits_no_item_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_tail_beside_a_writer_sees_every_event_once_and_in_order() {
+async fn a_tail_sees_every_event_once_and_in_order_during_writes() {
     let emulator = Arc::new(Emulator::start().await.unwrap());
     let world = World::new(run(), "beside").unwrap();
     let stores = emulator.stores();
@@ -327,10 +327,10 @@ async fn a_tail_beside_a_writer_sees_every_event_once_and_in_order() {
     assert!(reads > 20, "{reads}");
 }
 
-/// Chunks of one artifact, each with its number.
+/// Emits chunks of one artifact, each with its number.
 struct Chunks;
 
-/// Chunks of a long stream.
+/// The number of chunks of a long stream.
 const CHUNKS: usize = 2_000;
 
 impl Skill for Chunks {
@@ -355,7 +355,7 @@ impl SkillHandler for Chunks {
     }
 }
 
-/// A client or connector that notes the bytes of every write to the table.
+/// An HTTP client or connector that records the size of every write to the table.
 #[derive(Debug, Clone)]
 struct Counting<T> {
     inner: T,
@@ -422,7 +422,7 @@ fn caller(owner: &Owner) -> Caller {
 }
 
 #[tokio::test]
-async fn a_stream_of_two_thousand_chunks_costs_the_same_at_its_end_as_at_its_start() {
+async fn writes_of_a_2000_chunk_stream_do_not_grow() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "stream").unwrap();
     let writes = Arc::<Mutex<Vec<usize>>>::default();
@@ -490,7 +490,7 @@ fn go() -> SendCommand {
     }
 }
 
-/// No write is large, and those at the end are no larger than those before.
+/// Asserts that no write is large, and that later writes are no larger than earlier ones.
 fn bounded(writes: &[usize], events: usize) {
     let (largest, all): (usize, usize) =
         (writes.iter().copied().max().unwrap(), writes.iter().sum());
@@ -498,8 +498,8 @@ fn bounded(writes: &[usize], events: usize) {
         "{events} events in {} writes of {all} bytes, the largest {largest}",
         writes.len(),
     );
-    // A group is at most 64 events. Written whole, the last commits alone would
-    // have hundreds of kilobytes.
+    // A group has at most 64 events. If a commit wrote the whole task, the last ones alone
+    // would have hundreds of kilobytes.
     assert!(largest < 64 * 1024, "{largest}");
     let (first, last) = writes.split_at(writes.len() / 2);
     let (first, last): (usize, usize) = (first.iter().sum(), last.iter().sum());

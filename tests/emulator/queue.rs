@@ -1,4 +1,4 @@
-//! The queue of turns: what SQS takes, refuses and hands out again.
+//! The work queue on SQS: sending, refused entries and receiving again.
 
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::sqs_client;
@@ -27,7 +27,7 @@ fn items(count: usize) -> Vec<WorkItem> {
     (1..=u32::try_from(count).unwrap()).map(item).collect()
 }
 
-/// A queue at a service that gives these answers, one a request, and then none.
+/// A queue at a service that gives these replies, one per request, and then none.
 async fn queue_answering(answers: Vec<(u16, String)>) -> SqsQueue {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -64,7 +64,7 @@ async fn read_request(stream: &mut TcpStream) {
     }
 }
 
-/// The answer which takes these places of a batch and refuses those.
+/// A reply that accepts the first entries of a batch and refuses the second.
 fn answer(taken: &[usize], refused: &[usize]) -> (u16, String) {
     let taken = taken.iter().map(|id| {
         let md5 = "00000000000000000000000000000000";
@@ -81,29 +81,30 @@ fn answer(taken: &[usize], refused: &[usize]) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_message_that_a_successful_answer_refuses_does_not_count_as_taken() {
+async fn an_entry_refused_in_a_successful_reply_is_not_sent() {
     let queue = queue_answering(vec![answer(&[2, 0], &[1])]).await;
     assert_eq!(queue.send(&items(3)).await.unwrap(), [true, false, true]);
 }
 
 #[tokio::test]
-async fn a_message_that_an_answer_does_not_mention_does_not_count_as_taken() {
+async fn an_entry_missing_from_the_reply_is_not_sent() {
     let queue = queue_answering(vec![answer(&[0], &[])]).await;
     assert_eq!(queue.send(&items(2)).await.unwrap(), [true, false]);
 }
 
 #[tokio::test]
-async fn what_was_taken_before_the_queue_was_refused_stays_taken() {
+async fn entries_accepted_before_a_later_batch_fails_stay_sent() {
     let all: Vec<usize> = (0..10).collect();
     let denied = serde_json::json!({"__type": "AccessDeniedException", "message": "no"});
     let queue = queue_answering(vec![answer(&all, &[]), (400, denied.to_string())]).await;
+    // An SQS batch has at most 10 entries, so 12 items need two requests.
     let flags = queue.send(&items(12)).await.unwrap();
     assert_eq!(flags.iter().filter(|taken| **taken).count(), 10);
     assert_eq!(flags.last_chunk(), Some(&[false, false]));
 }
 
 #[tokio::test]
-async fn a_queue_that_takes_nothing_is_an_error() {
+async fn a_queue_that_accepts_nothing_is_an_error() {
     let denied = serde_json::json!({"__type": "AccessDeniedException", "message": "no"});
     let queue = queue_answering(vec![(400, denied.to_string())]).await;
     let answer = queue.send(&items(2)).await;
@@ -117,12 +118,12 @@ async fn a_queue_that_takes_nothing_is_an_error() {
 }
 
 #[tokio::test]
-async fn no_work_is_sent_in_no_request() {
+async fn an_empty_list_sends_no_request() {
     let queue = queue_answering(Vec::new()).await;
     assert_eq!(queue.send(&[]).await.unwrap(), Vec::<bool>::new());
 }
 
-/// A new queue of an emulator; `None`, and a line that says so, without one.
+/// A new queue of an external emulator; without one prints a line and returns `None`.
 async fn emulated(name: &str) -> Option<(Client, SqsQueue, String)> {
     let Some(url) = outside() else {
         let _ = writeln!(std::io::stderr(), "SKIPPED: {name}: no emulator has an SQS");
@@ -139,7 +140,7 @@ async fn emulated(name: &str) -> Option<(Client, SqsQueue, String)> {
     Some((client.clone(), SqsQueue::new(client, &url), url))
 }
 
-/// What the queue hands out now, hidden for 10 minutes.
+/// The messages the queue returns now, hidden for 10 minutes.
 async fn received(client: &Client, url: &str) -> Vec<Message> {
     let found = client
         .receive_message()
@@ -172,7 +173,7 @@ async fn every_item_sent_is_received_once() {
 }
 
 #[tokio::test]
-async fn a_hidden_message_comes_again_when_its_time_is_over() {
+async fn a_hidden_message_is_received_again_after_its_time() {
     let Some((client, queue, url)) = emulated("hidden").await else {
         return;
     };

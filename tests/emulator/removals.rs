@@ -1,4 +1,4 @@
-//! Objects that were replaced, and those of what is over: the sweep finds them.
+//! The sweep of objects removes replaced objects, and those of expired tasks and threads.
 
 use crate::estate::{Estate, Side};
 use a2a_lambda::engine::{Clock, Engine, SystemClock};
@@ -17,11 +17,11 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Above what stays in an item.
+/// More bytes than a value inside an item may have (32 KiB).
 const LARGE: usize = 300 * 1024;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A clock that stands.
+/// A clock that always shows this time.
 #[derive(Debug)]
 struct At(Timestamp);
 
@@ -35,7 +35,7 @@ impl Clock for At {
     }
 }
 
-/// An engine over these stores, at this time.
+/// An engine with these stores, at this time.
 pub(crate) fn engine(side: &Side, now: Timestamp) -> Engine {
     runtime(&side.records, &side.blobs, Arc::new(At(now)), |_| ())
         .engine()
@@ -61,8 +61,8 @@ fn runtime(
         .unwrap()
 }
 
-/// A task and two commits of it, each of which replaces what the one before has
-/// kept; the last one asks.
+/// A task and two commits of it. Each replaces the value of the one before; the last one
+/// asks a question.
 fn growing(world: &World) -> [TaskRecord; 3] {
     let keeps = |size: usize| Change::Save {
         key: "k".to_owned(),
@@ -84,7 +84,7 @@ fn growing(world: &World) -> [TaskRecord; 3] {
     [task, first, second]
 }
 
-/// How many objects lie in each folder.
+/// The number of objects in each folder.
 async fn counts(estate: &Estate, folders: &[String; 2]) -> [usize; 2] {
     let count = async |folder: &String| {
         let below = format!("v1/{folder}/");
@@ -95,7 +95,7 @@ async fn counts(estate: &Estate, folders: &[String; 2]) -> [usize; 2] {
 }
 
 #[tokio::test]
-async fn a_sweep_finds_what_was_replaced_and_leaves_what_is_named() {
+async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
     let estate = Estate::new("leftover").await;
     let world = &estate.world;
     let context = ContextId::parse("c:1").unwrap();
@@ -115,7 +115,7 @@ async fn a_sweep_finds_what_was_replaced_and_leaves_what_is_named() {
         world.update(&second, &first),
     ];
     for (n, write) in (0..).zip(&writes) {
-        // Each is a process that has seen nothing of the others.
+        // Each is a process that has read nothing of the others' writes.
         let side = estate.side();
         side.records.commit(write).await.unwrap();
         side.records.put_thread(&state(n)).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_sweep_finds_what_was_replaced_and_leaves_what_is_named() {
         assert!(swept.whole);
         assert_eq!(counts(&estate, &folders).await, left, "{hours}");
     }
-    // What is named is there, long before its task's life is over.
+    // Named objects still exist long before the end of their task's life.
     let side = estate.side();
     let found =
         a2a_lambda::store::ReadTasks::load(&side.records, &world.owner, task.id(), world.now);
@@ -146,7 +146,7 @@ async fn a_sweep_finds_what_was_replaced_and_leaves_what_is_named() {
 }
 
 #[tokio::test]
-async fn the_place_of_a_sweep_is_stored_and_holds_nothing_of_a_tenant_in_the_clear() {
+async fn the_position_of_a_sweep_can_be_stored_and_read() {
     let estate = Estate::new("place").await;
     let records = &estate.near.records;
     let place = ObjectsPlace {
@@ -169,10 +169,10 @@ async fn the_place_of_a_sweep_is_stored_and_holds_nothing_of_a_tenant_in_the_cle
 }
 
 #[tokio::test]
-async fn objects_of_tasks_and_conversations_whose_time_is_up_go_and_those_of_others_stay() {
+async fn a_sweep_removes_objects_of_expired_tasks_and_keeps_others() {
     let estate = Estate::new("over").await;
     let [owner, colleague, _] = estate.owners();
-    // All of it happened three days ago; one conversation went on since.
+    // Everything happened three days ago, except for one context that is still alive.
     let now = SystemClock.now();
     let then = Timestamp::from_millis(now.as_millis() - 3 * 24 * 3_600_000);
     let short = |settings: &mut Settings| {
@@ -188,9 +188,9 @@ async fn objects_of_tasks_and_conversations_whose_time_is_up_go_and_those_of_oth
     let swept = Box::pin(present.engine().sweep_objects(records));
     assert!(swept.await.unwrap().removed > 3);
     let after = estate.stored(&owner.tenant).await;
-    assert_eq!(after.items, before.items, "native TTL takes them");
-    // Of the other's what it names: a file, what it keeps, and its conversation's. The
-    // state of the expired conversation goes with its own sweep, or after its item.
+    assert_eq!(after.items, before.items, "items are left to native TTL");
+    // The living task keeps the objects it names: a file, its values, and its thread's state.
+    // The state of the expired thread is removed by the sweep of threads, or after its item.
     let found = a2a_lambda::store::ReadTasks::load(records, colleague, &alive.id, now);
     assert!(found.await.unwrap().is_some());
     assert_eq!(after.objects.len(), 4, "{:?}", after.names());

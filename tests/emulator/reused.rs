@@ -1,6 +1,5 @@
-//! An id that a client of 0.1 uses again after its task has expired: to every
-//! call it is a task like any other, though the table still holds all of the
-//! first one.
+//! A client of A2A 0.1 reuses a task id after the task has expired. Every call treats it as
+//! a new task, though the table still contains the items of the first one.
 
 use a2a_lambda::skill::{
     Agent, AgentDefinition, AgentResult, Artifact, OnRequestResult, Skill, SkillHandler,
@@ -19,8 +18,8 @@ const ANN: &str = "acme:ann";
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Leaves as much as a task can: words and chunks that outgrow its item, a file
-/// that is an object, a value. Told `little`, nothing but its answer.
+/// Stores as much as a task can: messages and chunks too large for its item, a file that is
+/// an object, a value. With the text `little` it stores only its result.
 struct Leaves;
 
 impl Skill for Leaves {
@@ -59,7 +58,7 @@ fn agent() -> AgentDefinition {
     agent.skill(Leaves).build().unwrap()
 }
 
-/// One task of 0.1, by whose id everything is asked.
+/// One task of A2A 0.1, addressed by its id.
 #[derive(Clone, Copy)]
 struct Order<'s> {
     stand: &'s Stand,
@@ -68,7 +67,7 @@ struct Order<'s> {
 }
 
 impl Order<'_> {
-    /// A message under its id, for a stream or a whole answer.
+    /// A message with its id, for a stream or a single response.
     fn says(&self, op: Op, text: &str, key: &str) -> Request {
         let say = Say::to("leaves", text).under(self.id);
         let mut params = self.dialect.say(&say);
@@ -83,8 +82,8 @@ impl Order<'_> {
         self.stand.call(request, ANN).await
     }
 
-    /// The first task of its id, with all that a task can leave; the marks of
-    /// its events.
+    /// Runs the first task of the id, with everything a task can store. Returns the ids of its
+    /// stream events.
     async fn leaves_much(&self) -> Vec<String> {
         let mut stream = self.says(Op::Stream, "much a", "old");
         let mut body: Value = serde_json::from_slice(&stream.body).unwrap();
@@ -100,7 +99,7 @@ impl Order<'_> {
         shown.into_iter().filter_map(|frame| frame.id).collect()
     }
 
-    /// Everything that can be read of it.
+    /// Every request that reads it.
     fn reads(&self, marks: &[String]) -> Vec<Request> {
         let id = self.id;
         let hook = json!({"id": id});
@@ -128,7 +127,7 @@ impl Order<'_> {
         all
     }
 
-    /// What all of it is answered with, without the names of this task.
+    /// The responses to these requests, without the names of this task.
     async fn shown(&self, requests: Vec<Request>) -> Vec<String> {
         let mut shown = Vec::new();
         for request in requests {
@@ -140,7 +139,7 @@ impl Order<'_> {
     }
 }
 
-/// The text with every id that the server has made cut down to its kind.
+/// The text with every server-made id cut down to its kind.
 fn unnamed(text: &str) -> String {
     let mut rest = text;
     let mut unnamed = String::new();
@@ -172,10 +171,10 @@ async fn is_gone(order: &Order<'_>, marks: &[String]) {
     }
 }
 
-/// Asserts that nothing of the first task is in what a second one shows.
+/// Asserts that the responses of a second task contain nothing of the first.
 fn has_nothing_of_the_first(shown: &[String]) {
     for answer in shown {
-        // Its letter, as text and as a file; its key; its webhook.
+        // Its letter, as text and in Base64; its message; its webhook.
         for of_the_first in ["aaaa", "YWFh", "much a", "hook.example/old"] {
             assert!(!answer.contains(of_the_first), "{of_the_first}: {answer}");
         }
@@ -197,7 +196,7 @@ async fn is_used_again(stand: &Stand, dialect: Dialect, text: &str) {
         is_gone(&used, &marks).await;
     }
 
-    // The same said under a used and under a fresh id is the same to everybody.
+    // The same message under a reused and under a fresh id gives the same responses.
     let mut both = Vec::new();
     for order in [used, fresh] {
         let sent = order.call(&order.says(Op::Send, text, "")).await;
@@ -205,7 +204,8 @@ async fn is_used_again(stand: &Stand, dialect: Dialect, text: &str) {
         assert_eq!(dialect.state(&task), "completed", "{}", sent.text());
         let mut shown = order.shown(order.reads(&marks)).await;
         has_nothing_of_the_first(&shown);
-        // The key of the first task is nobody's now.
+        // The first task's key no longer replays: the message reaches the second task, which has
+        // completed.
         let again = order.call(&order.says(Op::Send, "much a", "old")).await;
         let fault = Fault::new(dialect, FINISHED);
         assert_eq!(fault.check(&again), Ok(()), "{}", again.text());
@@ -221,7 +221,7 @@ async fn is_used_again(stand: &Stand, dialect: Dialect, text: &str) {
 }
 
 #[tokio::test]
-async fn a_task_under_the_id_of_an_expired_one_has_nothing_of_it() {
+async fn a_task_with_a_reused_id_shows_nothing_of_the_expired_one() {
     for place in Place::ALL {
         for dialect in [Dialect::Rpc01, Dialect::Path01] {
             for text in ["little", "much b"] {

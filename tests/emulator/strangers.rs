@@ -1,5 +1,5 @@
-//! What another subject of the same tenant learns of a task: nothing, and its
-//! item is not even read.
+//! Another subject of the same tenant learns nothing of a task: the store does not even
+//! decode its item.
 
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::{ReadTasks as _, StoreError, WriteTasks as _};
@@ -9,7 +9,7 @@ use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 #[tokio::test]
-async fn the_item_of_another_subject_is_compared_before_it_is_read() {
+async fn the_subject_is_compared_before_an_item_is_decoded() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "strangers").unwrap();
     let stranger = Owner {
@@ -20,7 +20,7 @@ async fn the_item_of_another_subject_is_compared_before_it_is_read() {
     let task = task.unwrap();
     let records = &emulator.records;
     records.commit(&world.create(&task)).await.unwrap();
-    // Whoever reads this item fails.
+    // Decoding this item fails.
     let key = task.key();
     let text = |text: String| AttributeValue::S(text);
     let update = emulator.clients.dynamodb.update_item().table_name(TABLE);

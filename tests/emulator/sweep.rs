@@ -1,4 +1,4 @@
-//! What the schedule finds in the table.
+//! The sweep of open tasks in the table.
 
 use a2a_lambda::engine::{Engine, Leases, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::prelude::*;
@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Does nothing, since nothing is run here.
+/// A skill that never runs here.
 #[skill(id = "idle", tags = ["test"], input_modes = ["text/plain"])]
 async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestResult<String>> {
     OnRequestResult::done(said)
@@ -32,7 +32,7 @@ fn engine(emulator: &Emulator) -> Engine {
     Engine::new(Arc::new(agent), services, Policy::default())
 }
 
-/// A task whose turn has died.
+/// A task with a turn that has died.
 async fn died(emulator: &Emulator, world: &World) -> TaskRecord {
     let stores = emulator.stores();
     let task = world.task().unwrap();
@@ -82,11 +82,11 @@ async fn open_tasks_are_spread_over_all_partitions_of_their_index() {
 }
 
 #[tokio::test]
-async fn a_task_that_cannot_be_read_holds_up_no_other() {
-    // A sweep is of the whole table.
+async fn an_unreadable_task_does_not_block_the_sweep() {
+    // A sweep covers the whole table, so the test needs its own.
     let emulator = Emulator::alone().await.unwrap();
     let world = World::new(run(), "unreadable").unwrap();
-    // The sweep looks at the oldest first.
+    // The sweep starts with the oldest task.
     let unreadable = died(&emulator, &world).await;
     let task = died(&emulator, &world).await;
     broken(&emulator, &unreadable).await;

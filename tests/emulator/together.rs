@@ -1,5 +1,5 @@
-//! Tasks of one conversation that end at the same time, over a memory and over
-//! a table; and what the table then says of the conversation.
+//! Tasks of one context that end at the same time, in memory and in a table, and the items
+//! of the thread afterwards.
 
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
@@ -19,7 +19,7 @@ const DIALECTS: [Dialect; 3] = [Dialect::Rest10, Dialect::Rpc03, Dialect::Path01
 
 type Item = HashMap<String, AttributeValue>;
 
-/// What a task of the skill that keeps things answers, in any generation.
+/// The result of a task of the skill that keeps values, in a protocol version by `n`.
 async fn note(stand: &Stand, n: usize, text: &str) -> String {
     let dialect = DIALECTS[n % DIALECTS.len()];
     let name = format!("t:{n}");
@@ -32,7 +32,7 @@ async fn note(stand: &Stand, n: usize, text: &str) -> String {
     dialect.words(&task["artifacts"][0])
 }
 
-/// The items of the one conversation there is, by their sort key.
+/// The items of the only context, by their sort key.
 async fn items(emulator: &Emulator, tenant: &str) -> BTreeMap<String, Item> {
     let scan = emulator.clients.dynamodb.scan().table_name(TABLE);
     let partition = format!("T#{tenant}#C#");
@@ -50,7 +50,7 @@ async fn items(emulator: &Emulator, tenant: &str) -> BTreeMap<String, Item> {
     found
 }
 
-/// Asserts that the table names a conversation and its times (RAD-C2).
+/// Asserts that the table has the thread's id and times (RAD-C2).
 async fn is_persisted(stand: &Stand, emulator: &Emulator, begun: Timestamp) {
     let tenant = stand.tenant("acme");
     let items = items(emulator, &tenant).await;
@@ -80,7 +80,7 @@ async fn is_persisted(stand: &Stand, emulator: &Emulator, begun: Timestamp) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_that_end_together_lose_nothing_of_their_conversation() {
+async fn tasks_that_end_at_the_same_time_lose_no_thread_changes() {
     for place in Place::ALL {
         let gate = Gate::default();
         let agent = tester::agent(gate.clone()).unwrap();
@@ -92,7 +92,7 @@ async fn tasks_that_end_together_lose_nothing_of_their_conversation() {
         let orders: Vec<String> = orders.collect();
         let tasks = orders.iter().enumerate().map(|(n, it)| note(&stand, n, it));
         let open = async {
-            // Each is stored and at work when they may all go on.
+            // The gate opens when each task is stored and working.
             while working(&stand).await < TASKS {
                 tokio::task::yield_now().await;
             }
@@ -116,7 +116,7 @@ async fn tasks_that_end_together_lose_nothing_of_their_conversation() {
     }
 }
 
-/// How many tasks are at work.
+/// The number of working tasks.
 async fn working(stand: &Stand) -> usize {
     let query = json!({"status": "TASK_STATE_WORKING", "pageSize": 1});
     let list = Dialect::Rest10.request(Op::List, "", &query);

@@ -1,4 +1,4 @@
-//! Native TTL, on an emulator that really removes what has expired.
+//! Native TTL, on an emulator that really removes expired items.
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{
@@ -22,11 +22,11 @@ use std::time::Duration;
 
 type Item = HashMap<String, AttributeValue>;
 
-/// How long everything lives here.
+/// The lifetime of everything here.
 const LIFE: Duration = Duration::from_secs(4);
 
-/// Leaves something of every kind: words and chunks that outgrow their task, a
-/// value of the task, a value of the conversation.
+/// Stores something of every kind: messages and chunks too large for its item, a value of
+/// the task, a value of the thread.
 struct Leaves;
 
 impl Skill for Leaves {
@@ -138,7 +138,7 @@ impl Stage {
             .map_err(|e| e.refusal)
     }
 
-    /// Everything the table holds of this caller's tenant.
+    /// Every item of this caller's tenant.
     async fn items(&self) -> Vec<Item> {
         let tenant = format!("T#{}#", self.caller.owner.tenant);
         let mut items = Vec::new();
@@ -161,14 +161,13 @@ impl Stage {
     }
 }
 
-/// The kind of an item: whose partition it lies in, and what its sort key begins
-/// with.
+/// The kind of an item: the letter of its partition and the first field of its sort key.
 fn kind(partition: &str, sort: &str) -> String {
     let whose = partition.split('#').nth(2).unwrap();
     format!("{whose} {}", sort.split('#').next().unwrap())
 }
 
-/// The kinds of item that this release stores, by its corpus.
+/// The kinds of items that this release stores, by its corpus.
 fn kept_kinds() -> BTreeSet<String> {
     let items = include_str!("../corpus/0.1/items.jsonl").lines();
     let items = items.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -179,9 +178,9 @@ fn kept_kinds() -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn every_item_says_when_it_may_go_and_none_stays_nor_changes_an_answer() {
+async fn every_item_has_a_ttl_and_its_removal_changes_no_response() {
     if outside().is_none() {
-        println!("SKIPPED: the emulator in this process removes nothing by itself");
+        println!("SKIPPED: the emulator in this process does not apply TTL");
         return;
     }
     let stage = Stage::new().await;
@@ -196,7 +195,7 @@ async fn every_item_says_when_it_may_go_and_none_stays_nor_changes_an_answer() {
         .iter()
         .map(|item| kind(&text(item, "PK"), &text(item, "SK")));
     let kinds: BTreeSet<String> = kinds.collect();
-    // A new kind that is in no corpus yet belongs there, and then here.
+    // If this fails for a new kind of item, add the kind to the corpus and to this test.
     let missing: Vec<_> = kept_kinds().difference(&kinds).cloned().collect();
     assert!(missing.is_empty(), "{missing:?} are not in {kinds:?}");
     assert!(kinds.contains("K DOC"), "{kinds:?}");
@@ -210,14 +209,14 @@ async fn every_item_says_when_it_may_go_and_none_stays_nor_changes_an_answer() {
         );
     }
 
-    // Refused before anything is removed …
+    // Expired content is refused before anything is removed …
     let clock = SystemClock;
     clock.sleep_until(clock.now().plus(LIFE)).await;
     gone(&stage, [&made, &served]).await;
     let again = stage.send(Some(&ours), "three").await.unwrap_err();
     assert_eq!(again.refusal, Refusal::ContextExpired);
 
-    // … and in the same words once all of it is.
+    // … and in the same way after the removal.
     while !stage.items().await.is_empty() {
         clock
             .sleep_until(clock.now().plus(Duration::from_secs(1)))
@@ -225,15 +224,19 @@ async fn every_item_says_when_it_may_go_and_none_stays_nor_changes_an_answer() {
     }
     gone(&stage, [&made, &served]).await;
     let anew = stage.send(Some(&ours), "one").await.unwrap();
-    assert_ne!(anew.id, made.id, "after its tombstone the id is new");
+    assert_ne!(anew.id, made.id, "the id is new after its tombstone");
 }
 
-/// Nothing of these tasks can be read or continued.
+/// Asserts that these tasks can neither be read nor continued.
 async fn gone(stage: &Stage, tasks: [&Task; 2]) {
     for task in tasks {
         assert_eq!(stage.get(task).await.unwrap_err(), Refusal::TaskNotFound);
     }
     let context = &tasks[1].context_id;
     let more = stage.send(Some(context), "more").await.unwrap_err();
-    assert_eq!(more.refusal, Refusal::ContextExpired, "a context of ours");
+    assert_eq!(
+        more.refusal,
+        Refusal::ContextExpired,
+        "a context made by the server"
+    );
 }

@@ -1,5 +1,4 @@
-//! A bucket with versions: what was removed can follow a restored table, and what
-//! was erased cannot.
+//! A bucket with versions: deleted objects can be restored with a table, erased ones cannot.
 
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::contract::World;
@@ -16,7 +15,7 @@ use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A table beside a bucket that keeps versions, and where both answer.
+/// A table beside a bucket that keeps versions, and the endpoint of both.
 struct Versioned {
     emulator: Emulator,
     records: DynamoStore,
@@ -53,7 +52,7 @@ impl Versioned {
         }
     }
 
-    /// A task of `owner` whose words are an object.
+    /// A task of `owner` with an S3 object for its message.
     async fn large(&self, owner: &Owner) -> TaskRecord {
         let said = Message::from_user("m-1", vec![Part::text("x".repeat(300 * 1024))]);
         let id = TaskId::made_of(self.world.number());
@@ -68,7 +67,7 @@ impl Versioned {
         self.blobs.keys(&below, None, 1000).await.unwrap().len()
     }
 
-    /// Versions and delete markers of an owner's tenant.
+    /// The number of versions and delete markers of an owner's tenant.
     async fn versions(&self, owner: &Owner) -> usize {
         let bucket = self.deployment.bucket.clone().unwrap();
         let list = self.emulator.clients.s3.list_object_versions();
@@ -90,7 +89,7 @@ impl Versioned {
 }
 
 #[tokio::test]
-async fn a_restored_table_reads_its_objects_again_and_erased_tenants_stay_erased() {
+async fn a_restored_table_has_its_objects_and_no_erased_tenant() {
     let Some(url) = outside() else {
         println!("SKIPPED: the embedded S3 keeps no versions");
         return;
@@ -98,7 +97,7 @@ async fn a_restored_table_reads_its_objects_again_and_erased_tenants_stay_erased
     let case = Versioned::at(url).await;
     let [mine, other] = [&case.world.owner, &case.world.stranger];
     let (kept, erased) = (case.large(mine).await, case.large(other).await);
-    // S3 notes whole seconds.
+    // S3 records times in whole seconds.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let since = SystemClock.now();
     let removed = case.blobs.keys("v1/", None, 1000).await.unwrap();
@@ -110,7 +109,7 @@ async fn a_restored_table_reads_its_objects_again_and_erased_tenants_stay_erased
     case.erase(other).await;
     assert_eq!((case.names(mine).await, case.names(other).await), (0, 0));
     assert_eq!(case.versions(other).await, 0, "an erasure keeps no version");
-    // The restored table has the erased tenant's task again, and its object with it.
+    // The restored table contains the erased tenant's task again, but not its object.
     let back = case.world.create(&erased);
     case.records.commit(&back).await.unwrap();
     restore::run(&RestoreObjects {

@@ -1,5 +1,5 @@
-//! The agent of the scenarios: what it does is the same in every attempt, so
-//! that whatever the line does, the finished task is known beforehand.
+//! The agent of the scenarios. Each skill behaves the same in every attempt, so the test
+//! knows the finished task in advance, whatever faults occur.
 
 use a2a_lambda::skill::{
     Agent, AgentDefinition, AgentResult, Artifact, Content, OnInputResult, OnRequestResult, Skill,
@@ -12,26 +12,27 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Chunks of the skill `chunks`.
+/// The number of chunks of the skill `chunks`.
 pub(crate) const CHUNKS: usize = 12;
-/// One of them: together they are more than a task keeps in its own item.
+/// The text of a chunk. All chunks together are larger than what the task's DynamoDB item
+/// may hold.
 pub(crate) fn chunk(n: usize) -> String {
     format!("{n:0600} ")
 }
 
-/// Bytes of the artifact which lies in the bucket.
+/// The size in bytes of the artifact that is stored in the bucket.
 pub(crate) const BIG: usize = 40_000;
 
-/// What a case and its skills tell each other.
+/// Shared state of a case and its skills.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    /// No skill waits any more.
+    /// Set when skills no longer have to wait.
     pub(crate) free: watch::Sender<bool>,
-    /// The task whose output is stored and whose skill waits.
+    /// The task whose output is stored while its skill waits.
     pub(crate) waiting: watch::Sender<Option<TaskId>>,
-    /// Whether the first invocation has been held.
+    /// Whether the first invocation has waited.
     held: AtomicBool,
-    /// Names of the steps done, as often as they were done.
+    /// The names of the steps that ran, one entry per run.
     pub(crate) steps: Mutex<Vec<&'static str>>,
 }
 
@@ -95,7 +96,7 @@ impl SkillHandler for Short {
     }
 }
 
-/// Two steps; between them the first invocation runs out of time.
+/// Runs two steps; the first invocation runs out of time between them.
 struct Steps(Arc<Signals>);
 
 impl SkillHandler for Steps {
@@ -142,7 +143,7 @@ struct Asked {}
 
 impl SkillSlot for Asked {}
 
-/// Asks once, and counts its turns in the conversation.
+/// Asks once, and counts its turns in a session value.
 struct Ask;
 
 async fn count(cx: &mut TaskContext<'_>) -> AgentResult<u32> {
@@ -174,8 +175,8 @@ impl SkillHandler<Asked> for Ask {
     }
 }
 
-/// Stores an artifact in the bucket and waits; what comes later must not be
-/// seen of a canceled task.
+/// Stores an artifact in the bucket and waits. Its later output must not appear in a
+/// canceled task.
 struct Big(Arc<Signals>);
 
 impl SkillHandler for Big {

@@ -1,5 +1,5 @@
-//! One run of one scenario: its clients on a line of their own, and a clean
-//! look at what is stored.
+//! One run of one scenario: clients with faults, and clients without faults that check what
+//! is stored.
 
 use crate::agent::{Signals, agent};
 use crate::line::{Faulty, Line, Plan};
@@ -26,10 +26,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How much faster the engine's time goes than the machine's.
+/// How much faster the engine's clock runs than real time.
 const SPEED: u32 = 20;
 
-/// The engine's time: faster than the machine's, and able to leap.
+/// The engine's clock: faster than real time, and able to jump forward.
 #[derive(Debug)]
 pub(crate) struct FastClock {
     began: Timestamp,
@@ -46,7 +46,7 @@ impl FastClock {
         }
     }
 
-    /// Moves on at once.
+    /// Jumps forward by `time`.
     pub(crate) fn leap(&self, time: Duration) {
         self.leapt.fetch_add(time.as_secs(), Ordering::SeqCst);
     }
@@ -63,7 +63,7 @@ impl Clock for FastClock {
     }
 }
 
-/// The queue of one case: at least once, in memory.
+/// The queue of one case: in memory, with delivery at least once.
 #[derive(Debug, Default)]
 struct Queue(Mutex<Vec<WorkItem>>);
 
@@ -88,8 +88,8 @@ impl Receipt for Hidden {
     }
 }
 
-/// The open tasks of one tenant: cases share the table, and no case may touch
-/// another's tasks.
+/// The open tasks of one tenant. Cases share the table, and no case may change the tasks of
+/// another.
 struct Own<'a>(&'a DynamoStore, &'a Owner);
 
 #[async_trait]
@@ -113,7 +113,7 @@ impl SweepTasks for Own<'_> {
 /// One run of one scenario.
 pub(crate) struct Case {
     pub(crate) engine: Engine,
-    /// The same agent on clients that never fail.
+    /// The same agent with clients that have no faults.
     pub(crate) clean: Engine,
     pub(crate) line: Arc<Line>,
     pub(crate) caller: Caller,
@@ -122,7 +122,7 @@ pub(crate) struct Case {
     pub(crate) clock: Arc<FastClock>,
     emulator: Arc<Emulator>,
     queue: Queue,
-    /// What the run got wrong.
+    /// The violations of the run.
     pub(crate) wrong: Mutex<Vec<String>>,
 }
 
@@ -168,19 +168,19 @@ impl Case {
         }
     }
 
-    /// Takes note of a violation.
+    /// Records a violation.
     pub(crate) fn wrong(&self, what: impl Into<String>) {
         self.wrong.lock().unwrap().push(what.into());
     }
 
-    /// Notes a violation unless `holds`.
+    /// Records a violation unless `holds`.
     pub(crate) fn check(&self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.wrong(what());
         }
     }
 
-    /// A message for `skill`.
+    /// The send of a message for `skill`.
     pub(crate) fn says(&self, skill: &str, task: Option<&TaskId>) -> SendCommand {
         let id = if task.is_some() { "m2" } else { "m1" };
         let mut message = Message::from_user(id, vec![Part::text("go on")]);
@@ -215,7 +215,8 @@ impl Case {
         };
         let page = self.store.list(&self.caller.owner, &query).await;
         let mut records = Vec::new();
-        // A list gives what stands in each task's own item.
+        // A list returns only what is in the task's DynamoDB item, so each task is loaded
+        // whole.
         for head in page.unwrap().records {
             records.extend(self.load(head.id()).await);
         }
@@ -228,7 +229,7 @@ impl Case {
         self.store.load(owner, id, self.clock.now()).await.unwrap()
     }
 
-    /// A task as its client is shown it, bytes included.
+    /// A task as the client sees it, with the bytes of files.
     pub(crate) async fn shown(&self, id: &TaskId) -> Result<Task, EngineError> {
         let query = GetQuery {
             id: id.clone(),
@@ -237,7 +238,7 @@ impl Case {
         self.clean.reader().get(&self.caller, &query).await
     }
 
-    /// What the table's stream says of the tasks, on its way to the queue.
+    /// Runs the relay on the stream records of all tasks.
     pub(crate) async fn relays(&self) {
         for record in self.stored().await {
             let key = record.key();
@@ -267,19 +268,19 @@ impl Case {
         }
     }
 
-    /// A deleted message must not have been the last hope of its task.
+    /// Checks that a deleted message was not the only one that would continue its task.
     async fn may_delete(&self, item: &WorkItem) {
         let Some(record) = self.load(&item.task).await else {
             return;
         };
-        // Handed over: no lease, and the relay finds the new intent.
+        // A hand-over has no lease, and the relay finds its new intent.
         self.check(
             record.state().is_at_rest() || record.version() > item.dispatch,
-            || format!("the message of an open task was deleted: {record:?}"),
+            || format!("the queue message of an open task was deleted: {record:?}"),
         );
     }
 
-    /// No faults any more: sweeps, relays and works until everything rests.
+    /// Ends the faults, then runs sweep, relay and worker until every task is at rest.
     pub(crate) async fn recovers(&self) {
         self.line.mend();
         self.signals.free.send_replace(true);
@@ -295,14 +296,14 @@ impl Case {
             let swept = Box::pin(self.clean.sweep(&own, &self.queue, Leases::Respect)).await;
             self.check(swept.is_ok(), || format!("the sweep failed: {swept:?}"));
         }
-        self.wrong("open work did not come to rest");
+        self.wrong("open tasks are not at rest after 8 rounds");
     }
 }
 
-/// Stores whose clients pass over `line`.
+/// Stores whose clients send through `line`.
 fn on(emulator: &Emulator, line: &Arc<Line>, name: &str) -> (DynamoStore, S3Blobs) {
-    // The SDK's own three attempts, without its seconds between them, and not
-    // on the budget of retries which a process shares.
+    // The three attempts of the SDK, but with a short delay between them. Each case has its
+    // own retry budget, since a process otherwise shares one.
     let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
     let budget = |service: &str| {
         let partition = RetryPartition::custom(format!("{name}-{service}"));

@@ -1,5 +1,5 @@
-//! The line below the SDK's retries: each attempt passes here, is counted and
-//! may be spoiled.
+//! Injects faults below the SDK's retries: each attempt of a call is counted here and may
+//! fail.
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
@@ -11,22 +11,22 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use std::sync::{Arc, Mutex};
 
-/// What happens to one attempt of a call.
+/// The fault of one attempt of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing; it passes.
+    /// No fault.
     None,
-    /// It does not reach the service.
+    /// The call does not reach the service.
     Refuse,
-    /// It is carried out; the connection breaks before the answer.
+    /// The service executes the call; the connection breaks before the response.
     DropAfter,
-    /// It is carried out; the answer does not come in time.
+    /// The service executes the call; the response is too late.
     TimeoutAfter,
-    /// It is not carried out; the service answers with this error.
+    /// The service does not execute the call and responds with this error.
     Reply(Answer),
-    /// It is carried out; the answer breaks off in its body.
+    /// The service executes the call; the body of the response is incomplete.
     Truncate,
-    /// It is delivered twice; the second answer counts.
+    /// The call is sent twice; the second response counts.
     Twice,
 }
 
@@ -35,18 +35,18 @@ pub(crate) enum Fault {
 pub(crate) enum Answer {
     /// Too many calls.
     Throttled,
-    /// The service's own trouble.
+    /// An internal error of the service.
     Internal,
-    /// Another transaction has the item.
+    /// Another transaction uses the item.
     Conflict,
-    /// The same transaction is still on its way.
+    /// The same transaction is still running.
     InProgress,
-    /// The item is too large: never to be stored.
+    /// The item is too large, so no retry can store it.
     TooLarge,
 }
 
 impl Answer {
-    /// The reply as DynamoDB or S3 words it.
+    /// The status and body as DynamoDB or S3 send them.
     fn http(self, operation: &str) -> (u16, String) {
         if operation.ends_with("Object") {
             let (status, code) = match self {
@@ -77,18 +77,18 @@ impl Answer {
     }
 }
 
-/// Which attempts are spoiled, and how.
+/// The attempts that fail, and how.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
-    /// The running number of the first.
+    /// The number of the first attempt, from 0.
     pub(crate) at: usize,
-    /// How many from there on.
+    /// The number of attempts.
     pub(crate) count: usize,
-    /// What happens to them.
+    /// The fault.
     pub(crate) fault: Fault,
 }
 
-/// What passes over the clients of one case.
+/// The connection of one case's clients.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     state: Mutex<State>,
@@ -101,7 +101,7 @@ struct State {
 }
 
 impl Line {
-    /// A line on which `plan` happens.
+    /// A connection with the faults of `plan`.
     pub(crate) fn new(plan: Option<Plan>) -> Arc<Self> {
         let state = State {
             plan,
@@ -112,12 +112,12 @@ impl Line {
         })
     }
 
-    /// From now on everything passes.
+    /// Ends the faults.
     pub(crate) fn mend(&self) {
         self.state.lock().unwrap().plan = None;
     }
 
-    /// The operations that came, in order.
+    /// The operations so far, in order.
     pub(crate) fn seen(&self) -> Vec<String> {
         self.state.lock().unwrap().seen.clone()
     }
@@ -133,7 +133,7 @@ impl Line {
     }
 }
 
-/// A client or connector with the line in front of it.
+/// An HTTP client or connector that sends through a [`Line`].
 #[derive(Debug, Clone)]
 pub(crate) struct Faulty<T> {
     pub(crate) inner: T,
@@ -173,7 +173,7 @@ impl HttpConnector for Faulty<SharedHttpConnector> {
                     let (status, body) = answer.http(&operation);
                     Ok(canned(status, body))
                 }
-                // The connection notices that bytes of an object are missing.
+                // An object has a `content-length`, so the HTTP client detects missing bytes.
                 Fault::Truncate if operation == "GetObject" => {
                     me.inner.call(request).await?;
                     Err(ConnectorError::io("cut".into()))
@@ -193,7 +193,8 @@ impl HttpConnector for Faulty<SharedHttpConnector> {
     }
 }
 
-/// DynamoDB names the operation in a header, S3 by its method.
+/// The name of the operation: DynamoDB has it in a header; for S3 it follows from the
+/// method.
 fn operation(request: &HttpRequest) -> String {
     let target = request.headers().get("x-amz-target");
     let named = target.and_then(|target| target.rsplit('.').next());

@@ -1,8 +1,10 @@
-//! Faults below the real AWS SDK, at every store call of eight scenarios of the
-//! real engine: what it answers is what is stored, acknowledged work comes to
-//! rest once the faults stop, and nothing is done twice.
+//! Injects faults below the real AWS SDK, at every store call of eight scenarios of the
+//! real engine.
 //!
-//! A failure names its case; `A2A_FAULT_CASE='<case>'` runs that one again.
+//! It checks three properties: a response matches what is stored, acknowledged work comes
+//! to rest after the faults end, and no effect occurs twice.
+//!
+//! A failure names its case; `A2A_FAULT_CASE='<case>'` runs only that one.
 #![cfg(test)]
 
 mod agent;
@@ -19,13 +21,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Cases at a time.
+/// The number of cases that run in parallel.
 const AT_ONCE: usize = 8;
 
-/// No case takes this long.
+/// The time limit of a case.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// What may happen to one attempt.
+/// Faults of a single attempt.
 const FAULTS: [Fault; 10] = [
     Fault::Refuse,
     Fault::DropAfter,
@@ -39,10 +41,10 @@ const FAULTS: [Fault; 10] = [
     Fault::Twice,
 ];
 
-/// What may happen from one attempt on, until the service is back.
+/// Faults of all attempts from one on, until the service recovers.
 const OUTAGES: [Fault; 2] = [Fault::Refuse, Fault::DropAfter];
 
-/// One run.
+/// One case: a scenario and its faults.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     scenario: Scenario,
@@ -57,14 +59,16 @@ impl Point {
     }
 }
 
-/// The violations of one run.
+/// Runs a case; returns its violations.
 async fn judge(emulator: Arc<Emulator>, point: Point, tenant: String) -> (Point, Vec<String>) {
     let case = Case::new(&emulator, &tenant, Some(point.plan));
     let ends = Box::pin(tokio::time::timeout(LONGEST, point.scenario.run(&case))).await;
-    case.check(ends.is_ok(), || "does not end".to_owned());
+    case.check(ends.is_ok(), || {
+        "the scenario does not end within 20 s".to_owned()
+    });
     let permanent = point.plan.fault == Fault::Reply(Answer::TooLarge);
     let mut wrong = std::mem::take(&mut *case.wrong.lock().unwrap());
-    // What can never be stored may end its task, with the reason in it.
+    // An item that is too large can never be stored, so its task may fail with that reason.
     wrong.retain(|what| !(permanent && what.starts_with("failed: ")));
     let seen = case.line.seen();
     for what in &mut wrong {
@@ -105,7 +109,7 @@ async fn points(emulator: &Arc<Emulator>, run: u128) -> Vec<Point> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whatever_happens_to_a_store_call_the_answer_is_what_is_stored() {
+async fn responses_match_the_store_after_any_fault() {
     let emulator = Arc::new(Emulator::start().await.unwrap());
     let run = run();
     let mut left = Box::pin(points(&emulator, run)).await;
@@ -142,7 +146,7 @@ async fn whatever_happens_to_a_store_call_the_answer_is_what_is_stored() {
 }
 
 #[tokio::test]
-async fn a_throttled_send_costs_the_attempts_of_the_sdk_and_is_told_to_come_back() {
+async fn throttled_send_uses_three_attempts_and_is_unavailable() {
     let emulator = Arc::new(Emulator::start().await.unwrap());
     let plan = Plan {
         at: 0,

@@ -1,4 +1,4 @@
-//! The eight scenarios, each with what must be true of it whatever the line did.
+//! The eight scenarios, and the properties each must have whatever faults occur.
 
 use crate::agent::{BIG, CHUNKS, chunk};
 use crate::case::Case;
@@ -11,24 +11,25 @@ use a2a_lambda::task::{
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What is done to the agent.
+/// The calls of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// A short blocking send, whose first write waits for the skill.
+    /// A short blocking send; the first write waits for the skill.
     Deferred,
-    /// 0.1: a send under the client's own task id, repeated.
+    /// A 0.1 send with the client's own task id, repeated.
     ClientId,
-    /// A queued send whose worker runs out of time.
+    /// A queued send; its worker runs out of time.
     Queued,
-    /// A stream whose chunks are committed in groups.
+    /// A stream; its chunks are committed in groups.
     Stream,
-    /// A question and its answer, with values of the conversation.
+    /// A question and its answer, with session values.
     Continued,
-    /// A cancel in the middle of work, with an artifact in the bucket.
+    /// A cancel during the work, with an artifact in the bucket.
     Cancel,
-    /// A send under an idempotency key, repeated until it is heard.
+    /// A send with an idempotency key, repeated until the client gets a response.
     Keyed,
-    /// A question and an answer under a key, repeated until it is heard.
+    /// A question, and an answer with an idempotency key, repeated until the client gets a
+    /// response.
     KeyedAnswer,
 }
 
@@ -44,7 +45,7 @@ impl Scenario {
         Self::KeyedAnswer,
     ];
 
-    /// Runs it while the line is bad, then lets it recover, then judges.
+    /// Runs the scenario with faults, lets it recover, then checks it.
     pub(crate) async fn run(self, case: &Case) {
         match self {
             Self::Deferred => deferred(case).await,
@@ -59,8 +60,8 @@ impl Scenario {
     }
 }
 
-/// The task a send was answered with. A refusal has to be one that tells the
-/// client the truth: nobody knows, or it was our fault.
+/// The task in a response. An error must be true for the client: the result is unknown, or
+/// the server failed.
 fn task(case: &Case, answer: Result<Sent, EngineError>) -> Option<Task> {
     match answer {
         Ok(Sent::Task(task)) => Some(*task),
@@ -80,10 +81,12 @@ fn blames_us(case: &Case, error: &EngineError) {
         error.refusal,
         Refusal::Unavailable { .. } | Refusal::Internal
     );
-    case.check(ours, || format!("refused as if by a rule: {error:?}"));
+    case.check(ours, || {
+        format!("refused with an error of the client: {error:?}")
+    });
 }
 
-/// What was said is what is stored.
+/// Checks that the task in a response is stored.
 async fn is_stored(case: &Case, said: &Task) {
     let Some(record) = case.load(&said.id).await else {
         return case.wrong(format!("acknowledged and not stored: {said:?}"));
@@ -96,17 +99,22 @@ async fn is_stored(case: &Case, said: &Task) {
     }
 }
 
-/// Everything rests, once: at most one task, complete in every part.
+/// Recovers, then checks that at most one task exists and that it is complete. Returns the
+/// task.
 async fn rests(case: &Case, acknowledged: bool, said: usize, artifact: &str) -> Option<TaskRecord> {
     case.recovers().await;
     let mut tasks = case.stored().await;
-    case.check(tasks.len() <= 1, || format!("doubled: {tasks:#?}"));
-    case.check(!acknowledged || !tasks.is_empty(), || "lost".to_owned());
+    case.check(tasks.len() <= 1, || {
+        format!("more than one task: {tasks:#?}")
+    });
+    case.check(!acknowledged || !tasks.is_empty(), || {
+        "acknowledged task is lost".to_owned()
+    });
     let record = tasks.pop()?;
     let shown = case.shown(record.id()).await.unwrap();
     let history = shown.history.iter().flatten();
     let users = history.filter(|message| message.role == Role::User).count();
-    // A message that can never be stored is not kept in its failed task.
+    // A message that can never be stored is missing from its failed task.
     let kept = users > 0 || record.state() == TaskState::Failed;
     case.check(users <= said && kept, || {
         format!("{users} messages of {said}: {shown:?}")
@@ -123,14 +131,16 @@ async fn rests(case: &Case, acknowledged: bool, said: usize, artifact: &str) -> 
         TaskState::Completed => {
             let texts: Vec<String> = shown.artifacts.iter().flatten().map(text).collect();
             let results = texts.iter().filter(|text| *text == artifact).count();
-            case.check(results == 1, || format!("not once {artifact:?}: {texts:?}"));
+            case.check(results == 1, || {
+                format!("artifact {artifact:?} not exactly once: {texts:?}")
+            });
         }
         TaskState::InputRequired => {}
         TaskState::Failed => {
             let why = shown.status.message.as_ref().map(words);
             case.wrong(format!("failed: {why:?} {:?}", record.status()));
         }
-        other => case.wrong(format!("rests {other:?}")),
+        other => case.wrong(format!("at rest in state {other:?}")),
     }
     Some(record)
 }
@@ -182,14 +192,14 @@ async fn client_id(case: &Case) {
     case.line.mend();
     let answer = case.engine.send(&case.caller, command.clone(), None).await;
     let Some(said) = task(case, answer) else {
-        return case.wrong("refused on a good line");
+        return case.wrong("refused without a fault");
     };
     case.check(said.id == id, || format!("another task: {:?}", said.id));
     rests(case, true, 1, "short").await;
 }
 
-/// Sends the same again and again, first over the bad line and at last over a
-/// good one: whoever was answered got one task.
+/// Sends the same command three times, the last time without faults. Every response must
+/// name the same task.
 async fn until_heard(case: &Case, command: &SendCommand) -> Option<Task> {
     let mut first: Option<TaskId> = None;
     for mended in [false, false, true] {
@@ -198,7 +208,7 @@ async fn until_heard(case: &Case, command: &SendCommand) -> Option<Task> {
         }
         let answer = case.engine.send(&case.caller, command.clone(), None).await;
         let Some(said) = task(case, answer) else {
-            case.check(!mended, || "refused on a good line".to_owned());
+            case.check(!mended, || "refused without a fault".to_owned());
             continue;
         };
         is_stored(case, &said).await;
@@ -255,17 +265,17 @@ async fn queued(case: &Case) {
     }
     for time in [Some(Duration::from_secs(5)), None] {
         case.relays().await;
-        // The second worker may find what the first has not brought so far.
+        // The first worker must run out of time; the second may finish the skill.
         if time.is_none() {
             case.signals.free.send_replace(true);
         }
         case.works(&case.engine, time).await;
     }
     let record = rests(case, said.is_some(), 1, "one two").await;
-    // A worker that heard its step stored never does it again.
+    // Each of the two steps may run at most twice: a stored step does not run again.
     let steps = case.signals.steps.lock().unwrap().clone();
     case.check(record.is_none() || steps.len() <= 4, || {
-        format!("steps again and again: {steps:?}")
+        format!("more than 4 step runs: {steps:?}")
     });
 }
 
@@ -282,7 +292,7 @@ async fn stream(case: &Case) {
     }
     match &done {
         Ok(()) => case.check(ends(seen.last()), || {
-            format!("a silent end after {:?}", seen.last())
+            format!("the stream ends without an error after {:?}", seen.last())
         }),
         Err(error) => {
             blames_us(case, error);
@@ -311,7 +321,7 @@ async fn stream(case: &Case) {
     }
 }
 
-/// Whether a stream may end here: at rest, or with an error.
+/// Whether a stream may end with this frame: the task is at rest, or it is an error.
 fn ends(frame: Option<&Frame>) -> bool {
     match frame {
         Some(Frame::Refused(_)) => true,
@@ -356,7 +366,7 @@ async fn continued(case: &Case) {
         .map(|thread| thread.state.session["turns"].clone());
     let expected = if finished { 2 } else { 1 };
     case.check(turns == Some(expected.into()), || {
-        format!("{turns:?} turns in the conversation, {expected} stored")
+        format!("{turns:?} turns in the session, expected {expected}")
     });
 }
 
@@ -386,7 +396,7 @@ async fn cancel(case: &Case) {
         }
         ended = &mut work => ended,
     };
-    // A cancel that is on its way is heard to its end.
+    // Waits for a cancel that has started.
     if canceled.is_none() && case.signals.waiting.borrow().is_some() {
         canceled = Some(client.await);
     }
@@ -400,7 +410,7 @@ async fn cancel(case: &Case) {
         Ok(answer) => stays_canceled(case, &answer, &stored.unwrap()).await,
         Err(error) => {
             blames_us(case, &error);
-            // Nobody knows: it may be canceled, or it goes on.
+            // The result is unknown: the task may be canceled, or it continues.
             case.recovers().await;
             let record = stored.unwrap();
             let after = case.load(record.id()).await.unwrap();
@@ -413,7 +423,7 @@ async fn cancel(case: &Case) {
     }
 }
 
-/// A canceled task keeps what it had shown, and gets nothing more.
+/// Checks that a canceled task keeps its earlier output and gets no more.
 async fn stays_canceled(case: &Case, answer: &Task, before: &TaskRecord) {
     case.recovers().await;
     let after = case.load(&answer.id).await;

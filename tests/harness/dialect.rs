@@ -1,5 +1,5 @@
-//! The six ways to say the same, and to read the answer: written from the
-//! specifications, apart from the code under test.
+//! The six dialects of the protocol: builds requests and reads responses. It follows the
+//! specifications and does not use the code under test.
 
 use crate::frames::Frame;
 use crate::world::{Reply, Request};
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 /// The id of every JSON-RPC request made here.
 pub const RPC_ID: u64 = 7;
-/// The skill a message is for, in any generation.
+/// The metadata key for the skill of a message, in every generation.
 pub const SKILL: &str = "a2a-lambda/skillId";
 
-/// A generation with a binding.
+/// A generation and a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// JSON-RPC of 1.0.
@@ -23,28 +23,28 @@ pub enum Dialect {
     Rest03,
     /// JSON-RPC of 0.1.
     Rpc01,
-    /// One path a method, bare parameters, 0.1.
+    /// 0.1 with one path per method and parameters without an envelope.
     Path01,
 }
 
-/// What is asked of a task.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Send and wait.
+    /// Send and wait for the response.
     Send,
-    /// Send and stream.
+    /// Send and stream the events.
     Stream,
-    /// Read.
+    /// Read a task.
     Get,
-    /// Cancel.
+    /// Cancel a task.
     Cancel,
-    /// Stream what exists.
+    /// Stream the events of an existing task.
     Subscribe,
-    /// List.
+    /// List tasks.
     List,
 }
 
-/// A message in no words yet.
+/// A message, independent of the dialect.
 #[derive(Debug, Clone)]
 pub struct Say<'a> {
     /// The text.
@@ -53,9 +53,9 @@ pub struct Say<'a> {
     pub skill: Option<&'a str>,
     /// The task it is for.
     pub task: Option<&'a str>,
-    /// 0.1: the id of the new task; nothing elsewhere.
+    /// The id of the new task in 0.1; other generations ignore it.
     pub new_task: &'a str,
-    /// The conversation.
+    /// The context id.
     pub context: Option<&'a str>,
 }
 
@@ -84,14 +84,14 @@ impl<'a> Say<'a> {
         }
     }
 
-    /// In this conversation.
+    /// Sets the context.
     #[must_use]
     pub const fn in_context(mut self, context: &'a str) -> Self {
         self.context = Some(context);
         self
     }
 
-    /// Opening a task, in 0.1 under this id.
+    /// Sets the id of the new task, for 0.1.
     #[must_use]
     pub const fn under(mut self, task: &'a str) -> Self {
         self.new_task = task;
@@ -100,7 +100,7 @@ impl<'a> Say<'a> {
 }
 
 impl Dialect {
-    /// All of them.
+    /// All dialects.
     pub const ALL: [Self; 6] = [
         Self::Rpc10,
         Self::Rest10,
@@ -132,12 +132,15 @@ impl Dialect {
     #[must_use]
     pub const fn parts(self) -> &'static str {
         match self {
+            // In REST, the 0.3 SDKs use ProtoJSON of the 0.3 proto: `content`, `ROLE_USER`,
+            // `TASK_STATE_*`.
             Self::Rest03 => "content",
             _ => "parts",
         }
     }
 
-    /// The JSON-RPC method; for 0.1's paths what an envelope would say.
+    /// The JSON-RPC method. For the paths of 0.1 it is the method that an envelope would
+    /// name.
     #[must_use]
     pub const fn method(self, op: Op) -> &'static str {
         match (self, op) {
@@ -157,7 +160,7 @@ impl Dialect {
         }
     }
 
-    /// Method and path of an operation on `id`.
+    /// HTTP method and path of an operation on `id`.
     #[must_use]
     pub fn route(self, op: Op, id: &str) -> (&'static str, String) {
         let base = match self {
@@ -220,8 +223,7 @@ impl Dialect {
         json!({"jsonrpc": "2.0", "id": RPC_ID, "method": self.method(op), "params": params})
     }
 
-    /// A request with these parameters; `id` goes to the path where it stands
-    /// there.
+    /// A request with these parameters; `id` is used where the path contains it.
     #[must_use]
     pub fn request(self, op: Op, id: &str, params: &Value) -> Request {
         let (method, path) = self.route(op, id);
@@ -246,7 +248,7 @@ impl Dialect {
         self.versioned(request)
     }
 
-    /// With the version header that 1.0 asks for.
+    /// Adds the version header that 1.0 requires.
     #[must_use]
     pub fn versioned(self, request: Request) -> Request {
         if self.is_v10() {
@@ -268,7 +270,7 @@ impl Dialect {
         self.request(Op::Stream, "", &self.say(say))
     }
 
-    /// An operation on a task, with nothing but its id.
+    /// An operation on a task, with only its id as parameter.
     #[must_use]
     pub fn of_task(self, op: Op, id: &str) -> Request {
         self.request(op, id, &self.id_only(id))
@@ -283,7 +285,7 @@ impl Dialect {
         }
     }
 
-    /// A read with this much history.
+    /// A read with `historyLength`.
     #[must_use]
     pub fn get(self, id: &str, history_length: impl Into<Value>) -> Request {
         let mut params = self.id_only(id);
@@ -293,7 +295,7 @@ impl Dialect {
         self.request(Op::Get, id, &params)
     }
 
-    /// What a successful answer says: the JSON-RPC result, or the body.
+    /// The result of a successful response: the JSON-RPC result, or the body.
     #[must_use]
     pub fn result(self, reply: &Reply) -> Value {
         let body = reply.json();
@@ -304,18 +306,19 @@ impl Dialect {
         }
     }
 
-    /// The task in an answer to a send, get or cancel.
+    /// The task in the response to a send, get or cancel.
     #[must_use]
     pub fn task(self, reply: &Reply) -> Value {
         let result = self.result(reply);
         result.get("task").cloned().unwrap_or(result)
     }
 
-    /// The state of a task or status event, in the words of 0.3.
+    /// The state of a task or status event, as 0.3 spells it.
     #[must_use]
     pub fn state(self, holder: &Value) -> String {
         let state = at(holder, "/status/state").as_str().unwrap_or("?");
         match state.strip_prefix("TASK_STATE_") {
+            // The 0.3 proto spells this state with two L.
             Some("CANCELLED") if self == Self::Rest03 => "canceled".to_owned(),
             Some(word) if self.is_v10() || self == Self::Rest03 => {
                 word.to_ascii_lowercase().replace('_', "-")
@@ -325,7 +328,7 @@ impl Dialect {
         }
     }
 
-    /// The conversation a task belongs to.
+    /// The context id of a task.
     #[must_use]
     pub fn context(self, task: &Value) -> String {
         let member = if self.is_v01() {
@@ -351,8 +354,8 @@ impl Dialect {
         self.words(at(task, "/status/message"))
     }
 
-    /// What one stream event says, in words that are the same for all
-    /// dialects: `task working`, `status working on it`, `artifact letters +b`.
+    /// Describes a stream event in the same form for all dialects: `task working`, `status
+    /// working on it`, `artifact letters +b`.
     #[must_use]
     pub fn told(self, frame: &Frame) -> String {
         if frame.name.as_deref() == Some("error") {
@@ -408,10 +411,11 @@ impl Dialect {
         }
     }
 
-    /// `artifact <name or index> [+]<text>[.]`: `+` for an appended chunk, `.`
-    /// for the last one.
+    /// Describes an artifact event: `artifact <name or index> [+]<text>[.]`, with `+` for
+    /// an appended chunk and `.` for the last one.
     fn artifact(self, update: &Value) -> String {
         let artifact = at(update, "/artifact");
+        // In 0.1 `append` and `lastChunk` are members of the artifact.
         let flags = if self.is_v01() { artifact } else { update };
         let sign = |name: &str, sign: &'static str| {
             if flags.get(name) == Some(&Value::Bool(true)) {
@@ -433,8 +437,8 @@ impl Dialect {
         )
     }
 
-    /// Whether an event says that the stream ends with it; `None` where the
-    /// generation has no such member.
+    /// Whether an event says that it is the last of the stream; `None` where the generation
+    /// has no such member.
     #[must_use]
     pub fn is_final(self, frame: &Frame) -> Option<bool> {
         let payload = if self.is_rpc() {
@@ -446,7 +450,7 @@ impl Dialect {
     }
 }
 
-/// The value at a JSON pointer; `null` if nothing is there.
+/// The value at a JSON pointer; `null` if there is none.
 #[must_use]
 pub fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
     const NOTHING: &Value = &Value::Null;

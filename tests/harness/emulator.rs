@@ -1,4 +1,4 @@
-//! A DynamoDB and an S3 to test against, and the one rule about which.
+//! Starts DynamoDB and S3 emulators for tests, or connects to running ones.
 
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
@@ -9,38 +9,38 @@ use a2a_local::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Table and bucket in an emulator, and what keeps it running.
+/// Table and bucket in an emulator, and the handle that keeps it running.
 #[derive(Debug)]
 pub struct Emulator {
-    /// Clients of it.
+    /// Clients of the emulator.
     pub clients: AwsClients,
     /// Tasks and threads in its table.
     pub records: DynamoStore,
     /// Bytes in its bucket.
     pub blobs: S3Blobs,
-    /// Where its DynamoDB listens.
+    /// The address of its DynamoDB.
     pub dynamodb: SocketAddr,
-    /// Where its S3 listens.
+    /// The address of its S3.
     pub s3: SocketAddr,
     /// Keeps the services inside this process running.
     _embedded: Option<Embedded>,
 }
 
-/// Why there is no emulator.
+/// The reason why no emulator is available.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatorError {
     /// The embedded services do not start.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
-    /// Table or bucket cannot be made.
-    #[error("failed to make table and bucket: {0}")]
+    /// The table or the bucket cannot be created.
+    #[error("failed to create table and bucket: {0}")]
     SetUp(#[from] StoreError),
-    /// The endpoint is no URL of a host and port.
-    #[error("`{0}` names no host and port")]
+    /// The endpoint is not a URL with host and port.
+    #[error("endpoint `{0}` is not `http://host:port`")]
     Endpoint(String),
 }
 
-/// The emulator that was started outside, if there is one.
+/// The URL of an emulator that runs outside, from `AWS_ENDPOINT_URL`.
 #[must_use]
 #[expect(
     clippy::disallowed_methods,
@@ -53,12 +53,12 @@ pub fn outside() -> Option<String> {
 }
 
 impl Emulator {
-    /// The emulator at `AWS_ENDPOINT_URL`; without it one inside this process,
-    /// in memory. (With the feature `docker-tests` and no `AWS_ENDPOINT_URL`
-    /// the suite also runs against LocalStack, see `emulator/docker.rs`.)
+    /// The emulator at `AWS_ENDPOINT_URL`; without that variable an emulator in this
+    /// process, in memory. (With the feature `docker-tests` and no `AWS_ENDPOINT_URL` the
+    /// suite also runs against LocalStack, see `emulator/docker.rs`.)
     ///
     /// # Errors
-    /// [`EmulatorError`] when it does not start or takes no table or bucket.
+    /// [`EmulatorError`] when it does not start, or rejects the table or the bucket.
     pub async fn start() -> Result<Self, EmulatorError> {
         match outside() {
             Some(url) => Self::at(&url).await,
@@ -66,8 +66,8 @@ impl Emulator {
         }
     }
 
-    /// One inside this process, always: for what looks at the whole of a table,
-    /// in which no other test may be at work.
+    /// An emulator in this process, even if another is configured. It is for tests that
+    /// read a whole table, which no other test may use at the same time.
     ///
     /// # Errors
     /// [`EmulatorError`] when it does not start.
@@ -78,10 +78,10 @@ impl Emulator {
         Self::of(clients, &endpoints, Some(embedded)).await
     }
 
-    /// The emulator that answers at `url`; table and bucket are made if absent.
+    /// The emulator at `url`. Creates table and bucket if they do not exist.
     ///
     /// # Errors
-    /// [`EmulatorError`] when it takes no table or bucket.
+    /// [`EmulatorError`] when it rejects the table or the bucket.
     pub async fn at(url: &str) -> Result<Self, EmulatorError> {
         let endpoints = Endpoints::at(url);
         let clients = AwsClients::connect(&endpoints).await;
@@ -106,7 +106,7 @@ impl Emulator {
         })
     }
 
-    /// Its stores, as the contract suite takes them.
+    /// Its stores, in the form that the store contract takes.
     #[must_use]
     pub fn stores(&self) -> Stores<'_> {
         Stores {
@@ -128,11 +128,11 @@ async fn address(url: Option<&str>) -> Result<SocketAddr, EmulatorError> {
     found.next().ok_or_else(none)
 }
 
-/// A number that no other run against the same emulator has.
+/// A number that is unique among all runs against the same emulator.
 #[must_use]
 #[expect(
     clippy::disallowed_methods,
-    reason = "a test run needs a name of its own, and no clock of the product"
+    reason = "a test run needs a unique name, independent of the product's clock"
 )]
 pub fn run() -> u128 {
     let now = std::time::SystemTime::now();

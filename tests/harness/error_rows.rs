@@ -1,5 +1,5 @@
-//! The errors of the protocol, as its documents give them: an answer is
-//! compared with these rows and not with the table of the code under test.
+//! The errors of the protocol, written from its specifications. Responses are compared with
+//! these rows and not with the table in the code under test.
 
 use crate::dialect::{Dialect, at};
 use crate::world::Reply;
@@ -17,13 +17,13 @@ pub struct Row {
     pub code: i64,
     /// The code in 0.1.
     pub code_01: i64,
-    /// The HTTP status where errors have one.
+    /// The HTTP status, where the binding has one for errors.
     pub http: u16,
-    /// The status word of 1.0.
+    /// The status name of 1.0.
     pub status: &'static str,
     /// The reason.
     pub reason: &'static str,
-    /// Who defines the reason.
+    /// The domain that defines the reason.
     pub domain: &'static str,
 }
 
@@ -51,33 +51,33 @@ const fn in_01(row: Row, code_01: i64) -> Row {
 const ARGUMENT: &str = "INVALID_ARGUMENT";
 const FAILED: &str = "FAILED_PRECONDITION";
 
-/// Not JSON.
+/// The body is not JSON.
 pub const PARSE: Row = row(-32700, 400, ARGUMENT, "PARSE_ERROR", OURS);
-/// JSON, but no request.
+/// The body is JSON but not a request.
 pub const REQUEST: Row = row(-32600, 400, ARGUMENT, "INVALID_REQUEST", OURS);
-/// No such method or path.
+/// The method or path does not exist.
 pub const METHOD: Row = row(-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND", OURS);
-/// A parameter is not as it has to be.
+/// A parameter is invalid.
 pub const PARAMS: Row = row(-32602, 400, ARGUMENT, "INVALID_PARAMS", OURS);
-/// Too many bytes.
+/// The request body is too large.
 pub const TOO_LARGE: Row = row(-32600, 413, ARGUMENT, "PAYLOAD_TOO_LARGE", OURS);
-/// No such task, or another's.
+/// The task does not exist, or belongs to another caller.
 pub const NOT_FOUND: Row = row(-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", A2A);
-/// Ended already.
+/// The task has ended.
 pub const NOT_CANCELABLE: Row = row(-32002, 400, FAILED, "TASK_NOT_CANCELABLE", A2A);
-/// No webhooks here.
+/// Push notifications are not available.
 pub const NO_PUSH: Row = row(-32003, 400, FAILED, "PUSH_NOTIFICATION_NOT_SUPPORTED", A2A);
-/// Known, but not now.
+/// The operation is known but not possible now.
 pub const UNSUPPORTED: Row = row(-32004, 400, FAILED, "UNSUPPORTED_OPERATION", A2A);
-/// A message to a task that has ended.
+/// A message for a task that has ended.
 pub const FINISHED: Row = in_01(UNSUPPORTED, -32009);
-/// A message to a task that works.
+/// A message for a task that is working.
 pub const BUSY: Row = in_01(row(-32004, 400, FAILED, "TASK_BUSY", OURS), -32009);
-/// A header's media type.
+/// The media type of the request is not supported.
 pub const MEDIA_TYPE: Row = row(-32005, 415, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A);
-/// A part's media type, or the output's.
+/// The media type of a part, or of the output, is not supported.
 pub const CONTENT_TYPE: Row = row(-32005, 400, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A);
-/// An extended card that is announced and missing.
+/// The extended card is announced but not configured.
 pub const NO_EXTENDED_CARD: Row = row(
     -32007,
     400,
@@ -85,23 +85,23 @@ pub const NO_EXTENDED_CARD: Row = row(
     "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
     A2A,
 );
-/// A version that is not served.
+/// The protocol version is not served.
 pub const VERSION: Row = row(-32009, 400, FAILED, "VERSION_NOT_SUPPORTED", A2A);
-/// A conversation that is gone, or never was.
+/// The context has expired or never existed.
 pub const CONTEXT_EXPIRED: Row = row(-32602, 400, FAILED, "CONTEXT_EXPIRED", OURS);
-/// A key that was used for something else.
+/// The idempotency key was used for another request.
 pub const KEY_REUSED: Row = row(-32602, 409, "ABORTED", "IDEMPOTENCY_KEY_REUSED", OURS);
-/// No identity.
+/// The caller has no identity.
 pub const UNAUTHENTICATED: Row = in_01(
     row(-32030, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", OURS),
     -32007,
 );
-/// The store is away.
+/// The store is not available.
 pub const UNAVAILABLE: Row = in_01(row(-32603, 503, "UNAVAILABLE", "UNAVAILABLE", OURS), -32011);
-/// Anything of ours.
+/// Any other error of the server.
 pub const INTERNAL: Row = row(-32603, 500, "INTERNAL", "INTERNAL_ERROR", OURS);
 
-/// How an error answer is shaped.
+/// The JSON form of an error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// `{"jsonrpc","id","error"}`.
@@ -113,7 +113,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The one of a dialect.
+    /// The form of a dialect.
     #[must_use]
     pub const fn of(dialect: Dialect) -> Self {
         match dialect {
@@ -124,7 +124,7 @@ impl Shape {
     }
 }
 
-/// What an answer has to be.
+/// The expected error response.
 #[derive(Debug, Clone)]
 pub struct Fault {
     /// The row.
@@ -135,12 +135,12 @@ pub struct Fault {
     pub v01: bool,
     /// The JSON-RPC id.
     pub id: Value,
-    /// A field that has to be named.
+    /// A field that the error must name.
     pub field: Option<String>,
 }
 
 impl Fault {
-    /// `row` in the words of a dialect.
+    /// `row` in the form of a dialect.
     #[must_use]
     pub fn new(dialect: Dialect, row: Row) -> Self {
         Self {
@@ -152,34 +152,35 @@ impl Fault {
         }
     }
 
-    /// Naming this field.
+    /// Expects the error to name this field.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
         self
     }
 
-    /// In an answer to this JSON-RPC id.
+    /// Expects this JSON-RPC id.
     #[must_use]
     pub fn id(mut self, id: impl Into<Value>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// In another shape than the dialect's.
+    /// Expects another form than that of the dialect.
     #[must_use]
     pub const fn shaped(mut self, shape: Shape) -> Self {
         self.shape = shape;
         self
     }
 
-    /// Compares.
+    /// Compares a response with the expectation.
     ///
     /// # Errors
     /// The first difference.
     pub fn check(&self, reply: &Reply) -> Result<(), String> {
         let body = reply.json();
         let http = match (self.shape, self.row.http) {
+            // JSON-RPC errors have HTTP status 200, apart from these.
             (Shape::Rpc, status @ (401 | 403 | 413 | 415 | 429 | 503)) => status,
             (Shape::Rpc, _) => 200,
             (_, status) => status,
@@ -250,7 +251,7 @@ impl Fault {
             .filter_map(|one| at(one, "/field").as_str())
             .collect();
         if let (Some(field), PARAMS) = (fields.first(), self.row) {
-            // SDKs drop the details: the message says what is wrong first.
+            // Some SDKs drop the details, so the message must start with the first field.
             let field: String = field.chars().take(200).collect();
             if !message.starts_with(&format!("invalid parameters: `{field}")) {
                 return Err(format!("the message is {message:?}"));

@@ -1,8 +1,8 @@
-//! A line to a service that breaks on demand.
+//! A proxy to a service that injects faults.
 //!
-//! It stands between an SDK and an emulator, forwards bytes and spoils the next
-//! requests as planned. A connection carries one request at a time, as the
-//! SDK's do.
+//! It is between an SDK and an emulator, forwards bytes and injects the planned faults into
+//! the next requests. It expects one request at a time on a connection, as the SDK sends
+//! them.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -13,26 +13,26 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// What happens to one request.
+/// The fault of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing; it passes.
+    /// No fault.
     Pass,
-    /// It does not reach the service.
+    /// The request does not reach the service.
     Refuse,
-    /// It is carried out; the answer never comes.
+    /// The service executes the request; the response never arrives.
     DropReply,
-    /// It is carried out; the answer breaks off in its body.
+    /// The service executes the request; the response ends in its body.
     CutReply,
-    /// Whoever sent it dies first, and with it the line.
+    /// The sender dies before the request reaches the service; the connection closes.
     Die,
-    /// It is carried out; whoever sent it dies before the answer.
+    /// The service executes the request; the sender dies before the response.
     DieAfter,
-    /// It does not reach the service; this is its answer, without a length.
+    /// The request does not reach the service; this text is the response, without a length.
     Answer(&'static str),
 }
 
-/// The line; it is cut when this is dropped.
+/// The proxy; dropping it closes all connections.
 #[derive(Debug)]
 pub struct FaultyLine {
     address: SocketAddr,
@@ -43,30 +43,30 @@ pub struct FaultyLine {
 #[derive(Debug, Default)]
 struct Plan {
     next: VecDeque<Fault>,
-    /// What happens to every request after those.
+    /// The fault of every later request.
     rest: Option<Fault>,
-    /// Requests seen since the plan was made.
+    /// Requests since the plan was set.
     seen: usize,
     /// Whether the sender has died.
     dead: watch::Sender<bool>,
 }
 
 impl FaultyLine {
-    /// A line to `upstream`, as yet without faults.
+    /// A proxy to `upstream`, without faults at first.
     ///
     /// # Errors
-    /// When no loopback port can be listened on.
+    /// When it cannot listen on a loopback port.
     pub async fn to(upstream: SocketAddr) -> Result<Self, std::io::Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         Self::serve(listener, address, upstream, Arc::default())
     }
 
-    /// A line to another service under the same plan: requests of one sender are
-    /// counted together.
+    /// A proxy to another service with the same plan, so that the requests of one sender
+    /// are counted together.
     ///
     /// # Errors
-    /// When no loopback port can be listened on.
+    /// When it cannot listen on a loopback port.
     pub async fn beside(&self, upstream: SocketAddr) -> Result<Self, std::io::Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -87,13 +87,13 @@ impl FaultyLine {
         })
     }
 
-    /// The URL of this end.
+    /// The URL of the proxy.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Spoils the next requests, one fault each; later ones pass.
+    /// Sets the faults of the next requests, one each; later requests pass.
     pub fn spoil(&self, faults: &[Fault]) {
         let mut plan = lock(&self.plan);
         plan.next = faults.iter().copied().collect();
@@ -102,8 +102,8 @@ impl FaultyLine {
         plan.dead.send_replace(false);
     }
 
-    /// Lets `passing` requests pass; at the next one its sender dies, before or
-    /// after it is carried out.
+    /// Lets `passing` requests pass; at the next one the sender dies, before or after the
+    /// service executes it.
     pub fn kill_after(&self, passing: usize, how: Fault) {
         let mut faults = vec![Fault::Pass; passing];
         faults.push(how);
@@ -111,31 +111,31 @@ impl FaultyLine {
         lock(&self.plan).rest = Some(Fault::Refuse);
     }
 
-    /// Runs `job` to its end, or until it is killed: then `None`.
+    /// Runs `job` to its end; `None` if the sender dies first.
     pub async fn run<T>(&self, job: impl Future<Output = T>) -> Option<T> {
         let mut dead = lock(&self.plan).dead.subscribe();
         tokio::select! {
             biased;
-            // The sender lives as long as the line.
+            // The channel's sender lives as long as the proxy.
             _ = dead.wait_for(|dead| *dead) => None,
             done = job => Some(done),
         }
     }
 
-    /// Requests seen since the last plan was made.
+    /// Requests since the last plan was set.
     #[must_use]
     pub fn seen(&self) -> usize {
         lock(&self.plan).seen
     }
 
-    /// Spoils every request from now on.
+    /// Sets the fault of every request from now on.
     pub fn spoil_all(&self, fault: Fault) {
         let mut plan = lock(&self.plan);
         plan.next.clear();
         plan.rest = Some(fault);
     }
 
-    /// Whether every planned fault has met its request.
+    /// Whether every planned fault has been used.
     #[must_use]
     pub fn spent(&self) -> bool {
         lock(&self.plan).next.is_empty()
@@ -168,13 +168,13 @@ async fn serve(listener: TcpListener, upstream: SocketAddr, plan: Arc<Mutex<Plan
     while let Ok((client, _)) = listener.accept().await {
         let plan = Arc::clone(&plan);
         lines.spawn(async move {
-            // A broken line shows at its ends; that is what it is for.
+            // A broken connection is intended; the client sees it as its own error.
             let _ = Box::pin(carry(client, upstream, &plan)).await;
         });
     }
 }
 
-/// Carries requests until an end closes or a fault breaks the line.
+/// Forwards requests until an end closes or a fault breaks the connection.
 async fn carry(
     mut client: TcpStream,
     upstream: SocketAddr,
@@ -184,7 +184,7 @@ async fn carry(
     client.set_nodelay(true)?;
     service.set_nodelay(true)?;
     let (mut request, mut reply) = ([0; 65536], [0; 65536]);
-    // The fault of the request on the line; none between requests.
+    // The fault of the current request.
     let mut current = None;
     let mut answered = true;
     loop {
@@ -226,7 +226,7 @@ async fn carry(
     }
 }
 
-/// Answers in the place of the service, and lets the client close.
+/// Sends a response in place of the service, and waits for the client to close.
 async fn answer(mut client: TcpStream, text: &str) -> Result<(), std::io::Error> {
     client.write_all(text.as_bytes()).await?;
     client.shutdown().await?;

@@ -1,4 +1,5 @@
-//! Server-sent events, read as strictly as the strictest client.
+//! A strict parser for server-sent events. It accepts only the forms that this project
+//! promises, so that strict clients can read them.
 
 use crate::world::{Live, Reply};
 use http_body_util::BodyExt as _;
@@ -16,10 +17,10 @@ pub struct Frame {
     pub data: Value,
 }
 
-/// Reads a whole stream.
+/// Parses a whole stream.
 ///
 /// # Errors
-/// A description of what is no event of the form this project promises.
+/// The first line or block that does not have the promised form.
 pub fn frames(reply: &Reply) -> Result<Vec<Frame>, String> {
     let text = String::from_utf8(reply.body.clone()).map_err(|e| e.to_string())?;
     if !(text.is_empty() || text.ends_with('\n')) {
@@ -42,7 +43,7 @@ fn frame(block: &str) -> Result<Option<Frame>, String> {
     };
     let mut data = Vec::new();
     for line in block.lines() {
-        // A comment, or how soon to come back; neither is an event.
+        // A comment or the reconnection time is not an event.
         if line.starts_with(':') || line == "retry: 1000" {
             continue;
         }
@@ -64,11 +65,11 @@ fn frame(block: &str) -> Result<Option<Frame>, String> {
 }
 
 impl Live {
-    /// The next event; `None` at the end of the stream, or when none comes
-    /// within ten minutes of the test's time.
+    /// The next event; `None` at the end of the stream, or without an event for ten minutes
+    /// of the test's clock.
     ///
     /// # Errors
-    /// What is no event.
+    /// The first line or block that does not have the promised form.
     pub async fn next(&mut self) -> Result<Option<Frame>, String> {
         loop {
             if let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
@@ -91,7 +92,7 @@ impl Live {
         }
     }
 
-    /// Whether nothing but comments comes for `time`.
+    /// Whether only comments arrive for `time`.
     pub async fn is_silent_for(&mut self, time: Duration) -> bool {
         let wait = async {
             while let Some(chunk) = self.body.frame().await {

@@ -1,4 +1,4 @@
-//! Test harness.
+//! The test harness: agents, clients, clocks and faulty services for the test suites.
 
 pub mod dialect;
 pub mod emulator;

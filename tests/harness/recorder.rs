@@ -1,4 +1,4 @@
-//! What is really sent to DynamoDB and S3: the requests below the AWS SDK.
+//! Records the HTTP requests that the AWS SDK sends to DynamoDB and S3.
 
 use a2a_lambda::store::aws::AwsClients;
 use aws_smithy_runtime_api::client::http::{
@@ -9,22 +9,22 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One request as it left.
+/// One recorded request.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// The operation of DynamoDB; empty for S3.
+    /// The DynamoDB operation; empty for S3.
     pub operation: String,
     /// The HTTP method.
     pub method: String,
     /// The URL.
     pub url: String,
-    /// What an object is a copy of.
+    /// The source of a copied object.
     pub copied: Option<String>,
-    /// The body, if it was there as a whole.
+    /// The body; empty if it was streamed.
     pub body: Vec<u8>,
 }
 
-/// Keeps what passes.
+/// Records requests.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder(Arc<Mutex<Vec<Sent>>>);
 
@@ -35,10 +35,10 @@ struct Recording<T> {
 }
 
 impl Recorder {
-    /// The same clients, with everything they send kept.
+    /// The same clients, with every request recorded.
     ///
     /// # Errors
-    /// When a client has no HTTP client to send by.
+    /// When a client has no HTTP client.
     pub fn on(&self, clients: &AwsClients) -> Result<AwsClients, &'static str> {
         let recording = |inner: Option<SharedHttpClient>| {
             inner
@@ -59,7 +59,7 @@ impl Recorder {
         })
     }
 
-    /// What was sent since the last time.
+    /// Takes the requests since the last call.
     #[must_use]
     pub fn taken(&self) -> Vec<Sent> {
         let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);

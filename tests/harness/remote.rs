@@ -1,4 +1,4 @@
-//! An agent that runs elsewhere: the same requests, over HTTP.
+//! Sends the tests' requests over HTTP to an agent that runs elsewhere.
 
 use crate::world::{Live, Request};
 use a2a_lambda::http::Body;
@@ -10,11 +10,11 @@ use std::convert::Infallible;
 use std::error::Error;
 use tokio::net::TcpStream;
 
-/// Sends a request to the agent at `base`, `http://host:port` and a path, and
-/// leaves the body unread. One connection a request.
+/// Sends a request to the agent at `base` (`http://host:port` and a path) and does not read
+/// the body. It opens one connection per request.
 ///
 /// # Errors
-/// What is wrong with the address, the connection or the answer.
+/// The error of the address, the connection or the response.
 pub async fn open(base: &str, request: &Request) -> Result<Live, Box<dyn Error + Send + Sync>> {
     let target = format!("{}{}", base.trim_end_matches('/'), request.target);
     let uri: http::Uri = target.parse()?;
@@ -43,8 +43,8 @@ pub async fn open(base: &str, request: &Request) -> Result<Live, Box<dyn Error +
     ))
 }
 
-/// The body of an answer; a connection that breaks is its end. The sender is kept
-/// with it, since the connection closes without one.
+/// The body of a response; a broken connection ends it. The body keeps the sender, because
+/// the connection closes when the sender is dropped.
 fn received(
     body: hyper::body::Incoming,
     sender: hyper::client::conn::http1::SendRequest<Full<Bytes>>,

@@ -1,5 +1,5 @@
-//! One agent over a memory or over an emulator, at a time that a test sets: so
-//! that one story is told of both.
+//! One agent with either store, memory or emulator, and a clock that the test sets. One
+//! test can then check both stores.
 
 use crate::emulator::{Emulator, EmulatorError, run};
 use crate::virtual_clock::SetClock;
@@ -14,27 +14,27 @@ use a2a_lambda::task::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where an agent keeps what it does.
+/// The store of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// In the memory of the process.
+    /// The memory store.
     Memory,
-    /// In the table and the bucket of an emulator.
+    /// The table and the bucket of an emulator.
     Emulator,
 }
 
 impl Place {
-    /// Both.
+    /// Both stores.
     pub const ALL: [Self; 2] = [Self::Memory, Self::Emulator];
 }
 
-/// Why there is no agent.
+/// The reason why the agent cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StandError {
-    /// There is no emulator.
+    /// No emulator is available.
     #[error(transparent)]
     Emulator(#[from] EmulatorError),
-    /// The settings have changed their rules.
+    /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The agent cannot be published.
@@ -42,14 +42,14 @@ pub enum StandError {
     Runtime(#[from] RuntimeError),
 }
 
-/// An agent at its edge.
+/// An agent with its HTTP edges.
 #[derive(Debug)]
 pub struct Stand {
-    /// What it keeps everything in, if that is not its memory.
+    /// The emulator, if the agent does not use the memory store.
     pub emulator: Option<Emulator>,
     runtime: Runtime,
     clock: Arc<SetClock>,
-    /// What the names of its tenants begin with: no other run has them.
+    /// The prefix of its tenants' names, unique for this run.
     name: String,
 }
 
@@ -62,12 +62,11 @@ impl Source for Local {
 }
 
 impl Stand {
-    /// `agent` at `place`, with these changes of its settings. Its clock stands
-    /// at the time of its start.
+    /// Starts `agent` at `place` with changed settings. The clock is set to the current
+    /// time and does not advance.
     ///
     /// # Errors
-    /// [`StandError`] when there is no emulator, or the agent cannot be
-    /// published.
+    /// [`StandError`] when no emulator is available, or the agent cannot be published.
     pub async fn at(
         place: Place,
         agent: AgentDefinition,
@@ -93,29 +92,29 @@ impl Stand {
         })
     }
 
-    /// The time it is there.
+    /// The time of the agent's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// What `tenant` is called here.
+    /// The name of `tenant` in this run.
     #[must_use]
     pub fn tenant(&self, tenant: &str) -> String {
         format!("{}{tenant}", self.name)
     }
 
-    /// Sets the clock to `after` behind `since`.
+    /// Sets the clock to `after` later than `since`.
     pub fn set(&self, since: Timestamp, after: Duration) {
         self.clock.set(since.plus(after));
     }
 
-    /// The whole answer to a request of `caller`, who is `tenant:subject`.
+    /// The whole response to a request of `caller`, in the form `tenant:subject`.
     pub async fn call(&self, request: &Request, caller: &str) -> Reply {
         self.open(request, caller).await.finish().await
     }
 
-    /// The same with its body unread.
+    /// The response with its body unread.
     pub async fn open(&self, request: &Request, caller: &str) -> Live {
         let edge = self.runtime.edge(Door::of(request.method, request.path()));
         let identity = Identity {

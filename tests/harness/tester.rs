@@ -1,5 +1,4 @@
-//! The agent the in-process suites talk to: one skill for each way a turn can
-//! go.
+//! The agent of the in-process suites: one skill for each course a turn can take.
 
 use a2a_lambda::skill::{
     Agent, AgentBuilder, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError,
@@ -14,10 +13,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Private text of a skill that no client may ever see.
+/// A private text of a skill. No response may contain it.
 pub const SKILL_CANARY: &str = "canary-skill-secret-0002";
 
-/// Holds the skill `slow` back until it is opened.
+/// Blocks the skill `slow` until it is opened.
 #[derive(Debug, Clone)]
 pub struct Gate(Arc<watch::Sender<bool>>);
 
@@ -28,14 +27,14 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Lets the skill go on.
+    /// Lets the skill continue.
     pub fn open(&self) {
         self.0.send_replace(true);
     }
 
     async fn pass(&self) {
         let mut open = self.0.subscribe();
-        // The sender lives as long as the gate, so waiting cannot fail.
+        // The gate owns the sender, so waiting cannot fail.
         open.wait_for(|open| *open).await.ok();
     }
 }
@@ -48,8 +47,8 @@ pub fn agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
     builder(gate).build()
 }
 
-/// The same with a card for known callers, who are told more of it and see one
-/// skill more.
+/// The same agent with an extended card: authenticated callers see another description and
+/// one more skill.
 ///
 /// # Errors
 /// Never, unless the runtime's rules for agents have changed.
@@ -105,9 +104,9 @@ metadata! {
     Hidden => "hidden";
 }
 
-/// Keeps things for its conversation: `set <key> <value>`, `add <text>`, both
-/// after the gate with `wait` before them; `show` says what is there,
-/// behind `cut` if that is not all.
+/// Stores values and events in its context: `set <key> <value>`, `fill <key> <size>`, `add
+/// <text>`, and `get <key>`. A leading `wait` waits for the gate. It returns the texts of
+/// the thread, with `cut` first if the thread is cut.
 struct Notes(Gate);
 
 impl SkillHandler for Notes {
@@ -147,7 +146,7 @@ impl SkillHandler for Notes {
     }
 }
 
-/// Stands on the extended card alone.
+/// Only the extended card shows this skill.
 struct Hidden;
 
 impl SkillHandler for Hidden {
@@ -159,7 +158,7 @@ impl SkillHandler for Hidden {
     }
 }
 
-/// Says which tasks it was shown, and which it was not.
+/// Returns the ids of the referenced tasks, and the ids that could not be resolved.
 struct Refers;
 
 impl SkillHandler for Refers {
@@ -187,7 +186,7 @@ impl SkillHandler for Echo {
     }
 }
 
-/// Asks until it is told anything but `again`.
+/// Asks again until the answer is not `again`.
 struct Ask;
 
 #[derive(Serialize, Deserialize)]
@@ -234,7 +233,7 @@ async fn chunks(cx: &mut TaskContext<'_>) -> AgentResult<()> {
     letters.finish_with("c").await
 }
 
-/// An update, an artifact in three chunks, a result.
+/// Sends an update, an artifact in three chunks, and a result.
 struct Chunks;
 
 impl SkillHandler for Chunks {
@@ -247,7 +246,7 @@ impl SkillHandler for Chunks {
     }
 }
 
-/// Makes no task. What is said after `note ` it keeps for the conversation.
+/// Makes no task. Stores the text after `note ` in the context.
 struct Greet;
 
 impl SkillHandler for Greet {
@@ -270,7 +269,7 @@ impl SkillHandler for Greet {
     }
 }
 
-/// Takes data of a form.
+/// Takes typed data.
 struct Add;
 
 #[derive(Deserialize, JsonSchema)]
@@ -300,7 +299,7 @@ impl SkillHandler for Add {
     }
 }
 
-/// Fails with a private cause, in the middle of its work.
+/// Fails with a private cause after it has sent an artifact.
 struct Broken;
 
 impl SkillHandler for Broken {
@@ -314,7 +313,7 @@ impl SkillHandler for Broken {
     }
 }
 
-/// Fails with an error of its own domain.
+/// Fails with an error code of its own.
 struct Refused;
 
 impl SkillHandler for Refused {
@@ -382,8 +381,8 @@ impl SkillHandler<Asked> for Login {
     }
 }
 
-/// Works until the gate opens; told `for <seconds>`, for that time; told
-/// `steps <count> <milliseconds>`, with a piece of output each time.
+/// Works until the gate opens. With `for <seconds>` it works for that time; with `steps
+/// <count> <milliseconds>` it sends a chunk per step.
 struct Slow(Gate);
 
 impl SkillHandler for Slow {

@@ -1,5 +1,5 @@
-//! Time that tests own: tokio's, which `start_paused` stops and moves on by
-//! itself when everybody waits.
+//! Clocks for tests. `VirtualClock` follows tokio's clock: with `start_paused` it stops,
+//! and tokio advances it when every task waits.
 
 use a2a_lambda::engine::Clock;
 use a2a_lambda::task::Timestamp;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// 2026-05-28T10:00:00Z.
 const START: i64 = 1_779_962_400_000;
 
-/// The clock of a test.
+/// A clock that follows tokio's clock.
 #[derive(Debug)]
 pub struct VirtualClock {
     started: Instant,
@@ -35,13 +35,13 @@ impl Clock for VirtualClock {
     }
 }
 
-/// A clock that stands where a test has set it: for what another process has
-/// stored in real time. At first it stands at the epoch.
+/// A clock that a test sets, for data that another process has stored in real time. It
+/// starts at the Unix epoch.
 #[derive(Debug, Default)]
 pub struct SetClock(AtomicI64);
 
 impl SetClock {
-    /// Sets it, backwards too.
+    /// Sets the time; it may go backwards.
     pub fn set(&self, at: Timestamp) {
         self.0.store(at.as_millis(), Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! A store that counts what is written and can be told to fail or to wait.
+//! A memory store that counts writes, and can be set to fail or to wait.
 
 use a2a_lambda::engine::Policy;
 use a2a_lambda::store::memory::MemoryStore;
@@ -21,21 +21,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Private text that no client may ever see.
+/// A private text. No response may contain it.
 pub const STORE_CANARY: &str = "canary-table-arn:aws:dynamodb:0001";
 
-/// One commit the engine asked for.
+/// One commit that the engine requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
     /// The task.
     pub task: TaskId,
-    /// The version it asked to write.
+    /// The version it writes.
     pub version: u64,
-    /// The state in it.
+    /// The state it writes.
     pub state: TaskState,
 }
 
-/// The memory store, watched.
+/// The memory store with counters and switches.
 #[derive(Debug)]
 pub struct WatchedStore {
     inner: MemoryStore,
@@ -78,14 +78,14 @@ impl Default for WatchedStore {
 }
 
 impl WatchedStore {
-    /// Every commit asked for so far, stored or not.
+    /// Every commit that the engine requested, stored or not.
     #[must_use]
     pub fn commits(&self) -> Vec<Commit> {
         self.list().clone()
     }
 
-    /// Everything ever written or tried: commits, threads and webhooks apart
-    /// from them, and bytes.
+    /// The number of all writes, including failed ones: commits, threads and push configs
+    /// outside of commits, and objects.
     #[must_use]
     pub fn writes(&self) -> usize {
         let apart = [&self.blobs, &self.pushes];
@@ -93,58 +93,58 @@ impl WatchedStore {
         self.list().len() + self.thread_writes() + apart
     }
 
-    /// Whether commits are refused.
+    /// Whether commits fail.
     #[must_use]
     pub fn refuses_commits(&self) -> bool {
         self.away.load(Ordering::SeqCst)
     }
 
-    /// Threads written apart from a commit, or tried to.
+    /// Thread writes outside of commits, including failed ones.
     #[must_use]
     pub fn thread_writes(&self) -> usize {
         self.threads.load(Ordering::SeqCst)
     }
 
-    /// Tasks loaded so far, or looked for.
+    /// Task loads, including those that found nothing.
     #[must_use]
     pub fn loads(&self) -> usize {
         self.loads.load(Ordering::SeqCst)
     }
 
-    /// Whether commits are refused from now on.
+    /// Sets whether commits fail from now on.
     pub fn refuse_commits(&self, away: bool) {
         self.away.store(away, Ordering::SeqCst);
     }
 
-    /// Whether threads can be written from now on, apart from commits.
+    /// Sets whether thread writes outside of commits fail from now on.
     pub fn refuse_threads(&self, away: bool) {
         self.threads_away.store(away, Ordering::SeqCst);
     }
 
-    /// Whether lists are empty from now on, as an index that lags far behind.
+    /// Sets whether lists are empty from now on, as from an index that lags far behind.
     pub fn lose_lists(&self, lost: bool) {
         self.lists_lost.store(lost, Ordering::SeqCst);
     }
 
-    /// Pages of tasks asked for so far.
+    /// Pages of tasks that were read.
     #[must_use]
     pub fn list_reads(&self) -> usize {
         self.list_reads.load(Ordering::SeqCst)
     }
 
-    /// Lets a page of tasks end after this many of the caller's, whichever of
-    /// them are asked for, as a page of an index does.
+    /// Sets how many tasks of the caller a page reads before the filter applies, as in a
+    /// page of a DynamoDB index.
     pub fn read_at_most(&self, tasks: usize) {
         self.read_max.store(tasks, Ordering::SeqCst);
     }
 
-    /// Lets conversations be read and commits be written in this time each.
+    /// Sets the duration of each thread read and each commit.
     pub fn take(&self, time: Duration) {
         let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.latency_ms.store(millis, Ordering::SeqCst);
     }
 
-    /// Whether what `away` says is out of reach can be reached.
+    /// Fails when `away` is set.
     fn reach(&self, away: &AtomicBool) -> Result<(), StoreError> {
         if away.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable(STORE_CANARY.to_owned()));
@@ -159,8 +159,8 @@ impl WatchedStore {
         }
     }
 
-    /// Gives a URL to whoever asks for one, from now on: the key of the object,
-    /// and for how many seconds it can be followed.
+    /// Provides URLs for objects from now on; a URL contains the key and the lifetime in
+    /// seconds.
     pub fn give_urls(&self) {
         self.urls.store(true, Ordering::SeqCst);
     }
@@ -171,28 +171,28 @@ impl WatchedStore {
         given.then(|| format!("https://bucket.example/{key}?seconds={seconds}"))
     }
 
-    /// Lets commits wait until [`WatchedStore::release`].
+    /// Blocks commits until [`WatchedStore::release`].
     pub fn hold(&self) {
         self.open.send_replace(false);
     }
 
-    /// Lets them through again.
+    /// Lets commits continue.
     pub fn release(&self) {
         self.open.send_replace(true);
     }
 
-    /// Lets reads of objects wait, or lets them through again.
+    /// Sets whether reads of objects block.
     pub fn hold_objects(&self, held: bool) {
         self.objects_open.send_replace(!held);
     }
 
-    /// The store behind it.
+    /// The memory store inside.
     #[must_use]
     pub const fn memory(&self) -> &MemoryStore {
         &self.inner
     }
 
-    /// Removes what has expired, as a table would some time later.
+    /// Removes expired records, as DynamoDB does some time after their expiry.
     pub fn clean_up(&self, now: Timestamp) {
         self.inner.clean_up(now, Policy::default().thread_tombstone);
     }
@@ -274,7 +274,7 @@ impl OverTasks for WatchedStore {
             state: write.record.state(),
         });
         let mut open = self.open.subscribe();
-        // The sender lives as long as the store, so waiting cannot fail.
+        // The store owns the sender, so waiting cannot fail.
         open.wait_for(|open| *open).await.ok();
         self.reach(&self.away)?;
         self.slowly().await;
@@ -340,7 +340,7 @@ impl OverBlobs for WatchedStore {
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let mut open = self.objects_open.subscribe();
-        // The sender lives as long as the store, so waiting cannot fail.
+        // The store owns the sender, so waiting cannot fail.
         open.wait_for(|open| *open).await.ok();
         self.inner.get(key).await
     }
@@ -375,8 +375,7 @@ impl OverBlobs for WatchedStore {
         self.inner.put_from(task, key, source).await
     }
 
-    /// Takes the place of what stands there, as a copy of S3 does that makes no
-    /// conditions.
+    /// Replaces an existing object, like an S3 copy without a condition.
     async fn copy(&self, task: &TaskKey, from: &Blob, to: &str) -> Result<bool, StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
         self.inner.remove(&[to.to_owned()]).await?;

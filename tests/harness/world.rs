@@ -1,4 +1,4 @@
-//! A whole agent in one process: requests in, responses out.
+//! A whole agent in one process that takes HTTP requests and returns responses.
 
 use crate::tester::{self, Gate};
 use crate::virtual_clock::VirtualClock;
@@ -16,10 +16,10 @@ use serde_json::Value;
 use std::error::Error;
 use std::sync::Arc;
 
-/// Where the card says the agent is.
+/// The URL of the agent in its card.
 pub const BASE_URL: &str = "https://agent.example/a2a";
 
-/// The doors, one edge each.
+/// The entry points; each has its own edge.
 pub const DOORS: [Door; 5] = [
     Door::AgentCard,
     Door::TasksSend,
@@ -39,13 +39,13 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Tenant and subject, as `tenant:subject`; else the default of one's own
-    /// machine.
+    /// Tenant and subject as `tenant:subject`; `None` means the default caller of a local
+    /// agent.
     pub caller: Option<&'static str>,
 }
 
 impl Request {
-    /// A request without body.
+    /// A request without a body.
     #[must_use]
     pub fn new(method: &'static str, target: impl Into<String>) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Request {
         }
     }
 
-    /// A POST of JSON.
+    /// A POST with a JSON body.
     #[must_use]
     pub fn post(target: impl Into<String>, body: &Value) -> Self {
         Self::new("POST", target)
@@ -65,7 +65,7 @@ impl Request {
             .body(body.to_string())
     }
 
-    /// With this header, and no other of the name.
+    /// Sets a header and removes others of the same name.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
@@ -73,21 +73,21 @@ impl Request {
         self
     }
 
-    /// Without this header.
+    /// Removes a header.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self
     }
 
-    /// With this body.
+    /// Sets the body.
     #[must_use]
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// From this caller, `tenant:subject`.
+    /// Sets the caller, `tenant:subject`.
     #[must_use]
     pub const fn from(mut self, caller: &'static str) -> Self {
         self.caller = Some(caller);
@@ -113,7 +113,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The body as JSON; `null` if it is none.
+    /// The body as JSON; `null` if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
@@ -133,7 +133,7 @@ impl Reply {
     }
 }
 
-/// A response whose body is still to be read.
+/// A response with an unread body.
 pub struct Live {
     /// The HTTP status.
     pub status: u16,
@@ -144,7 +144,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// A response that came from elsewhere.
+    /// Creates a response from its parts.
     #[must_use]
     pub const fn new(status: u16, headers: HeaderMap, body: Body) -> Self {
         Self {
@@ -155,10 +155,10 @@ impl Live {
         }
     }
 
-    /// Reads it to its end.
+    /// Reads the body to its end.
     pub async fn finish(self) -> Reply {
         let mut body = self.buffer;
-        // The error type of the body is empty.
+        // The error type is `Infallible`, so the default is never used.
         let rest = self.body.collect().await.map(|all| all.to_bytes());
         body.extend(rest.unwrap_or_default());
         Reply {
@@ -177,14 +177,14 @@ impl std::fmt::Debug for Live {
     }
 }
 
-/// An agent with a store of its own.
+/// An agent with its own store.
 #[derive(Debug)]
 pub struct World {
     /// The store.
     pub store: Arc<WatchedStore>,
-    /// Holds the skill `slow`.
+    /// Blocks the skill `slow`.
     pub gate: Gate,
-    /// Its time.
+    /// The clock of the agent.
     pub clock: Arc<VirtualClock>,
     runtime: Runtime,
 }
@@ -211,7 +211,7 @@ impl World {
         Self::with(|_| ())
     }
 
-    /// The same, with other settings.
+    /// The same agent with changed settings.
     ///
     /// # Errors
     /// Never, unless settings or the agent have changed their rules.
@@ -219,7 +219,7 @@ impl World {
         Self::serving(tester::agent, change)
     }
 
-    /// Another agent, with other settings.
+    /// Another agent, with changed settings.
     ///
     /// # Errors
     /// When the agent cannot be published.
@@ -247,33 +247,32 @@ impl World {
         })
     }
 
-    /// What the sweep does about conversations.
+    /// Runs the sweep of threads.
     ///
     /// # Errors
-    /// When the store is away.
+    /// When the store is not available.
     pub async fn sweep_threads(&self) -> Result<ThreadSweep, Box<dyn Error>> {
         let engine = self.runtime.engine();
         Ok(engine.sweep_threads(self.store.memory()).await?)
     }
 
-    /// Removes from the store what has expired.
+    /// Removes expired records from the store.
     pub fn clean_up(&self) {
         self.store.clean_up(self.clock.now());
     }
 
-    /// The edge of one function.
+    /// The edge of one entry point.
     #[must_use]
     pub fn edge(&self, door: Door) -> Edge {
         self.runtime.edge(door)
     }
 
-    /// Sends a request to the function its path belongs to and reads the whole
-    /// answer.
+    /// Sends a request to the function of its path and reads the whole response.
     pub async fn call(&self, request: &Request) -> Reply {
         self.open(request).await.finish().await
     }
 
-    /// Sends a request and leaves the body unread.
+    /// Sends a request to the function of its path and does not read the body.
     pub async fn open(&self, request: &Request) -> Live {
         self.open_at(Door::of(request.method, request.path()), request)
             .await
@@ -304,7 +303,7 @@ pub async fn send(edge: &Edge, request: &Request, identity: Identity) -> Live {
     }
     let built = builder.body(Bytes::from(request.body.clone()));
     let Ok(built) = built else {
-        // No HTTP server would hand such a request on.
+        // No HTTP server accepts such a request.
         return Live {
             status: 0,
             headers: HeaderMap::new(),
@@ -322,7 +321,7 @@ pub async fn send(edge: &Edge, request: &Request, identity: Identity) -> Live {
     }
 }
 
-/// Settings of a deployed function: who calls is what the gateway says.
+/// Sets the settings of a deployed function: the gateway identifies the caller.
 pub const fn behind_a_gateway(settings: &mut Settings) {
     settings.auth = AuthMode::Gateway;
 }

@@ -1,4 +1,4 @@
-//! No answer about a task is longer than answers may be.
+//! Responses about a task stay within the size limit of a response.
 
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::{
@@ -15,8 +15,8 @@ use serde_json::json;
 
 const MOST: usize = 100_000;
 
-/// Makes a file of as many bytes as it is told, at hand or out of a reader.
-/// Given a file, it says how it got it.
+/// Makes a file of as many bytes as the message says, from memory or from a reader.
+/// For a message with a file, it answers the size and whether the bytes came along.
 struct Files;
 
 impl Skill for Files {
@@ -67,7 +67,7 @@ fn world() -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_answer_about_a_task_is_longer_than_answers_may_be() {
+async fn every_response_about_a_task_stays_within_the_limit() {
     for dialect in Dialect::ALL {
         for (size, whole) in [(50_000, true), (74_000, false), (500_000, false)] {
             let world = world();
@@ -91,7 +91,7 @@ async fn no_answer_about_a_task_is_longer_than_answers_may_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_frame_of_a_stream_is_longer_than_answers_may_be() {
+async fn every_frame_of_a_stream_stays_within_the_limit() {
     for dialect in Dialect::ALL {
         for (size, whole) in [(50_000, true), (74_000, false), (500_000, false)] {
             let world = world();
@@ -110,7 +110,7 @@ async fn no_frame_of_a_stream_is_longer_than_answers_may_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_of_tasks_with_large_files_is_no_longer_than_answers_may_be() {
+async fn a_page_of_tasks_with_large_files_stays_within_the_limit() {
     for dialect in [Dialect::Rpc10, Dialect::Rest10] {
         let world = world();
         for _ in 0..5 {
@@ -127,7 +127,7 @@ async fn a_page_of_tasks_with_large_files_is_no_longer_than_answers_may_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_is_made_is_an_object_above_the_setting_and_none_up_to_it() {
+async fn an_artifact_larger_than_the_inline_limit_is_an_object() {
     for (size, objects) in [(999, 0), (1_000, 0), (1_001, 1)] {
         for order in [size.to_string(), format!("read {size}")] {
             let world = world();
@@ -141,7 +141,7 @@ async fn a_file_that_is_made_is_an_object_above_the_setting_and_none_up_to_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_is_given_a_small_file_and_asks_for_a_large_one() {
+async fn a_skill_gets_small_uploads_as_bytes_and_large_ones_as_references() {
     for (size, came) in [(MOST, true), (MOST + 1, false)] {
         let world = world();
         world.store.give_urls();
@@ -167,7 +167,7 @@ async fn a_skill_is_given_a_small_file_and_asks_for_a_large_one() {
     }
 }
 
-/// Says a large file, in the way that it is told.
+/// Sends a large file in the way the message names.
 struct Says;
 
 impl Skill for Says {
@@ -226,7 +226,7 @@ fn says() -> World {
     World::serving(agent, small).unwrap()
 }
 
-/// A message with files of these bytes, 2,000 each.
+/// A message with one file of 2,000 bytes for each of these byte values.
 fn with_files(say: &Say<'_>, bytes: &[u8]) -> serde_json::Value {
     use base64::Engine as _;
     let encode = |byte: &u8| {
@@ -241,7 +241,7 @@ fn with_files(say: &Say<'_>, bytes: &[u8]) -> serde_json::Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn large_bytes_are_an_object_whoever_says_them_and_whenever() {
+async fn large_bytes_in_any_message_are_stored_as_an_object() {
     let dialect = Dialect::Rest10;
     for order in ["nothing", "update", "ask", "question", "end", "first"] {
         let world = says();
@@ -269,7 +269,7 @@ async fn large_bytes_are_an_object_whoever_says_them_and_whenever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_file_of_a_message_is_kept_for_itself() {
+async fn each_large_file_of_a_message_is_an_object_of_its_own() {
     let dialect = Dialect::Rest10;
     let world = says();
     let three = with_files(&Say::to("says", "nothing"), &[1, 2, 3]);

@@ -1,4 +1,4 @@
-//! Artifacts by their names and ids: what a client goes by who keeps versions.
+//! Names and ids of artifacts, by which clients keep versions.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::frames::{Frame, frames};
@@ -17,7 +17,7 @@ fn named(dialect: Dialect, artifact: &Value) -> (String, String) {
     (text(at(artifact, "/name")), text(id))
 }
 
-/// The artifacts of a task as it is read.
+/// Name and id of each artifact of a completed task, as a client reads it.
 async fn artifacts(world: &World, dialect: Dialect, id: &str) -> Vec<(String, String)> {
     let task = dialect.task(&world.call(&dialect.of_task(Op::Get, id)).await);
     assert_eq!(dialect.state(&task), "completed", "{task}");
@@ -25,7 +25,7 @@ async fn artifacts(world: &World, dialect: Dialect, id: &str) -> Vec<(String, St
     artifacts.map(|one| named(dialect, one)).collect()
 }
 
-/// The artifact in a frame of a stream.
+/// Name and id of the artifact in a frame of a stream.
 fn in_frame(dialect: Dialect, frame: &Frame) -> Option<(String, String)> {
     let payload = frame.data.get("result").unwrap_or(&frame.data);
     let update = payload.get("artifactUpdate").unwrap_or(payload);
@@ -33,8 +33,8 @@ fn in_frame(dialect: Dialect, frame: &Frame) -> Option<(String, String)> {
     Some(named(dialect, artifact))
 }
 
-/// A stream of three chunks and a result in the conversation of the test: the
-/// task's id, and the artifact of each frame that has one.
+/// Streams three chunks and a result in the test's context. Returns the task's
+/// id, and the artifact of each frame that has one.
 async fn streamed(world: &World, dialect: Dialect, n: usize) -> (String, Vec<(String, String)>) {
     let name = format!("t:{n}");
     let say = Say::to("chunks", "go").under(&name).in_context("mine:c");
@@ -48,14 +48,14 @@ async fn streamed(world: &World, dialect: Dialect, n: usize) -> (String, Vec<(St
 async fn an_artifact_keeps_its_name_and_has_a_new_id_in_each_task() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
-        // What a client keeps of a conversation: the versions of each name.
+        // What a client keeps per context: the ids of each name.
         let mut versions: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for n in 0..3 {
             let (id, shown) = streamed(&world, dialect, n).await;
             let read = artifacts(&world, dialect, &id).await;
             let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
             assert_eq!(names, ["letters", "chunks"], "{dialect:?}");
-            // Each chunk of it has its one id, live and read.
+            // Every chunk of an artifact has the same id, in the stream and in the task.
             assert_eq!(shown.len(), 4, "{shown:?}");
             let live: BTreeSet<&(String, String)> = shown.iter().collect();
             assert_eq!(live, read.iter().collect(), "{dialect:?}");
@@ -74,7 +74,7 @@ async fn an_artifact_keeps_its_name_and_has_a_new_id_in_each_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_earlier_version_stays_what_it_was() {
+async fn a_later_task_does_not_change_earlier_artifacts() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let say = |name: &'static str, text: &'static str| {

@@ -76,7 +76,7 @@ async fn each_entry_is_answered_in_its_own_generation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_stands_in_its_slot_and_the_others_go_on() {
+async fn a_refused_entry_fails_in_its_slot_and_the_others_run() {
     let world = World::new().unwrap();
     let d = Dialect::Rpc10;
     let good = call(d, 1, Op::Send, &d.say(&Say::to("echo", "hi")));
@@ -132,7 +132,7 @@ async fn a_batch_has_16_entries_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_stands_twice_spoils_its_own_slot_only() {
+async fn a_duplicate_member_name_fails_only_its_own_entry() {
     let world = World::new().unwrap();
     let d = Dialect::Rpc10;
     let good = call(d, 1, Op::Send, &d.say(&Say::to("echo", "hi"))).to_string();
@@ -147,7 +147,7 @@ async fn a_name_that_stands_twice_spoils_its_own_slot_only() {
     assert_eq!(field, "message.parts[0].text");
 }
 
-/// Parts that are none, with the place of the fault in each.
+/// Invalid parts, each with the path of its fault inside the part.
 fn no_parts(dialect: Dialect) -> Vec<(Value, &'static str)> {
     if dialect == Dialect::Rpc10 {
         return vec![
@@ -178,10 +178,10 @@ fn no_parts(dialect: Dialect) -> Vec<(Value, &'static str)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_that_is_none_is_named_in_the_slot_of_its_own_entry() {
+async fn an_invalid_part_is_reported_in_the_slot_of_its_entry() {
     let dialects = [Dialect::Rpc10, Dialect::Rpc03, Dialect::Rpc01];
     let world = World::new().unwrap();
-    // A good entry before, between and behind the bad ones of each generation.
+    // A valid entry follows the invalid entries of each generation.
     let mut wanted = Vec::new();
     let mut entries = Vec::new();
     for d in dialects {
@@ -221,11 +221,11 @@ async fn a_part_that_is_none_is_named_in_the_slot_of_its_own_entry() {
     }
     let commits = world.store.commits();
     let tasks: BTreeSet<String> = commits.iter().map(|it| it.task.to_string()).collect();
-    assert_eq!(tasks.len(), dialects.len(), "the good ones alone");
+    assert_eq!(tasks.len(), dialects.len(), "only valid entries make tasks");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sends_of_a_batch_share_one_budget_and_those_it_leaves_no_time_for_do_not_wait() {
+async fn sends_of_a_batch_share_one_blocking_budget() {
     let world = World::new().unwrap();
     let d = Dialect::Rpc10;
     let slow = call(d, 1, Op::Send, &d.say(&Say::to("slow", "hi")));
@@ -239,11 +239,12 @@ async fn the_sends_of_a_batch_share_one_budget_and_those_it_leaves_no_time_for_d
         .iter()
         .map(|slot| d.state(&slot["result"]["task"]))
         .collect();
+    // The first send uses up the budget, so the other two return without waiting.
     assert_eq!(states, ["working", "submitted", "submitted"]);
     assert!(begun.elapsed() <= std::time::Duration::from_secs(28));
 }
 
-/// A file of 30 000 bytes, and its task.
+/// Sends a file of 30,000 bytes, and returns the id of its task.
 async fn filed(world: &World) -> String {
     let d = Dialect::Rpc10;
     let raw = base64::engine::general_purpose::STANDARD.encode([7; 30_000]);
@@ -255,7 +256,7 @@ async fn filed(world: &World) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_answers_of_a_batch_take_the_room_of_one() {
+async fn the_responses_of_a_batch_share_one_response_budget() {
     const MOST: usize = 400_000;
     let world = World::with(|settings| {
         settings.policy.response_max = MOST;
@@ -266,7 +267,7 @@ async fn all_answers_of_a_batch_take_the_room_of_one() {
     let id = filed(&world).await;
     let get = |n: u32| call(d, n, Op::Get, &json!({"id": id}));
     let missing = call(d, 0, Op::Get, &json!({"id": "nobody"}));
-    // Alone it is given, and so is each of a few.
+    // One entry, or a few, each get the whole file.
     for entries in [vec![get(1)], (0..6).map(get).collect()] {
         let reply = batch(&world, &entries).await;
         assert_eq!(reply.text().matches("\"raw\"").count(), entries.len());
@@ -275,13 +276,13 @@ async fn all_answers_of_a_batch_take_the_room_of_one() {
     assert!(reply.body.len() <= MOST, "{} bytes", reply.body.len());
     let states = reply.text().matches("TASK_STATE_COMPLETED").count();
     assert_eq!(states, 16, "a task is missing");
-    // Shares of 25 000 bytes: none can hold the file, until those in front
-    // have left enough of theirs.
+    // A share of 25,000 bytes is too small for the file in base64. Later entries
+    // also get what earlier ones left of their shares.
     let slots = reply.json();
     let given: Vec<bool> = slots.as_array().unwrap().iter().map(holds_file).collect();
     assert_eq!(given.first(), Some(&false));
     assert_eq!(given.last(), Some(&true));
-    // What the others do not need is for the last.
+    // The last entry gets what the errors before it do not use.
     let mut entries = vec![missing; 15];
     entries.push(get(15));
     let slots = batch(&world, &entries).await.json();

@@ -1,4 +1,4 @@
-//! `CancelTask` and its ancestors.
+//! `CancelTask` and the cancel methods of the older generations.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{FINISHED, Fault, NOT_CANCELABLE};
@@ -6,7 +6,7 @@ use a2a_lambda_tests::frames::frames;
 use a2a_lambda_tests::world::World;
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_task_is_canceled_once_and_takes_nothing_more() {
+async fn a_waiting_task_is_canceled_once_and_then_refuses_messages() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
@@ -15,6 +15,7 @@ async fn a_waiting_task_is_canceled_once_and_takes_nothing_more() {
         let canceled = dialect.task(&world.call(&cancel).await);
         assert_eq!(dialect.state(&canceled), "canceled", "{dialect:?}");
         let writes = world.store.writes();
+        // A2A 1.0 §3.1.5: a task in a terminal state cannot be canceled.
         let again = world.call(&cancel).await;
         Fault::new(dialect, NOT_CANCELABLE).check(&again).unwrap();
         let late = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;

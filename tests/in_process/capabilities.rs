@@ -1,5 +1,5 @@
-//! What the card says it can do is done, and what it says it cannot is refused
-//! with the error which the protocol has for that.
+//! Capabilities that the card declares work. The others are refused with the
+//! error which the protocol has for that.
 
 use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda_tests::dialect::{Dialect, Op, SKILL, Say, at};
@@ -38,7 +38,7 @@ async fn every_true_capability_works_and_every_false_one_gives_its_error() {
                         extends(&world, extension).await;
                     }
                 }
-                other => panic!("nobody knows whether {other:?} holds"),
+                other => panic!("no check for the capability {other:?}"),
             }
         }
     }
@@ -80,9 +80,9 @@ async fn extended(world: &World, works: bool) {
     }
 }
 
-/// A member of the older generations.
+/// `stateTransitionHistory`, which only the older generations have.
 async fn history(world: &World, works: bool) {
-    assert!(works, "every agent keeps it");
+    assert!(works, "every agent keeps the history");
     for dialect in [Dialect::Rpc03, Dialect::Rpc01] {
         let say = Say::to("echo", "hi").under("h:1");
         let task = dialect.task(&world.call(&dialect.send(&say)).await);
@@ -93,7 +93,7 @@ async fn history(world: &World, works: bool) {
 
 async fn extends(world: &World, extension: &Value) {
     assert!(extension["description"].is_string(), "{extension}");
-    assert_ne!(extension["required"], true, "none is forced on a client");
+    assert_ne!(extension["required"], true, "no extension is required");
     let uri = extension["uri"].as_str().unwrap();
     match uri.strip_prefix("urn:a2a-lambda:ext:") {
         Some("skill-schemas:1") => {
@@ -118,14 +118,14 @@ async fn extends(world: &World, extension: &Value) {
             let again = dialect.task(&world.call(&request).await);
             assert_eq!(at(&first, "/id"), at(&again, "/id"));
         }
-        // Each of these has a suite of its own.
+        // `uploads.rs` and `contexts.rs` test these.
         Some("uploads:1" | "contexts:1") => {}
-        _ => panic!("nobody knows whether {uri} works"),
+        _ => panic!("no check for the extension {uri}"),
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_is_told_which_of_the_extensions_it_named_are_on() {
+async fn a_response_names_the_requested_extensions_that_are_active() {
     let world = World::new().unwrap();
     let card = card(&world).await;
     let declared = at(&card, "/capabilities/extensions").as_array().unwrap();

@@ -12,7 +12,7 @@ const CARD: &str = "/.well-known/agent-card.json";
 const LEGACY: [&str; 2] = ["/.well-known/agent.json", "/agent.json"];
 
 #[tokio::test(start_paused = true)]
-async fn a_card_comes_with_a_tag_and_is_not_sent_twice() {
+async fn a_card_with_a_known_etag_is_not_sent_again() {
     let world = World::new().unwrap();
     for path in [CARD, LEGACY[0], LEGACY[1]] {
         let reply = world.call(&Request::new("GET", path)).await;
@@ -28,6 +28,7 @@ async fn a_card_comes_with_a_tag_and_is_not_sent_twice() {
             tag.starts_with('"') && tag.ends_with('"') && tag.len() > 10,
             "{tag}"
         );
+        // RFC 9110 §13.1.2: `If-None-Match` compares weakly, so a weak tag matches too.
         let weak = format!("W/{tag}");
         for known in [
             tag.to_owned(),
@@ -46,7 +47,7 @@ async fn a_card_comes_with_a_tag_and_is_not_sent_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_card_says_since_when_it_is_so_and_is_not_sent_again() {
+async fn an_unmodified_card_is_not_sent_again() {
     let at = Timestamp::parse_rfc3339("2026-05-28T10:00:00.700Z");
     let world = World::with(|settings| settings.deployed_at = at).unwrap();
     for path in [CARD, LEGACY[0], LEGACY[1]] {
@@ -68,7 +69,7 @@ async fn a_card_says_since_when_it_is_so_and_is_not_sent_again() {
             let again = world.call(&again).await;
             assert_eq!(again.status, status, "{date}");
             assert_eq!(again.body.is_empty(), status == 304, "{date}");
-            // A tag that does not fit wins over a date that does.
+            // RFC 9110 §13.1.3: `If-None-Match` wins over `If-Modified-Since`.
             let other = get.clone().header("if-modified-since", date);
             let other = other.header("if-none-match", "\"other\"");
             assert_eq!(world.call(&other).await.status, 200, "{date}");
@@ -80,7 +81,7 @@ async fn a_card_says_since_when_it_is_so_and_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_request_changes_the_bytes_of_a_card() {
+async fn no_request_header_changes_the_bytes_of_a_card() {
     let world = World::serving(tester::extended_agent, |_| ()).unwrap();
     let paths = [CARD, LEGACY[0], LEGACY[1], "/v1/card", "/a2a-lambda/skills"];
     for path in paths {
@@ -118,7 +119,7 @@ async fn no_request_changes_the_bytes_of_a_card() {
                 .header(name, value)
                 .from("evil:eve");
             let reply = world.call(&hostile).await;
-            // Development identities are served to this machine's names and pages alone.
+            // An agent with development identities refuses foreign hosts and origins.
             let refused = matches!((name, reply.status), ("host", 421) | ("origin", 403));
             if refused {
                 continue;
@@ -235,7 +236,7 @@ async fn the_card_of_0_1_is_the_same_at_both_paths_and_under_both_settings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn anybody_may_read_the_card_of_a_deployed_agent() {
+async fn a_deployed_agents_card_needs_no_authentication() {
     let world = World::with(behind_a_gateway).unwrap();
     for path in [CARD, LEGACY[0], LEGACY[1]] {
         let reply = world.call(&Request::new("GET", path)).await;
@@ -244,7 +245,7 @@ async fn anybody_may_read_the_card_of_a_deployed_agent() {
     let card = world.call(&Request::new("GET", CARD)).await.json();
     let schemes = card["securitySchemes"].as_object().unwrap();
     for scheme in schemes.values() {
-        // Complete for readers of 0.3 and of 1.0.
+        // Each entry is complete for readers of 0.3 and of 1.0.
         assert!(scheme["type"].is_string(), "{scheme}");
         assert!(
             scheme["httpAuthSecurityScheme"]["scheme"].is_string(),

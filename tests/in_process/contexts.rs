@@ -1,4 +1,4 @@
-//! Conversations: what they keep, and when they are over.
+//! Contexts: what they keep and when they expire.
 
 use a2a_lambda::engine::ThreadSweep;
 use a2a_lambda::settings::Settings;
@@ -14,20 +14,20 @@ pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 pub(super) const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(super) const RESET: &str = "/metadata/a2a-lambda~1contextReset";
 
-/// How a conversation came to be.
+/// How a context was made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
-    /// The server made its id, and it has one task.
+    /// The server made its id; it has one task.
     Derived,
-    /// The same, with a second task.
+    /// The server made its id; it has two tasks.
     Second,
-    /// Its client made the id.
+    /// The client made its id.
     Own,
 }
 
 pub(super) const KINDS: [Kind; 3] = [Kind::Derived, Kind::Second, Kind::Own];
 
-/// A message in a conversation, for a task of its own.
+/// Sends a message for a new task in a context.
 pub(super) async fn say(
     world: &World,
     dialect: Dialect,
@@ -65,7 +65,7 @@ pub(super) fn answer(dialect: Dialect, task: &Value) -> String {
     dialect.words(&task["artifacts"][0])
 }
 
-/// A conversation in which nothing happens any more, and its open question.
+/// A context without a running turn: its id, and its task that waits for input.
 pub(super) async fn conversation(world: &World, dialect: Dialect, kind: Kind) -> (String, Value) {
     let name = if kind == Kind::Own { "mine:c" } else { "" };
     let task = done(world, dialect, "ask", "hi", name).await;
@@ -82,7 +82,7 @@ pub(super) fn expired(dialect: Dialect, reply: &Reply) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_goes_on_until_its_expiry_and_not_a_millisecond_longer() {
+async fn a_context_accepts_messages_until_the_millisecond_it_expires() {
     for dialect in Dialect::ALL {
         for kind in KINDS {
             for (late, there) in [(-1_i64, true), (0, false), (1, false)] {
@@ -106,7 +106,7 @@ async fn a_conversation_goes_on_until_its_expiry_and_not_a_millisecond_longer() 
                     let id = asked["id"].as_str().unwrap();
                     let kept = world.call(&dialect.of_task(Op::Get, id)).await;
                     let state = dialect.state(&dialect.task(&kept));
-                    assert_eq!(state, "input-required", "the task itself lives longer");
+                    assert_eq!(state, "input-required", "the task outlives its context");
                 }
             }
         }
@@ -114,7 +114,7 @@ async fn a_conversation_goes_on_until_its_expiry_and_not_a_millisecond_longer() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_conversation_is_refused_in_the_same_words_before_and_after_clean_up() {
+async fn an_expired_context_gives_the_same_error_before_and_after_clean_up() {
     for dialect in Dialect::ALL {
         for kind in KINDS {
             let world = World::new().unwrap();
@@ -136,7 +136,7 @@ async fn an_expired_conversation_is_refused_in_the_same_words_before_and_after_c
                 writes,
                 "a refused message writes nothing"
             );
-            // Gone with everything of it, an id of ours is as if never made.
+            // With its tombstone gone, a client-made id is new; a server-made id stays refused.
             advance(DAY * 31).await;
             world.clean_up();
             let reply = say(&world, dialect, "echo", "more", &context).await;
@@ -151,7 +151,7 @@ async fn an_expired_conversation_is_refused_in_the_same_words_before_and_after_c
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_of_ones_own_is_new_when_its_tombstone_is_gone() {
+async fn a_client_made_context_id_is_new_after_its_tombstone_expires() {
     for cleaned in [false, true] {
         for dialect in Dialect::ALL {
             let world = World::new().unwrap();
@@ -169,7 +169,7 @@ async fn an_id_of_ones_own_is_new_when_its_tombstone_is_gone() {
             let again = done(&world, dialect, "notes", "get k", "mine:c").await;
             assert_eq!(answer(dialect, &again), "nothing");
             assert_eq!(at(&again, RESET), &Value::Null, "it is new, not reset");
-            // The tasks of the earlier conversation are still there.
+            // The new thread has only the messages since then.
             let again = done(&world, dialect, "notes", "show", "mine:c").await;
             assert_eq!(answer(dialect, &again), "get k|show");
             assert_ne!(again["id"], task["id"]);
@@ -178,7 +178,7 @@ async fn an_id_of_ones_own_is_new_when_its_tombstone_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn activity_keeps_a_conversation_alive() {
+async fn activity_keeps_a_context_alive() {
     for kind in KINDS {
         let world = World::new().unwrap();
         let dialect = Dialect::Rest10;
@@ -196,7 +196,7 @@ async fn activity_keeps_a_conversation_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_worked_on_keeps_its_conversation_alive() {
+async fn a_running_task_keeps_its_context_alive() {
     for kind in KINDS {
         let life = Duration::from_secs(600);
         let brief = |settings: &mut Settings| {
@@ -208,7 +208,7 @@ async fn a_task_that_is_worked_on_keeps_its_conversation_alive() {
         let (context, _) = conversation(&world, dialect, kind).await;
         let slow = dialect.stream(&Say::to("slow", "go").in_context(&context));
         let live = world.open(&slow).await;
-        // The turn has no deadline here: it beats on.
+        // This turn has no deadline: its heartbeat continues.
         tokio::time::sleep(life * 3).await;
         done(&world, dialect, "echo", "meanwhile", &context).await;
         tokio::time::sleep(life * 3).await;
@@ -220,7 +220,7 @@ async fn a_task_that_is_worked_on_keeps_its_conversation_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_context_of_ours_is_not_written_before_its_second_task() {
+async fn a_server_made_context_is_written_with_its_second_task() {
     for dialect in [
         Dialect::Rpc10,
         Dialect::Rest10,
@@ -246,14 +246,14 @@ async fn a_context_of_ours_is_not_written_before_its_second_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_context_of_the_client_is_written_with_its_first_task() {
+async fn a_client_made_context_is_written_with_its_first_task() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         done(&world, dialect, "echo", "hi", "mine:c").await;
         assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
         done(&world, dialect, "echo", "hi", "mine:c").await;
         assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
-        // A reply without a task leaves nothing behind.
+        // A reply without a task writes nothing.
         let world = World::new().unwrap();
         if !dialect.is_v01() {
             say(&world, dialect, "greet", "hi", "mine:c").await;
@@ -263,7 +263,7 @@ async fn a_context_of_the_client_is_written_with_its_first_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_waits_for_the_thread_of_its_conversation() {
+async fn a_send_fails_if_the_thread_cannot_be_written() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     world.store.refuse_threads(true);
@@ -274,7 +274,7 @@ async fn an_answer_waits_for_the_thread_of_its_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_hour_of_silence_the_state_is_gone_and_the_reply_says_so() {
+async fn an_idle_hour_expires_the_context_state_and_the_reply_says_so() {
     for dialect in Dialect::ALL {
         for kind in KINDS {
             let silences = [
@@ -294,16 +294,16 @@ async fn after_an_hour_of_silence_the_state_is_gone_and_the_reply_says_so() {
                 assert_eq!(answer(dialect, &task), expected, "{dialect:?} {kind:?}");
                 let said = at(&task, RESET) == &Value::Bool(true);
                 assert_eq!(said, gone, "{dialect:?} {kind:?} {task}");
-                // What was said is there as before; what was noted is not.
+                // The messages of the tasks remain; what the skill added does not.
                 let task = done(&world, dialect, "notes", "show", &context).await;
-                assert_eq!(at(&task, RESET), &Value::Null, "it is said once");
+                assert_eq!(at(&task, RESET), &Value::Null, "it is reported once");
                 let thread = answer(dialect, &task);
                 assert!(
                     thread.contains("hi|which one?") && thread.contains("|set colour"),
                     "{thread}"
                 );
                 assert_eq!(thread.contains("|noted"), !gone, "{thread}");
-                // The question is older than the silence, and still open.
+                // The question is older than the idle hour, and still open.
                 let id = asked["id"].as_str().unwrap();
                 let reply = world.call(&dialect.send(&Say::in_task(id, "red"))).await;
                 let task = dialect.task(&reply);
@@ -314,7 +314,7 @@ async fn after_an_hour_of_silence_the_state_is_gone_and_the_reply_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_refused_takes_nothing_of_what_the_next_one_is_told() {
+async fn a_refused_message_does_not_use_up_the_reset_notice() {
     let dialect = Dialect::Rest10;
     for kind in KINDS {
         let world = World::new().unwrap();
@@ -336,7 +336,7 @@ async fn a_message_that_is_refused_takes_nothing_of_what_the_next_one_is_told() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_and_a_reply_without_a_task_say_that_the_state_was_gone() {
+async fn streams_and_direct_replies_report_an_expired_state() {
     for dialect in [Dialect::Rpc10, Dialect::Rest10] {
         let world = World::new().unwrap();
         let (context, _) = conversation(&world, dialect, Kind::Own).await;
@@ -352,7 +352,7 @@ async fn a_stream_and_a_reply_without_a_task_say_that_the_state_was_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parallel_tasks_of_a_conversation_lose_nothing_of_each_other() {
+async fn parallel_tasks_of_a_context_keep_each_others_writes() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     done(&world, dialect, "echo", "hi", "mine:c").await;
@@ -366,8 +366,8 @@ async fn parallel_tasks_of_a_conversation_lose_nothing_of_each_other() {
     });
     let all = futures::future::join_all(calls);
     let race = async {
-        // All of them work, then all of them have read the same thread before
-        // the first writes.
+        // All tasks run; then all of them read the same thread before the first
+        // one writes.
         tokio::time::sleep(Duration::from_secs(1)).await;
         world.store.hold();
         world.gate.open();
@@ -398,7 +398,7 @@ async fn parallel_tasks_of_a_conversation_lose_nothing_of_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_grows_too_large_fails_the_task_and_stays_as_it_was() {
+async fn a_task_that_overfills_its_context_fails_and_leaves_it_unchanged() {
     let world = World::with(|settings| settings.policy.state_max_bytes = 2_000).unwrap();
     let dialect = Dialect::Rest10;
     done(&world, dialect, "notes", "fill a 1000", "mine:c").await;
@@ -417,19 +417,19 @@ async fn a_conversation_that_grows_too_large_fails_the_task_and_stays_as_it_was(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_task_of_a_session_of_0_1_needs_no_list() {
+async fn a_second_task_of_a_0_1_session_does_not_read_the_index() {
     for dialect in [Dialect::Rpc01, Dialect::Path01] {
         let world = World::new().unwrap();
         let task = done(&world, dialect, "echo", "hi", "").await;
         let context = dialect.context(&task);
-        // The index knows nothing of the first task.
+        // The index has lost the first task.
         world.store.lose_lists(true);
         done(&world, dialect, "echo", "more", &context).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn anothers_context_id_is_free_to_use() {
+async fn two_callers_may_use_the_same_context_id() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let mine = Say::to("echo", "hi").under("t:1").in_context("shared");
@@ -444,7 +444,7 @@ async fn anothers_context_id_is_free_to_use() {
     }
 }
 
-/// A call of one of our own paths.
+/// A request to one of the runtime's own paths.
 pub(super) fn ours(method: &'static str, path: &str) -> Request {
     Request::new(method, format!("/a2a-lambda/{path}"))
 }
@@ -479,14 +479,14 @@ async fn as_ann(world: &World, to: &str, context: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conversations_are_listed_newest_activity_first() {
+async fn contexts_are_listed_newest_activity_first() {
     let world = World::new().unwrap();
     let mut expected = Vec::new();
     for name in ["", "mine:1", "", "mine:2", ""] {
         expected.push(as_ann(&world, "echo", name).await);
         advance(Duration::from_secs(400)).await;
     }
-    // The first one goes on, and is the newest then.
+    // Activity makes the first context the newest.
     let first = expected.remove(0);
     as_ann(&world, "echo", &first).await;
     expected.push(first);
@@ -513,11 +513,11 @@ async fn conversations_are_listed_newest_activity_first() {
     assert_eq!(joined, expected);
     advance(DAY).await;
     let page = contexts(&world, "", "acme:ann").await;
-    assert_eq!(ids(&page), Vec::<&str>::new(), "what is over is not listed");
+    assert_eq!(ids(&page), Vec::<&str>::new(), "no expired one is listed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_of_conversations_is_its_callers_alone() {
+async fn a_page_of_contexts_belongs_to_one_caller() {
     let world = World::new().unwrap();
     for _ in 0..2 {
         as_ann(&world, "echo", "").await;
@@ -551,7 +551,7 @@ async fn a_page_of_conversations_is_its_callers_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_task_is_gone_and_its_conversation_goes_on() {
+async fn deleting_a_task_keeps_its_context() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     let task = done(&world, dialect, "ask", "hi", "mine:c").await;
@@ -577,7 +577,7 @@ async fn a_deleted_task_is_gone_and_its_conversation_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_worked_on_is_not_deleted() {
+async fn a_running_task_and_its_context_cannot_be_deleted() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     let finished = done(&world, dialect, "echo", "hi", "mine:c").await;
@@ -611,7 +611,7 @@ async fn what_is_worked_on_is_not_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_conversation_is_gone_with_its_tasks() {
+async fn deleting_a_context_deletes_its_tasks() {
     for kind in KINDS {
         let world = World::new().unwrap();
         let dialect = Dialect::Rest10;
@@ -635,7 +635,7 @@ async fn a_deleted_conversation_is_gone_with_its_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleting_what_is_anothers_looks_like_deleting_what_is_not_there() {
+async fn deleting_a_foreign_item_looks_like_deleting_an_absent_one() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     let open = dialect
@@ -681,13 +681,13 @@ async fn deleting_what_is_anothers_looks_like_deleting_what_is_not_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sweep_removes_what_has_expired_and_changes_no_answer() {
+async fn the_sweep_removes_expired_items_and_changes_no_response() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     done(&world, dialect, "notes", "set k v", "mine:c").await;
     advance(HOUR - Duration::from_millis(1)).await;
     assert_eq!(world.sweep_threads().await.unwrap(), ThreadSweep::default());
-    // The index notes the hour in which it expires.
+    // The index records only the hour of the expiry.
     advance(HOUR + Duration::from_millis(1)).await;
     let swept = world.sweep_threads().await.unwrap();
     assert_eq!((swept.looked_at, swept.states_cleaned), (1, 1));
@@ -699,7 +699,7 @@ async fn the_sweep_removes_what_has_expired_and_changes_no_answer() {
     advance(DAY).await;
     let before = say(&world, dialect, "echo", "more", "mine:c").await;
     let swept = world.sweep_threads().await.unwrap();
-    assert_eq!(swept, ThreadSweep::default(), "its expiry needs no note");
+    assert_eq!(swept, ThreadSweep::default(), "its expiry is not indexed");
     world.clean_up();
     let after = say(&world, dialect, "echo", "more", "mine:c").await;
     expired(dialect, &after);

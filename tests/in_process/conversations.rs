@@ -1,4 +1,4 @@
-//! Conversations: which of them a turn is in, and what it finds there.
+//! Contexts: to which of them a message belongs, and what its turn reads there.
 
 use crate::contexts::{
     DAY, KINDS, Kind, WEEK, answer, contexts, conversation, done, expired, ids, ours, say,
@@ -13,7 +13,7 @@ use tokio::time::advance;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The dialects in which a reply can do without a task.
+/// The dialects in which an agent can reply without a task.
 const MESSAGES: [Dialect; 4] = [
     Dialect::Rpc10,
     Dialect::Rest10,
@@ -36,7 +36,7 @@ fn time_of(conversation: &Value, name: &str) -> Timestamp {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_that_is_new_again_has_nothing_of_its_first_conversation() {
+async fn a_reused_context_id_keeps_nothing_of_its_first_context() {
     for dialect in Dialect::ALL {
         for cleaned in [false, true] {
             for first in ["show", "set colour blue add anew"] {
@@ -64,7 +64,7 @@ async fn an_id_that_is_new_again_has_nothing_of_its_first_conversation() {
                 let conversation = &page["contexts"][0];
                 let life = time_of(conversation, "expiresAt");
                 assert_eq!(time_of(conversation, "createdAt").plus(DAY), life, "{page}");
-                // The question of then is over with its conversation.
+                // The task that asked is over with its context.
                 let late = Say::in_task(id_of(&question), "blue");
                 expired(dialect, &world.call(&dialect.send(&late)).await);
                 if dialect.is_v10() {
@@ -78,10 +78,10 @@ async fn an_id_that_is_new_again_has_nothing_of_its_first_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_first_messages_of_one_moment_are_in_one_conversation() {
+async fn two_simultaneous_first_messages_share_one_context() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
-    // The one begins first, and the other's thread is stored first.
+    // The first send begins first, but the thread of the second is stored first.
     world.store.hold();
     let early = done(&world, dialect, "notes", "add early", "mine:c");
     let late = async {
@@ -98,9 +98,10 @@ async fn two_first_messages_of_one_moment_are_in_one_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_is_found_behind_all_that_its_caller_did_meanwhile() {
+async fn a_context_is_found_behind_many_newer_tasks_of_its_caller() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
+    // One read of the index returns at most ten tasks.
     world.store.read_at_most(10);
     for kind in KINDS {
         let (context, _) = conversation(&world, dialect, kind).await;
@@ -112,10 +113,10 @@ async fn a_conversation_is_found_behind_all_that_its_caller_did_meanwhile() {
         }
         let task = done(&world, dialect, "notes", "show", &context).await;
         let thread = answer(dialect, &task);
-        // Two tasks of one moment stand in no order.
+        // Two tasks of the same millisecond have no order.
         assert!(thread.contains("hi|which one?|"), "{kind:?} {thread}");
         assert!(thread.contains("|add noted|noted|"), "{kind:?} {thread}");
-        // A new one reads nothing of the others.
+        // A new context reads no tasks of the others.
         let reads = world.store.list_reads();
         let task = done(&world, dialect, "notes", "show", "").await;
         assert_eq!(answer(dialect, &task), "show");
@@ -125,7 +126,7 @@ async fn a_conversation_is_found_behind_all_that_its_caller_did_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_conversation_is_read_as_far_as_it_is_shown() {
+async fn a_long_thread_is_read_only_as_far_as_shown() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     world.store.read_at_most(10);
@@ -162,7 +163,7 @@ fn message(dialect: Dialect, reply: &Reply) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_reply_without_a_task_keeps_is_there_for_the_next_message() {
+async fn data_saved_by_a_reply_without_a_task_reaches_the_next_message() {
     for dialect in MESSAGES {
         for given in ["", "mine:c"] {
             for key in ["", "key 1"] {
@@ -178,7 +179,7 @@ async fn what_a_reply_without_a_task_keeps_is_there_for_the_next_message() {
                 let task = done(&world, dialect, "notes", "show", &context).await;
                 let thread = answer(dialect, &task);
                 assert_eq!(thread.matches("blue").count(), 1, "{thread}");
-                // The same send again gets the same reply, and keeps nothing twice.
+                // The same send again gets the same reply, and stores nothing twice.
                 if !key.is_empty() {
                     let again = greeted(&world, dialect, "note blue", given, key).await;
                     assert_eq!(reply.body, again.body);
@@ -189,7 +190,7 @@ async fn what_a_reply_without_a_task_keeps_is_there_for_the_next_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_without_a_task_that_keeps_nothing_begins_no_conversation() {
+async fn a_reply_that_saves_nothing_and_makes_no_task_makes_no_context() {
     for dialect in MESSAGES {
         for key in ["", "key 1"] {
             let world = World::new().unwrap();
@@ -212,7 +213,7 @@ async fn a_reply_without_a_task_that_keeps_nothing_begins_no_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_without_a_task_that_keeps_too_much_becomes_a_failed_task() {
+async fn a_reply_that_saves_too_much_becomes_a_failed_task() {
     for dialect in MESSAGES {
         for key in ["", "key 1"] {
             let little = |settings: &mut a2a_lambda::settings::Settings| {
@@ -231,7 +232,7 @@ async fn a_reply_without_a_task_that_keeps_too_much_becomes_a_failed_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn neither_a_cancel_nor_a_webhook_brings_a_conversation_back() {
+async fn a_cancel_or_a_push_config_does_not_revive_an_expired_context() {
     let dialect = Dialect::Rest10;
     for kind in KINDS {
         for cancel in [true, false] {
@@ -269,7 +270,7 @@ async fn neither_a_cancel_nor_a_webhook_brings_a_conversation_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_canceled_turn_was_activity() {
+async fn a_cancel_extends_the_life_of_its_context() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     let slow = dialect.stream(&Say::to("slow", "go"));
@@ -287,11 +288,11 @@ async fn a_canceled_turn_was_activity() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_minutes_of_a_conversation_look_alike_before_and_after_clean_up() {
+async fn a_context_expires_by_its_thread_before_and_after_clean_up() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     let (context, question) = conversation(&world, dialect, Kind::Second).await;
-    // Too soon after the thread was written for it to be written again.
+    // The thread was written a minute ago, too recently to be written again.
     advance(MINUTE).await;
     let again = Say::in_task(id_of(&question), "again");
     let task = dialect.task(&world.call(&dialect.send(&again)).await);
@@ -305,7 +306,7 @@ async fn the_last_minutes_of_a_conversation_look_alike_before_and_after_clean_up
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_prolongs_no_task_and_a_cancel_is_its_last_rest() {
+async fn a_cancel_extends_a_tasks_life_and_a_push_config_does_not() {
     let dialect = Dialect::Rest10;
     for cancel in [false, true] {
         let world = World::new().unwrap();
@@ -329,12 +330,12 @@ async fn a_webhook_prolongs_no_task_and_a_cancel_is_its_last_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_many_tasks_a_conversation_has_at_once_each_is_heard_once() {
+async fn forty_parallel_tasks_of_a_context_each_save_their_event_once() {
     const TASKS: usize = 40;
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     done(&world, dialect, "echo", "hi", "mine:c").await;
-    // A table across the network: many read the same thread, one is first.
+    // A table across the network: many turns read the same thread, one writes first.
     world.store.take(Duration::from_millis(25));
     let calls = (0..TASKS).map(|n| {
         let world = &world;
@@ -364,14 +365,14 @@ async fn however_many_tasks_a_conversation_has_at_once_each_is_heard_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_tasks_that_fit_a_conversation_alone_do_not_pass_its_size_together() {
+async fn two_parallel_tasks_cannot_exceed_the_state_limit_together() {
     let small = |settings: &mut a2a_lambda::settings::Settings| {
         settings.policy.state_max_bytes = 2_000;
     };
     let world = World::with(small).unwrap();
     let dialect = Dialect::Rest10;
     done(&world, dialect, "echo", "hi", "mine:c").await;
-    // Both have read the conversation as it was before either is stored.
+    // Both turns read the context before either of them is stored.
     let (one, other) = (
         say(&world, dialect, "notes", "wait fill a 1200", "mine:c"),
         say(&world, dialect, "notes", "wait fill b 1200", "mine:c"),
@@ -402,5 +403,5 @@ async fn two_tasks_that_fit_a_conversation_alone_do_not_pass_its_size_together()
         kept.push(answer(dialect, &task).len());
     }
     kept.sort_unstable();
-    assert_eq!(kept, ["nothing".len(), 1200], "one of them is there");
+    assert_eq!(kept, ["nothing".len(), 1200], "one of them is stored");
 }

@@ -1,4 +1,4 @@
-//! Answers to `auth-required`: what one may hold.
+//! Limits of the messages that answer `auth-required`.
 
 use a2a_lambda_tests::dialect::{Dialect, Say};
 use a2a_lambda_tests::error_rows::{Fault, PARAMS};
@@ -6,10 +6,10 @@ use a2a_lambda_tests::world::{Reply, Request, World};
 use serde_json::{Value, json};
 
 const DIALECT: Dialect = Dialect::Rest10;
-/// What one may have, as it is sealed.
+/// Bytes that such a message may have, as it is sealed.
 const MOST: usize = 32 * 1024;
 
-/// A task that asks for credentials, answered with these parts.
+/// Sends these parts to a task that asks for credentials.
 async fn answered(world: &World, parts: Value) -> Reply {
     let task = DIALECT.task(&world.call(&DIALECT.send(&Say::to("login", "hi"))).await);
     let id = task["id"].as_str().unwrap();
@@ -29,12 +29,12 @@ fn is_refused(reply: &Reply, field: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_to_auth_required_takes_32_kilobytes_and_no_byte_more() {
+async fn an_answer_to_auth_required_is_limited_to_32_kib() {
     let world = World::new().unwrap();
     let of = async |length: usize| answered(&world, json!([{"text": "x".repeat(length)}])).await;
     let large = of(40_000).await;
     is_refused(&large, "message.parts");
-    // What it says beside the text counts too.
+    // The measured size includes the members around the text.
     let text = large.text();
     let (_, size) = text
         .split_once(&format!("at most {MOST} bytes, not "))
@@ -56,7 +56,7 @@ async fn an_answer_to_auth_required_takes_32_kilobytes_and_no_byte_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_to_auth_required_holds_no_files() {
+async fn an_answer_to_auth_required_cannot_contain_files() {
     let world = World::new().unwrap();
     let files = [
         json!({"raw": "AAAA", "filename": "key.pem"}),

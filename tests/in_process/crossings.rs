@@ -1,5 +1,5 @@
-//! Conversations and questions across generations and functions: what one has
-//! begun, each other goes on with.
+//! Contexts and questions across generations and functions: each continues
+//! what another one has begun.
 
 use crate::contexts::{answer, done};
 use a2a_lambda_tests::dialect::{Dialect, Say};
@@ -11,7 +11,7 @@ use tokio::time::advance;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_goes_on_in_any_generation() {
+async fn a_context_continues_in_any_generation() {
     for begins in Dialect::ALL {
         for goes_on in Dialect::ALL {
             for own in ["", "mine:c"] {
@@ -20,7 +20,7 @@ async fn a_conversation_goes_on_in_any_generation() {
                 let first = done(&world, begins, "notes", "set k v add noted", own).await;
                 let context = begins.context(&first);
                 assert!(own.is_empty() || context == own, "{what}");
-                // Two tasks of one moment stand in no order.
+                // Two tasks of the same millisecond have no order.
                 advance(SECOND).await;
                 let task = done(&world, goes_on, "notes", "get k", &context).await;
                 assert_eq!(answer(goes_on, &task), "v", "{what}");
@@ -42,7 +42,7 @@ async fn a_question_is_answered_in_any_generation_and_by_any_function() {
             let what = format!("{asks:?} {answers:?}");
             let asked = asks.task(&world.call(&asks.send(&Say::to("ask", "hi"))).await);
             let id = asked["id"].as_str().unwrap();
-            // A stream has a function of its own.
+            // Streams are served by a function of their own.
             let stream = answers.stream(&Say::in_task(id, "again"));
             let shown = frames(&world.call(&stream).await).unwrap();
             let last = shown.last().map(|frame| answers.told(frame));

@@ -1,4 +1,4 @@
-//! Deleted conversations: what goes, what came between, and when the id is new.
+//! Deleted contexts: what a deletion removes, and when the id can be used again.
 
 use super::contexts::{DAY, HOUR, KINDS, RESET, WEEK};
 use super::contexts::{answer, contexts, conversation, done, expired, ids, ours, say};
@@ -16,7 +16,7 @@ use tokio::time::advance;
 const DIALECT: Dialect = Dialect::Rest10;
 const MINUTE: Duration = Duration::from_secs(60);
 const MILLISECOND: Duration = Duration::from_millis(1);
-/// From then on nothing of a deletion can be hidden.
+/// Time after which nothing of a deletion can still be under way.
 const SETTLED: Duration = Duration::from_secs(20 * 60);
 
 fn caller() -> Owner {
@@ -26,7 +26,7 @@ fn caller() -> Owner {
     }
 }
 
-/// A task that asks, with a file which is an object; its id.
+/// A task that asks, with a file stored as an object. Returns the task's id.
 async fn with_a_file(world: &World) -> String {
     let large = json!({"raw": STANDARD.encode([7; 40_000]), "mediaType": "application/pdf"});
     let mut asks = DIALECT.say(&Say::to("ask", "hi"));
@@ -54,7 +54,7 @@ async fn is_there(world: &World, task: &Value) -> bool {
     reply.status == 200
 }
 
-/// How many tasks are stored of a conversation, whoever sees them.
+/// Counts the stored tasks of a context, visible to its caller or not.
 async fn stored(world: &World, context: &str) -> usize {
     let context = ContextId::parse(context).unwrap();
     let memory = world.store.memory();
@@ -62,7 +62,7 @@ async fn stored(world: &World, context: &str) -> usize {
     found.unwrap().0.len()
 }
 
-/// What stands of its thread.
+/// The status of a stored thread.
 async fn thread(world: &World, context: &str) -> Option<ThreadStatus> {
     let context = ContextId::parse(context).unwrap();
     let found = world.store.memory().load_thread(&caller(), &context).await;
@@ -76,14 +76,14 @@ async fn shown(world: &World, context: &str) -> String {
     )
 }
 
-/// What a sweep removed: tasks and threads.
+/// Sweeps, and returns how many tasks and threads it removed.
 async fn sweep(world: &World) -> (usize, usize) {
     let swept = world.sweep_threads().await.unwrap();
     (swept.tasks_removed, swept.threads_removed)
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_id_of_a_deleted_conversation_is_refused_until_the_sweep_is_through_and_is_new_then() {
+async fn a_deleted_context_id_is_refused_until_the_sweep_removes_it() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let question = done(&world, dialect, "ask", "hi", "mine:c").await;
@@ -111,7 +111,7 @@ async fn the_id_of_a_deleted_conversation_is_refused_until_the_sweep_is_through_
             assert_eq!(at(&task, RESET), &Value::Null, "it is new, not reset");
             done(&world, dialect, "notes", "set k v", "mine:c").await;
             let task = done(&world, dialect, "notes", "show", "mine:c").await;
-            // Of one moment, in no order.
+            // Tasks of the same millisecond have no order.
             let thread = answer(dialect, &task);
             let mut said: Vec<&str> = thread.split('|').collect();
             said.sort_unstable();
@@ -123,7 +123,7 @@ async fn the_id_of_a_deleted_conversation_is_refused_until_the_sweep_is_through_
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_id_of_a_task_is_free_as_soon_as_its_conversation_is_deleted() {
+async fn a_task_id_is_free_when_its_context_is_deleted() {
     for dialect in [Dialect::Rpc01, Dialect::Path01] {
         let world = World::new().unwrap();
         let of = |text: &str, context: &str| {
@@ -137,12 +137,12 @@ async fn the_id_of_a_task_is_free_as_soon_as_its_conversation_is_deleted() {
         expired(DIALECT, &delete(&world, "mine:c").await);
         advance(SETTLED).await;
         assert_eq!(sweep(&world).await, (0, 1));
-        assert!(is_there(&world, &again).await, "it is of another one");
+        assert!(is_there(&world, &again).await, "it is in another context");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_no_list_shows_yet_is_heard_and_goes_with_its_conversation() {
+async fn a_task_the_index_lacks_is_read_and_deleted_with_its_context() {
     for kind in KINDS {
         let world = World::new().unwrap();
         let (context, question) = conversation(&world, DIALECT, kind).await;
@@ -158,7 +158,7 @@ async fn a_task_that_no_list_shows_yet_is_heard_and_goes_with_its_conversation()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_of_one_task_that_no_list_shows_yet_is_deleted() {
+async fn a_context_with_one_task_the_index_lacks_can_be_deleted() {
     let world = World::new().unwrap();
     world.store.memory().lag_index();
     let opened = world.call(&DIALECT.send(&Say::to("ask", "hi"))).await;
@@ -167,7 +167,7 @@ async fn a_conversation_of_one_task_that_no_list_shows_yet_is_deleted() {
     assert_eq!(
         thread(&world, context).await,
         None,
-        "its task stands for it"
+        "only its task is stored"
     );
     deleted(&world, context).await;
     assert!(!is_there(&world, &task).await);
@@ -175,11 +175,11 @@ async fn a_conversation_of_one_task_that_no_list_shows_yet_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_under_way_ends_and_leaves_nothing_in_what_was_deleted() {
+async fn a_running_turn_finishes_and_writes_nothing_to_a_deleted_context() {
     for words in ["wait set k old add old", "wait add old"] {
         let world = World::new().unwrap();
         done(&world, DIALECT, "notes", "set k before", "mine:c").await;
-        // It has been let in, and its task is not stored yet.
+        // The message is accepted, and its task is not stored yet.
         let send = DIALECT.send(&Say::to("notes", words).in_context("mine:c"));
         let message = world.call(&send);
         let deletion = async {
@@ -192,7 +192,7 @@ async fn a_turn_under_way_ends_and_leaves_nothing_in_what_was_deleted() {
         assert_eq!(
             DIALECT.state(&late),
             "completed",
-            "it has ended as any other"
+            "it finishes like any other"
         );
         assert!(is_there(&world, &late).await);
         assert_eq!(thread(&world, "mine:c").await, Some(ThreadStatus::Cleared));
@@ -207,10 +207,10 @@ async fn a_turn_under_way_ends_and_leaves_nothing_in_what_was_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_turn_does_not_revive_its_deleted_conversation() {
+async fn a_long_turn_does_not_revive_its_deleted_context() {
     let world = World::new().unwrap();
     done(&world, DIALECT, "echo", "hi", "mine:c").await;
-    // It has been let in, and its task is not stored yet.
+    // The message is accepted, and its task is not stored yet.
     let slow = DIALECT.stream(&Say::to("slow", "go").in_context("mine:c"));
     world.store.take(MILLISECOND * 100);
     let (live, ()) = tokio::join!(world.open(&slow), async {
@@ -219,11 +219,11 @@ async fn a_long_turn_does_not_revive_its_deleted_conversation() {
         deleted(&world, "mine:c").await;
     });
     assert_eq!(stored(&world, "mine:c").await, 1);
-    // It beats on, past the sweep and the end of every conversation.
+    // Its heartbeat continues past the sweep and the end of every context.
     for _ in 0..30 {
         tokio::time::sleep(HOUR).await;
         let (tasks, _) = sweep(&world).await;
-        assert_eq!(tasks, 0, "it is worked on");
+        assert_eq!(tasks, 0, "the task still runs");
     }
     let page = contexts(&world, "", "local:local").await;
     assert_eq!(ids(&page), Vec::<&str>::new());
@@ -240,7 +240,7 @@ async fn a_long_turn_does_not_revive_its_deleted_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_nobody_sees_goes_with_its_conversation() {
+async fn a_stored_reply_without_a_task_is_deleted_with_its_context() {
     for stands in [true, false] {
         let world = World::new().unwrap();
         if stands {
@@ -259,7 +259,7 @@ async fn a_reply_that_nobody_sees_goes_with_its_conversation() {
             expired(DIALECT, &world.call(&greet).await);
             advance(SETTLED).await;
             assert_eq!(sweep(&world).await, (0, 1));
-            // The key is free: the reply is made anew.
+            // The key is free: the skill replies again.
             let again = world.call(&greet).await;
             let id = |reply: &Reply| DIALECT.result(reply)["message"]["messageId"].clone();
             assert_ne!(id(&first), id(&again), "{stands}");
@@ -269,7 +269,7 @@ async fn a_reply_that_nobody_sees_goes_with_its_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_of_250_tasks_is_listed_heard_and_deleted_whole() {
+async fn a_context_of_250_tasks_is_listed_and_deleted_completely() {
     let world = World::new().unwrap();
     let first = done(&world, DIALECT, "echo", "no 0", "mine:c").await;
     for n in 1..250 {
@@ -300,7 +300,7 @@ async fn a_conversation_of_250_tasks_is_listed_heard_and_deleted_whole() {
     listed.sort_unstable();
     listed.dedup();
     assert_eq!(listed.len(), 250);
-    // As much of it as a skill is shown, and that there was more.
+    // A skill sees the last messages, and that the list was cut.
     let all = shown(&world, "mine:c").await;
     assert!(all.starts_with("cut|no 230|no 231|"), "{all}");
     assert!(all.ends_with("|no 249|show"), "{all}");
@@ -312,7 +312,7 @@ async fn a_conversation_of_250_tasks_is_listed_heard_and_deleted_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_behind_the_first_page_keeps_a_conversation_from_being_deleted() {
+async fn a_running_task_beyond_the_first_page_prevents_the_deletion() {
     let world = World::new().unwrap();
     let slow = DIALECT.stream(&Say::to("slow", "go").in_context("mine:c"));
     let live = world.open(&slow).await;
@@ -330,13 +330,13 @@ async fn work_behind_the_first_page_keeps_a_conversation_from_being_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_without_the_time_for_all_says_so_and_goes_on_when_asked_again() {
+async fn a_deletion_that_runs_out_of_time_continues_with_the_next_call() {
     let world = World::new().unwrap();
     for _ in 0..150 {
         advance(MILLISECOND).await;
         done(&world, DIALECT, "echo", "hi", "mine:c").await;
     }
-    // Eight at once: some sixty of them in the time of a call.
+    // Eight deletions run in parallel: about sixty tasks in the time of one call.
     world.store.take(Duration::from_secs(3));
     let mut left = 150;
     for _ in 0..2 {
@@ -348,7 +348,7 @@ async fn a_deletion_without_the_time_for_all_says_so_and_goes_on_when_asked_agai
         assert!(now < left, "{now} of {left}");
         left = now;
         let page = contexts(&world, "", "local:local").await;
-        assert_eq!(ids(&page), Vec::<&str>::new(), "it is gone at once");
+        assert_eq!(ids(&page), Vec::<&str>::new(), "it is no longer listed");
     }
     deleted(&world, "mine:c").await;
     assert_eq!(stored(&world, "mine:c").await, 0);
@@ -356,7 +356,7 @@ async fn a_deletion_without_the_time_for_all_says_so_and_goes_on_when_asked_agai
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_meets_a_deletion_is_refused_or_goes_with_the_conversation() {
+async fn a_message_during_a_deletion_is_refused_or_deleted() {
     for wait in 0..12 {
         let world = World::new().unwrap();
         done(&world, DIALECT, "notes", "set k before", "mine:c").await;
@@ -375,7 +375,7 @@ async fn a_message_that_meets_a_deletion_is_refused_or_goes_with_the_conversatio
             expired(DIALECT, &message);
         }
         if !busy {
-            // It was a message to what is deleted: nothing of it is left.
+            // The message was for a deleted context: nothing of it remains.
             advance(SETTLED).await;
             sweep(&world).await;
             assert_eq!(stored(&world, "mine:c").await, 0, "{wait}");
@@ -385,7 +385,7 @@ async fn a_message_that_meets_a_deletion_is_refused_or_goes_with_the_conversatio
         let value = done(&world, DIALECT, "notes", "get k", "mine:c").await;
         let value = answer(DIALECT, &value);
         let all = shown(&world, "mine:c").await;
-        // All of the message is there, or nothing.
+        // Either the whole message is stored, or nothing of it.
         let both = (value.as_str(), all.contains("set k now"));
         let fits = [("now", true), ("before", false)];
         assert!(fits.contains(&both), "{wait}: {both:?} {all}");
@@ -394,7 +394,7 @@ async fn a_message_that_meets_a_deletion_is_refused_or_goes_with_the_conversatio
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_of_a_deletion_goes_by_itself_if_no_sweep_comes() {
+async fn a_deletion_tombstone_expires_without_a_sweep() {
     let world = World::new().unwrap();
     done(&world, DIALECT, "echo", "hi", "mine:c").await;
     deleted(&world, "mine:c").await;
@@ -403,7 +403,7 @@ async fn what_is_left_of_a_deletion_goes_by_itself_if_no_sweep_comes() {
     assert_eq!(
         thread(&world, "mine:c").await,
         Some(ThreadStatus::Cleared),
-        "every sweep of six days could have come"
+        "the tombstone outlives six days without a sweep"
     );
     advance(WEEK + MINUTE).await;
     world.clean_up();
@@ -411,13 +411,13 @@ async fn what_is_left_of_a_deletion_goes_by_itself_if_no_sweep_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_begins_while_the_table_lets_the_one_before_go_has_its_thread() {
+async fn a_context_that_begins_while_its_tombstone_expires_gets_a_thread() {
     let world = World::new().unwrap();
     done(&world, DIALECT, "echo", "hi", "mine:c").await;
     advance(DAY + WEEK).await;
     let message = say(&world, DIALECT, "notes", "wait get k", "mine:c");
     let sweeps = async {
-        // The message has been let in, and its task is not stored yet.
+        // The message is accepted, and its task is not stored yet.
         tokio::time::sleep(MILLISECOND).await;
         world.clean_up();
         assert_eq!(thread(&world, "mine:c").await, None);
@@ -430,7 +430,7 @@ async fn a_conversation_that_begins_while_the_table_lets_the_one_before_go_has_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_that_a_deletion_overtakes_finds_no_task() {
+async fn a_read_during_a_deletion_finds_no_task() {
     let world = World::new().unwrap();
     let id = with_a_file(&world).await;
     world.call(&DIALECT.of_task(Op::Cancel, &id)).await;
@@ -449,7 +449,7 @@ async fn a_read_that_a_deletion_overtakes_finds_no_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_of_a_task_that_lost_a_file_says_it_is_our_fault() {
+async fn a_read_of_a_task_with_a_lost_object_gives_500() {
     let world = World::new().unwrap();
     let id = with_a_file(&world).await;
     let objects = world.store.keys("", None, 10).await.unwrap();

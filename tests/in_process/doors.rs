@@ -1,4 +1,4 @@
-//! Each function serves its own calls alone.
+//! Each function serves only its own routes.
 
 use a2a_lambda::http::Door;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
@@ -10,12 +10,12 @@ struct Route {
     door: Door,
     dialect: Dialect,
     request: Request,
-    /// Whether the request is answered as a success.
+    /// Whether the request succeeds.
     works: bool,
 }
 
-/// A request with the function that API Gateway gives it to. A POST without a
-/// message is one about the task `x`.
+/// A request and the function to which API Gateway routes it. A POST without a
+/// message is about the task `x`.
 fn route(door: Door, dialect: Dialect, line: &str, say: Option<Value>, works: bool) -> Route {
     let (method, path) = match line.split_once(' ').unwrap() {
         ("GET", path) => ("GET", path),
@@ -158,7 +158,7 @@ async fn each_function_serves_its_own_routes_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_route_names_is_refused_by_every_function() {
+async fn every_function_refuses_an_unknown_route() {
     let world = World::new().unwrap();
     for target in [
         "/nowhere",

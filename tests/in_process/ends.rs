@@ -1,5 +1,5 @@
-//! When conversations are over, and what is left of them: the cases beside
-//! those of `contexts`.
+//! When contexts expire and what remains of them: the cases that `contexts`
+//! does not have.
 
 use super::contexts::{DAY, HOUR, KINDS, Kind, RESET, WEEK};
 use super::contexts::{answer, contexts, conversation, done, expired, ids, ours, say};
@@ -13,7 +13,7 @@ use tokio::time::advance;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// A stream of a task that works until the gate opens, and its conversation.
+/// A stream of a task that runs until the gate opens, and the task's context.
 async fn at_work(world: &World, dialect: Dialect, context: &str) -> (Live, String) {
     let mut say = Say::to("slow", "go");
     if !context.is_empty() {
@@ -26,12 +26,12 @@ async fn at_work(world: &World, dialect: Dialect, context: &str) -> (Live, Strin
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_of_ours_is_never_new_however_long_its_item_stays() {
+async fn an_expired_server_made_context_id_is_never_new() {
     for kind in KINDS {
         let world = World::new().unwrap();
         let dialect = Dialect::Rest10;
         let (context, _) = conversation(&world, dialect, kind).await;
-        // The table is late: it removes nothing in all this time.
+        // DynamoDB deletes expired items late: nothing is removed in all this time.
         for wait in [DAY, WEEK, DAY * 60] {
             advance(wait).await;
             let reply = say(&world, dialect, "echo", "more", &context).await;
@@ -45,7 +45,7 @@ async fn an_id_of_ours_is_never_new_however_long_its_item_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_whose_first_task_still_works_is_not_over() {
+async fn a_context_does_not_expire_while_its_first_task_runs() {
     let life = Duration::from_secs(600);
     let brief = |settings: &mut Settings| {
         settings.policy.thread_ttl = life;
@@ -54,18 +54,18 @@ async fn a_conversation_whose_first_task_still_works_is_not_over() {
     let world = World::with(brief).unwrap();
     let dialect = Dialect::Rest10;
     let (live, context) = at_work(&world, dialect, "").await;
-    // Nothing but the record of that task stands for the conversation.
+    // The context has no stored thread, only the record of that task.
     tokio::time::sleep(life * 3).await;
     let page = contexts(&world, "", "local:local").await;
     assert_eq!(ids(&page), [&context]);
     let task = done(&world, dialect, "echo", "meanwhile", &context).await;
-    assert_eq!(at(&task, RESET), &Value::Null, "it was never silent");
+    assert_eq!(at(&task, RESET), &Value::Null, "it was never idle");
     world.gate.open();
     live.finish().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_of_one_task_says_too_that_it_was_silent_for_long() {
+async fn a_context_of_one_task_also_reports_an_expired_state() {
     for dialect in Dialect::ALL {
         let silences = [
             (HOUR - MILLISECOND, false),
@@ -87,7 +87,7 @@ async fn a_conversation_of_one_task_says_too_that_it_was_silent_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_over_is_not_deleted_either() {
+async fn deleting_an_expired_context_is_refused() {
     for kind in KINDS {
         for (wait, there) in [(DAY - MILLISECOND, true), (DAY, false)] {
             let world = World::new().unwrap();
@@ -101,13 +101,13 @@ async fn what_is_over_is_not_deleted_either() {
             }
             expired(Dialect::Rest10, &reply);
             let get = Dialect::Rest10.of_task(Op::Get, asked["id"].as_str().unwrap());
-            assert_eq!(world.call(&get).await.status, 200, "its tasks live longer");
+            assert_eq!(world.call(&get).await.status, 200, "its tasks outlive it");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_with_work_in_it_keeps_also_what_came_after_the_work() {
+async fn a_refused_deletion_keeps_tasks_newer_than_the_running_one() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     let (live, context) = at_work(&world, dialect, "mine:c").await;
@@ -126,7 +126,7 @@ async fn a_conversation_with_work_in_it_keeps_also_what_came_after_the_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_under_the_id_of_a_deleted_one_adds_to_the_conversation_as_well() {
+async fn a_task_that_reuses_a_deleted_id_also_adds_to_the_thread() {
     for dialect in [Dialect::Rpc01, Dialect::Path01] {
         let world = World::new().unwrap();
         let first = Say::to("notes", "add one")
@@ -147,12 +147,12 @@ async fn a_task_under_the_id_of_a_deleted_one_adds_to_the_conversation_as_well()
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_of_an_earlier_conversation_is_in_a_new_one_of_its_id() {
+async fn a_new_context_has_nothing_of_an_expired_one_with_its_id() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let orders = "set old 1 add noted";
         done(&world, dialect, "notes", orders, "mine:c").await;
-        // The table is late: all of it is there still.
+        // DynamoDB deletes expired items late: all of them are still stored.
         advance(DAY + WEEK).await;
         let now = done(&world, dialect, "notes", "set new 2", "mine:c").await;
         assert_eq!(at(&now, RESET), &Value::Null, "it is new, not reset");

@@ -1,4 +1,4 @@
-//! The card for known callers, and the catalogue of skills.
+//! The extended agent card and the catalogue of skills.
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Backend, Cards, Door, Edge};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
-/// Every way to ask for the card of known callers.
+/// Every way to request the extended card.
 fn ways() -> Vec<(Dialect, Request)> {
     let call = |method| json!({"jsonrpc": "2.0", "id": 7, "method": method});
     let ways = [
@@ -52,7 +52,7 @@ async fn refused(world: &World, row: Row) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_known_caller_sees_more_of_the_agent_in_every_generation() {
+async fn an_authenticated_caller_gets_the_extended_card_in_every_generation() {
     for shape in [CardShape::Union, CardShape::V1] {
         let world = World::serving(tester::extended_agent, |s| s.card = shape).unwrap();
         let public = world.call(&Request::new("GET", CARD)).await.json();
@@ -69,7 +69,7 @@ async fn a_known_caller_sees_more_of_the_agent_in_every_generation() {
             assert_eq!(skills(&card).len(), skills(&public).len() + 1);
             let schemas = at(&card, "/capabilities/extensions/0/params/skills/hidden");
             assert!(schemas["inputSchema"].is_object(), "{schemas}");
-            // Beside that it is the public one.
+            // The other members equal those of the public card.
             for same in ["name", "version", "supportedInterfaces", "url"] {
                 assert_eq!(card.get(same), public.get(same), "{same}");
             }
@@ -78,9 +78,9 @@ async fn a_known_caller_sees_more_of_the_agent_in_every_generation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_extended_card_is_for_callers_who_proved_who_they_are() {
-    // On one's own machine a call without a token is the tenant `local`, which
-    // anybody is; behind a gateway there is no such caller.
+async fn the_extended_card_requires_authentication() {
+    // In development a call without a token has the tenant `local`, which proves
+    // nothing; behind a gateway there is no such caller.
     let world = World::serving(tester::extended_agent, |_| ()).unwrap();
     refused(&world, UNAUTHENTICATED).await;
     let gateway = World::serving(tester::extended_agent, behind_a_gateway).unwrap();
@@ -99,7 +99,7 @@ async fn the_extended_card_is_for_callers_who_proved_who_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_without_an_extended_card_refuses_it_as_its_card_says() {
+async fn an_agent_that_declares_no_extended_card_refuses_it() {
     let world = World::new().unwrap();
     refused(&world, UNSUPPORTED).await;
     for (dialect, request) in ways() {
@@ -109,7 +109,7 @@ async fn an_agent_without_an_extended_card_refuses_it_as_its_card_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extended_card_that_is_announced_and_missing_has_an_error_of_its_own() {
+async fn an_extended_card_that_is_declared_but_missing_has_its_own_error() {
     let info = CardInfo {
         name: "bare".to_owned(),
         description: "Promises too much.".to_owned(),
@@ -146,7 +146,7 @@ async fn an_extended_card_that_is_announced_and_missing_has_an_error_of_its_own(
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_tenants_path_leads_to_no_extended_card() {
+async fn the_path_of_another_tenant_gives_no_extended_card() {
     let world = World::serving(tester::extended_agent, |_| ()).unwrap();
     let at = |tenant: &str| {
         let request = Request::new("GET", format!("/{tenant}/extendedAgentCard"));
@@ -178,7 +178,7 @@ async fn the_catalogue_lists_skills_with_their_schemas() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_catalogue_is_for_callers() {
+async fn the_catalogue_requires_authentication() {
     let world = World::with(behind_a_gateway).unwrap();
     let reply = world.call(&Request::new("GET", "/a2a-lambda/skills")).await;
     Fault::new(Dialect::Rest10, UNAUTHENTICATED)

@@ -1,4 +1,4 @@
-//! Files of messages: inside them, and sent by themselves before.
+//! Files of messages: inside the message, and uploaded before it.
 
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::{
@@ -24,12 +24,12 @@ fn file(fill: u8) -> Vec<u8> {
     vec![fill; 40_000]
 }
 
-/// A part that holds `bytes`.
+/// A part that contains `bytes`.
 fn inside(bytes: &[u8]) -> Value {
     json!({"raw": STANDARD.encode(bytes), "mediaType": "application/pdf"})
 }
 
-/// A part that names `bytes`, sent by themselves.
+/// Uploads `bytes`, and returns the part that refers to them.
 async fn uploaded(world: &World, bytes: &[u8]) -> Value {
     let store = &world.store;
     store.put("beside", bytes.to_vec().into()).await.unwrap();
@@ -48,7 +48,7 @@ async fn uploaded(world: &World, bytes: &[u8]) -> Value {
     grant["part"].clone()
 }
 
-/// Says `part` in the task `id`.
+/// A message with `part` to the task `id`.
 fn answer(id: &str, part: &Value) -> Request {
     let mut params = D.say(&Say::in_task(id, "this one"));
     let parts = params["message"]["parts"].as_array_mut().unwrap();
@@ -56,8 +56,8 @@ fn answer(id: &str, part: &Value) -> Request {
     D.request(Op::Send, "", &params)
 }
 
-/// Gives all of `parts` at once as answers to one question: all have read it
-/// before any of them can be stored.
+/// Sends all of `parts` in parallel as answers to one question. All turns read
+/// the task before any of them can be stored.
 async fn race(world: &World, parts: &[Value]) -> (String, Vec<Reply>) {
     let asked = world.call(&D.send(&Say::to("ask", "hi"))).await;
     let id = D.task(&asked)["id"].as_str().unwrap().to_owned();
@@ -72,7 +72,7 @@ async fn race(world: &World, parts: &[Value]) -> (String, Vec<Reply>) {
     (id, replies)
 }
 
-/// The file which stands in the last message of a client.
+/// The file in the last message of the client.
 fn heard(task: &Value) -> Vec<u8> {
     let history = task["history"].as_array().unwrap();
     let mut messages = history.iter().filter(|m| m["role"] == "ROLE_USER");
@@ -83,7 +83,7 @@ fn heard(task: &Value) -> Vec<u8> {
 async fn exactly_one_wins(world: &World, parts: &[Value]) {
     let (id, replies) = race(world, parts).await;
     let won = |reply: &Reply| reply.status == 200;
-    let winner = replies.iter().position(won).expect("nobody has won");
+    let winner = replies.iter().position(won).expect("no answer won");
     for (place, reply) in replies.iter().enumerate() {
         if place != winner {
             Fault::new(D, BUSY).check(reply).unwrap();
@@ -94,8 +94,8 @@ async fn exactly_one_wins(world: &World, parts: &[Value]) {
     assert!(heard(&read) == sent, "other bytes than those of {winner}");
 }
 
-/// Says how many bytes a file has, and delivers it again: it never holds more
-/// than a little of it.
+/// Counts the bytes of a file and returns the file as an artifact. It reads
+/// 1,000 bytes at a time.
 struct Counts;
 
 impl Skill for Counts {
@@ -137,7 +137,7 @@ fn counting(_: Gate) -> Result<AgentDefinition, BuildError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_reads_a_file_bit_by_bit_and_gives_it_back() {
+async fn a_skill_streams_a_file_in_and_returns_it() {
     let small = |settings: &mut Settings| settings.policy.response_max = 20_000;
     let world = World::serving(counting, small).unwrap();
     world.store.give_urls();
@@ -160,14 +160,14 @@ async fn a_skill_reads_a_file_bit_by_bit_and_gives_it_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_eight_answers_with_files_one_wins_and_keeps_its_bytes() {
+async fn one_of_eight_parallel_answers_with_files_wins_with_its_own_bytes() {
     let world = World::new().unwrap();
     let parts: Vec<Value> = (0..8).map(|fill| inside(&file(fill))).collect();
     exactly_one_wins(&world, &parts).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_eight_answers_with_uploads_one_wins_and_keeps_its_bytes() {
+async fn one_of_eight_parallel_answers_with_uploads_wins_with_its_own_bytes() {
     let world = World::new().unwrap();
     world.store.give_urls();
     let mut parts = Vec::new();

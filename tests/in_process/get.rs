@@ -1,10 +1,10 @@
-//! `GetTask` and its ancestors.
+//! `GetTask` and the get methods of the older generations.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::world::{Request, World};
 use serde_json::{Value, json};
 
-/// A task in which three things were said before it ended.
+/// A completed task with three messages; its id.
 async fn conversation(world: &World, dialect: Dialect) -> String {
     let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
     let id = task["id"].as_str().unwrap().to_owned();
@@ -18,7 +18,7 @@ fn history(dialect: Dialect, task: &Value) -> Option<Vec<String>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_read_as_it_was_answered() {
+async fn a_get_returns_the_task_that_the_send_returned() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let sent = dialect.task(&world.call(&dialect.send(&Say::to("echo", "hi"))).await);
@@ -29,7 +29,7 @@ async fn a_task_is_read_as_it_was_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn history_is_as_long_as_it_is_asked_for() {
+async fn history_has_at_most_the_requested_length() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let id = conversation(&world, dialect).await;
@@ -52,7 +52,7 @@ async fn history_is_as_long_as_it_is_asked_for() {
         ] {
             let task = dialect.task(&world.call(&dialect.get(&id, asked.clone())).await);
             assert_eq!(history(dialect, &task), expected, "{dialect:?} {asked}");
-            // Absent, not empty.
+            // A2A 1.0 §3.2.4: the member is absent for a length of 0.
             assert_eq!(task.get("history").is_some(), expected.is_some());
         }
         let task = dialect.task(&world.call(&dialect.of_task(Op::Get, &id)).await);
@@ -74,14 +74,14 @@ async fn a_task_of_0_1_is_read_at_its_own_path() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_method_of_two_generations_answers_in_that_of_the_task() {
+async fn a_shared_method_answers_in_the_generation_of_the_task() {
     let world = World::new().unwrap();
     let mut ids = Vec::new();
     for dialect in [Dialect::Rpc01, Dialect::Rpc03, Dialect::Rpc10] {
         let task = dialect.task(&world.call(&dialect.send(&Say::to("echo", "hi"))).await);
         ids.push(task["id"].as_str().unwrap().to_owned());
     }
-    // 0.1 and 0.3 spell `tasks/get` alike; a task of 1.0 is told as 0.3.
+    // 0.1 and 0.3 both name it `tasks/get`. A task of 1.0 gets the form of 0.3.
     for (id, kind) in ids.iter().zip([Value::Null, json!("task"), json!("task")]) {
         let reply = world.call(&Dialect::Rpc03.of_task(Op::Get, id)).await;
         let task = Dialect::Rpc03.task(&reply);
@@ -91,8 +91,9 @@ async fn a_method_of_two_generations_answers_in_that_of_the_task() {
     }
 }
 
+// A2A 1.0 §3.6.1: the version is in the header or in the query.
 #[tokio::test(start_paused = true)]
-async fn a_version_may_stand_in_the_query_and_have_a_patch_number() {
+async fn a_version_may_be_in_the_query_and_have_a_patch_number() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     let id = conversation(&world, dialect).await;

@@ -12,7 +12,7 @@ use tokio::time::advance;
 const HEADER: &str = "idempotency-key";
 const METADATA: &str = "a2a-lambda/idempotencyKey";
 
-/// The ways to name a send.
+/// The places of an idempotency key.
 #[derive(Debug, Clone, Copy)]
 enum Way {
     Header,
@@ -22,7 +22,7 @@ enum Way {
 
 const WAYS: [Way; 3] = [Way::Header, Way::Message, Way::Request];
 
-/// A send that is named in one way.
+/// A send with its key in one place.
 fn named(dialect: Dialect, op: Op, say: &Say<'_>, way: Way, key: &Value) -> Request {
     let mut params = dialect.say(say);
     match way {
@@ -40,7 +40,7 @@ fn send(dialect: Dialect, say: &Say<'_>, way: Way) -> Request {
     named(dialect, Op::Send, say, way, &json!("key 1"))
 }
 
-/// How many tasks the store was asked to make.
+/// Number of tasks that the store was called to create.
 fn creates(world: &World) -> usize {
     let commits = world.store.commits();
     commits.iter().filter(|commit| commit.version == 1).count()
@@ -52,7 +52,7 @@ fn said(dialect: Dialect, reply: &Reply) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_send_under_a_known_key_is_answered_with_its_task_and_runs_nothing() {
+async fn a_repeated_key_returns_its_task_and_runs_nothing() {
     for dialect in Dialect::ALL {
         for first in WAYS {
             let world = World::new().unwrap();
@@ -60,7 +60,7 @@ async fn a_send_under_a_known_key_is_answered_with_its_task_and_runs_nothing() {
             let reply = world.call(&send(dialect, &say, first)).await;
             let answer = said(dialect, &reply);
             let writes = world.store.writes();
-            // The way it is named, and the waiting, are no part of what is asked.
+            // Neither the place of the key nor `returnImmediately` is part of the content.
             for again in WAYS {
                 let reply = world.call(&send(dialect, &say, again)).await;
                 assert_eq!(said(dialect, &reply), answer, "{dialect:?} {first:?}");
@@ -92,7 +92,7 @@ async fn a_keyed_send_is_stored_before_its_skill_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_content_under_a_known_key_is_refused() {
+async fn a_known_key_with_other_content_is_refused() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         world
@@ -109,7 +109,7 @@ async fn another_content_under_a_known_key_is_refused() {
             }
         }
         assert_eq!(creates(&world), 1);
-        // Nor is the key taken from anybody else.
+        // Another caller may use the same key.
         let other = send(dialect, &Say::to("echo", "ho"), Way::Header).from("other:ann");
         let reply = world.call(&other).await;
         assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
@@ -120,7 +120,7 @@ async fn another_content_under_a_known_key_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_under_a_known_key_gets_the_task_whatever_it_now_asks() {
+async fn a_repeated_answer_returns_the_task_in_its_current_state() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let open = Say::to("ask", "hi");
@@ -143,7 +143,7 @@ async fn an_answer_under_a_known_key_gets_the_task_whatever_it_now_asks() {
         assert_eq!(world.store.writes(), writes);
         let reply = world.call(&answer("b", "blue")).await;
         assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
-        // The task has ended, and takes no message but one it has had.
+        // A completed task only takes messages that it already has.
         let late = world.call(&answer("a", "again")).await;
         assert_eq!(dialect.state(&dialect.task(&late)), "completed");
         refused(dialect, &world.call(&answer("a", "else")).await, KEY_REUSED);
@@ -151,7 +151,7 @@ async fn an_answer_under_a_known_key_gets_the_task_whatever_it_now_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_lives_as_long_as_its_task_however_often_that_is_continued() {
+async fn a_key_lives_as_long_as_its_continued_task() {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let patient = |settings: &mut Settings| settings.policy.thread_ttl = DAY * 400;
     let world = World::with(patient).unwrap();
@@ -186,13 +186,13 @@ async fn a_key_lives_as_long_as_its_task_however_often_that_is_continued() {
     advance(DAY * 20).await;
     world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
     advance(DAY * 30 - Duration::from_millis(1)).await;
-    assert!(repeated().await, "the last life of its task");
+    assert!(repeated().await, "the key lives as long as its task");
     advance(Duration::from_millis(1)).await;
-    assert!(!repeated().await, "its task is gone");
+    assert!(!repeated().await, "the task has expired");
 }
 
-/// A question that was opened under a key, as the client sends it, in a world
-/// of long conversations.
+/// A task opened under a key, in a world with long-lived contexts: the world,
+/// the request that opened it, and the task's id.
 async fn opened() -> (World, Request, String) {
     const YEAR: Duration = Duration::from_secs(400 * 24 * 3600);
     let patient = |settings: &mut Settings| settings.policy.thread_ttl = YEAR;
@@ -204,7 +204,7 @@ async fn opened() -> (World, Request, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_commit_that_ends_a_task_lets_its_key_live_as_long_as_what_is_left_of_it() {
+async fn the_last_commit_of_a_task_renews_its_key() {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let dialect = Dialect::Rest10;
     let (world, opens, id) = opened().await;
@@ -213,7 +213,7 @@ async fn the_commit_that_ends_a_task_lets_its_key_live_as_long_as_what_is_left_o
         let answers = dialect.send(&Say::in_task(&id, answer));
         assert_eq!(world.call(&answers).await.status, 200);
     }
-    // Two of the lives which the task had at first are over.
+    // Two lifetimes of the task as it was created have passed.
     advance(DAY * 30 - Duration::from_millis(1)).await;
     world.clean_up();
     let task = dialect.task(&world.call(&opens).await);
@@ -222,11 +222,11 @@ async fn the_commit_that_ends_a_task_lets_its_key_live_as_long_as_what_is_left_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_its_task_sees_to_no_more_lives_for_two_of_its_lives() {
+async fn a_key_that_its_task_no_longer_renews_lives_two_lifetimes() {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let dialect = Dialect::Rest10;
     let (world, opens, id) = opened().await;
-    // More than a task sees to.
+    // A task renews fewer keys than these.
     for number in 2..36 {
         let again = Say::in_task(&id, "again");
         let key = json!(format!("key {number}"));
@@ -243,7 +243,7 @@ async fn a_key_that_its_task_sees_to_no_more_lives_for_two_of_its_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_without_task_gives_the_same_reply_again() {
+async fn a_repeated_key_returns_the_same_reply_without_a_task() {
     for dialect in Dialect::ALL {
         if dialect.is_v01() {
             continue;
@@ -272,7 +272,7 @@ async fn a_skill_without_task_gives_the_same_reply_again() {
         let say = Say::to("greet", "hi").in_context("mine:c");
         let other = named(dialect, Op::Send, &say, Way::Header, &json!("key 2"));
         assert_eq!(world.call(&other).await.status, 200);
-        assert_eq!(world.store.thread_writes(), 0, "no conversation is begun");
+        assert_eq!(world.store.thread_writes(), 0, "no context is made");
         let kept = world.store.commits()[0].task.to_string();
         for op in [Op::Get, Op::Cancel, Op::Subscribe] {
             let reply = world.call(&dialect.of_task(op, &kept)).await;
@@ -287,7 +287,7 @@ async fn a_skill_without_task_gives_the_same_reply_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_of_another_form_is_refused_by_its_place() {
+async fn an_invalid_key_is_refused_with_its_path() {
     let long = "k".repeat(257);
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
@@ -309,7 +309,7 @@ async fn a_key_of_another_form_is_refused_by_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_places_have_to_agree_on_the_key() {
+async fn a_key_given_in_two_places_must_be_equal() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let say = Say::to("echo", "hi");
@@ -335,7 +335,7 @@ async fn two_places_have_to_agree_on_the_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_header_names_no_send_of_a_batch() {
+async fn a_key_header_is_refused_for_a_batch_of_several_sends() {
     let world = World::new().unwrap();
     let d = Dialect::Rpc10;
     let entry = |key: Option<&str>| {
@@ -362,7 +362,7 @@ async fn the_header_names_no_send_of_a_batch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_id_of_a_message_is_a_key_where_that_is_the_setting() {
+async fn a_setting_makes_message_ids_idempotency_keys() {
     for dialect in Dialect::ALL {
         let by_message = |on| World::with(|it| it.policy.idempotent_message_id = on).unwrap();
         let say = Say::to("echo", "hi").under("a");
@@ -371,7 +371,7 @@ async fn the_id_of_a_message_is_a_key_where_that_is_the_setting() {
             let world = by_message(on);
             world.call(&dialect.send(&say)).await;
             let reply = world.call(&dialect.send(&again)).await;
-            // 0.1 has no such id.
+            // 0.1 has no message ids.
             if on && !dialect.is_v01() {
                 refused(dialect, &reply, KEY_REUSED);
                 assert_eq!(creates(&world), 1);

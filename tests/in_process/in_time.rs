@@ -1,4 +1,4 @@
-//! A store that hangs.
+//! Responses while the store hangs.
 
 use a2a_lambda_tests::dialect::{Dialect, Say};
 use a2a_lambda_tests::error_rows::{Fault, UNAVAILABLE};
@@ -6,7 +6,7 @@ use a2a_lambda_tests::world::World;
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_hangs_is_told_before_the_gateway_gives_up() {
+async fn a_hanging_store_is_reported_before_the_gateway_times_out() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let send = dialect.send(&Say::to("echo", "hi"));
@@ -17,7 +17,7 @@ async fn a_store_that_hangs_is_told_before_the_gateway_gives_up() {
 
         Fault::new(dialect, UNAVAILABLE).check(&reply).unwrap();
         assert!(!reply.header("retry-after").is_empty());
-        // On the clock of the test.
+        // API Gateway ends a response after 29 s.
         assert_eq!(begun.elapsed().as_secs(), 28, "{dialect:?}");
         world.store.release();
         let reply = world.call(&send).await;

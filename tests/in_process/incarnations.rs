@@ -1,5 +1,5 @@
-//! One id, several tasks: what was begun for one of them changes and shows
-//! nothing of the next. Clients make the ids of tasks in 0.1 only.
+//! Several tasks in turn under one id: work on one of them neither changes nor
+//! shows the next. Only 0.1 clients make the ids of tasks.
 
 use super::contexts::ours;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 const ID: &str = "order-1";
 const OLD: [Dialect; 2] = [Dialect::Rpc01, Dialect::Path01];
 
-/// The first message of a task, and of one that takes its place.
+/// The first message of a task, and of the task that replaces it.
 fn say(words: &str) -> Say<'_> {
     Say::to("slow", words).under(ID)
 }
@@ -32,7 +32,7 @@ fn gone(dialect: Dialect, reply: &Reply) {
     assert_eq!(fault.check(reply), Ok(()), "{}", reply.text());
 }
 
-/// After a while another task takes the place of the one that runs; its answer.
+/// Replaces the running task after 1.5 s, and returns the new task.
 async fn replace(world: &World, dialect: Dialect, words: &str) -> Value {
     sleep(Duration::from_millis(1500)).await;
     remove(world, dialect).await;
@@ -40,7 +40,7 @@ async fn replace(world: &World, dialect: Dialect, words: &str) -> Value {
     dialect.task(&reply)
 }
 
-/// The second task is what it would be if there had been no first one.
+/// Checks that the second task has nothing of the first one.
 fn untouched(dialect: Dialect, task: &Value, words: &str, first: &str) {
     assert_eq!(dialect.state(task), "completed", "{task}");
     let text = task.to_string();
@@ -48,8 +48,8 @@ fn untouched(dialect: Dialect, task: &Value, words: &str, first: &str) {
     assert!(!text.contains(first), "{text}");
 }
 
-/// What a stream has shown of the first task is no word of the second, and its
-/// last frame says that the task is gone.
+/// Checks that a stream of the first task shows nothing of the second one, and
+/// that its last frame says that the task is gone.
 fn ended(reply: &Reply, words: &str) {
     assert_eq!(reply.status, 200, "{}", reply.text());
     let text = reply.text();
@@ -62,9 +62,9 @@ fn ended(reply: &Reply, words: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_of_a_deleted_task_changes_nothing_of_the_next_one_under_its_id() {
-    // The versions are equal when the first turn ends, and differ at each of its
-    // steps.
+async fn a_turn_of_a_deleted_task_does_not_change_its_successor() {
+    // The versions of both tasks are equal when the first turn ends after one
+    // step, and differ at each of several steps.
     for dialect in OLD {
         for first in ["for 8", "steps 10 900"] {
             for second in ["for 15", "steps 3 3000"] {
@@ -82,7 +82,7 @@ async fn a_turn_of_a_deleted_task_changes_nothing_of_the_next_one_under_its_id()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_a_deleted_task_shows_nothing_of_the_next_one_under_its_id() {
+async fn a_stream_of_a_deleted_task_shows_nothing_of_its_successor() {
     for dialect in OLD {
         for first in ["for 8", "steps 10 900"] {
             for second in ["for 15", "steps 3 3000"] {
@@ -103,7 +103,7 @@ async fn a_stream_of_a_deleted_task_shows_nothing_of_the_next_one_under_its_id()
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_deleted_task_gets_nothing_of_the_next_one_under_its_id() {
+async fn a_client_waiting_for_a_deleted_task_gets_nothing_of_its_successor() {
     for dialect in OLD {
         for first in ["for 8", "steps 10 900"] {
             for second in ["for 4", "for 15"] {
@@ -134,7 +134,7 @@ async fn who_waits_for_a_deleted_task_gets_nothing_of_the_next_one_under_its_id(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_learns_by_its_heartbeat_that_its_id_is_another_tasks() {
+async fn a_heartbeat_ends_the_turn_of_a_replaced_task() {
     for dialect in OLD {
         for stream in [false, true] {
             let world = World::new().unwrap();
@@ -149,7 +149,7 @@ async fn a_turn_learns_by_its_heartbeat_that_its_id_is_another_tasks() {
                 (reply, began.elapsed().as_secs())
             };
             let ((reply, lasted), task) = tokio::join!(turn, replace(&world, dialect, "for 22"));
-            // A third of a lease, or two seconds where somebody watches.
+            // The heartbeat comes after a third of the lease, or after 2 s for a stream.
             assert_eq!(lasted, if stream { 2 } else { 20 }, "{}", reply.text());
             untouched(dialect, &task, "for 22", "for 24");
         }
@@ -157,7 +157,7 @@ async fn a_turn_learns_by_its_heartbeat_that_its_id_is_another_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_of_an_earlier_task_is_none_of_the_next_one_under_its_id() {
+async fn a_task_cannot_be_resumed_after_an_event_of_its_predecessor() {
     for dialect in OLD {
         let world = World::new().unwrap();
         let mut seen: Vec<String> = Vec::new();
@@ -187,7 +187,7 @@ async fn an_event_of_an_earlier_task_is_none_of_the_next_one_under_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_id_of_a_deleted_task_opens_another_one_where_clients_make_ids_and_none_elsewhere() {
+async fn only_a_client_made_id_can_be_used_again_after_deletion() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         for round in 1..=3 {

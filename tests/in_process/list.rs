@@ -40,6 +40,7 @@ async fn tasks(world: &World, dialect: Dialect, skills: &[&str]) -> Vec<(String,
 async fn an_empty_list_has_all_its_members() {
     for dialect in LISTING {
         let world = World::new().unwrap();
+        // A2A 1.0 §3.1.4: these members are required even if they are empty.
         let expected = json!({"tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0});
         assert_eq!(
             page(&world, dialect, json!({})).await,
@@ -50,7 +51,7 @@ async fn an_empty_list_has_all_its_members() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_newest_first_and_without_artifacts_unless_they_are_asked_for() {
+async fn a_list_is_newest_first_and_shows_artifacts_only_on_request() {
     for dialect in LISTING {
         let world = World::new().unwrap();
         let made = tasks(&world, dialect, &["echo", "ask", "echo"]).await;
@@ -59,12 +60,13 @@ async fn a_list_is_newest_first_and_without_artifacts_unless_they_are_asked_for(
         let all = page(&world, dialect, json!({})).await;
         assert_eq!(ids(&all), expected, "{dialect:?}");
         assert_eq!(all["totalSize"], 3);
+        // A2A 1.0 §3.1.4: the member is absent unless `includeArtifacts` is true.
         assert!(all["tasks"][0].get("artifacts").is_none(), "{all}");
         let all = page(&world, dialect, json!({"includeArtifacts": true})).await;
         assert_eq!(dialect.words(&all["tasks"][0]["artifacts"][0]), "echo: hi");
         let short = page(&world, dialect, json!({"historyLength": 0})).await;
         assert!(short["tasks"][0].get("history").is_none(), "{short}");
-        // Of the middle one three things were said.
+        // The task in the middle gets its third message.
         tokio::time::advance(Duration::from_secs(1)).await;
         let asked = Say::in_task(&made[1].0, "again");
         world.call(&dialect.send(&asked)).await;
@@ -81,7 +83,7 @@ async fn a_list_is_newest_first_and_without_artifacts_unless_they_are_asked_for(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_lets_only_what_it_names_pass() {
+async fn a_filter_shows_only_matching_tasks() {
     for dialect in LISTING {
         let world = World::new().unwrap();
         let made = tasks(&world, dialect, &["echo", "ask", "broken", "echo"]).await;
@@ -135,7 +137,7 @@ async fn pages_join_to_the_whole_list_and_keep_its_size() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_token_serves_its_caller_and_filter_alone() {
+async fn a_page_token_is_valid_only_for_its_caller_and_filter() {
     for dialect in LISTING {
         let world = World::new().unwrap();
         tasks(&world, dialect, &["echo"; 3]).await;
@@ -162,7 +164,7 @@ async fn a_page_token_serves_its_caller_and_filter_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_token_serves_for_an_hour() {
+async fn a_page_token_is_valid_for_an_hour() {
     for dialect in LISTING {
         let world = World::new().unwrap();
         tasks(&world, dialect, &["echo"; 3]).await;
@@ -178,7 +180,7 @@ async fn a_page_token_serves_for_an_hour() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_total_is_exact_up_to_its_limit_and_a_floor_above() {
+async fn a_total_above_its_limit_is_a_lower_bound() {
     for dialect in LISTING {
         let world = World::with(|settings| settings.policy.list_count_max = 2).unwrap();
         tasks(&world, dialect, &["echo"; 6]).await;
@@ -191,7 +193,7 @@ async fn a_total_is_exact_up_to_its_limit_and_a_floor_above() {
                 break;
             }
         }
-        // Never less than what was delivered, and one more while there is one.
+        // At least the number delivered so far, plus one while there are more.
         assert_eq!(totals, [3, 5, 6], "{dialect:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! The whole agent in one process: requests in, responses out, over a store in
-//! memory and a clock that the tests own. One file a method.
+//! The whole agent in one process, with a store in memory and a clock that the
+//! tests control. Most files test one method.
 
 #[cfg(test)]
 mod answers;

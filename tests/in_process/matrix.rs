@@ -1,6 +1,6 @@
-//! Every operation, asked by its owner, by others, by nobody, for what is not
-//! there and for what has expired. The operations are those of the route table
-//! and the JSON-RPC methods: one without a row here is a failure.
+//! Every operation as called by the owner, by other callers and without a name,
+//! for an absent and for an expired item. The operations are the routes of the
+//! route table and the JSON-RPC methods; one without a row here fails.
 
 use crate::tenants::seen;
 use a2a_lambda::auth::Identity;
@@ -15,33 +15,32 @@ use std::time::Duration;
 use tokio::time::advance;
 
 const OWNER: &str = "acme:ann";
-/// Another tenant, another subject, both under names that look alike.
+/// Another tenant, another subject, and both in another case.
 const OTHERS: [&str; 4] = ["evil:ann", "acme:bob", "ACME:ann", "acme:Ann"];
-/// One who never had anything.
+/// A caller that never made anything.
 const NOBODY: &str = "empty:nobody";
 const MONTH: Duration = Duration::from_secs(31 * 24 * 3600);
-/// The webhook of the task.
+/// The id of the task's push config.
 const HOOK: &str = "p1";
 
 /// What a request is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum About {
-    /// The same for everybody, known or not.
+    /// The same for every caller, authenticated or not.
     All,
-    /// The same for everybody who is known.
+    /// The same for every authenticated caller.
     Known,
     /// A task by its id.
     Task,
-    /// A conversation by its id.
+    /// A context by its id.
     Context,
-    /// What its caller has.
+    /// A list of the caller's own items.
     Own,
-    /// Something new.
+    /// A new task.
     New,
 }
 
-/// The task and conversation that a request names, and where it says its
-/// tenant.
+/// The task, context and tenant that a request names.
 #[derive(Debug, Clone)]
 struct Target {
     task: String,
@@ -75,8 +74,8 @@ fn routes() -> Vec<String> {
     all
 }
 
-/// Everything that can be asked: routes, but for the one of all methods, and
-/// methods.
+/// All operations: the routes without `POST /`, which carries JSON-RPC, and the
+/// JSON-RPC methods.
 fn operations() -> Vec<String> {
     let routes = routes().into_iter().filter(|route| route != "POST /");
     let methods = protocol::methods().map(|name| format!("CALL {name}"));
@@ -88,7 +87,7 @@ fn call(dialect: Dialect, method: &str, params: &Value) -> Request {
     dialect.versioned(Request::post("/", &body))
 }
 
-/// Who collects the requests of one operation.
+/// Collects the requests of one operation.
 struct Rows {
     operation: String,
     dialect: Dialect,
@@ -106,15 +105,15 @@ impl Rows {
         });
     }
 
-    /// A message: a new one, one in a task, one in a conversation, and one in a
-    /// task under the name of a conversation.
+    /// A new message, one in a context, one in a task, and one in a task that
+    /// also names its context.
     fn messages(&mut self, target: &Target, with: impl Fn(&Value) -> Request) {
         let dialect = self.dialect;
         let new = Say::to("echo", "hi").under("other:1");
         self.add(About::New, "new", with(&dialect.say(&new)));
         let there = new.in_context(&target.context);
         self.add(About::Context, "in a context", with(&dialect.say(&there)));
-        // In 0.1 another's id is simply free.
+        // Ids of 0.1 are per caller, so another caller's id is free.
         if !dialect.is_v01() {
             let answer = Say::in_task(&target.task, "blue");
             self.add(About::Task, "in a task", with(&dialect.say(&answer)));
@@ -124,7 +123,7 @@ impl Rows {
     }
 }
 
-/// The requests of one operation; `None` for one without a row.
+/// The requests of one operation; `None` if there is no row for it.
 fn rows(operation: &str, target: &Target) -> Option<Vec<Row>> {
     let (method, name) = operation.split_once(' ').unwrap();
     let mut rows = Rows {
@@ -219,7 +218,7 @@ fn called(rows: &mut Rows, name: &str, target: &Target) -> bool {
     true
 }
 
-/// The routes which 0.3 and 1.0 share, bare or below something.
+/// The routes that 0.3 and 1.0 share, with or without a base path.
 fn shared(rows: &mut Rows, method: &str, base: &str, path: &str, target: &Target) -> bool {
     let Target { task, context, .. } = target;
     let get = |path: String| Request::new("GET", format!("{base}/{path}"));
@@ -315,8 +314,8 @@ fn by_path(rows: &mut Rows, method: &str, path: &str, target: &Target) -> bool {
     true
 }
 
-/// A world with a question of the owner's in it, asked in this dialect, and a
-/// webhook of it.
+/// A world with a task of the owner that waits for input in this dialect, and a
+/// push config of it.
 async fn asked(dialect: Dialect) -> (World, Target) {
     let world = World::new().unwrap();
     let open = dialect
@@ -328,7 +327,7 @@ async fn asked(dialect: Dialect) -> (World, Target) {
         context: dialect.context(&task),
         tenant: "acme",
     };
-    // A webhook of 0.1 has no other name.
+    // The only push config of a 0.1 task has the id `default`.
     let id = if dialect.is_v01() { "default" } else { HOOK };
     let hook = json!({"taskId": target.task, "id": id, "url": "https://hook.example/"});
     let hook = call(Dialect::Rpc10, "CreateTaskPushNotificationConfig", &hook).from(OWNER);
@@ -337,7 +336,7 @@ async fn asked(dialect: Dialect) -> (World, Target) {
     (world, target)
 }
 
-/// Ids in the form of these, which nobody has.
+/// Well-formed ids that name nothing.
 fn nothing(dialect: Dialect, tenant: &'static str) -> Target {
     let unknown = "0123456789abcdef0123456789abcdef";
     let task = if dialect.is_v01() {
@@ -357,7 +356,7 @@ fn tenant_of(caller: &'static str) -> &'static str {
     caller.split(':').next().unwrap()
 }
 
-/// All that a caller sees of an answer, whatever it was that he named.
+/// All that a caller sees of a response, with placeholders for the ids it named.
 async fn view(
     world: &World,
     operation: &str,
@@ -386,15 +385,15 @@ fn every_operation_has_a_row() {
             rows(operation, &target).is_none_or(|rows| rows.is_empty())
         })
         .collect();
-    assert_eq!(missing, Vec::<String>::new(), "who may do these?");
+    assert_eq!(missing, Vec::<String>::new(), "no row for these operations");
     let names = operations();
     let one: BTreeSet<&String> = names.iter().collect();
-    assert_eq!(one.len(), names.len(), "an operation stands there twice");
+    assert_eq!(one.len(), names.len(), "an operation is listed twice");
     assert!(names.len() > 60, "only {} operations", names.len());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_anothers_looks_like_what_never_was() {
+async fn a_foreign_item_looks_like_an_absent_one() {
     for operation in operations() {
         let nobody = nothing(Dialect::Rest10, "acme");
         for (at, row) in rows(&operation, &nobody).unwrap().iter().enumerate() {
@@ -428,7 +427,7 @@ async fn what_is_anothers_looks_like_what_never_was() {
                         },
                     ),
                 ] {
-                    // The tenant of another looks as if nothing were there.
+                    // The path of another tenant gives the error of an absent task.
                     let elsewhere = operation.contains("{tenant}") && named.tenant != tenant;
                     let found = view(&world, &operation, at, &named, other).await;
                     if elsewhere {
@@ -448,7 +447,7 @@ async fn what_is_anothers_looks_like_what_never_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_expired_is_as_if_it_had_never_been() {
+async fn an_expired_item_looks_like_an_absent_one() {
     for operation in operations() {
         let dialect = rows(&operation, &nothing(Dialect::Rest10, "acme")).unwrap()[0].dialect;
         let (world, target) = asked(dialect).await;
@@ -473,7 +472,7 @@ async fn what_has_expired_is_as_if_it_had_never_been() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_nothing_sees_what_everybody_sees_who_has_nothing() {
+async fn callers_without_data_all_see_the_same() {
     for operation in operations() {
         let dialect = rows(&operation, &nothing(Dialect::Rest10, "acme")).unwrap()[0].dialect;
         let (world, target) = asked(dialect).await;
@@ -486,7 +485,7 @@ async fn who_has_nothing_sees_what_everybody_sees_who_has_nothing() {
             for other in OTHERS {
                 let seen = view(&world, &operation, at, &named(other), other).await;
                 match row.about {
-                    // Made anew, with ids of its own.
+                    // A new task, with ids of its own.
                     About::New => {
                         assert!(!seen.contains("ID"), "{} {other}: {seen}", row.name);
                         assert!(seen.starts_with("200"), "{} {other}: {seen}", row.name);
@@ -505,7 +504,7 @@ async fn who_has_nothing_sees_what_everybody_sees_who_has_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_served_without_a_name_but_with_the_public_card() {
+async fn only_the_public_card_needs_no_authentication() {
     for operation in operations() {
         let target = nothing(Dialect::Rest10, "acme");
         for row in rows(&operation, &target).unwrap() {
@@ -534,7 +533,7 @@ async fn nobody_is_served_without_a_name_but_with_the_public_card() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_not_reached_by_the_name_of_another_conversation() {
+async fn a_message_that_names_another_context_is_refused() {
     for dialect in Dialect::ALL {
         let (world, target) = asked(dialect).await;
         let theirs = dialect

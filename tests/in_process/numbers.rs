@@ -1,4 +1,4 @@
-//! Whole numbers of clients that have doubles only, in every dialect.
+//! Integers from clients that only have doubles, in every dialect.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, SKILL, Say, at};
 use a2a_lambda_tests::error_rows::{Fault, PARAMS};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// A send of `data` to the skill that adds two integers.
 fn add(dialect: Dialect, data: &str) -> Request {
-    // As text: the numbers are to arrive as a client writes them.
+    // Parsed from text, so that `19.0` stays a double.
     let data: Value = serde_json::from_str(data).unwrap();
     let part = match dialect {
         Dialect::Rpc10 | Dialect::Rest10 => json!({ "data": data }),
@@ -29,7 +29,7 @@ async fn added(world: &World, dialect: Dialect, data: &str) -> Reply {
 async fn a_whole_double_is_an_integer_in_every_dialect() {
     for dialect in Dialect::ALL {
         for data in [r#"{"a": 19, "b": 23}"#, r#"{"a": 19.0, "b": 2.3e1}"#] {
-            // A client of 0.1 gives each task an id, and here always the same.
+            // The test gives every 0.1 task the same id, so each needs a world of its own.
             let world = World::new().unwrap();
             let reply = added(&world, dialect, data).await;
             let task = dialect.task(&reply);
@@ -40,11 +40,12 @@ async fn a_whole_double_is_an_integer_in_every_dialect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_stands_in_the_message_in_every_dialect() {
+async fn the_error_message_names_the_wrong_number_in_every_dialect() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         for (data, wrong) in [
             (r#"{"a": 19.5, "b": 23.0}"#, "19.5"),
+            // 2^53 + 1 is not a double: it is read as 2^53, so the client's number is lost.
             (r#"{"a": 9007199254740993.0, "b": 23}"#, "9007199254740992"),
         ] {
             let reply = added(&world, dialect, data).await;

@@ -1,4 +1,4 @@
-//! Page tokens on the wire: whatever is wrong with one, the answer is the same.
+//! Page tokens: every invalid token gives the same response.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, PARAMS};
@@ -10,7 +10,7 @@ use tokio::time::advance;
 const ANN: &str = "acme:ann";
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The lists there are.
+/// All lists with pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum List {
     Tasks(Dialect),
@@ -24,7 +24,7 @@ const LISTS: [List; 4] = [
     List::Contexts,
 ];
 
-/// A text in a query, every byte of it escaped.
+/// A query value with every byte percent-encoded.
 fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
@@ -37,7 +37,7 @@ impl List {
         }
     }
 
-    /// A page of one with this token and filter.
+    /// Requests a page of one item with this token and filter.
     fn page(self, token: &str, filter: &Value) -> Request {
         let mut params = filter.clone();
         params["pageSize"] = json!(1);
@@ -75,7 +75,7 @@ async fn world() -> World {
     world
 }
 
-/// Tokens that are none of this list, of a good one.
+/// Tokens made from a valid one that are not valid for its list.
 fn bent(token: &str) -> Vec<String> {
     let mut all = Vec::new();
     for at in 1..token.len() {
@@ -94,7 +94,7 @@ fn bent(token: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_wrong_with_a_page_token_the_answer_is_the_same() {
+async fn every_invalid_page_token_gives_the_same_response() {
     for list in LISTS {
         let world = world().await;
         let own = list.token(&world, &json!({})).await;
@@ -141,13 +141,13 @@ async fn whatever_is_wrong_with_a_page_token_the_answer_is_the_same() {
         answers.push((late.headers, late.body));
         assert!(answers.len() > 150, "only {} tokens", answers.len());
         answers.dedup();
-        assert_eq!(answers.len(), 1, "{list:?} tells what is wrong");
+        assert_eq!(answers.len(), 1, "{list:?}: responses differ");
         assert_eq!(world.store.writes(), writes);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_list_can_be_gone_on_with_for_an_hour() {
+async fn every_list_can_be_continued_for_an_hour() {
     for list in LISTS {
         let world = world().await;
         let token = list.token(&world, &json!({})).await;

@@ -1,5 +1,5 @@
-//! Webhooks: registered, shown without their secrets, removed, in the words of
-//! every generation. How they are called is the engine's and the local suite's.
+//! Push configs in every generation: created, shown without secrets, deleted.
+//! The engine and the local suite test the deliveries.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::world::{Reply, Request, World};
@@ -50,8 +50,8 @@ fn path(dialect: Dialect, task: &str, config: &str) -> String {
     format!("{version}/tasks/{task}/pushNotificationConfigs{below}")
 }
 
-/// The calls about the webhook `id` of `task`; 0.1 knows only one, and neither
-/// lists nor removes it.
+/// The calls about the push config `id` of `task`. 0.1 has one config per task,
+/// and can neither list nor delete it.
 struct Calls {
     dialect: Dialect,
     task: String,
@@ -143,7 +143,7 @@ impl Calls {
         })
     }
 
-    /// The result of an answer: of an envelope its member.
+    /// The result of a response: of an envelope its `result`.
     fn result(&self, reply: &Reply) -> Value {
         assert_eq!(reply.status, 200, "{:?}: {}", self.dialect, reply.text());
         assert!(!reply.text().contains("canary"), "{}", reply.text());
@@ -155,7 +155,7 @@ impl Calls {
         result.unwrap_or_else(|| panic!("{body}")).clone()
     }
 
-    /// What the webhook is shown as.
+    /// The push config as the agent shows it.
     fn shown(&self) -> Value {
         let legacy = |id: Option<&str>| {
             let mut config = json!({"url": URL, "authentication": {"schemes": ["Bearer"]}});
@@ -189,7 +189,7 @@ impl Calls {
     }
 }
 
-/// A task at the end of a turn of `skill`.
+/// A task after the first turn of `skill`.
 async fn task(world: &World, dialect: Dialect, skill: &str) -> Calls {
     let task = dialect.task(&world.call(&dialect.send(&Say::to(skill, "hi"))).await);
     Calls {
@@ -204,9 +204,9 @@ async fn task(world: &World, dialect: Dialect, skill: &str) -> Calls {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_is_kept_shown_without_its_secrets_and_removed() {
+async fn a_push_config_is_stored_shown_without_secrets_and_deleted() {
     for dialect in Dialect::ALL {
-        // One task that waits, and one that has ended.
+        // One task that waits for input, and one that has completed.
         for skill in ["ask", "echo"] {
             let world = World::new().unwrap();
             let calls = task(&world, dialect, skill).await;
@@ -222,6 +222,7 @@ async fn a_webhook_is_kept_shown_without_its_secrets_and_removed() {
             for _ in 0..2 {
                 let removed = calls.result(&world.call(&delete).await);
                 let expected = match dialect {
+                    // The 0.3 kit expects the member `result` with the value null.
                     Dialect::Rpc03 => Value::Null,
                     _ => json!({}),
                 };
@@ -249,7 +250,7 @@ fn not_found(reply: &Reply, dialect: Dialect) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_and_anothers_task_have_no_webhooks_alike() {
+async fn push_calls_on_an_unknown_and_a_foreign_task_fail_alike() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let mut calls = task(&world, dialect, "ask").await;
@@ -273,7 +274,7 @@ async fn an_unknown_and_anothers_task_have_no_webhooks_alike() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_comes_with_a_new_task_an_answer_and_a_stream() {
+async fn every_kind_of_send_can_bring_a_push_config() {
     for dialect in Dialect::ALL {
         for (op, continued) in [(Op::Send, false), (Op::Stream, false), (Op::Send, true)] {
             let world = World::new().unwrap();
@@ -318,7 +319,7 @@ async fn a_webhook_comes_with_a_new_task_an_answer_and_a_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_url_that_may_not_be_called_is_refused_by_its_field() {
+async fn a_forbidden_webhook_url_is_refused_with_its_field() {
     for (dialect, field) in [
         (Dialect::Rpc10, "url"),
         (Dialect::Rest10, "url"),
@@ -350,7 +351,7 @@ async fn a_url_that_may_not_be_called_is_refused_by_its_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_secrets_of_a_webhook_are_in_nothing_that_is_stored() {
+async fn the_secrets_of_a_push_config_are_not_stored_in_plain_text() {
     use a2a_lambda::store::push::ReadPushes as _;
     use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
     let world = World::new().unwrap();

@@ -14,7 +14,7 @@ use tokio::time::advance;
 const DIALECT: Dialect = Dialect::Rest10;
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What `skill` answers to a message that refers to these tasks.
+/// The answer of `skill` to a message that refers to these tasks.
 async fn refers(world: &World, skill: &str, named: &[&str]) -> String {
     let mut params = DIALECT.say(&Say::to(skill, "look"));
     params["message"]["referenceTaskIds"] = json!(named);
@@ -29,7 +29,7 @@ async fn sent(world: &World, request: &a2a_lambda_tests::world::Request) -> Stri
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_that_does_not_look_at_references_costs_no_read() {
+async fn unused_references_are_not_loaded() {
     let world = World::new().unwrap();
     let earlier = sent(&world, &DIALECT.send(&Say::to("echo", "hi"))).await;
     let (loads, writes) = (world.store.loads(), world.store.writes());
@@ -39,19 +39,19 @@ async fn a_skill_that_does_not_look_at_references_costs_no_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn references_are_loaded_once_a_turn_and_written_to_never() {
+async fn references_are_loaded_once_per_turn_and_never_written() {
     let world = World::new().unwrap();
     let earlier = sent(&world, &DIALECT.send(&Say::to("echo", "hi"))).await;
     let (loads, writes) = (world.store.loads(), world.store.writes());
-    // It asks twice: for those it may see, and for the others.
+    // The skill asks for the references it may see and for the unresolved ones.
     let said = refers(&world, "refers", &[&earlier, "nothing", &earlier]).await;
     assert_eq!(said, format!("shown: {earlier}; not: nothing"));
-    assert_eq!(world.store.loads() - loads, 2, "each id once");
-    assert_eq!(world.store.writes() - writes, 1, "the task of its own");
+    assert_eq!(world.store.loads() - loads, 2, "each id is loaded once");
+    assert_eq!(world.store.writes() - writes, 1, "the skill's own task");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_task_is_no_reference_before_and_after_it_is_removed() {
+async fn an_expired_reference_is_unresolved_before_and_after_clean_up() {
     let world = World::new().unwrap();
     let earlier = sent(&world, &DIALECT.send(&Say::to("echo", "hi"))).await;
     let there = format!("shown: {earlier}; not: ");
@@ -65,7 +65,7 @@ async fn an_expired_task_is_no_reference_before_and_after_it_is_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_references_than_are_loaded_are_named_as_unresolved() {
+async fn references_beyond_the_sixteenth_are_unresolved() {
     let world = World::new().unwrap();
     let mut ids = Vec::new();
     for _ in 0..18 {
@@ -79,7 +79,7 @@ async fn more_references_than_are_loaded_are_named_as_unresolved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_only_its_key_keeps_is_no_task_to_refer_to() {
+async fn a_stored_reply_without_a_task_cannot_be_referenced() {
     let world = World::new().unwrap();
     let greet = DIALECT.send(&Say::to("greet", "hi"));
     let reply = world.call(&greet.header("idempotency-key", "k 1")).await;
@@ -90,7 +90,8 @@ async fn a_reply_that_only_its_key_keeps_is_no_task_to_refer_to() {
     assert_eq!(said, format!("shown: ; not: {hidden}"));
 }
 
-/// Says what the tasks have made which it is referred to; else what it is told.
+/// Returns the size of the artifacts of referenced tasks. Without references it
+/// repeats its input.
 struct Quotes;
 
 impl Skill for Quotes {
@@ -121,7 +122,7 @@ fn quotes(_: Gate) -> Result<AgentDefinition, BuildError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_reads_what_the_tasks_have_made_that_it_is_referred_to() {
+async fn a_skill_reads_the_artifacts_of_referenced_tasks() {
     let world = World::serving(quotes, |_| ()).unwrap();
     let one = sent(&world, &DIALECT.send(&Say::to("quotes", "one"))).await;
     let more = sent(&world, &DIALECT.send(&Say::to("quotes", "more"))).await;

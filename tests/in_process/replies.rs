@@ -1,4 +1,4 @@
-//! Replies of skills that make no task, when they are too large for an answer.
+//! Replies without a task that are too large for a response.
 
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::{
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const MOST: usize = 100_000;
 const TRUNCATED: &str = "/metadata/a2a-lambda~1truncated";
 
-/// `bytes N`, `text N` and `data N`, as often as they are asked for.
+/// Replies with the parts that the message lists: `bytes N`, `text N`, `data N`.
 struct Gives;
 
 impl Skill for Gives {
@@ -60,7 +60,7 @@ fn world() -> World {
     World::serving(agent, small).unwrap()
 }
 
-/// Generations in which a reply is a message: in 0.1 it is a task.
+/// The dialects in which a reply is a message; in 0.1 it is a task.
 const REPLYING: [Dialect; 4] = [
     Dialect::Rpc10,
     Dialect::Rest10,
@@ -75,8 +75,8 @@ fn message(dialect: Dialect, reply: &Reply) -> Value {
     message
 }
 
-/// What stands in the parts of a message: `+` for a content, `-` for its name
-/// alone.
+/// The parts of a message: `+` for a part with its content, `-` for one that
+/// only names its digest.
 fn given(dialect: Dialect, message: &Value) -> String {
     let parts = message[dialect.parts()].as_array().unwrap();
     let named = |part: &Value| part.to_string().contains("\"urn:sha256:");
@@ -87,7 +87,7 @@ fn given(dialect: Dialect, message: &Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_reply_is_longer_than_an_answer_may_be() {
+async fn every_reply_stays_within_the_response_limit() {
     for dialect in REPLYING {
         for (order, left) in [
             ("text 10", "+"),
@@ -134,7 +134,7 @@ async fn no_reply_is_longer_than_an_answer_may_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_too_large_for_an_answer_is_kept_and_nobody_sees_a_task() {
+async fn a_too_large_reply_is_stored_as_a_hidden_task() {
     for dialect in REPLYING {
         let world = world();
         let say = Say::to("gives", "bytes 500000").in_context("mine:c");
@@ -148,7 +148,7 @@ async fn a_reply_too_large_for_an_answer_is_kept_and_nobody_sees_a_task() {
             (&list["tasks"], &list["totalSize"]),
             (&json!([]), &json!(0))
         );
-        // What an answer can hold is kept nowhere.
+        // A reply that fits into a response is not stored.
         let small = Say::to("gives", "text 10").in_context("mine:c");
         world.call(&dialect.send(&small)).await;
         assert_eq!(world.store.commits().len(), 1, "{dialect:?}");

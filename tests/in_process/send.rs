@@ -1,4 +1,4 @@
-//! `SendMessage` and its ancestors.
+//! `SendMessage` and the send methods of the older generations.
 
 use a2a_lambda::task::TaskState;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
-async fn a_short_send_is_answered_with_the_finished_task() {
+async fn a_short_send_returns_the_completed_task() {
+    // A2A 1.0 §3.2.2: a blocking send waits until its task is terminal or interrupted.
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let reply = world.call(&dialect.send(&Say::to("echo", "hi"))).await;
@@ -26,7 +27,7 @@ async fn a_short_send_is_answered_with_the_finished_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_has_the_shape_of_its_generation() {
+async fn a_response_has_the_shape_of_its_generation() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let reply = world.call(&dialect.send(&Say::to("echo", "hi"))).await;
@@ -51,12 +52,13 @@ async fn an_answer_has_the_shape_of_its_generation() {
         assert_eq!(names(&task), members, "{dialect:?}");
         let time = task["status"]["timestamp"].as_str().unwrap();
         assert!(time.len() == 24 && time.ends_with('Z'), "{time}");
+        // Absent members are left out; none of them is null.
         assert!(!reply.text().contains("null"), "{}", reply.text());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_envelope_on_a_path_of_0_1_is_answered_with_an_envelope() {
+async fn an_envelope_on_a_0_1_path_gets_an_envelope_back() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rpc01;
     let mut writes = Vec::new();
@@ -68,7 +70,7 @@ async fn an_envelope_on_a_path_of_0_1_is_answered_with_an_envelope() {
         assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
         writes.push(world.store.writes());
     }
-    assert_eq!(writes[0], writes[1], "the second is a retry");
+    assert_eq!(writes[0], writes[1], "the second call is a retry");
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,14 +79,14 @@ async fn a_short_send_is_one_write() {
         let world = World::new().unwrap();
         world.call(&dialect.send(&Say::to("echo", "hi"))).await;
         let versions: Vec<u64> = world.store.commits().iter().map(|c| c.version).collect();
-        // The id of a 0.1 client is taken before its skill runs.
+        // 0.1 clients make the id, so it is stored before the skill runs.
         let expected: &[u64] = if dialect.is_v01() { &[1, 2] } else { &[1] };
         assert_eq!(versions, expected, "{dialect:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_send_that_takes_longer_is_stored_while_its_skill_works() {
+async fn a_slow_send_is_stored_while_its_skill_runs() {
     for dialect in [
         Dialect::Rpc10,
         Dialect::Rest10,
@@ -107,7 +109,7 @@ async fn a_send_that_takes_longer_is_stored_while_its_skill_works() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_goes_to_the_task_that_asked() {
+async fn a_message_with_a_task_id_continues_the_waiting_task() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let reply = world.call(&dialect.send(&Say::to("ask", "hi"))).await;
@@ -134,7 +136,7 @@ async fn an_answer_goes_to_the_task_that_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_of_0_1_may_say_the_same_twice() {
+async fn a_0_1_client_may_give_the_same_answer_twice() {
     for dialect in [Dialect::Rpc01, Dialect::Path01] {
         let world = World::new().unwrap();
         world.call(&dialect.send(&Say::to("ask", "again"))).await;
@@ -147,7 +149,7 @@ async fn a_user_of_0_1_may_say_the_same_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_of_0_1_gets_the_task_and_runs_nothing() {
+async fn a_0_1_retry_returns_the_task_and_runs_nothing() {
     for dialect in [Dialect::Rpc01, Dialect::Path01] {
         let world = World::new().unwrap();
         let request = dialect.send(&Say::to("echo", "hi"));
@@ -181,7 +183,7 @@ async fn a_skill_that_only_replies_makes_no_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_a_failed_task_with_its_code_and_no_private_text() {
+async fn a_failed_task_has_an_error_code_and_no_private_text() {
     let skills = [
         ("broken", "INTERNAL_ERROR", "internal error", json!({})),
         (
@@ -217,7 +219,7 @@ async fn a_failure_is_a_failed_task_with_its_code_and_no_private_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_older_generation_cannot_say_is_said_as_nearly_as_it_can() {
+async fn a_state_unknown_to_0_1_becomes_the_nearest_state() {
     for dialect in Dialect::ALL {
         for (skill, state, state_01, words) in [
             ("declines", "rejected", "failed", "not today"),
@@ -225,6 +227,7 @@ async fn what_an_older_generation_cannot_say_is_said_as_nearly_as_it_can() {
         ] {
             let world = World::new().unwrap();
             let task = dialect.task(&world.call(&dialect.send(&Say::to(skill, "hi"))).await);
+            // 0.1 has neither `rejected` nor `auth-required`.
             let state = if dialect.is_v01() { state_01 } else { state };
             assert_eq!(dialect.state(&task), state, "{dialect:?}");
             assert_eq!(dialect.status_words(&task), words);
@@ -249,7 +252,7 @@ async fn credentials_stay_out_of_the_history() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_store_refuses_nothing_is_shown() {
+async fn nothing_is_shown_while_the_store_refuses_writes() {
     for dialect in Dialect::ALL {
         for skill in ["echo", "ask", "chunks"] {
             let world = World::new().unwrap();
@@ -266,7 +269,7 @@ async fn while_the_store_refuses_nothing_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_send_that_was_refused_can_be_sent_again() {
+async fn a_refused_send_can_be_repeated() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         world.store.refuse_commits(true);
@@ -279,12 +282,12 @@ async fn a_send_that_was_refused_can_be_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_answers_at_once_exactly_one_wins() {
+async fn exactly_one_of_two_parallel_answers_wins() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
         let id = task["id"].as_str().unwrap();
-        // Both have read the question before either can be stored.
+        // Both turns read the task before either of them can be stored.
         world.store.hold();
         let (one, two) = (Say::in_task(id, "red"), Say::in_task(id, "blue"));
         let (one, two) = (dialect.send(&one), dialect.send(&two));
@@ -306,7 +309,7 @@ async fn of_two_answers_at_once_exactly_one_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_largest_body_is_taken_and_deep_json_up_to_its_limit() {
+async fn the_largest_body_and_the_deepest_json_are_accepted() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let mut request = dialect.send(&Say::to("greet", "hi"));
@@ -314,7 +317,7 @@ async fn the_largest_body_is_taken_and_deep_json_up_to_its_limit() {
         request.body.extend(vec![b' '; fill]);
         let reply = world.call(&request).await;
         assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());
-        // `params` and what holds it are two levels more in an envelope.
+        // In an envelope, `params` and the envelope itself add two levels.
         let levels = if dialect.is_rpc() { 29 } else { 30 };
         let deep = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let mut params = dialect.say(&Say::to("greet", "hi").under("order:2"));
@@ -326,9 +329,10 @@ async fn the_largest_body_is_taken_and_deep_json_up_to_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_base_url_answers_with_and_without_its_slash() {
+async fn the_base_url_works_with_and_without_its_slash() {
     let world = World::new().unwrap();
     let mut request = Dialect::Rpc10.send(&Say::to("echo", "hi"));
+    // The 1.0 kit uses both forms of the base URL.
     for target in ["/", "https://agent.example"] {
         target.clone_into(&mut request.target);
         assert_eq!(world.call(&request).await.status, 200);
@@ -336,7 +340,7 @@ async fn the_base_url_answers_with_and_without_its_slash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rest_answer_comes_in_the_media_type_of_the_request() {
+async fn a_rest_response_has_the_media_type_of_the_request() {
     let world = World::new().unwrap();
     let special = "application/a2a+json";
     for dialect in [Dialect::Rest10, Dialect::Rest03] {

@@ -1,4 +1,4 @@
-//! `SendStreamingMessage` and its ancestors.
+//! `SendStreamingMessage` and the streaming methods of the older generations.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::UNAVAILABLE;
@@ -7,7 +7,7 @@ use a2a_lambda_tests::watched_store::STORE_CANARY;
 use a2a_lambda_tests::world::{Reply, World};
 use std::time::Duration;
 
-/// What the skill `chunks` shows, in the words of a dialect.
+/// The events of the skill `chunks`, as a dialect shows them.
 pub(crate) fn shown_by_chunks(dialect: Dialect, skill: &str) -> Vec<String> {
     let [zero, one] = if dialect.is_v01() {
         ["#0 ", "#1 "]
@@ -38,7 +38,8 @@ fn told(dialect: Dialect, reply: &Reply) -> Vec<String> {
     frames.iter().map(|frame| dialect.told(frame)).collect()
 }
 
-/// Ids are `<version>.<n>`, with a mark below the id of a client, and rise.
+/// Checks that ids are `<version>.<n>`, without gaps and rising. Ids of tasks
+/// that a client named have a third part.
 fn numbered(frames: &[Frame]) {
     let ids: Vec<(u64, u32)> = frames
         .iter()
@@ -56,10 +57,11 @@ fn numbered(frames: &[Frame]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_is_the_task_then_its_events_in_order_then_the_end() {
+async fn a_stream_has_the_task_then_its_events_in_order() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let reply = world.call(&dialect.stream(&Say::to("chunks", "hi"))).await;
+        // A2A 1.0 §3.1.2: a stream begins with the task, or with the one message.
         let mut expected = vec![first(dialect, "working")];
         expected.extend(shown_by_chunks(dialect, "chunks"));
         assert_eq!(told(dialect, &reply), expected, "{dialect:?}");
@@ -80,7 +82,7 @@ async fn a_stream_is_the_task_then_its_events_in_order_then_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_closes_at_a_question_and_goes_on_with_the_answer() {
+async fn a_stream_closes_at_a_question_and_the_answer_opens_another() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let reply = world.call(&dialect.stream(&Say::to("ask", "hi"))).await;
@@ -90,6 +92,7 @@ async fn a_stream_closes_at_a_question_and_goes_on_with_the_answer() {
         ];
         assert_eq!(told(dialect, &reply), expected, "{dialect:?}");
         let asked = frames(&reply).unwrap();
+        // 0.1 and 0.3 set `final` on the event that closes the stream; 1.0 has no such member.
         assert_eq!(
             dialect.is_final(&asked[1]),
             (!dialect.is_v10()).then_some(true)
@@ -105,7 +108,7 @@ async fn a_stream_closes_at_a_question_and_goes_on_with_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_without_a_task_is_the_one_event_of_its_stream() {
+async fn a_reply_without_a_task_is_the_only_event_of_its_stream() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let reply = world.call(&dialect.stream(&Say::to("greet", "hi"))).await;
@@ -204,7 +207,7 @@ async fn an_error_after_the_first_frame_is_the_last_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_goes_away_does_not_stop_the_turn() {
+async fn a_client_that_disconnects_does_not_stop_the_turn() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let live = world.open(&dialect.stream(&Say::to("slow", "now"))).await;
@@ -227,6 +230,7 @@ async fn a_quiet_stream_is_kept_open_by_comments() {
         world.gate.open();
     };
     let (reply, ()) = tokio::join!(live.finish(), opener);
+    // A comment comes every 15 s.
     assert_eq!(
         reply.text().matches(": ping\n").count(),
         3,

@@ -29,6 +29,7 @@ async fn a_subscription_stays_open_at_a_question_and_ends_with_the_task() {
             "{begins}"
         );
         assert_ne!(dialect.is_final(&start), Some(true));
+        // The 1.0 kit needs a subscription to stay open while its task waits for input.
         assert!(
             live.is_silent_for(Duration::from_secs(120)).await,
             "{dialect:?}"
@@ -47,11 +48,12 @@ async fn a_subscription_stays_open_at_a_question_and_ends_with_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn both_methods_of_http_subscribe() {
+async fn get_and_post_both_subscribe() {
     for (dialect, base) in [(Dialect::Rest10, ""), (Dialect::Rest03, "/v1")] {
         let world = World::new().unwrap();
         let id = asking(&world, dialect).await;
         let path = format!("{base}/tasks/{id}:subscribe");
+        // The prose of A2A 1.0 says POST and its proto GET, so the agent serves both.
         let read = dialect.versioned(Request::new("GET", path));
         for request in [dialect.of_task(Op::Subscribe, &id), read] {
             let start = world.open(&request).await.next().await.unwrap().unwrap();
@@ -76,7 +78,7 @@ async fn a_subscription_ends_with_a_cancel() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_nobody_ends_closes_when_it_is_too_old() {
+async fn an_idle_subscription_closes_after_five_minutes() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rpc10;
     let id = asking(&world, dialect).await;
@@ -84,6 +86,7 @@ async fn a_subscription_nobody_ends_closes_when_it_is_too_old() {
     let reply = world.call(&dialect.of_task(Op::Subscribe, &id)).await;
     assert_eq!(frames(&reply).unwrap().len(), 1);
     let lasted = began.elapsed().as_secs();
+    // A stream ends after 5 min; `retry` makes an SSE client reconnect after 1 s.
     assert!((295..=305).contains(&lasted), "{lasted} s");
     assert!(
         reply.text().ends_with("\nretry: 1000\n"),
@@ -92,6 +95,7 @@ async fn a_subscription_nobody_ends_closes_when_it_is_too_old() {
     );
 }
 
+// A2A 1.0 §3.5.2: all streams of a task show the same events in the same order.
 #[tokio::test(start_paused = true)]
 async fn every_stream_of_a_task_shows_the_same_events_in_the_same_order() {
     for dialect in Dialect::ALL {
@@ -105,8 +109,8 @@ async fn every_stream_of_a_task_shows_the_same_events_in_the_same_order() {
         let (own, one, two) = tokio::join!(world.call(&answer), one.finish(), two.finish());
         let one = frames(&one).unwrap();
         assert_eq!(one, frames(&two).unwrap(), "{dialect:?}");
-        // The stream of the answer begins with the task that contains the
-        // first of them.
+        // The stream of the answer begins with the task, in the state after the
+        // first of these events.
         let own = frames(&own).unwrap();
         assert_eq!(own[0].id, one[0].id);
         assert_eq!(told(dialect, &own[1..]), told(dialect, &one[1..]));
@@ -116,7 +120,7 @@ async fn every_stream_of_a_task_shows_the_same_events_in_the_same_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_cut_after_any_frame_goes_on_with_exactly_what_followed() {
+async fn a_stream_cut_after_any_frame_resumes_with_the_next_frame() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let whole = world.call(&dialect.stream(&Say::to("chunks", "hi"))).await;
@@ -138,6 +142,7 @@ async fn a_stream_cut_after_any_frame_goes_on_with_exactly_what_followed() {
                 "{dialect:?}: {begins}"
             );
             assert_eq!(rest, &whole[seen + 1..], "{dialect:?} after {:?}", frame.id);
+            // A task with its artifacts before the replayed events would show chunks twice.
             let text = start.data.to_string();
             assert!(
                 !text.contains("artifacts") && !text.contains("history"),
@@ -148,7 +153,7 @@ async fn a_stream_cut_after_any_frame_goes_on_with_exactly_what_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_live_stream_is_resumed_and_followed_to_its_end() {
+async fn a_running_stream_can_be_resumed_and_followed_to_its_end() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let mut live = world.open(&dialect.stream(&Say::to("slow", "now"))).await;

@@ -1,4 +1,4 @@
-//! Nobody can read, change or notice what belongs to another.
+//! A caller cannot read, change or detect what belongs to another caller.
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Door;
@@ -8,8 +8,8 @@ use a2a_lambda_tests::world::{Reply, Request, World, behind_a_gateway, send};
 use serde_json::{Value, json};
 
 const OWNER: &str = "acme:ann";
-/// Another tenant, another subject of the same tenant, both under names that
-/// look alike.
+/// Another tenant and another subject of the same tenant, some of them with
+/// similar names.
 const OTHERS: [&str; 5] = ["evil:ann", "acme:bob", "ACME:ann", "acme:Ann", "acm:ann"];
 
 /// Every operation on a task, as a message or by its id.
@@ -42,7 +42,7 @@ fn operations(dialect: Dialect, id: &str) -> Vec<(String, Request)> {
     all
 }
 
-/// All that a client can see, without the id it has asked for.
+/// All that a client sees of a response, without the id that it named.
 pub(crate) fn seen(reply: &Reply, id: &str) -> String {
     let headers: Vec<String> = reply
         .headers
@@ -53,7 +53,7 @@ pub(crate) fn seen(reply: &Reply, id: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_foreign_task_looks_exactly_like_none() {
+async fn a_foreign_task_looks_exactly_like_an_absent_one() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let open = dialect
@@ -96,7 +96,7 @@ async fn a_foreign_task_looks_exactly_like_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_owner_can_do_all_of_it() {
+async fn the_owner_can_do_every_operation() {
     for dialect in Dialect::ALL {
         let names = operations(dialect, "x").len();
         for index in 0..names {
@@ -109,7 +109,7 @@ async fn the_owner_can_do_all_of_it() {
             let (name, request) = operations(dialect, id).swap_remove(index);
             let reply = world.call(&request.from(OWNER)).await;
             let refused = reply.text().contains("\"reason\"");
-            // An event of a short send was never shown, so none can be named.
+            // The events of a short send are not stored, so a client cannot resume after one.
             let good = reply.status == 200 && !refused || name == "resume";
             assert!(good, "{dialect:?} {name}: {}", reply.text());
         }
@@ -117,7 +117,7 @@ async fn the_owner_can_do_all_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_holds_the_callers_own_tasks_only() {
+async fn a_list_has_only_the_callers_own_tasks() {
     for dialect in [Dialect::Rpc10, Dialect::Rest10, Dialect::Rest03] {
         let world = World::new().unwrap();
         let open = dialect.send(&Say::to("ask", "hi")).from(OWNER);
@@ -159,7 +159,7 @@ async fn a_foreign_context_looks_exactly_like_an_invented_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_id_of_anothers_task_of_0_1_is_free() {
+async fn two_callers_may_use_the_same_0_1_task_id() {
     for dialect in [Dialect::Rpc01, Dialect::Path01] {
         let world = World::new().unwrap();
         for caller in [OWNER, "evil:ann", "acme:bob"] {
@@ -174,12 +174,13 @@ async fn the_id_of_anothers_task_of_0_1_is_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tenant_in_the_request_is_no_identity() {
+async fn a_tenant_named_in_the_request_is_not_an_identity() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     let open = dialect.send(&Say::to("ask", "hi")).from(OWNER);
     let task = dialect.task(&world.call(&open).await);
     let id = task["id"].as_str().unwrap();
+    // A tenant in the path or the query only routes; the credentials name the caller.
     let read = |path: String| dialect.versioned(Request::new("GET", path));
     let own = world
         .call(&read(format!("/acme/tasks/{id}")).from(OWNER))
@@ -207,7 +208,7 @@ async fn a_tenant_in_the_request_is_no_identity() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployed_agent_serves_nobody_whom_the_gateway_does_not_name() {
+async fn a_deployed_agent_serves_only_callers_named_by_the_gateway() {
     let identities = [
         json!({}),
         json!({"principalId": "ann"}),
@@ -225,7 +226,7 @@ async fn a_deployed_agent_serves_nobody_whom_the_gateway_does_not_name() {
         for context in &identities {
             let identity = Identity {
                 authorizer: context.as_object().cloned(),
-                // A made-up identity of one's own machine.
+                // An identity that only a development agent accepts.
                 authorization: Some("Bearer dev:acme:ann".to_owned()),
             };
             let reply = send(&edge, &request, identity).await.finish().await;
@@ -244,7 +245,7 @@ async fn a_deployed_agent_serves_nobody_whom_the_gateway_does_not_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reference_shows_a_skill_each_of_the_callers_tasks_once_and_no_other() {
+async fn a_skill_sees_only_the_callers_own_references_each_once() {
     let dialect = Dialect::Rest10;
     let world = World::new().unwrap();
     let mut ids = Vec::new();

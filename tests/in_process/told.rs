@@ -1,4 +1,4 @@
-//! What a skill is told of its conversation, word by word.
+//! The thread of a context as a skill reads it, word by word.
 
 use super::contexts::Kind;
 use super::contexts::{DAY, HOUR, WEEK, answer, contexts, conversation, done, expired, ids, say};
@@ -17,8 +17,7 @@ use tokio::time::{advance, sleep};
 const SECOND: Duration = Duration::from_secs(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// What the skill `notes` finds in the conversation, asked by a call that
-/// streams or by one that does not.
+/// The thread that the skill `notes` reads, in a streaming or a plain call.
 async fn shown(world: &World, dialect: Dialect, context: &str, streams: bool) -> String {
     if !streams {
         let task = done(world, dialect, "notes", "show", context).await;
@@ -32,19 +31,19 @@ async fn shown(world: &World, dialect: Dialect, context: &str, streams: bool) ->
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_is_told_each_word_of_its_own_conversation_once_and_the_oldest_first() {
+async fn a_skill_reads_its_thread_once_and_oldest_message_first() {
     for dialect in Dialect::ALL {
         for streams in [false, true] {
             let world = World::new().unwrap();
             let (context, asked) = conversation(&world, dialect, Kind::Own).await;
             advance(SECOND).await;
             done(&world, dialect, "notes", "add noted", &context).await;
-            // What its caller says elsewhere meanwhile is not of it.
+            // Messages of the same caller in other contexts are not part of it.
             for other in ["", "mine:other"] {
                 advance(SECOND).await;
                 done(&world, dialect, "notes", "add elsewhere", other).await;
             }
-            // The first task goes on last, and is told at its own place.
+            // The answer comes last, but has its place in the first task.
             advance(SECOND).await;
             let id = asked["id"].as_str().unwrap();
             let reply = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
@@ -60,14 +59,14 @@ async fn a_skill_is_told_each_word_of_its_own_conversation_once_and_the_oldest_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_canceled_late_is_not_told_in_the_next_conversation_of_its_id() {
+async fn a_late_cancel_adds_nothing_to_a_newer_context_of_its_id() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         let (context, asked) = conversation(&world, dialect, Kind::Own).await;
         advance(DAY + WEEK).await;
         done(&world, dialect, "echo", "anew", &context).await;
         advance(SECOND).await;
-        // The question of the first conversation is newer than the second one.
+        // The canceled task of the first context is newer than the second context.
         let id = asked["id"].as_str().unwrap();
         let canceled = world.call(&dialect.of_task(Op::Cancel, id)).await;
         assert_eq!(canceled.status, 200, "{}", canceled.text());
@@ -77,7 +76,7 @@ async fn what_was_canceled_late_is_not_told_in_the_next_conversation_of_its_id()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_is_told_the_newest_hundred_words_and_everything_that_was_noted() {
+async fn a_skill_reads_the_newest_hundred_messages_and_all_it_added() {
     let world = World::new().unwrap();
     let dialect = Dialect::Rest10;
     done(&world, dialect, "notes", "add noted", "mine:c").await;
@@ -92,8 +91,8 @@ async fn a_skill_is_told_the_newest_hundred_words_and_everything_that_was_noted(
     let told = shown(&world, dialect, "mine:c", false).await;
     let told: Vec<&str> = told.split('|').collect();
     let (first, told) = told.split_first().unwrap();
-    assert_eq!(*first, "cut", "and that it is not all");
-    assert_eq!(told[0], "noted", "it is kept apart from what was said");
+    assert_eq!(*first, "cut", "older messages are missing");
+    assert_eq!(told[0], "noted", "it is stored apart from the messages");
     let (said, noted): (Vec<&str>, Vec<&str>) = told.iter().partition(|it| **it != "noted");
     assert_eq!((said.len(), noted.len()), (100, 1));
     assert_eq!(said[99], "show");
@@ -101,7 +100,7 @@ async fn a_skill_is_told_the_newest_hundred_words_and_everything_that_was_noted(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_reads_back_what_it_has_just_set() {
+async fn a_skill_reads_a_value_that_it_has_just_set() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         for orders in ["set k new get k", "set k newer get k"] {
@@ -113,7 +112,7 @@ async fn a_skill_reads_back_what_it_has_just_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_in_which_the_state_runs_out_neither_reads_nor_keeps_it() {
+async fn a_state_that_expires_during_a_turn_is_neither_read_nor_kept() {
     for (order, early, late) in [("get k", "old", "nothing"), ("set x 1", "old", "nothing")] {
         for (silence, expected) in [(HOUR - MILLISECOND, early), (HOUR, late)] {
             let world = World::new().unwrap();
@@ -122,7 +121,7 @@ async fn a_turn_in_which_the_state_runs_out_neither_reads_nor_keeps_it() {
             let orders = format!("wait {order}");
             let say = Say::to("notes", &orders).in_context("mine:c");
             let live = world.open(&dialect.stream(&say)).await;
-            // The thread cannot be renewed while the turn works.
+            // The thread cannot be renewed while the turn runs.
             world.store.refuse_threads(true);
             sleep(silence).await;
             world.gate.open();
@@ -147,7 +146,7 @@ struct Waits;
 
 impl SkillSlot for Waits {}
 
-/// Asks for a sign-in, and says then what it was told.
+/// Asks for a sign-in, then returns the thread that it reads.
 struct Vault;
 
 impl Skill for Vault {
@@ -198,7 +197,7 @@ fn vault(_: Gate) -> Result<AgentDefinition, BuildError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_caller_signs_in_with_is_no_part_of_the_conversation() {
+async fn credentials_are_not_part_of_the_thread() {
     for dialect in Dialect::ALL {
         let world = World::serving(vault, |_| ()).unwrap();
         let open = Say::to("vault", "open").in_context("mine:c");
@@ -216,7 +215,7 @@ async fn what_a_caller_signs_in_with_is_no_part_of_the_conversation() {
     }
 }
 
-/// The dialects in which the server names the tasks.
+/// The dialects in which the server makes the task ids.
 const NAMED: [Dialect; 4] = [
     Dialect::Rpc10,
     Dialect::Rest10,
@@ -224,14 +223,14 @@ const NAMED: [Dialect; 4] = [
     Dialect::Rest03,
 ];
 
-/// The conversation that would be named after a task.
+/// The id of the context that is derived from a task id.
 fn named_after(task: &str) -> String {
     let task = a2a_lambda::task::TaskId::parse(task).unwrap();
     ContextId::named_after(&task).unwrap().as_str().to_owned()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_named_after_a_task_of_another_one_does_not_exist() {
+async fn a_context_id_derived_from_a_task_of_another_context_is_unknown() {
     for dialect in NAMED {
         let world = World::new().unwrap();
         let task = done(&world, dialect, "echo", "hi", "mine:c").await;
@@ -244,7 +243,7 @@ async fn a_conversation_named_after_a_task_of_another_one_does_not_exist() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_goes_on_in_the_conversation_of_a_reply_that_only_its_key_keeps() {
+async fn a_stored_reply_without_a_task_has_no_context_to_continue() {
     for dialect in NAMED {
         let world = World::new().unwrap();
         let greet = dialect.send(&Say::to("greet", "hi"));
@@ -260,12 +259,12 @@ async fn nobody_goes_on_in_the_conversation_of_a_reply_that_only_its_key_keeps()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_under_the_id_of_one_long_over_is_listed_and_lives_as_long_as_any() {
+async fn a_context_that_reuses_an_expired_id_is_listed_and_lives_normally() {
     for dialect in Dialect::ALL {
         let world = World::new().unwrap();
         done(&world, dialect, "notes", "set k v", "mine:c").await;
         advance(DAY).await;
-        // It leaves a tombstone, which the table has not removed a week later.
+        // The sweep leaves a tombstone, which DynamoDB has not deleted a week later.
         world.sweep_threads().await.unwrap();
         advance(WEEK).await;
         done(&world, dialect, "echo", "anew", "mine:c").await;
@@ -274,7 +273,7 @@ async fn a_conversation_under_the_id_of_one_long_over_is_listed_and_lives_as_lon
         advance(HOUR * 2).await;
         let task = done(&world, dialect, "echo", "more", "mine:c").await;
         let reset = at(&task, "/metadata/a2a-lambda~1contextReset");
-        assert_eq!(reset, true, "{dialect:?}: it was silent, and known");
+        assert_eq!(reset, true, "{dialect:?}: it was idle, not new");
         advance(DAY).await;
         expired(
             dialect,

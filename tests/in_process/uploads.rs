@@ -1,5 +1,4 @@
-//! Files that clients send by themselves: what an order grants, and whose file
-//! a message can name.
+//! Uploads: what an order grants, and whose files a message may refer to.
 
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::Blobs as _;
@@ -35,7 +34,7 @@ async fn order(world: &World, size: usize) -> Reply {
     world.call(&request).await
 }
 
-/// An order with its file sent: its answer, and where the file is.
+/// Orders an upload and sends the file: the grant, and the key of the file.
 async fn sent(world: &World, bytes: &'static [u8]) -> (Value, String) {
     let reply = order(world, BYTES.len()).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -47,12 +46,12 @@ async fn sent(world: &World, bytes: &'static [u8]) -> (Value, String) {
     (grant, key)
 }
 
-/// A message that names the file of an order.
+/// A message that refers to the file of an order.
 async fn named(world: &World, grant: &Value, caller: &'static str) -> Reply {
     naming(world, &[grant], caller).await
 }
 
-/// A message that names the files of these orders.
+/// A message that refers to the files of these orders.
 async fn naming(world: &World, grants: &[&Value], caller: &'static str) -> Reply {
     let dialect = Dialect::Rest10;
     let mut params = dialect.say(&Say::to("echo", "look at this"));
@@ -72,7 +71,7 @@ fn refused(reply: &Reply) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_a_message_names_belongs_to_its_task_from_then_on() {
+async fn a_file_that_a_message_refers_to_belongs_to_its_task() {
     let world = world();
     let (grant, key) = sent(&world, BYTES).await;
     let url = grant["url"].as_str().unwrap();
@@ -85,7 +84,7 @@ async fn a_file_that_a_message_names_belongs_to_its_task_from_then_on() {
         "{}",
         reply.text()
     );
-    // An upload goes after a day, whether it was named or not.
+    // An upload expires after a day, whether a message refers to it or not.
     world.store.memory().remove(&[key]).await.unwrap();
     let id = task["id"].as_str().unwrap();
     let get = Dialect::Rest10.get(id, 10).from("acme:ann");
@@ -99,7 +98,7 @@ async fn a_file_that_a_message_names_belongs_to_its_task_from_then_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_many_parts_name_is_kept_once_and_each_of_them_shows_it() {
+async fn a_file_of_several_parts_is_stored_once_and_shown_in_each() {
     let world = world();
     let (grant, _) = sent(&world, BYTES).await;
     let reply = naming(&world, &[&grant, &grant, &grant], "acme:ann").await;
@@ -112,7 +111,7 @@ async fn a_file_that_many_parts_name_is_kept_once_and_each_of_them_shows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_files_of_a_message_are_together_as_large_as_one_may_be() {
+async fn the_upload_limit_applies_to_all_files_of_a_message_together() {
     let world = with(|settings| settings.policy.upload_max = 25);
     let (first, _) = sent(&world, BYTES).await;
     let (second, _) = sent(&world, BYTES).await;
@@ -125,7 +124,7 @@ async fn the_files_of_a_message_are_together_as_large_as_one_may_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_of_other_bytes_is_no_part_of_a_message() {
+async fn an_upload_whose_bytes_do_not_match_its_order_is_refused() {
     for other in [OTHER, b"0123456789.", b"012345678", b""] {
         let world = world();
         let (grant, _) = sent(&world, other).await;
@@ -135,7 +134,7 @@ async fn an_upload_of_other_bytes_is_no_part_of_a_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_order_is_not_changed_by_whoever_names_its_file() {
+async fn a_reference_with_a_changed_size_or_digest_is_refused() {
     let world = world();
     let (grant, _) = sent(&world, BYTES).await;
     let reference = grant["reference"].as_str().unwrap();
@@ -147,7 +146,7 @@ async fn an_order_is_not_changed_by_whoever_names_its_file() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_waits_a_day_for_its_message_and_no_longer() {
+async fn an_upload_can_be_used_for_a_day() {
     for (wait, there) in [(DAY - Duration::from_millis(1), true), (DAY, false)] {
         let world = world();
         let (grant, _) = sent(&world, BYTES).await;
@@ -162,7 +161,7 @@ async fn an_upload_waits_a_day_for_its_message_and_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_names_anothers_upload() {
+async fn a_foreign_upload_looks_exactly_like_an_absent_one() {
     let world = world();
     let (grant, _) = sent(&world, BYTES).await;
     let mut absent = grant.clone();
@@ -178,7 +177,7 @@ async fn nobody_names_anothers_upload() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_order_is_as_large_as_the_setting_allows() {
+async fn an_order_larger_than_the_setting_is_refused() {
     let world = with(|settings| settings.policy.upload_max = 10);
     assert_eq!(order(&world, 10).await.status, 200);
     let reply = order(&world, 11).await;
@@ -187,8 +186,8 @@ async fn an_order_is_as_large_as_the_setting_allows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_above_the_setting_is_an_object_and_one_of_its_size_is_none() {
-    // As it is set, and what it is where nobody sets it.
+async fn a_file_larger_than_the_inline_limit_is_stored_as_an_object() {
+    // With a limit of 100 bytes, and with the default of 32 KiB.
     let few = [(100, 99, 0), (100, 100, 0), (100, 101, 1)];
     let many = [(0, 32_767, 0), (0, 32_768, 0), (0, 32_769, 1)];
     for (most, size, objects) in few.into_iter().chain(many) {
@@ -206,7 +205,7 @@ async fn a_file_above_the_setting_is_an_object_and_one_of_its_size_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_goes_with_the_task_that_took_it() {
+async fn deleting_a_task_deletes_the_upload_it_took() {
     for whole in [false, true] {
         let world = world();
         let (grant, _) = sent(&world, BYTES).await;

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# Real A2A clients from the package registries, each walked through the
-# conformance agent. See README.md for what a walk is.
+# Drives real A2A clients from the package registries through the conformance agent.
+# README.md defines a walk.
 set -euo pipefail
 
 usage() {
     cat <<'HELP'
 Usage: tests/interop/run.sh [--base URL] [--only NAME] [--list] [--help]
 
-Walks real A2A clients through the conformance agent and prints one line a walk.
+Drives real A2A clients through the conformance agent and prints one line per walk.
 
-  --base URL   use the agent at URL (must be the conformance agent); without it
-               one is built, started on a free port and stopped at the end
-  --only NAME  only the walks whose "client binding" begins with NAME
+  --base URL   use the agent at URL (must be the conformance agent); without it the
+               script builds one, starts it on a free port and stops it at the end
+  --only NAME  only the walks with a "client binding" that begins with NAME
   --list       print the walks and stop
   --help       this text
 
-Needs python3 (3.10 or newer, with venv), node 20 and npm. Clients are installed
-once, below target/interop. Exits 0 when every walk passed, 1 when one failed,
-2 when the arguments are wrong.
+Needs python3 (3.10 or newer, with venv), node 20 and npm. Installs clients once,
+below target/interop. Exits 0 when every walk passed, 1 when one failed, 2 when the
+arguments are wrong.
 HELP
 }
 
@@ -25,8 +25,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 environments=${CARGO_TARGET_DIR:-$root/target}/interop
 
-# Seconds: the start of a built agent; one whole walk (its calls are bounded
-# at 30 s each by the walk itself).
+# Limits in seconds: for the start of a built agent, and for one whole walk (the walk
+# itself limits each call to 30 s).
 readonly START_LIMIT=60 WALK_LIMIT=180
 
 # client and version | binding | package | walk
@@ -81,11 +81,11 @@ if [ -n "$list" ]; then
     exit 0
 fi
 
-# Walks write nothing beside their sources and never leave this machine.
+# Walks write no bytecode beside their sources, and connect to this machine only.
 export PYTHONDONTWRITEBYTECODE=1 NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
 
 # Installs one package into its own environment, once. The marker is written
-# last, so an interrupted installation is started over.
+# last, so the next run repeats an interrupted installation.
 install() {
     local client=$1 registry=$2 package=$3 place=$environments/$1
     if [ "$(cat "$place/.ready" 2>/dev/null)" = "$package" ]; then return 0; fi
@@ -119,8 +119,8 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT TERM
 
-# Starts the conformance agent; sets `server` and `base` from the line it prints
-# when it is ready.
+# Starts the conformance agent. Sets `server`, and `base` from the line the agent
+# prints when it is ready.
 start() {
     local line
     cargo build -q --workspace --bin a2a-local || return 1
@@ -133,7 +133,7 @@ start() {
         echo "$line" >>"$scratch/log"
         if [[ $line =~ listening\ on\ (http://[^[:space:]]+) ]]; then
             base=${BASH_REMATCH[1]}
-            # The agent must never block on a full pipe.
+            # Reads on, so that the agent never blocks on a full pipe.
             cat <&3 >>"$scratch/log" &
             return 0
         fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Signs the card of the local agent, serves it, and lets published SDKs verify it:
+# Signs the card of the local agent, serves it, and verifies it with published SDKs:
 # both forms of the card, both forms of the key.
 set -euo pipefail
 
@@ -17,7 +17,7 @@ if [ "$(cat "$python/.ready" 2>/dev/null)" != "$package" ]; then
     "$python/bin/pip" install --quiet --disable-pip-version-check "$package" 'pyjwt[crypto]'
     echo "$package" >"$python/.ready"
 fi
-# The same as for the walks, which install it first.
+# The same environment as for the walks, which install it first.
 node=$environments/a2a-js-1.3.0
 if [ ! -e "$node/.ready" ]; then
     mkdir -p "$node"
@@ -57,7 +57,7 @@ verify() {
     fi
 }
 
-# The card of a deployment: behind a gateway it names how callers prove who they are.
+# Runs a server, and sets `base` from the line it prints when it is ready.
 serve() {
     local line
     rm -f "$scratch/out"
@@ -81,7 +81,7 @@ for form in pkcs8 sec1; do
     "$python/bin/python" "$here/python/card_signature.py" --make-key "$key" --form "$form"
     "$program" sign-card --key "$key" --print jwks --out "$scratch/jwks.json"
     for card in union v1; do
-        # As the card of this machine, served by the agent itself.
+        # The card of a local agent, served by the agent itself.
         export A2A_PUBLIC_URL=https://agent.example
         signatures=$(A2A_AUTH=dev "$program" sign-card --key "$key" --card "$card" --print setting)
         A2A_CARD_SIGNATURES=$signatures serve "$program" --memory --port 0 --card "$card"
@@ -90,7 +90,7 @@ for form in pkcs8 sec1; do
         verify "a2a-js-1.3.0 $card $form" \
             node "$here/node/card_signature.mjs" --sdk "$node" --base "$base" --jwks "$scratch/jwks.json"
         stop
-        # As the card of a deployment, which names how callers prove who they are.
+        # The card of a deployment, which has security schemes, served as a file.
         mkdir -p "$scratch/site/.well-known"
         A2A_AUTH=gateway "$program" sign-card --key "$key" --card "$card" \
             --out "$scratch/site/.well-known/agent-card.json"

@@ -1,4 +1,4 @@
-//! One case: a store of its own, the line before it, and the program.
+//! One case: a store, the proxy in front of it, and the program.
 
 use crate::agent::{Folder, Running};
 use crate::judge::{judge, tasks};
@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// How often a thing is looked at until it is given up.
+/// The most polls before a case gives up.
 pub(crate) const LOOKS: usize = 400;
-/// Between two looks.
+/// The time between two polls.
 pub(crate) const LOOK: Duration = Duration::from_millis(25);
 
-/// The store behind the line, and the way around it.
+/// The store behind the proxy, with direct access for the checks.
 pub(crate) struct Store {
     pub(crate) watch: Arc<Watch>,
     folder: Folder,
@@ -56,7 +56,8 @@ impl Store {
         }
     }
 
-    /// The program, on the line. Each of its chunks is a commit.
+    /// Starts the program against the proxy. The short flush interval makes each chunk a
+    /// commit.
     async fn agent(&self) -> Running {
         let arguments = [
             "--port",
@@ -77,7 +78,7 @@ impl Store {
         Running::start(&self.folder, &arguments, &settings, "listening on ").await
     }
 
-    /// A task, read around the line.
+    /// Reads a task directly from the store.
     pub(crate) async fn task(&self, id: &str) -> Option<TaskRecord> {
         let owner = Owner {
             tenant: TenantId::parse("local").unwrap(),
@@ -88,7 +89,7 @@ impl Store {
         found.unwrap()
     }
 
-    /// The runs of steps whose results are stored, wherever in the table.
+    /// The runs of steps with stored results, anywhere in the table.
     pub(crate) async fn runs(&self) -> BTreeSet<String> {
         let scan = self.clients.dynamodb.scan().table_name(TABLE);
         let items = scan.consistent_read(true).send().await.unwrap().items;
@@ -99,18 +100,18 @@ impl Store {
     }
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Whether the plan came true; without a plan, whether the client got all
-    /// it wanted.
+    /// Whether the planned call occurred. Without a plan: whether the client got all its
+    /// responses.
     pub(crate) reached: bool,
     pub(crate) points: Vec<Point>,
     pub(crate) wrong: Vec<String>,
 }
 
-/// Runs `scenario`, does what `plan` says, starts a program again that died of
-/// it, and looks at what is left. At last all writes come once more.
+/// Runs `scenario` with `plan`, restarts a killed program, and checks the result. At the
+/// end it delivers all writes again.
 pub(crate) async fn run(scenario: Scenario, plan: Option<&Plan>, disarmed: bool) -> Outcome {
     let store = Store::new().await;
     let first = store.agent().await;
@@ -157,11 +158,10 @@ pub(crate) async fn run(scenario: Scenario, plan: Option<&Plan>, disarmed: bool)
     }
 }
 
-/// Every write once more: nothing may change.
+/// Delivers every write again; no task may change.
 async fn again(base: &str, store: &Store, disarmed: bool) -> Option<String> {
     let before = tasks(base).await;
     let writes = store.watch.redeliver(disarmed).await;
     let after = tasks(base).await;
-    (before != after)
-        .then(|| format!("{writes} writes delivered again make {after:?} of {before:?}"))
+    (before != after).then(|| format!("{writes} repeated writes change {before:?} to {after:?}"))
 }

@@ -1,4 +1,4 @@
-//! A client that bears a server which dies.
+//! A client for a server that may die during a call.
 
 use bytes::Bytes;
 use http::{Request, Uri};
@@ -16,7 +16,7 @@ pub(crate) struct Frame {
     pub(crate) data: Value,
 }
 
-/// Begins a call; `None` if the server does not answer, or refuses.
+/// Starts a call; `None` without a response, or for an error status.
 async fn open(url: &str, body: Option<&Value>, last_event: Option<&str>) -> Option<Incoming> {
     let uri: Uri = url.parse().unwrap();
     let authority = uri.authority()?.as_str().to_owned();
@@ -28,7 +28,7 @@ async fn open(url: &str, body: Option<&Value>, last_event: Option<&str>) -> Opti
         .uri(uri.path_and_query()?.as_str())
         .header("Host", authority)
         .header("Content-Type", "application/json");
-    // 0.1 knows no header of versions, and its paths no other generation.
+    // 0.1 has no version header, and its paths exist in 0.1 only.
     if !uri.path().starts_with("/tasks/send") {
         request = request.header("A2A-Version", "1.0");
     }
@@ -46,17 +46,17 @@ async fn whole(body: Incoming) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// The answer to a POST; `None` if there is none, or a refusal.
+/// The response to a POST; `None` without a response, or for an error status.
 pub(crate) async fn post(url: &str, body: &Value) -> Option<Value> {
     whole(open(url, Some(body), None).await?).await
 }
 
-/// The answer to a GET; `None` if there is none, or a refusal.
+/// The response to a GET; `None` without a response, or for an error status.
 pub(crate) async fn get(url: &str) -> Option<Value> {
     whole(open(url, None, None).await?).await
 }
 
-/// A stream while it runs.
+/// An open stream.
 #[derive(Debug)]
 pub(crate) struct Live {
     body: Incoming,
@@ -65,12 +65,12 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// The answer to a POST.
+    /// Opens the stream of a POST.
     pub(crate) async fn post(url: &str, body: &Value) -> Option<Self> {
         Some(Self::of(open(url, Some(body), None).await?))
     }
 
-    /// A subscription that goes on after an event.
+    /// Opens a subscription that continues after an event.
     pub(crate) async fn resume(url: &str, last_event: &str) -> Option<Self> {
         Some(Self::of(open(url, None, Some(last_event)).await?))
     }
@@ -83,7 +83,7 @@ impl Live {
         }
     }
 
-    /// The next event; `None` at the end, or when the server is gone.
+    /// The next event; `None` at the end of the stream or when the connection breaks.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         while self.ready.is_empty() {
             let bytes = self.body.frame().await?.ok()?.into_data();
@@ -97,7 +97,7 @@ impl Live {
         self.ready.pop_front()
     }
 
-    /// All that comes.
+    /// All remaining events.
     pub(crate) async fn rest(mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         while let Some(frame) = self.next().await {
@@ -107,7 +107,7 @@ impl Live {
     }
 }
 
-/// The event of a block; none in a comment.
+/// The event of a block; `None` for a comment.
 fn frame(block: &str) -> Option<Frame> {
     let field = |name: &str| {
         let mut lines = block.lines();
@@ -118,7 +118,7 @@ fn frame(block: &str) -> Option<Frame> {
     Some(Frame { id, data })
 }
 
-/// The events after one, to the end; none if there is no such stream.
+/// All events after `last_event`; empty if there is no such stream.
 pub(crate) async fn events(url: &str, last_event: &str) -> Vec<Frame> {
     match Live::resume(url, last_event).await {
         Some(stream) => stream.rest().await,

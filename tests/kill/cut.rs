@@ -1,21 +1,21 @@
-//! Streams, cut after every frame.
+//! Cuts streams after every frame and resumes them.
 
 use crate::agent::{Folder, Running};
 use crate::client::{Frame, Live, events};
 use crate::scenario::message;
 use serde_json::Value;
 
-/// What a line could do to a resumed stream.
+/// Damage that the check of a resumed stream must detect.
 #[derive(Debug, Clone, Copy)]
 enum Damage {
     Dropped,
     Doubled,
     Swapped,
-    /// The log from its beginning.
+    /// The log from its start instead of the remaining events.
     FromTheStart,
-    /// The first frame tells the end beforehand.
+    /// The first frame already shows the final state.
     Late,
-    /// The end is missing.
+    /// The last frame is missing.
     Short,
 }
 
@@ -42,7 +42,7 @@ impl Damage {
     }
 }
 
-/// A stream that was cut: what was read before, what came after, and the log.
+/// A stream that was cut: the frames before the cut, the frames after it, and the log.
 #[derive(Debug, Clone)]
 struct Cut {
     read: Vec<Frame>,
@@ -51,7 +51,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// Opens a stream, cuts it after `count` frames, and resumes it there.
+    /// Opens a stream, cuts it after `count` frames, and resumes it from there.
     async fn after(base: &str, count: usize) -> Self {
         let url = format!("{base}/message:stream");
         let mut live = Live::post(&url, &message("chunks 6 30", None))
@@ -69,13 +69,13 @@ impl Cut {
         Self { read, rest, log }
     }
 
-    /// What is wrong with how it went on.
+    /// The violation in the resumed stream, if there is one.
     fn wrong(&self) -> Option<String> {
         let Some(first) = self.rest.first() else {
-            return Some("does not go on".to_owned());
+            return Some("does not continue".to_owned());
         };
-        // The first frame of a resumed stream is the task, without an id, and
-        // not later than where the stream was cut.
+        // The first frame of a resumed stream is the task. It has no event id and no state
+        // that is later than the cut.
         let state = &first.data["task"]["status"]["state"];
         if first.id.is_some()
             || !["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"]
@@ -92,7 +92,7 @@ impl Cut {
     }
 }
 
-/// How many frames the stream has before its end.
+/// The number of frames of the whole stream.
 async fn frames(base: &str) -> usize {
     let url = format!("{base}/message:stream");
     let live = Live::post(&url, &message("chunks 6 30", None)).await;
@@ -104,7 +104,7 @@ async fn agent(folder: &Folder) -> Running {
 }
 
 #[tokio::test]
-async fn a_stream_cut_after_any_frame_goes_on_with_the_next() {
+async fn resumed_stream_continues_with_the_next_frame() {
     let folder = Folder::new();
     let agent = agent(&folder).await;
     let count = frames(agent.base()).await;
@@ -117,7 +117,7 @@ async fn a_stream_cut_after_any_frame_goes_on_with_the_next() {
 }
 
 #[tokio::test]
-async fn a_frame_too_much_or_too_little_is_noticed() {
+async fn stream_check_detects_every_damage() {
     let folder = Folder::new();
     let agent = agent(&folder).await;
     let whole = Cut::after(agent.base(), 2).await;

@@ -1,4 +1,4 @@
-//! What must be true of a scenario, whatever the program died of.
+//! Checks a scenario after the program was killed.
 
 use crate::case::{LOOK, LOOKS, Store};
 use crate::client::{events, get, post};
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// All tasks there are, whole.
+/// All tasks of the caller, read one by one.
 pub(crate) async fn tasks(base: &str) -> Vec<Value> {
     let page = get(&format!("{base}/tasks?pageSize=100")).await;
     let listed = page.map(|page| page["tasks"].clone()).unwrap_or_default();
@@ -32,7 +32,7 @@ async fn rested(base: &str, id: &str) -> Option<Value> {
     None
 }
 
-/// What is wrong.
+/// The violations of a run.
 pub(crate) async fn judge(
     scenario: Scenario,
     base: &str,
@@ -50,7 +50,7 @@ pub(crate) async fn judge(
         ids.insert(id(told));
     }
     if ids.len() > 1 {
-        wrong.push(format!("one send, and the tasks {ids:?}"));
+        wrong.push(format!("one send made the tasks {ids:?}"));
     }
     for id in &ids {
         let Some(task) = rested(base, id).await else {
@@ -65,7 +65,7 @@ pub(crate) async fn judge(
     wrong
 }
 
-/// What is wrong with the task at rest.
+/// The violations of a task at rest.
 fn about(scenario: Scenario, known: &Known, kept: &BTreeSet<String>, task: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut check = |holds: bool, what: &str| {
@@ -80,16 +80,19 @@ fn about(scenario: Scenario, known: &Known, kept: &BTreeSet<String>, task: &Valu
         Scenario::Cancel => completed || state == "TASK_STATE_CANCELED",
         _ => completed,
     };
-    check(rests_well, "rests otherwise");
+    check(rests_well, "unexpected state at rest");
     check(!known.canceled || !completed, "completed after its cancel");
     for told in known.told.iter().filter(|told| rests(told)) {
         let same = told["artifacts"] == task["artifacts"] && told["status"] == task["status"];
-        // Only an answer moves a question.
+        // A later message may continue a task that asks.
         let asked = told["status"]["state"] == "TASK_STATE_INPUT_REQUIRED";
-        check(same || asked, &format!("not what was told, {told}"));
+        check(
+            same || asked,
+            &format!("differs from the earlier response {told}"),
+        );
     }
     if completed {
-        check(content(scenario, task), "other content");
+        check(content(scenario, task), "unexpected content");
     }
     let history = task["history"].as_array().into_iter().flatten();
     let said = history.filter(|one| one["role"] == "ROLE_USER").count();
@@ -98,17 +101,20 @@ fn about(scenario: Scenario, known: &Known, kept: &BTreeSet<String>, task: &Valu
     } else {
         1
     };
-    check(said > 0 && said <= sent, "heard otherwise than said");
+    check(
+        said > 0 && said <= sent,
+        "unexpected number of user messages",
+    );
     if completed {
         let text = task["artifacts"].to_string();
         for run in kept {
-            check(text.contains(run.as_str()), &format!("did {run} again"));
+            check(text.contains(run.as_str()), &format!("{run} ran again"));
         }
     }
     wrong
 }
 
-/// Whether a completed task has all that belongs to it, once.
+/// Whether a completed task has its whole content exactly once.
 fn content(scenario: Scenario, task: &Value) -> bool {
     let artifacts: Vec<&Value> = task["artifacts"].as_array().into_iter().flatten().collect();
     let [artifact] = artifacts.as_slice() else {
@@ -129,8 +135,8 @@ fn content(scenario: Scenario, task: &Value) -> bool {
     }
 }
 
-/// Whether so many different steps were done and kept, in the first such turn
-/// of the conversation.
+/// Whether `count` different steps ran and were stored, in the first such turn of the
+/// context.
 fn steps(artifact: &Value, count: usize) -> bool {
     let told = &artifact["parts"][0]["data"];
     let runs = told["steps"].as_array().into_iter().flatten();
@@ -138,7 +144,7 @@ fn steps(artifact: &Value, count: usize) -> bool {
     runs.len() == count && told["saved"] == told["steps"] && told["inConversation"] == 1
 }
 
-/// What a stream has shown is how the log begins, and the log has no gap.
+/// Checks that the frames of a stream are the start of the log, without a gap.
 async fn shown(base: &str, task: &str, known: &Known) -> Option<String> {
     let first = known.frames.first()?;
     let log = events(
@@ -152,7 +158,7 @@ async fn shown(base: &str, task: &str, known: &Known) -> Option<String> {
     (!begins).then(|| format!("shown {read:?}, in the log {log:?}"))
 }
 
-/// What the client finds that goes on.
+/// Checks what the client finds when it continues.
 async fn afterwards(scenario: Scenario, base: &str, task: Option<&String>) -> Option<String> {
     match scenario {
         Scenario::ClientId => {
@@ -168,8 +174,7 @@ async fn afterwards(scenario: Scenario, base: &str, task: Option<&String>) -> Op
             let sent = post(&format!("{base}/message:send"), &next).await;
             let sent = sent.unwrap_or_default();
             let told = &sent["task"]["artifacts"][0]["parts"][0]["data"]["inConversation"];
-            (*told != counted + 1)
-                .then(|| format!("the conversation counted {told} after {before}"))
+            (*told != counted + 1).then(|| format!("the session counted {told} after {before}"))
         }
         _ => None,
     }

@@ -1,12 +1,14 @@
-//! The unchanged program, killed at every store call of seven scenarios: what
-//! it has acknowledged comes to rest after a restart, what had finished keeps
-//! its content, and a write that comes once more changes nothing. And streams,
-//! cut after every frame. Both see faults that are planted.
+//! Kills the unchanged program at every store call of seven scenarios, and cuts streams
+//! after every frame.
 //!
-//! A failure names its case; `A2A_KILL_CASE='<case>'` runs that one again.
+//! It checks that acknowledged work comes to rest after a restart, that finished tasks keep
+//! their content, and that a repeated write changes nothing. Planted faults prove that the
+//! checks detect violations.
+//!
+//! A failure names its case; `A2A_KILL_CASE='<case>'` runs only that one.
 #![cfg(test)]
 
-#[expect(dead_code, reason = "the suite `local` uses more of it")]
+#[expect(dead_code, reason = "only the suite `local` uses all of it")]
 #[path = "../local/agent.rs"]
 mod agent;
 mod case;
@@ -23,11 +25,11 @@ use scenario::Scenario;
 use std::collections::VecDeque;
 use tokio::task::JoinSet;
 
-/// Cases at a time. Most of a case is waiting.
+/// The number of cases that run in parallel. A case spends most of its time waiting.
 const AT_ONCE: usize = 6;
 
-/// A machine that is busy elsewhere can make two chunks one commit, and then a
-/// point is not reached. It is gone for so often.
+/// How often a case is tried. On a busy machine two chunks can become one commit, and then
+/// the planned call does not occur.
 const TRIES: usize = 5;
 
 #[expect(
@@ -38,19 +40,19 @@ fn chosen() -> Option<String> {
     std::env::var("A2A_KILL_CASE").ok()
 }
 
-/// A case, by the name that replays it.
+/// The name of a case, for `A2A_KILL_CASE`.
 fn name(scenario: Scenario, plan: &Plan) -> String {
     format!("{scenario:?} {plan}")
 }
 
-/// The store calls of a scenario: those of both of two runs, so that a call
-/// which is made by chance is no point.
+/// The store calls of a scenario that occur in both of two runs, so that calls that depend
+/// on timing do not count.
 async fn points(scenario: Scenario) -> Vec<Point> {
     let mut runs = Vec::new();
     for _ in 0..TRIES {
         let outcome = Box::pin(run(scenario, None, false)).await;
         assert_eq!(outcome.wrong, [""; 0], "{scenario:?} without a kill");
-        // On a busy machine the client may come too late.
+        // On a busy machine the client may be too late.
         if outcome.reached {
             runs.push(outcome.points);
         }
@@ -65,7 +67,7 @@ async fn points(scenario: Scenario) -> Vec<Point> {
     points
 }
 
-/// Runs cases side by side, each until its point is reached.
+/// Runs cases in parallel, each until its planned call occurs.
 async fn all(mut left: VecDeque<(Scenario, Plan)>) -> (usize, Vec<String>, Vec<String>) {
     let mut cases = JoinSet::new();
     let (mut kills, mut missed, mut violations) = (0, Vec::new(), Vec::new());
@@ -102,7 +104,7 @@ async fn all(mut left: VecDeque<(Scenario, Plan)>) -> (usize, Vec<String>, Vec<S
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_program_killed_at_any_store_call_finishes_what_it_acknowledged() {
+async fn program_killed_at_any_store_call_finishes_acknowledged_work() {
     let mut left = VecDeque::new();
     for scenario in Scenario::ALL {
         let points = points(scenario).await;
@@ -130,47 +132,46 @@ async fn a_program_killed_at_any_store_call_finishes_what_it_acknowledged() {
     assert!(missed.is_empty(), "not reached: {missed:#?}");
 }
 
-/// A fault of the store, planted by the line, and the scenario that has to see
-/// it.
+/// A fault of the store that the proxy injects, and the scenario that must detect it.
 struct Planted {
     scenario: Scenario,
     operation: &'static str,
-    /// The last call of this kind, or the first.
+    /// Whether it applies to the last call of the operation; otherwise to the first.
     last: bool,
     deed: Option<Deed>,
 }
 
 const PLANTED: [Planted; 9] = [
-    // A finished task that is not stored.
+    // The store loses a finished task.
     planted(Scenario::Deferred, "PutItem", false, Some(Deed::Forget)),
-    // The commit of an answer, in a transaction with the conversation.
+    // The store loses the commit of an answer, a transaction of task and thread.
     planted(
         Scenario::Continued,
         "TransactWriteItems",
         true,
         Some(Deed::Forget),
     ),
-    // The same without the conversation.
+    // The store executes only the task's part of that transaction.
     planted(
         Scenario::Continued,
         "TransactWriteItems",
         true,
         Some(Deed::Torn),
     ),
-    // A frame that is shown and not stored.
+    // The store loses a commit whose frame the client has seen.
     planted(Scenario::Stream, "UpdateItem", false, Some(Deed::Forget)),
-    // The worker's last write, which the cancel has fenced out.
+    // The store ignores the fence that the cancel set, at the worker's last write.
     planted(
         Scenario::Cancel,
         "UpdateItem",
         true,
         Some(Deed::Unconditional),
     ),
-    // Bytes that were acknowledged and lost.
+    // The store loses the bytes of a file.
     planted(Scenario::File, "PUT object", false, Some(Deed::Forget)),
-    // A read from before.
+    // The store returns an old read.
     planted(Scenario::Queued, "GetItem", true, Some(Deed::Stale)),
-    // Old writes that come late, and whose conditions nobody checks.
+    // The store executes repeated writes without their conditions.
     planted(Scenario::Queued, "", false, None),
     planted(Scenario::Cancel, "", false, None),
 ];
@@ -189,7 +190,7 @@ const fn planted(
     }
 }
 
-/// The plan of a planted fault, by a run without it.
+/// The plan of a planted fault, from a run without it.
 async fn plan(fault: &Planted) -> Option<Plan> {
     let deed = fault.deed?;
     let points = points(fault.scenario).await;
@@ -206,7 +207,7 @@ async fn plan(fault: &Planted) -> Option<Plan> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_store_that_breaks_its_word_is_noticed() {
+async fn checks_detect_every_planted_store_fault() {
     let mut cases = JoinSet::new();
     for fault in &PLANTED {
         cases.spawn(async move {
@@ -215,7 +216,7 @@ async fn a_store_that_breaks_its_word_is_noticed() {
                 .as_ref()
                 .map_or("old writes".to_owned(), Plan::to_string);
             let mut wrong = Vec::new();
-            // A call more than before moves the fault to where it does no harm.
+            // One more call than in the run before can move the fault to a harmless call.
             for _ in 0..TRIES {
                 let disarmed = plan.is_none();
                 let outcome = Box::pin(run(fault.scenario, plan.as_ref(), disarmed)).await;

@@ -1,15 +1,15 @@
-//! What is done to which store call.
+//! Which store call gets which fault.
 
 use std::fmt;
 
-/// A store call of a scenario: the running number of its kind. Calls of
-/// different kinds run beside each other, and a poll more or less of one kind
-/// must not move the numbers of the others.
+/// A store call of a scenario: its operation, and its number among the calls of that
+/// operation. Calls of different operations run in parallel, so one more poll of one
+/// operation must not change the numbers of the others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Point {
-    /// The operation, as DynamoDB names it or as `PUT object`.
+    /// The DynamoDB operation, or the method and `object` for S3 (`PUT object`).
     pub(crate) operation: String,
-    /// From 1.
+    /// The number, from 1.
     pub(crate) number: usize,
 }
 
@@ -19,31 +19,31 @@ impl fmt::Display for Point {
     }
 }
 
-/// What is done at a point.
+/// The fault of a store call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deed {
-    /// The program dies; the call does not reach the store.
+    /// The program dies before the call reaches the store.
     KillBefore,
-    /// The program dies; the store has done it, and nobody hears.
+    /// The program dies after the store has executed the call, before the response.
     KillAfter,
-    /// Planted: the store says that it has done it, and has not.
+    /// Planted: the store reports success and does not execute the call.
     Forget,
-    /// Planted: the store does it whatever its condition says.
+    /// Planted: the store ignores the condition of the call.
     Unconditional,
-    /// Planted: of a transaction only the first part is done.
+    /// Planted: the store executes only the first part of a transaction.
     Torn,
-    /// Planted: the store answers with what it answered this question first.
+    /// Planted: the store returns its first response to the same read.
     Stale,
 }
 
 impl Deed {
-    /// Whether the program dies of it.
+    /// Whether the program dies.
     pub(crate) const fn kills(self) -> bool {
         matches!(self, Self::KillBefore | Self::KillAfter)
     }
 }
 
-/// One deed at one point.
+/// One fault at one call.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) point: Point,

@@ -1,9 +1,8 @@
-//! A line between the program and its store: it counts calls and, at one of
-//! them, does what the plan says.
+//! A proxy between the program and its store. It counts calls, and injects the planned
+//! fault at one of them.
 //!
-//! A program that is to die is cut off first: from that call on nothing of it
-//! reaches the store and nothing comes back, until the signal has arrived. So
-//! the death lies between two store calls, whatever the machine is doing.
+//! Before it kills the program, it stops all traffic in both directions. So the program
+//! always dies between two store calls, independent of the machine's speed.
 
 use crate::plan::{Deed, Plan, Point};
 use a2a_lambda::engine::{Clock as _, SystemClock};
@@ -28,10 +27,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What the store said.
+/// A response of the store.
 type Answer = (response::Parts, Bytes);
 
-/// A call, as often as it is wanted.
+/// A call that can be sent any number of times.
 #[derive(Debug, Clone)]
 struct Call {
     upstream: SocketAddr,
@@ -40,8 +39,8 @@ struct Call {
 }
 
 impl Call {
-    /// Gives a call of DynamoDB another body, and signs it again: the store takes
-    /// nothing else.
+    /// Replaces the body of a DynamoDB call and signs it again; the store rejects a call
+    /// with the old signature.
     fn says(&mut self, body: &Value, keys: &Keys) {
         self.body = body.to_string().into();
         let headers = &mut self.head.headers;
@@ -73,13 +72,13 @@ impl Call {
     }
 }
 
-/// What the lines of one case share.
+/// The shared state of a case's proxies.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// What the store's callers sign with.
+    /// The credentials that the program signs with.
     keys: Keys,
     state: Mutex<State>,
-    /// Whether the plan has come true.
+    /// Whether the planned fault has occurred.
     struck: watch::Sender<bool>,
 }
 
@@ -89,11 +88,11 @@ struct State {
     seen: BTreeMap<String, usize>,
     points: Vec<Point>,
     plan: Option<Plan>,
-    /// Nothing passes any more.
+    /// Whether all traffic is stopped.
     cut_off: bool,
     /// The writes that reached the store.
     writes: Vec<Call>,
-    /// The first answer to each question.
+    /// The first response to each read.
     answers: BTreeMap<Bytes, Answer>,
 }
 
@@ -110,14 +109,14 @@ impl Watch {
         self.state.lock().unwrap()
     }
 
-    /// Counts from here on, and does what `plan` says.
+    /// Starts to count, and to apply `plan`.
     pub(crate) fn count(&self, plan: Option<Plan>) {
         let mut state = self.state();
         state.counting = true;
         state.plan = plan;
     }
 
-    /// Does nothing any more, and lets everything pass; the calls so far.
+    /// Stops counting and lets all calls pass; returns the calls so far.
     pub(crate) fn stop(&self) -> Vec<Point> {
         let mut state = self.state();
         state.counting = false;
@@ -125,20 +124,20 @@ impl Watch {
         std::mem::take(&mut state.points)
     }
 
-    /// Whether the plan has come true.
+    /// Whether the planned fault has occurred.
     pub(crate) fn has_struck(&self) -> bool {
         *self.struck.borrow()
     }
 
-    /// Waits until it has.
+    /// Waits until the planned fault has occurred.
     pub(crate) async fn strikes(&self) {
         let mut struck = self.struck.subscribe();
         // The sender lives as long as `self`.
         let _ = struck.wait_for(|struck| *struck).await;
     }
 
-    /// Sends all writes so far to the store once more, the latest first;
-    /// `disarmed` without their conditions. Gives how many there were.
+    /// Sends all writes so far to the store again, the latest first; with `disarmed`
+    /// without their conditions. Returns the number of writes.
     pub(crate) async fn redeliver(&self, disarmed: bool) -> usize {
         let writes = std::mem::take(&mut self.state().writes);
         for call in writes.iter().rev() {
@@ -152,7 +151,7 @@ impl Watch {
         writes.len()
     }
 
-    /// Counts a call; what is to be done to it.
+    /// Counts a call; returns its fault, if it has one.
     fn next(&self, operation: &str) -> Option<Deed> {
         let mut state = self.state();
         if !state.counting {
@@ -193,19 +192,19 @@ impl Watch {
             Some(Deed::Torn) => return self.pass(&torn(&call, &self.keys)).await,
             Some(Deed::Stale) => {
                 let first = self.state().answers.get(&call.body).cloned();
-                return first.ok_or_else(|| io::Error::other("nobody has asked this before"));
+                return first.ok_or_else(|| io::Error::other("no earlier response to this read"));
             }
         }
         self.pass(&call).await
     }
 
-    /// Says that it is time, and waits for the end.
+    /// Reports that the program must die now, and never returns.
     async fn dies(&self) -> io::Result<Answer> {
         self.struck.send_replace(true);
         std::future::pending().await
     }
 
-    /// To the store and back.
+    /// Sends a call to the store and returns the response.
     async fn pass(&self, call: &Call) -> io::Result<Answer> {
         let answer = send(call).await?;
         heard(&answer);
@@ -221,7 +220,7 @@ impl Watch {
     }
 }
 
-/// A line to `upstream`; its URL.
+/// Starts a proxy to `upstream`; returns its URL.
 pub(crate) async fn line(upstream: &str, watch: &Arc<Watch>, lines: &mut JoinSet<()>) -> String {
     let upstream = upstream.strip_prefix("http://").unwrap();
     let upstream: SocketAddr = upstream.trim_end_matches('/').parse().unwrap();
@@ -256,7 +255,7 @@ async fn connection(socket: TcpStream, upstream: SocketAddr, watch: Arc<Watch>) 
         }
     });
     let server = hyper::server::conn::http1::Builder::new();
-    // A line that breaks is what the program has to bear.
+    // The program must cope with a broken connection, so an error is ignored.
     let _ = server.serve_connection(TokioIo::new(socket), service).await;
 }
 
@@ -271,7 +270,7 @@ async fn send(call: &Call) -> io::Result<Answer> {
     *request.method_mut() = call.head.method.clone();
     *request.uri_mut() = call.head.uri.clone();
     *request.headers_mut() = call.head.headers.clone();
-    // Of the old connection. The length may be part of a signature.
+    // Hop-by-hop headers of the old connection. `content-length` stays: it may be signed.
     for name in ["transfer-encoding", "expect", "connection"] {
         request.headers_mut().remove(name);
     }
@@ -281,20 +280,20 @@ async fn send(call: &Call) -> io::Result<Answer> {
     Ok((head, body.to_bytes()))
 }
 
-/// A store that does not believe who calls has done nothing: that proves nothing.
+/// Fails if the store rejected the signature: such a call tests nothing.
 fn heard((head, body): &Answer) {
     let refused = body.windows(9).any(|text| text == b"Signature");
     assert!(!refused, "{}: {body:?}", head.status);
 }
 
-/// What a call asks of DynamoDB.
+/// The `x-amz-target` header of a DynamoDB call.
 fn target(call: &Call) -> Option<&str> {
     let target = call.head.headers.get("x-amz-target")?.to_str().ok()?;
     Some(target)
 }
 
-/// The store call a request makes. What idle loops ask all the time is none:
-/// the stream, and the indexes.
+/// The operation of a call. Calls of idle loops do not count: reads of the stream and of
+/// the indexes.
 fn operation(call: &Call) -> Option<String> {
     let Some(target) = target(call) else {
         let object = call.head.uri.path().trim_matches('/').contains('/');
@@ -314,12 +313,12 @@ fn is_write(call: &Call) -> bool {
     }
 }
 
-/// The same call, with conditions that always hold.
+/// The same call with a condition that always holds.
 fn disarm(call: &Call, keys: &Keys) -> Call {
     let mut call = call.clone();
     if let Ok(mut body) = serde_json::from_slice::<Value>(&call.body) {
         if let Some(members) = body.as_object_mut() {
-            // By its token the store would know a transaction again.
+            // With the same token DynamoDB would treat it as a repeated request and not run it.
             members.remove("ClientRequestToken");
         }
         always(&mut body);
@@ -333,7 +332,7 @@ fn always(value: &mut Value) {
         Value::Object(members) => {
             for (name, member) in members {
                 match (name.as_str(), member) {
-                    // Names and values which nobody uses are refused.
+                    // The old condition stays, since DynamoDB rejects unused names and values.
                     ("ConditionExpression", Value::String(text)) => {
                         text.push_str(" OR attribute_exists(PK) OR attribute_not_exists(PK)")
                     }
@@ -346,7 +345,7 @@ fn always(value: &mut Value) {
     }
 }
 
-/// A transaction's first part alone.
+/// The same transaction with its first part only.
 fn torn(call: &Call, keys: &Keys) -> Call {
     let mut call = call.clone();
     if let Ok(mut body) = serde_json::from_slice::<Value>(&call.body) {
@@ -358,7 +357,7 @@ fn torn(call: &Call, keys: &Keys) -> Call {
     call
 }
 
-/// A success that nothing stands for.
+/// A success response for a call that was not executed.
 fn forgotten(operation: Option<&str>) -> Answer {
     let (head, ()) = Response::new(()).into_parts();
     let object = operation.is_some_and(|name| name.ends_with("object"));

@@ -1,49 +1,49 @@
-//! The scenarios, as far as a client has a hand in them. Six are those of the
-//! suite `faults`; the seventh reads a file.
+//! The client's side of the scenarios. Six match those of the suite `faults`; the seventh
+//! reads a file.
 
 use crate::case::{LOOK, LOOKS, Store};
 use crate::client::{Frame, Live, get, post};
 use serde_json::{Value, json};
 
-/// What is done to the program.
+/// The calls of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// A short blocking send, whose first write waits for the skill.
+    /// A short blocking send; the first write waits for the skill.
     Deferred,
-    /// 0.1: a send under the client's own task id, repeated.
+    /// A 0.1 send with the client's own task id, repeated.
     ClientId,
-    /// A queued send: a worker does steps, and keeps data and a session value.
+    /// A queued send; a worker runs steps, and saves data and a session value.
     Queued,
     /// A stream.
     Stream,
-    /// A question, and the answer to it, with steps and a session value.
+    /// A question and its answer, with steps and a session value.
     Continued,
-    /// A cancel in the middle of work, with an artifact in the bucket.
+    /// A cancel during the work, with an artifact in the bucket.
     Cancel,
-    /// A file that lies in the bucket, and is read again.
+    /// A file in the bucket that the client reads again.
     File,
 }
 
-/// What a client knows in the end.
+/// What the client knows at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// The tasks it was told of, each as it was told last.
+    /// The tasks of the responses, each as in its last response.
     pub(crate) told: Vec<Value>,
-    /// What it read of a stream.
+    /// The frames of a stream.
     pub(crate) frames: Vec<Frame>,
-    /// Whether it was told that the task is canceled.
+    /// Whether a response said that the task is canceled.
     pub(crate) canceled: bool,
-    /// Whether it got all it wanted.
+    /// Whether the client got all its responses.
     pub(crate) finished: bool,
-    /// What it knows to be wrong.
+    /// The violations that the client has seen.
     pub(crate) wrong: Vec<String>,
 }
 
 /// The task id of [`Scenario::ClientId`].
 pub(crate) const OWN_ID: &str = "mine-1";
 
-/// The bytes of [`Scenario::File`] and [`Scenario::Cancel`]: more than lies
-/// inside a task.
+/// The size in bytes of the files in [`Scenario::File`] and [`Scenario::Cancel`]: more than
+/// a task's DynamoDB item may hold.
 pub(crate) const BYTES: usize = 40_000;
 
 /// A message of 1.0.
@@ -85,9 +85,9 @@ impl Scenario {
         Self::File,
     ];
 
-    /// Does it, as far as the program lives.
+    /// Runs the scenario until it ends or the program dies.
     pub(crate) async fn run(self, base: &str, store: &Store, known: &mut Known) {
-        // A call that breaks off leaves the client with what it knew.
+        // After a broken call the client keeps what it knew before.
         let _broken = match self {
             Self::Deferred => deferred(base, known).await,
             Self::ClientId => client_id(base, known).await,
@@ -125,7 +125,7 @@ async fn queued(base: &str, store: &Store, known: &mut Known) -> Option<()> {
     let sent = post(&format!("{base}/message:send"), &body).await?;
     known.told = vec![sent["task"].clone()];
     let id = id(&sent["task"]);
-    // Around the line: a poll is no call of the program.
+    // Reads the store directly, so that polls are not counted as calls of the program.
     let mut looks = 0..LOOKS;
     while !store.task(&id).await?.state().is_at_rest() {
         looks.next()?;
@@ -133,7 +133,9 @@ async fn queued(base: &str, store: &Store, known: &mut Known) -> Option<()> {
     }
     let task = get(&format!("{base}/tasks/{id}")).await?;
     if !rests(&task) {
-        known.wrong.push(format!("rests, and is shown as {task}"));
+        known
+            .wrong
+            .push(format!("at rest in the store, but the client sees {task}"));
     }
     known.told = vec![task];
     known.finished = true;
@@ -197,7 +199,7 @@ async fn file(base: &str, known: &mut Known) -> Option<()> {
     if task["artifacts"] != sent["task"]["artifacts"] {
         known
             .wrong
-            .push("the file that was told is not the file that is stored".to_owned());
+            .push("the file of the response differs from the stored file".to_owned());
     }
     known.finished = true;
     Some(())

@@ -1,4 +1,4 @@
-//! The program as a process, and what it prints.
+//! The program as a process, and its output.
 
 use a2a_lambda_tests::emulator::run;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// Built once a test process; cargo has nothing to do when it is there.
+/// Builds the program once per test process. Cargo does nothing if it is up to date.
 pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -31,7 +31,7 @@ pub(crate) fn program() -> &'static Path {
     })
 }
 
-/// A folder that goes with the test.
+/// A folder that is removed after the test.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -54,7 +54,7 @@ impl Drop for Folder {
     }
 }
 
-/// The program in `folder`, with no setting but those given.
+/// The program in `folder`, with only the given settings.
 fn command(folder: &Folder, arguments: &[&str], settings: &[(&str, &str)]) -> Command {
     let mut command = Command::new(program());
     command
@@ -74,7 +74,7 @@ pub(crate) async fn ended(arguments: &[&str], settings: &[(&str, &str)]) -> Outp
     output.unwrap()
 }
 
-/// What the program says when it does not start.
+/// The standard error of a program that does not start.
 pub(crate) async fn refusal(arguments: &[&str], settings: &[(&str, &str)]) -> String {
     let output = ended(arguments, settings).await;
     assert!(!output.status.success(), "{arguments:?} {settings:?}");
@@ -85,7 +85,7 @@ pub(crate) async fn refusal(arguments: &[&str], settings: &[(&str, &str)]) -> St
 /// The program while it runs.
 pub(crate) struct Running {
     child: Child,
-    /// What it printed until it was ready.
+    /// Its output until it was ready.
     pub(crate) said: String,
     /// Keeps its standard output open.
     _rest: Lines<BufReader<ChildStdout>>,
@@ -130,8 +130,8 @@ impl Running {
         Self::start(folder, &arguments, &[], "listening on ").await
     }
 
-    /// The conformance agent on a free port, which writes all it logs into the
-    /// file `log` of the folder.
+    /// The conformance agent on a free port; its log goes to the file `log` of the
+    /// folder.
     pub(crate) async fn logging(folder: &Folder) -> Self {
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let arguments = ["--port", "0", "--agent", "conformance"];
@@ -148,19 +148,18 @@ impl Running {
         values.next().unwrap()
     }
 
-    /// The base URL it names.
+    /// The base URL it printed.
     pub(crate) fn base(&self) -> &str {
         let (_, base) = self.said.rsplit_once("listening on ").unwrap();
         base.trim_end()
     }
 
-    /// Ends it as Ctrl-C does in a shell, and waits until it is gone.
+    /// Ends it as Ctrl-C does in a shell, and waits for its end.
     pub(crate) async fn interrupt(self) {
         self.end("INT").await;
     }
 
-    /// Asks it to end, as a service manager does (SIGTERM), and waits until it
-    /// is gone.
+    /// Ends it as a service manager does (SIGTERM), and waits for its end.
     pub(crate) async fn terminate(self) {
         self.end("TERM").await;
     }
@@ -172,7 +171,7 @@ impl Running {
         assert!(self.child.wait().await.unwrap().success());
     }
 
-    /// Ends it without a chance to do anything more (SIGKILL).
+    /// Kills it (SIGKILL).
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }

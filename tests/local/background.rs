@@ -1,4 +1,4 @@
-//! Work that goes on behind its call, and after the end of its process.
+//! Work that continues after its call, and after its process was killed.
 
 use crate::agent::{Folder, Running};
 use crate::calls::Call;
@@ -8,7 +8,7 @@ async fn agent(folder: &Folder) -> Running {
     Running::agent(folder, &["--agent", "conformance"]).await
 }
 
-/// Sends `text` without waiting for the task; gives its id.
+/// Sends `text` without waiting for the task. Returns the task's id.
 async fn begun(base: &str, text: &str) -> String {
     let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
     let body = json!({"message": message, "configuration": {"returnImmediately": true}});
@@ -27,7 +27,7 @@ async fn after(base: &str, id: &str, passing: &[&str]) -> Value {
         {
             return task;
         }
-        // The call itself takes time; the test's own limit ends a task that never moves.
+        // Each call takes time; the time limit of the test ends an endless loop.
         tokio::task::yield_now().await;
     }
 }
@@ -35,7 +35,7 @@ async fn after(base: &str, id: &str, passing: &[&str]) -> Value {
 const OPEN: [&str; 2] = ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"];
 
 #[tokio::test]
-async fn a_call_that_does_not_wait_is_answered_at_once_and_its_task_ends() {
+async fn a_send_that_returns_immediately_completes_in_the_background() {
     let folder = Folder::new();
     let agent = agent(&folder).await;
     let id = begun(agent.base(), "wait 2").await;
@@ -44,7 +44,7 @@ async fn a_call_that_does_not_wait_is_answered_at_once_and_its_task_ends() {
 }
 
 #[tokio::test]
-async fn a_task_goes_on_after_its_process_was_killed() {
+async fn a_running_task_survives_a_kill_of_its_process() {
     let folder = Folder::new();
     let first = agent(&folder).await;
     let id = begun(first.base(), "wait 3").await;
@@ -61,7 +61,7 @@ async fn a_task_goes_on_after_its_process_was_killed() {
 }
 
 #[tokio::test]
-async fn a_task_that_no_worker_had_yet_is_not_lost_with_its_process() {
+async fn a_submitted_task_survives_a_kill_of_its_process() {
     let folder = Folder::new();
     let first = agent(&folder).await;
     let id = begun(first.base(), "wait 1").await;
@@ -72,7 +72,7 @@ async fn a_task_that_no_worker_had_yet_is_not_lost_with_its_process() {
 }
 
 #[tokio::test]
-async fn a_task_that_a_caller_waited_for_goes_on_without_the_caller() {
+async fn a_blocking_task_survives_its_caller_and_its_process() {
     let folder = Folder::new();
     let first = agent(&folder).await;
     let base = first.base().to_owned();

@@ -1,4 +1,4 @@
-//! Calls over HTTP, and those that a paper or a banner shows for `curl`.
+//! Calls over HTTP, among them the `curl` lines of documents and banners.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri};
@@ -16,7 +16,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// A GET of 1.0.
+    /// A GET request of A2A 1.0.
     pub(crate) fn get(url: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -25,7 +25,7 @@ impl Call {
         }
     }
 
-    /// A message of 1.0 that says `text`.
+    /// A message of A2A 1.0 with the text `text`.
     pub(crate) fn say(base: &str, text: &str) -> Self {
         let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
         let body = json!({"message": message}).to_string();
@@ -46,7 +46,7 @@ impl Call {
         self
     }
 
-    /// A line for a shell, as `curl` would take it.
+    /// The call of a `curl` line.
     pub(crate) fn pasted(line: &str) -> Self {
         let mut call = Self {
             url: String::new(),
@@ -58,7 +58,7 @@ impl Call {
         assert_eq!(words.next(), Some("curl"));
         while let Some(word) = words.next() {
             match word {
-                // Whether curl shows a stream as it comes.
+                // `-N` switches off the output buffer of curl.
                 "-N" => {}
                 "-H" => {
                     let (name, value) = words.next().unwrap().split_once(": ").unwrap();
@@ -81,7 +81,7 @@ impl Call {
         self
     }
 
-    /// The whole answer.
+    /// The status and the whole body of the response.
     pub(crate) async fn send(self) -> (StatusCode, String) {
         let uri: Uri = self.url.parse().unwrap();
         let socket = TcpStream::connect(uri.authority().unwrap().as_str()).await;
@@ -106,7 +106,7 @@ impl Call {
         (head.status, String::from_utf8(bytes.to_vec()).unwrap())
     }
 
-    /// The JSON of an answer that is no error.
+    /// The JSON body of a response with status 200.
     pub(crate) async fn json(self) -> Value {
         let shown = format!("{self:?}");
         let (status, text) = self.send().await;
@@ -115,12 +115,11 @@ impl Call {
     }
 }
 
-/// The words of a shell's line: quotes of the simple kind, and line ends that a
-/// backslash hides.
+/// The words of a shell line with single quotes and backslashes at line ends.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let line = line.replace("\\\n", " ");
-    // Every second piece stands in quotes.
+    // Every second piece is in quotes.
     for (n, piece) in line.split('\'').enumerate() {
         if n % 2 == 1 {
             words.push(piece.to_owned());

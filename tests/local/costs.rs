@@ -1,4 +1,4 @@
-//! What each operation costs, as `docs/operations.md` says.
+//! Compares what each operation costs with the table in `docs/operations.md`.
 
 use crate::meter::{Bill, Counted, Index, Meter};
 use a2a_lambda::auth::Identity;
@@ -33,18 +33,18 @@ use std::time::Duration;
 const PAPER: &str = include_str!("../../docs/operations.md");
 const HEADER: &str = "| Operation | Requests | Write units | Read units |\n|---|---|---|---|\n";
 
-/// SHA-256 of ten thousand times `0123456789`.
+/// SHA-256 of `0123456789` repeated 10,000 times.
 const DIGITS: &str = "aca9e593cc629cbaa94cd5a07dc029424aad93e5129e5d11f8dcd2f139c16cc0";
-/// And of five million times.
+/// SHA-256 of `0123456789` repeated 5,000,000 times.
 const MANY_DIGITS: &str = "07d7c2d2ff2345a78a4cb8f17a80869b71ee4efaa7b5051ddf027d0a88ead060";
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// This machine's time, moved on by so many milliseconds, or held.
+/// This machine's time, moved by some milliseconds, or stopped.
 #[derive(Debug, Default)]
 struct Moved {
     by: AtomicI64,
-    /// Since when it stands still; 0 = it does not.
+    /// When it was stopped, in milliseconds; 0 while it runs.
     held: AtomicI64,
 }
 
@@ -54,9 +54,9 @@ impl Moved {
         self.by.fetch_add(millis, Ordering::SeqCst);
     }
 
-    /// Lets work take no time, however slow the machine is: who waits for less
-    /// than a second has waited, and nobody waits for longer (a sign of life, the
-    /// end of a budget).
+    /// Makes work take no time, however slow the machine is. A wait of less than
+    /// a second ends immediately; a longer one (a heartbeat, the end of a budget)
+    /// never ends.
     fn hold(&self, held: bool) {
         let since = if held {
             SystemClock.now().as_millis()
@@ -104,7 +104,7 @@ impl Source for Local {
     }
 }
 
-/// Answers a question of a sentence with a sentence and a text.
+/// Answers a question of one sentence with a sentence and a text.
 struct Answers;
 
 impl Skill for Answers {
@@ -130,15 +130,15 @@ impl SkillHandler for Answers {
     }
 }
 
-/// The agent on counted clients.
+/// The agent with metered clients.
 struct Counter {
     runtime: Runtime,
     meter: Arc<Meter>,
-    /// Reads beside the count.
+    /// Reads tasks without the meter.
     tasks: DynamoStore,
-    /// Puts objects beside the count.
+    /// Puts objects without the meter.
     blobs: S3Blobs,
-    /// A counted store.
+    /// A metered store.
     near: DynamoStore,
     clock: Arc<Moved>,
     rows: String,
@@ -146,7 +146,7 @@ struct Counter {
     services: Embedded,
 }
 
-/// What the indexes of the table hold.
+/// The keys and attributes of the table's indexes.
 async fn indexes(clients: &AwsClients) -> Vec<Index> {
     let described = clients.dynamodb.describe_table().table_name(TABLE).send();
     let table = described.await.unwrap().table.unwrap();
@@ -165,7 +165,7 @@ async fn indexes(clients: &AwsClients) -> Vec<Index> {
     index.collect()
 }
 
-/// The same clients, counted.
+/// The same clients with a meter.
 fn counted(clients: &AwsClients, meter: &Arc<Meter>) -> AwsClients {
     let config = clients.dynamodb.config();
     let (inner, meter) = (config.http_client().unwrap(), Arc::clone(meter));
@@ -194,7 +194,7 @@ impl Counter {
         counter
     }
 
-    /// One in which nothing happens behind the calls.
+    /// Without pumps, so that nothing runs but the calls.
     async fn still(agent: AgentDefinition) -> Self {
         let services = Embedded::start(None).await.unwrap();
         let clients = AwsClients::connect(services.endpoints()).await;
@@ -207,7 +207,7 @@ impl Counter {
             .clock(clock.clone())
             .build()
             .unwrap();
-        // A client of ours that puts a large file may take its time.
+        // The client of the test may take long to put a large file.
         let patient = clients.s3.config().to_builder();
         let patient = patient
             .timeout_config(TimeoutConfig::disabled())
@@ -233,7 +233,7 @@ impl Counter {
             .edge(Door::of(method, path.split('?').next().unwrap()))
     }
 
-    /// One call; its whole answer.
+    /// Sends one request, and returns the whole body of the response.
     async fn call(&self, path: &str, body: Option<&Value>, headers: &[(&str, &str)]) -> String {
         let method = if body.is_some() { "POST" } else { "GET" };
         self.ask(method, path, body, headers).await
@@ -280,19 +280,19 @@ impl Counter {
         serde_json::from_str(&self.call(path, Some(body), &[]).await).unwrap()
     }
 
-    /// The task of a send.
+    /// Sends `text`, and returns the task.
     async fn send(&self, text: &str) -> Value {
         self.post("/message:send", &message(text)).await["task"].clone()
     }
 
-    /// Lets the process learn how the caller's list is spread, which it then
-    /// believes for a minute.
+    /// Reads how the caller's list is spread over partitions. The process keeps
+    /// this for a minute.
     async fn warm(&self) {
         self.call("/tasks?pageSize=1", None, &[]).await;
         self.meter.take();
     }
 
-    /// Waits until a task is at rest, beside the count.
+    /// Waits without the meter until a task is at rest.
     async fn rests(&self, task: &Value) {
         let owner = owner();
         let id = TaskId::parse(task["id"].as_str().unwrap()).unwrap();
@@ -305,7 +305,7 @@ impl Counter {
         }
     }
 
-    /// A row of the table, of what came since the last.
+    /// Adds a row to the table: what was metered since the last row.
     fn row(&mut self, operation: &str) -> Bill {
         let bill = self.meter.take();
         let requests: Vec<String> = bill
@@ -346,7 +346,7 @@ async fn sends(counter: &mut Counter) {
     let mut own = message("echo hello");
     own["message"]["contextId"] = json!("my-conversation");
     counter.post("/message:send", &own).await;
-    counter.row("the same under a context id of the client's, first of its conversation");
+    counter.row("the same under a new context id of the client");
 
     let key = [("Idempotency-Key", "key-1")];
     counter
@@ -378,7 +378,7 @@ async fn sends(counter: &mut Counter) {
 
     counter.send("steps 1").await;
     counter.row(
-        "a send whose skill does one step, keeps a value for the task and one for the conversation",
+        "a send whose skill does one step, keeps a value for the task and one for the context",
     );
 
     let mut queued = message("echo hello");
@@ -390,15 +390,15 @@ async fn sends(counter: &mut Counter) {
     let mut refers = message("echo hello");
     refers["message"]["referenceTaskIds"] = json!([task["id"], asked["id"]]);
     counter.post("/message:send", &refers).await;
-    let bill = counter.row("a send that refers to two tasks, whose skill does not look at them");
+    let bill = counter.row("a send that refers to two tasks, whose skill does not read them");
     assert_eq!(
         bill.requests.values().sum::<usize>(),
         1,
-        "what nobody looks at is not read"
+        "unused references are not read"
     );
     refers["message"]["parts"][0]["text"] = json!("refer");
     counter.post("/message:send", &refers).await;
-    counter.row("the same, whose skill looks");
+    counter.row("the same, whose skill reads them");
 }
 
 async fn reads(counter: &mut Counter) {
@@ -436,14 +436,14 @@ async fn reads(counter: &mut Counter) {
         let request = request.body(Bytes::new()).unwrap();
         let mut stream = edge.handle(request, identity, None).await.into_body();
         stream.frame().await.unwrap().unwrap();
-        // From here on every request is a look.
+        // From here on every request is a poll.
         counter.meter.take();
         while counter.meter.count() == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         drop(stream);
         counter.meter.settles().await;
-        counter.row("one look of a subscription");
+        counter.row("one poll of a subscription");
     }
     let (owner, now) = (owner(), counter.clock.now());
     let id = TaskId::parse(asked["id"].as_str().unwrap()).unwrap();
@@ -453,9 +453,9 @@ async fn reads(counter: &mut Counter) {
     let configs = format!("{path}/pushNotificationConfigs");
     let hook = json!({"id": "hook-1", "url": "https://example.com/hook"});
     counter.post(&configs, &hook).await;
-    counter.row("registering a webhook for it");
+    counter.row("creating a push config for it");
     counter.call(&format!("{configs}/hook-1"), None, &[]).await;
-    counter.row("reading the webhook");
+    counter.row("reading the push config");
     let asked = counter.send("what?").await;
     let path = format!("/tasks/{}", asked["id"].as_str().unwrap());
     counter.meter.take();
@@ -525,20 +525,20 @@ async fn conversations(counter: &mut Counter) {
     let mut more = message("echo hello again");
     more["message"]["contextId"] = first["contextId"].clone();
     counter.post("/message:send", &more).await;
-    counter.row("the second task of a conversation");
+    counter.row("the second task of a context");
     counter.post("/message:send", &more).await;
     counter.row("the third");
     more["message"]["parts"][0]["text"] = json!("recall");
     counter.post("/message:send", &more).await;
-    counter.row("a task whose skill looks at the three before it");
+    counter.row("a task whose skill reads the three before it");
     let page = "/a2a-lambda/contexts?pageSize=5";
     counter.call(page, None, &[]).await;
-    counter.row("a page of 5 conversations");
+    counter.row("a page of 5 contexts");
     let context = first["contextId"].as_str().unwrap();
     counter
         .call(&format!("/tasks?contextId={context}"), None, &[])
         .await;
-    counter.row("the list of a conversation of four tasks");
+    counter.row("the list of a context of four tasks");
     let alone = counter.send("echo hello").await;
     counter.meter.take();
     let path = format!("/a2a-lambda/tasks/{}", alone["id"].as_str().unwrap());
@@ -547,7 +547,7 @@ async fn conversations(counter: &mut Counter) {
     counter
         .delete(&format!("/a2a-lambda/contexts/{context}"))
         .await;
-    counter.row("deleting a conversation of four tasks");
+    counter.row("deleting a context of four tasks");
 }
 
 async fn uploads(counter: &mut Counter) {
@@ -557,7 +557,8 @@ async fn uploads(counter: &mut Counter) {
     counter.row("the send that names it");
 }
 
-/// Orders an upload, puts it beside the count, and sends what names it.
+/// Orders an upload, puts the file without the meter, and sends a message that
+/// refers to it.
 async fn send_upload(counter: &mut Counter, bytes: String, sha256: &str) {
     let order = json!({"size": bytes.len(), "sha256": sha256, "filename": "digits.txt",
         "mediaType": "text/plain"});
@@ -576,7 +577,7 @@ async fn send_upload(counter: &mut Counter, bytes: String, sha256: &str) {
     counter.post("/message:send", &named).await;
 }
 
-/// What only time brings about.
+/// Costs that depend on the time that passed.
 async fn later(counter: &mut Counter) {
     let first = counter.send("echo hello").await;
     let mut more = message("echo hello again");
@@ -585,10 +586,10 @@ async fn later(counter: &mut Counter) {
     counter.clock.on(HOUR * 2);
     counter.meter.take();
     counter.post("/message:send", &more).await;
-    counter.row("a task of a conversation that was silent for two hours, and is kept alive by it");
+    counter.row("a task that continues a context after two idle hours");
 }
 
-/// Webhooks that take everything, or nothing.
+/// Webhooks that accept every delivery, or refuse every one with 503.
 struct Hooks(bool);
 
 #[async_trait::async_trait]
@@ -598,7 +599,7 @@ impl Webhooks for Hooks {
     }
 }
 
-/// The calls of the queue and of the webhooks are not counted.
+/// The meter does not count calls of the queue and of the webhooks.
 async fn deliveries(counter: &mut Counter) {
     let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
     let mut still = Counter::still(agent).await;
@@ -629,7 +630,7 @@ async fn deliveries(counter: &mut Counter) {
         if takes {
             still.row("delivering the three events of a finished task to its webhook");
             courier.deliver(&rung.item, None).await;
-            still.row("a doorbell for a webhook that has them");
+            still.row("a push queue message for a webhook that has them");
         } else {
             still.row("an attempt that fails");
         }
@@ -656,7 +657,7 @@ fn owner() -> Owner {
     }
 }
 
-/// Ids as they are: of an account, of a user in a token, of a client's message.
+/// Ids as long as real ones: a tenant, a subject of a token, a client's message id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_short_send_writes_one_table_unit_and_one_index_unit() {
     let agent = Agent::builder("shop").skill(Answers).build().unwrap();
@@ -677,28 +678,35 @@ async fn a_short_send_writes_one_table_unit_and_one_index_unit() {
     );
     let (size, unit) = (counter.meter.largest.load(Ordering::Relaxed), 1024);
     assert_eq!((bill.writes, bill.index_writes), (1, 1), "{size} bytes");
-    // A reserve, for what one or the other client says beside it.
+    // 64 bytes stay free for clients that send more.
     assert!(size <= unit - 64, "{size} bytes");
 }
 
+/// Names the rows that are measured when an operation never ends.
+async fn in_time(rows: &str, measured: impl Future<Output = ()>) {
+    let limit = Duration::from_secs(120);
+    let done = tokio::time::timeout(limit, measured).await;
+    assert!(done.is_ok(), "an operation of `{rows}` does not end");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operation_costs_what_the_paper_says() {
+async fn every_operation_costs_what_the_document_says() {
     let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
     let mut counter = Counter::new(agent).await;
-    sends(&mut counter).await;
-    reads(&mut counter).await;
-    large(&mut counter).await;
-    conversations(&mut counter).await;
-    uploads(&mut counter).await;
-    deliveries(&mut counter).await;
-    sweeps(&mut counter).await;
-    larger(&mut counter).await;
-    later(&mut counter).await;
+    in_time("sends", sends(&mut counter)).await;
+    in_time("reads", reads(&mut counter)).await;
+    in_time("large", large(&mut counter)).await;
+    in_time("conversations", conversations(&mut counter)).await;
+    in_time("uploads", uploads(&mut counter)).await;
+    in_time("deliveries", deliveries(&mut counter)).await;
+    in_time("sweeps", sweeps(&mut counter)).await;
+    in_time("larger", larger(&mut counter)).await;
+    in_time("later", later(&mut counter)).await;
     let (_, shown) = PAPER.split_once(HEADER).expect("the table of costs");
     let (shown, _) = shown.split_once("\n\n").unwrap();
     let rows = counter.rows.trim_end();
     assert!(
         shown == rows,
-        "in docs/operations.md should stand:\n{HEADER}{rows}\n"
+        "docs/operations.md must have:\n{HEADER}{rows}\n"
     );
 }

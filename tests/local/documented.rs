@@ -1,4 +1,4 @@
-//! The calls which the banner and the README show, sent as they stand there.
+//! The calls that the banner and the README show, sent as they are printed.
 
 use crate::agent::{Folder, Running};
 use crate::calls::Call;
@@ -22,7 +22,7 @@ async fn the_calls_of_the_banner_work_when_pasted() {
         .map(Call::pasted)
         .collect();
     let [card, say, stream] = calls.as_slice() else {
-        panic!("other calls than three:\n{}", agent.said);
+        panic!("not three calls:\n{}", agent.said);
     };
 
     let card = card.clone().json().await;
@@ -36,7 +36,7 @@ async fn the_calls_of_the_banner_work_when_pasted() {
     let said = say.clone().json().await;
     assert!(said["result"].to_string().contains("hello"), "{said}");
 
-    // The client makes the id of this task: a second paste shows it as it is.
+    // The client makes the id of this task: the second call shows the same task.
     for _ in 0..2 {
         let (status, text) = stream.clone().send().await;
         assert_eq!(status, StatusCode::OK, "{text}");
@@ -57,7 +57,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn the_exchange_of_the_readme_is_a_real_one() {
+async fn the_exchange_in_the_readme_is_what_the_agent_answers() {
     let folder = Folder::new();
     let agent = Running::agent(&folder, &["--memory"]).await;
     let mut calls = blocks("sh").into_iter().filter(|b| b.starts_with("curl "));
@@ -71,7 +71,7 @@ async fn the_exchange_of_the_readme_is_a_real_one() {
     );
 }
 
-/// The value without what differs from run to run.
+/// The value without what differs between runs.
 fn blank(value: &Value) -> Value {
     match value {
         Value::Object(members) => members

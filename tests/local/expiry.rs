@@ -1,5 +1,5 @@
-//! The end of a conversation: what one program stored, read by another one
-//! whose clock was moved, before and after anything was cleaned up.
+//! The expiry of contexts that one program stored, as another program with a
+//! later clock sees it, before and after clean-up.
 
 use crate::agent::{Folder, Running};
 use crate::talk::{Agent, GENERATIONS, Kind, Talk, listed};
@@ -32,8 +32,8 @@ impl Source for Local {
     }
 }
 
-/// The agent of `cargo run` over its data folder, at a time of ours. What a
-/// schedule would start is left to the test.
+/// The agent of `cargo run` over its data folder, with a clock that the test
+/// sets. The test itself starts what a schedule would start.
 struct Later {
     clock: Arc<SetClock>,
     runtime: Runtime,
@@ -71,15 +71,15 @@ impl Later {
         }
     }
 
-    /// What the schedule does about conversations; how many states it removed.
+    /// Runs the scheduled sweep of threads. Returns how many states it removed.
     async fn sweep(&self) -> usize {
         let tasks = DynamoStore::new(self.clients.dynamodb.clone(), TABLE);
         let swept = self.runtime.engine().sweep_threads(&tasks).await;
         swept.unwrap().states_cleaned
     }
 
-    /// Removes what the table's own TTL would remove by now: each item whose
-    /// `ttl` has passed. How many there were.
+    /// Deletes each item whose `ttl` has passed, as DynamoDB's TTL would.
+    /// Returns how many.
     async fn let_go(&self, now: Timestamp) -> usize {
         let dynamodb = &self.clients.dynamodb;
         let mut pages = dynamodb.scan().table_name(TABLE).into_paginator().send();
@@ -109,13 +109,13 @@ fn before(at: Timestamp, time: Duration) -> Timestamp {
     Timestamp::from_millis(at.as_millis() - millis)
 }
 
-/// A conversation of each kind in each generation, and when each is over.
+/// A context of each kind in each generation, and when each expires.
 async fn talks(program: &Running) -> Vec<(Talk, Timestamp)> {
     let mut talks = Vec::new();
     for dialect in GENERATIONS {
         for kind in Kind::ALL {
             let first = match kind {
-                // What is kept for a conversation makes its thread.
+                // Saved data would make a thread, which this kind has not.
                 Kind::Derived => "echo the colour is blue",
                 _ => "note the colour is blue",
             };
@@ -130,22 +130,22 @@ async fn talks(program: &Running) -> Vec<(Talk, Timestamp)> {
     talks.into_iter().map(told).collect()
 }
 
-/// Asserts that a conversation goes on without its state, and says so once.
+/// Asserts that a context continues without its state, and reports that once.
 async fn goes_on_without_state(later: &Later, talk: &Talk) {
     let memory = talk.recall(later).await;
     assert!(memory.reset, "{talk:?} {memory:?}");
     assert!(memory.said[0].ends_with("the colour is blue"), "{memory:?}");
-    // The words of the skill's event were kept in the state.
+    // The text that the skill added was part of the state.
     assert!(
         !memory.said.contains(&"the colour is blue".to_owned()),
         "{memory:?}"
     );
     assert!(memory.noted.is_null(), "{talk:?}");
-    assert!(!talk.recall(later).await.reset, "it is said once");
+    assert!(!talk.recall(later).await.reset, "it is reported once");
 }
 
 #[tokio::test]
-async fn a_conversation_of_another_process_is_over_when_its_time_is_and_stays_so() {
+async fn a_context_of_another_process_expires_on_time_and_stays_expired() {
     let folder = Folder::new();
     let data = folder.path().join("kept");
     let arguments = ["--agent", "conformance", "--data", data.to_str().unwrap()];
@@ -156,7 +156,7 @@ async fn a_conversation_of_another_process_is_over_when_its_time_is_and_stays_so
     program.terminate().await;
 
     let later = Later::over(&data).await;
-    // An hour after its last word, and just before the end of its day.
+    // An hour after the last activity, and 1 ms before the context expires.
     let hour = silent
         .iter()
         .map(|(talk, end)| (talk, before(*end, DAY).plus(HOUR)));
@@ -179,12 +179,12 @@ async fn a_conversation_of_another_process_is_over_when_its_time_is_and_stays_so
     };
     let last = over.iter().map(|(_, end)| *end).max().unwrap();
     later.clock.set(last.plus(SECOND));
-    assert!(later.sweep().await >= 6, "the states of threads");
+    assert!(later.sweep().await >= 6, "the sweep removes states");
     same("swept").await;
     later.let_go(last.plus(SECOND)).await;
     same("let go").await;
 
-    // A client's own id is remembered for a week, and new after it.
+    // A client-made id is refused for a week after its expiry, and new after that.
     let first = over.iter().map(|(_, end)| *end).min().unwrap();
     let within = before(first.plus(DAY * 7), SECOND);
     later.clock.set(within);
@@ -192,17 +192,17 @@ async fn a_conversation_of_another_process_is_over_when_its_time_is_and_stays_so
     same("within a week").await;
     let week = last.plus(DAY * 7 + SECOND * 2);
     later.clock.set(week);
-    assert_eq!(later.let_go(week).await, 3, "the threads of clients' ids");
+    assert_eq!(later.let_go(week).await, 3, "threads of client-made ids");
     for ((talk, _), answer) in over.iter().zip(&answers) {
         if talk.kind == Kind::Own {
             let memory = talk.recall(&later).await;
-            assert_eq!(memory.said, ["recall"], "a new conversation");
+            assert_eq!(memory.said, ["recall"], "a new context");
             assert!(!memory.reset && memory.noted.is_null(), "{memory:?}");
         } else {
             assert_eq!(talk.is_over(&later).await, *answer, "{talk:?}");
         }
     }
-    // When the tasks have gone as well, an id of ours is as if never made.
+    // When the tasks are deleted as well, a server-made id is still refused.
     let month = last.plus(DAY * 31);
     later.clock.set(month);
     later.let_go(month).await;

@@ -1,5 +1,5 @@
-//! Files that an answer cannot hold, and files sent by themselves: through
-//! URLs that work against the object store of the running program.
+//! Files too large for a response, and uploads. Their URLs lead to the object
+//! store of the running program.
 
 use crate::agent::{Folder, Running};
 use crate::calls::Call;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tokio::net::TcpStream;
 
-/// Asks a URL of the object store.
+/// Sends a request to the object store.
 async fn ask(method: Method, url: &str, headers: &Value, body: Bytes) -> (u16, HeaderMap, Bytes) {
     let uri: Uri = url.parse().unwrap();
     let authority = uri.authority().unwrap().as_str();
@@ -40,7 +40,7 @@ fn bytes(size: usize) -> Bytes {
     (0..=250).cycle().take(size).collect()
 }
 
-/// SHA-256 by another program than the one under test.
+/// SHA-256, computed by another program than the one under test.
 fn sha256(folder: &Folder, bytes: &Bytes) -> String {
     let file = folder.path().join("digested");
     std::fs::write(&file, bytes).unwrap();
@@ -49,7 +49,7 @@ fn sha256(folder: &Folder, bytes: &Bytes) -> String {
     text.split_whitespace().next().unwrap().to_owned()
 }
 
-/// The right to send a file of these bytes, for `caller`.
+/// Orders an upload of a file with this size and digest, as `caller`.
 async fn order(base: &str, caller: &str, size: usize, sha256: &str) -> Value {
     let body = json!({
         "filename": "../page.html", "mediaType": "text/html", "size": size, "sha256": sha256,
@@ -62,18 +62,18 @@ async fn order(base: &str, caller: &str, size: usize, sha256: &str) -> Value {
         .await
 }
 
-/// Sends other bytes than the order announces.
+/// Sends bytes that do not match the order, and asserts that they are refused.
 async fn spoil(order: &Value, bytes: &Bytes) {
     let mut other = bytes.to_vec();
     other[7] ^= 1;
     let url = order["url"].as_str().unwrap();
     let (status, _, said) = ask(Method::PUT, url, &order["headers"], other.into()).await;
-    assert_eq!(status, 400, "other bytes were taken");
+    assert_eq!(status, 400, "other bytes were accepted");
     let said = String::from_utf8_lossy(&said);
     assert!(said.contains("BadDigest"), "{said}");
 }
 
-/// A message with this part, and what it is answered with.
+/// Sends a message with this part, and returns the response.
 async fn say(base: &str, caller: &str, text: &str, part: &Value) -> Value {
     let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}, part]});
     let call = Call::say(base, text).body(&json!({"message": message}));
@@ -81,7 +81,7 @@ async fn say(base: &str, caller: &str, text: &str, part: &Value) -> Value {
     serde_json::from_str(&answer).unwrap()
 }
 
-/// What is wrong with the second part of a message.
+/// The description of the fault in the second part of a message.
 fn fault(answer: &Value) -> String {
     let details = answer.pointer("/error/details").and_then(Value::as_array);
     let violations = details.into_iter().flatten();
@@ -92,7 +92,7 @@ fn fault(answer: &Value) -> String {
     violation["description"].as_str().unwrap().to_owned()
 }
 
-/// Whether `word` stands in any file below `folder`.
+/// Whether any file below `folder` contains `word`.
 fn finds(folder: &Path, word: &[u8]) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
@@ -108,7 +108,7 @@ const ANN: &str = "Bearer dev:acme:ann";
 const BOB: &str = "Bearer dev:acme:bob";
 
 #[tokio::test]
-async fn a_file_too_large_for_an_answer_is_fetched_by_its_url() {
+async fn a_file_too_large_for_a_response_is_fetched_by_its_url() {
     let folder = Folder::new();
     let agent = Running::logging(&folder).await;
     let answer = Call::say(agent.base(), "file 5000000").json().await;
@@ -119,7 +119,7 @@ async fn a_file_too_large_for_an_answer_is_fetched_by_its_url() {
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     assert!(
         body == bytes(5_000_000),
-        "{} bytes came back otherwise",
+        "the {} bytes of the body differ",
         body.len()
     );
     assert_eq!(headers["content-type"], "application/octet-stream");
@@ -136,7 +136,7 @@ async fn a_file_too_large_for_an_answer_is_fetched_by_its_url() {
         let (status, ..) = fetch(&bent).await;
         assert_eq!(status, 403, "{bent}");
     }
-    // Each read has a URL of its own, and none of them is kept anywhere.
+    // Each read makes a new URL, and no URL is stored or logged.
     let id = answer["task"]["id"].as_str().unwrap();
     let again = Call::get(&format!("{}/tasks/{id}", agent.base()))
         .json()
@@ -146,15 +146,15 @@ async fn a_file_too_large_for_an_answer_is_fetched_by_its_url() {
         "{again}"
     );
     agent.interrupt().await;
-    assert!(finds(folder.path(), b"file.bin"), "nothing was searched");
+    assert!(finds(folder.path(), b"file.bin"), "the search is broken");
     assert!(
         !finds(folder.path(), b"X-Amz-Signature"),
-        "a URL was kept or logged"
+        "a URL was stored or logged"
     );
 }
 
 #[tokio::test]
-async fn a_file_sent_by_itself_comes_back_as_a_file_to_save() {
+async fn an_uploaded_file_is_served_as_an_attachment() {
     let folder = Folder::new();
     let agent = Running::logging(&folder).await;
     let sent = bytes(6_000_000);
@@ -163,13 +163,13 @@ async fn a_file_sent_by_itself_comes_back_as_a_file_to_save() {
     let (url, headers) = (order["url"].as_str().unwrap(), &order["headers"]);
     let put = |body: Bytes| ask(Method::PUT, url, headers, body);
     assert_eq!(order["method"], "PUT");
-    // Bytes that were refused leave nothing, and the right ones are taken.
+    // Refused bytes leave nothing behind; then the right ones are accepted.
     spoil(&order, &sent).await;
     let early = say(agent.base(), ANN, "back", &order["part"]).await;
     assert!(early.to_string().contains("was never received"), "{early}");
     let (status, _, said) = put(sent.clone()).await;
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&said));
-    // Signed like the rest: nobody can leave it out and replace the file.
+    // This header is signed too, so a client cannot omit it and replace the file.
     assert_eq!(order["headers"]["if-none-match"], "*");
     let foreign = say(agent.base(), BOB, "back", &order["part"]).await;
     assert_eq!(fault(&foreign), "names an upload that was never received");
@@ -184,18 +184,18 @@ async fn a_file_sent_by_itself_comes_back_as_a_file_to_save() {
         headers["content-disposition"],
         "attachment; filename=\"page.html\""
     );
-    // The message of the task holds its own copy.
+    // The task has its own copy of the file.
     let url = task["history"][0]["parts"][1]["url"].as_str().unwrap();
     assert!(fetch(url).await.2 == sent, "{task}");
     agent.interrupt().await;
     assert!(
         !finds(folder.path(), b"X-Amz-Signature"),
-        "a URL was kept or logged"
+        "a URL was stored or logged"
     );
 }
 
-/// The task of a message that nobody waits for, when it is over: however long
-/// it takes.
+/// Sends `text` without waiting, and returns the task once it is at rest, with
+/// no time limit.
 async fn rested(base: &str, text: &str) -> Value {
     let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
     let body = json!({"message": message, "configuration": {"returnImmediately": true}});
@@ -211,7 +211,7 @@ async fn rested(base: &str, text: &str) -> Value {
     }
 }
 
-/// A line of `/proc/<id>/status`, in bytes.
+/// A value of `/proc/<id>/status`, in bytes.
 fn memory(id: u32, line: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let found = status.lines().find_map(|text| text.strip_prefix(line));
@@ -220,14 +220,14 @@ fn memory(id: u32, line: &str) -> u64 {
     number.parse::<u64>().unwrap() * 1024
 }
 
-/// The process holds the agent and the object store, and both are counted.
+/// The process contains the agent and the object store: the limit covers both.
 #[tokio::test]
 async fn a_hundred_megabytes_are_delivered_in_bounded_memory() {
     const SIZE: usize = 100_000_000;
     const MOST: u64 = 32 * 1024 * 1024;
     let folder = Folder::new();
     let agent = Running::agent(&folder, &["--agent", "conformance"]).await;
-    // The first large file brings in code and buffers of the store.
+    // The first large file loads code and buffers of the object store.
     Call::say(agent.base(), "file 1000000").json().await;
     let idle = memory(agent.id(), "VmRSS");
     let task = rested(agent.base(), &format!("file {SIZE}")).await;

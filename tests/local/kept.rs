@@ -1,4 +1,4 @@
-//! What is there after a restart, and for whom.
+//! What remains after a restart, and who can read it.
 
 use crate::agent::{Folder, Running};
 use crate::calls::Call;
@@ -7,15 +7,15 @@ use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use serde_json::Value;
 
-/// Larger than what is stored inside a task: these bytes lie in the bucket.
+/// Too large to be stored inside a task: these bytes are an object in the bucket.
 const BYTES: usize = 100_000;
 
-/// The conformance agent, keeping what it does in `folder`.
+/// The conformance agent with its data in `folder`.
 async fn agent(folder: &Folder) -> Running {
     Running::agent(folder, &["--agent", "conformance"]).await
 }
 
-/// A finished task with a file, as the send answered it.
+/// A completed task with a file, as the send returned it.
 async fn file(base: &str) -> Value {
     let answer = Call::say(base, &format!("file {BYTES}")).json().await;
     answer["task"].clone()
@@ -38,7 +38,7 @@ async fn has(base: &str, task: &Value) {
 }
 
 #[tokio::test]
-async fn tasks_and_files_are_there_after_a_restart() {
+async fn tasks_and_files_survive_a_restart() {
     let folder = Folder::new();
     let first = agent(&folder).await;
     let task = file(first.base()).await;
@@ -48,7 +48,7 @@ async fn tasks_and_files_are_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn tasks_and_files_are_there_after_a_kill() {
+async fn tasks_and_files_survive_a_kill() {
     let folder = Folder::new();
     let first = agent(&folder).await;
     let task = file(first.base()).await;
@@ -58,7 +58,7 @@ async fn tasks_and_files_are_there_after_a_kill() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_after_a_kill() {
+async fn a_waiting_task_takes_its_answer_after_a_kill() {
     let folder = Folder::new();
     let first = agent(&folder).await;
     let asked = Call::say(first.base(), "anything").json().await;
@@ -77,7 +77,7 @@ async fn a_question_is_answered_after_a_kill() {
 }
 
 #[tokio::test]
-async fn nobody_else_reads_a_task() {
+async fn another_caller_cannot_read_a_task() {
     let folder = Folder::new();
     let agent = agent(&folder).await;
     let base = agent.base();
@@ -93,7 +93,7 @@ async fn nobody_else_reads_a_task() {
         let theirs = get(base, &task).header("Authorization", &who(other));
         let (status, text) = theirs.send().await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{other}");
-        // Word for word what a task that never was gives.
+        // The same response as for an absent task, word for word.
         assert_eq!(text, nothing, "{other}");
         let list = Call::get(&format!("{base}/tasks")).header("Authorization", &who(other));
         assert_eq!(list.json().await["tasks"], serde_json::json!([]), "{other}");
@@ -103,7 +103,7 @@ async fn nobody_else_reads_a_task() {
 }
 
 #[tokio::test]
-async fn memory_keeps_nothing() {
+async fn an_agent_in_memory_keeps_nothing() {
     let folder = Folder::new();
     let arguments = ["--agent", "conformance", "--memory"];
     let first = Running::agent(&folder, &arguments).await;

@@ -1,5 +1,5 @@
-//! The program `a2a-local`, as a user starts it: another process, spoken to
-//! over HTTP.
+//! The program `a2a-local`, run as a separate process and called over HTTP, as
+//! a user does it.
 
 #[cfg(test)]
 mod agent;

@@ -1,11 +1,12 @@
-//! What passes over the SDK's connections, and what AWS would charge for it.
+//! Counts the requests on the SDK's connections and what AWS would charge for them.
 //!
 //! The rules are those of DynamoDB's developer guide, "DynamoDB read and write
-//! operations" and "Global secondary indexes": a write unit for each started KB
-//! of the larger of an item before and after, two in a transaction; for each
-//! entry of an index that a write adds, removes or changes another, two if its
-//! key changes; a read unit for each started 4 KB, half of one unless the read is
-//! consistent, and no less than for one such block.
+//! operations" and "Global secondary indexes". A write costs one unit for each
+//! started KB of the larger of the item before and after, or two in a
+//! transaction. Each index entry that a write adds, removes or changes costs the
+//! same again; if its key changes, the old and the new entry both cost. A read
+//! costs one unit for each started 4 KB, at least one, and half of it unless the
+//! read is consistent.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -27,7 +28,7 @@ use tokio::sync::watch;
 
 const KB: usize = 1024;
 
-/// What was asked for since the last look.
+/// Requests and units since the last bill.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Bill {
     /// Requests, by operation.
@@ -47,7 +48,7 @@ struct Written {
     indexes: usize,
 }
 
-/// The count of one pair of clients.
+/// The counter of one pair of clients.
 #[derive(Debug)]
 pub(crate) struct Meter {
     bill: Mutex<Bill>,
@@ -55,18 +56,18 @@ pub(crate) struct Meter {
     open: watch::Sender<usize>,
     /// The size of the largest item that was written, in bytes.
     pub(crate) largest: AtomicUsize,
-    /// Reads items beside the count: the service takes no request that is
-    /// signed for another body.
+    /// Reads items without counting them. The meter cannot change the requests
+    /// it sees: their signature covers the body.
     beside: Client,
     indexes: Vec<Index>,
 }
 
-/// What an index holds of an item.
+/// The attributes of an index.
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// The names of its own keys.
+    /// The names of its key attributes.
     pub(crate) keys: Vec<String>,
-    /// All names it holds.
+    /// The names of all its attributes.
     pub(crate) holds: Vec<String>,
 }
 
@@ -88,12 +89,12 @@ impl Meter {
         let _ = open.wait_for(|open| *open == 0).await;
     }
 
-    /// What came since the last look.
+    /// The bill since the last call.
     pub(crate) fn take(&self) -> Bill {
         std::mem::take(&mut self.bill.lock().unwrap())
     }
 
-    /// How many requests came since.
+    /// Number of requests since the last bill.
     pub(crate) fn count(&self) -> usize {
         self.bill.lock().unwrap().requests.values().sum()
     }
@@ -106,7 +107,7 @@ impl Meter {
         bill.half_reads += half_reads;
     }
 
-    /// The write units of an item that was `before` and is `after`.
+    /// The write units of a change of an item; `each` is the price of a KB.
     fn written(&self, before: &Value, after: &Value, each: usize) -> Written {
         let table = size(before).max(size(after)).max(1).div_ceil(KB) * each;
         let indexes = self
@@ -142,13 +143,13 @@ impl Index {
     }
 }
 
-/// The size of an item; nothing for one that is not there.
+/// The size of an item in bytes; 0 for an absent one.
 pub(crate) fn size(item: &Value) -> usize {
     let members = item.as_object().into_iter().flatten();
     members.map(|(name, value)| name.len() + of(value)).sum()
 }
 
-/// The size of one typed value.
+/// The size of one typed value in bytes.
 fn of(value: &Value) -> usize {
     let Some((kind, value)) = value.as_object().and_then(|typed| typed.iter().next()) else {
         return 0;
@@ -156,10 +157,12 @@ fn of(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
     match kind.as_str() {
         "S" => text.len(),
+        // DynamoDB: one byte for two significant digits, and one more.
         "N" => text.trim_matches(['-', '0']).len().div_ceil(2) + 1,
         "B" => base64::engine::general_purpose::STANDARD
             .decode(text)
             .map_or(0, |bytes| bytes.len()),
+        // DynamoDB: three bytes for a map or list, and one for each element.
         "M" => {
             let members = value.as_object().into_iter().flatten();
             3 + members
@@ -175,7 +178,7 @@ fn of(value: &Value) -> usize {
     }
 }
 
-/// A client or connector that is counted.
+/// A metered client or connector.
 #[derive(Debug, Clone)]
 pub(crate) struct Counted<T> {
     pub(crate) inner: T,
@@ -215,7 +218,7 @@ impl HttpConnector for Counted<SharedHttpConnector> {
 }
 
 impl Counted<SharedHttpConnector> {
-    /// A call of the table, with what it reads or writes.
+    /// Forwards a call to the table, and counts what it reads or writes.
     async fn table(
         &self,
         operation: &str,
@@ -229,6 +232,7 @@ impl Counted<SharedHttpConnector> {
         }
         let (response, body) = whole(self.inner.call(request).await?).await?;
         let told: Value = serde_json::from_slice(&body).unwrap_or_default();
+        // A transaction prepares and commits each item, and costs twice as much.
         let each = if operation == "TransactWriteItems" {
             2
         } else {
@@ -253,7 +257,7 @@ impl Counted<SharedHttpConnector> {
         Ok(response)
     }
 
-    /// An item as it stands, read beside the count.
+    /// Reads an item without counting it.
     async fn item(&self, asked: &Value, key: &Value) -> Value {
         let table = match &asked["TransactItems"][0] {
             Value::Object(action) => action.values().next().unwrap()["TableName"].clone(),
@@ -277,7 +281,7 @@ fn members(item: &HashMap<String, AttributeValue>) -> Value {
     Value::Object(typed.collect())
 }
 
-/// A value as the service writes it in JSON.
+/// A value in the JSON of DynamoDB.
 fn typed(value: &AttributeValue) -> Value {
     match value {
         AttributeValue::S(text) => json!({"S": text}),
@@ -294,7 +298,7 @@ fn typed(value: &AttributeValue) -> Value {
     }
 }
 
-/// An answer, and its bytes.
+/// A response, and the bytes of its body.
 async fn whole(mut response: HttpResponse) -> Result<(HttpResponse, Vec<u8>), ConnectorError> {
     let body = std::mem::replace(response.body_mut(), SdkBody::empty());
     let bytes = ByteStream::new(body).collect().await;
@@ -305,7 +309,7 @@ async fn whole(mut response: HttpResponse) -> Result<(HttpResponse, Vec<u8>), Co
     Ok((response, bytes))
 }
 
-/// The writes of a call.
+/// The writes of a request.
 fn actions(operation: &str, asked: &Value) -> Vec<Value> {
     match operation {
         "PutItem" | "UpdateItem" | "DeleteItem" => vec![asked.clone()],
@@ -326,7 +330,7 @@ fn key(action: &Value) -> Value {
     }
 }
 
-/// The half read units of a question with this answer.
+/// The half read units of a request with this response.
 fn read(asked: &Value, told: &Value) -> usize {
     let each = if asked["ConsistentRead"] == true {
         2
@@ -342,8 +346,8 @@ fn read(asked: &Value, told: &Value) -> usize {
     bytes.div_ceil(4 * KB).max(1) * each
 }
 
-/// The same for the keys of a table in a batch: each is read by itself, and costs
-/// also where nothing stands.
+/// The same for the keys of one table in a batch. Each key is a read of its own,
+/// and costs even if there is no item.
 fn in_batch(asked: &Value, told: &Value) -> usize {
     let each = if asked["ConsistentRead"] == true {
         2

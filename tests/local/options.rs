@@ -1,4 +1,4 @@
-//! Flags and settings, those that are refused among them.
+//! Flags and settings, accepted and refused ones.
 
 use crate::agent::{Folder, Running, ended, refusal};
 use crate::calls::Call;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::net::TcpListener;
 
 #[tokio::test]
-async fn help_names_every_flag_of_the_papers() {
+async fn help_lists_every_documented_flag() {
     let output = ended(&["--help"], &[]).await;
     assert!(output.status.success());
     let help = String::from_utf8(output.stdout).unwrap();
@@ -29,7 +29,7 @@ async fn help_names_every_flag_of_the_papers() {
 }
 
 #[tokio::test]
-async fn an_address_beyond_this_machine_is_refused_without_consent() {
+async fn an_address_beyond_this_machine_needs_insecure_dev() {
     for arguments in [&["--bind", "0.0.0.0"][..], &["--bind", "::"]] {
         let said = refusal(arguments, &[]).await;
         assert!(said.contains("--insecure-dev"), "{said}");
@@ -39,7 +39,7 @@ async fn an_address_beyond_this_machine_is_refused_without_consent() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_named() {
+async fn an_occupied_port_is_named_in_the_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -64,7 +64,7 @@ async fn a_bad_setting_stops_the_start_and_is_explained() {
 }
 
 #[tokio::test]
-async fn a_data_folder_that_cannot_be_is_named_with_the_reason() {
+async fn an_unusable_data_folder_is_named_with_the_reason() {
     let said = refusal(&["--port", "0", "--data", "/dev/null/here"], &[]).await;
     assert!(said.contains("`/dev/null/here`: "), "{said}");
     let said = refusal(&["aws", "--data", "/dev/null/here"], &[]).await;
@@ -88,7 +88,7 @@ fn versions(card: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_v1_card_has_the_members_of_1_0_alone() {
+async fn a_v1_card_has_only_the_members_of_1_0() {
     let (union, v1) = (
         card(&["--card", "union"]).await,
         card(&["--card", "v1"]).await,
@@ -106,7 +106,7 @@ async fn a_v1_card_has_the_members_of_1_0_alone() {
     assert_eq!(versions(&union), ["1.0", "1.0", "0.3", "0.3"]);
     assert_eq!(versions(&v1), ["1.0", "1.0"]);
     for (member, value) in v1.as_object().unwrap() {
-        // The address is of the run, and the union says more of these two.
+        // The URLs differ between runs, and the union card has more in these two.
         if !["supportedInterfaces", "capabilities"].contains(&member.as_str()) {
             assert_eq!(union.get(member), Some(value), "{member}");
         }
@@ -114,7 +114,7 @@ async fn a_v1_card_has_the_members_of_1_0_alone() {
 }
 
 #[tokio::test]
-async fn the_card_is_for_every_generation_unless_told_otherwise() {
+async fn the_default_card_serves_every_generation() {
     assert_eq!(versions(&card(&[]).await).len(), 4);
 }
 
@@ -143,7 +143,7 @@ async fn an_agent_uses_the_services_it_is_given() {
     assert!(first.said.contains(dynamodb), "{}", first.said);
     let answer = Call::say(first.base(), "file 100000").json().await;
     first.kill().await;
-    // Another agent finds the task and its bytes where the first has put them.
+    // Another agent finds the task and its bytes in the same services.
     let second = agent().await;
     let id = answer["task"]["id"].as_str().unwrap();
     let found = Call::get(&format!("{}/tasks/{id}", second.base()));

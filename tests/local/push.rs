@@ -1,4 +1,4 @@
-//! Webhooks of this machine, called by the running agent.
+//! Webhooks on this machine, called by the running agent.
 
 use crate::agent::{Folder, Running};
 use crate::calls::Call;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-/// What came to a webhook.
+/// A delivery that a webhook accepted.
 #[derive(Debug, Clone)]
 struct Got {
     path: String,
@@ -31,15 +31,15 @@ impl Got {
             .unwrap_or_default()
     }
 
-    /// The state a 1.0 event tells of; empty for an artifact.
+    /// The state in a 1.0 event; empty for an artifact.
     fn state(&self) -> &str {
         let state = &self.body["statusUpdate"]["status"]["state"];
         state.as_str().unwrap_or_default()
     }
 }
 
-/// A server with any number of webhooks: it takes what it is sent, unless it
-/// has been told how to answer on a path. An answer of 0 never comes.
+/// A server with any number of webhooks. It accepts every delivery, unless
+/// answers are planned for the path. A planned answer of 0 never comes.
 #[derive(Default)]
 struct Hooks {
     answers: Mutex<BTreeMap<String, VecDeque<u16>>>,
@@ -48,7 +48,7 @@ struct Hooks {
 }
 
 impl Hooks {
-    /// Starts the server; its base URL.
+    /// Starts the server. Returns it with its base URL.
     async fn start() -> (Arc<Self>, String) {
         let hooks = Arc::new(Self::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -65,7 +65,7 @@ impl Hooks {
                     });
                     let connection = hyper::server::conn::http1::Builder::new();
                     let socket = TokioIo::new(socket);
-                    // A client that goes away is no fault of the server's.
+                    // The agent may close the connection; the server ignores that.
                     let _gone = connection.serve_connection(socket, service).await;
                 });
             }
@@ -106,13 +106,13 @@ impl Hooks {
         Response::builder().status(status).body(body).unwrap()
     }
 
-    /// What was taken at `path` so far.
+    /// The deliveries accepted at `path` so far.
     fn at(&self, path: &str) -> Vec<Got> {
         let got = self.got.lock().unwrap();
         got.iter().filter(|got| got.path == path).cloned().collect()
     }
 
-    /// What was taken at `path`, once `enough` says so.
+    /// Waits until `enough` holds for the deliveries accepted at `path`.
     async fn until(&self, path: &str, enough: impl Fn(&[Got]) -> bool) -> Vec<Got> {
         loop {
             let changed = self.changed.notified();
@@ -129,7 +129,7 @@ fn completed(got: &[Got]) -> bool {
     got.iter().any(|got| got.state() == "TASK_STATE_COMPLETED")
 }
 
-/// The ids of the deliveries are those of the stored events, in order.
+/// Asserts that the delivery ids, which are event ids, are in order.
 fn ordered(got: &[Got]) -> Vec<(u64, u64)> {
     let ids: Vec<(u64, u64)> = got
         .iter()
@@ -146,7 +146,7 @@ async fn agent(folder: &Folder) -> Running {
     Running::agent(folder, &["--agent", "conformance"]).await
 }
 
-/// Sends `text` with a webhook and does not wait; gives the task's id.
+/// Sends `text` with a push config, without waiting. Returns the task's id.
 async fn begun(base: &str, text: &str, hook: &str) -> String {
     let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
     let config = json!({
@@ -166,7 +166,7 @@ async fn begun(base: &str, text: &str, hook: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_webhook_gets_every_event_in_order_though_it_fails_twice_first() {
+async fn a_webhook_that_fails_twice_still_gets_every_event_in_order() {
     let folder = Folder::new();
     let agent = agent(&folder).await;
     let (hooks, url) = Hooks::start().await;
@@ -176,7 +176,7 @@ async fn a_webhook_gets_every_event_in_order_though_it_fails_twice_first() {
     let mut ids = ordered(&got);
     let count = ids.len();
     ids.dedup();
-    assert_eq!(ids.len(), count, "each event once: nothing was ambiguous");
+    assert_eq!(ids.len(), count, "each event is delivered once");
     let chunks = got
         .iter()
         .filter(|got| got.body["artifactUpdate"].is_object());
@@ -192,7 +192,7 @@ async fn a_webhook_gets_every_event_in_order_though_it_fails_twice_first() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_hangs_holds_up_no_other() {
+async fn a_hanging_webhook_does_not_delay_others() {
     let folder = Folder::new();
     let agent = agent(&folder).await;
     let (hooks, url) = Hooks::start().await;
@@ -214,13 +214,13 @@ async fn a_webhook_that_hangs_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_webhook_registered_while_the_turn_ends_misses_nothing_after_its_answer() {
+async fn a_push_config_made_while_the_turn_ends_misses_no_later_event() {
     let folder = Folder::new();
     let agent = agent(&folder).await;
     let (hooks, url) = Hooks::start().await;
     for round in 0..6 {
         let path = format!("/late-{round}");
-        // The registration meets the turn at another place each time.
+        // In each round the registration meets the turn at another point.
         let first = begun(agent.base(), "chunks 4 10", &format!("{url}/first-{round}")).await;
         for _ in 0..round {
             Call::get(&format!("{}/tasks/{first}", agent.base()))
@@ -236,7 +236,7 @@ async fn a_webhook_registered_while_the_turn_ends_misses_nothing_after_its_answe
             .await;
         assert_eq!(created["taskId"], first.as_str(), "{created}");
         let all = ordered(&hooks.until(&format!("/first-{round}"), completed).await);
-        // Whatever follows the first event it got, it got as well.
+        // It must also get every event after the first one that it got.
         let state = Call::get(&format!("{}/tasks/{first}", agent.base()));
         assert_eq!(
             state.json().await["status"]["state"],
@@ -252,11 +252,11 @@ async fn a_webhook_registered_while_the_turn_ends_misses_nothing_after_its_answe
 }
 
 #[tokio::test]
-async fn deliveries_go_on_after_the_process_was_killed() {
+async fn push_deliveries_continue_after_a_kill() {
     let folder = Folder::new();
     let first = agent(&folder).await;
     let (hooks, url) = Hooks::start().await;
-    // The end is not taken before the process is gone.
+    // The webhook refuses the last event until the process is killed.
     hooks.plan("/hook", &[200, 500, 500, 500, 500, 500, 500]);
     let id = begun(first.base(), "echo hi", &format!("{url}/hook")).await;
     let before = hooks.until("/hook", |got| !got.is_empty()).await;
@@ -273,7 +273,7 @@ async fn deliveries_go_on_after_the_process_was_killed() {
 }
 
 #[tokio::test]
-async fn a_webhook_of_this_machine_is_for_the_conformance_agent_alone() {
+async fn only_the_conformance_agent_calls_webhooks_on_this_machine() {
     let folder = Folder::new();
     let agent = Running::agent(&folder, &["--memory"]).await;
     let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "hi"}]});

@@ -1,11 +1,11 @@
-//! The demonstration of `docs/flow.md`, as a reader runs it.
+//! Runs the demonstration of `docs/flow.md` as a reader would.
 
 use crate::agent::program;
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// The lines without what differs from run to run: the ids of events, and the
-/// program's process ids, which get numbers in the order of their coming.
+/// The lines without what differs between runs: event ids become `id`, and
+/// process ids become numbers in the order of their appearance.
 fn blank(text: &str) -> Vec<String> {
     let mut processes: Vec<String> = Vec::new();
     let mut word = |word: &str| {
@@ -33,7 +33,7 @@ fn blank(text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_stream_of_a_killed_program_goes_on_as_the_paper_shows() {
+async fn the_stream_of_a_killed_program_resumes_as_the_document_shows() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/resume.sh");
     let mut run = Command::new("bash");
     run.arg(script).arg(program()).kill_on_drop(true);

@@ -1,5 +1,5 @@
-//! What runs on a developer's machine is shut: to web pages, to other names
-//! than loopback's, and to programs without the credentials of the run.
+//! The servers on a developer's machine refuse web pages, host names other than
+//! those of loopback, and callers without the credentials of the run.
 
 use crate::agent::{Folder, Running, refusal};
 use crate::calls::Call;
@@ -9,17 +9,17 @@ use std::path::Path;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Sends these bytes and gives all that comes back.
+/// Sends these bytes, and returns everything that comes back.
 pub(crate) async fn raw(port: u16, request: &str) -> String {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // A server that refuses may reset what it does not read.
+    // A server that refuses may reset the connection before it has read all bytes.
     let _ = socket.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// A call of DynamoDB by somebody who has no credentials.
+/// A call of DynamoDB, without credentials unless `more` has them.
 fn call(method: &str, host: &str, more: &str) -> String {
     format!(
         "{method} / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\
@@ -28,7 +28,7 @@ fn call(method: &str, host: &str, more: &str) -> String {
     )
 }
 
-/// An `Authorization` header under this key, with a signature from nowhere.
+/// An `Authorization` header with this key id and an invalid signature.
 fn invented(id: &str) -> String {
     let signature = "0".repeat(64);
     format!(
@@ -37,7 +37,7 @@ fn invented(id: &str) -> String {
     )
 }
 
-/// The ports that a process listens on.
+/// The ports on which a process listens.
 fn ports(id: u32) -> BTreeSet<u16> {
     let links = std::fs::read_dir(format!("/proc/{id}/fd")).unwrap();
     let links = links.filter_map(|link| std::fs::read_link(link.unwrap().path()).ok());
@@ -53,7 +53,7 @@ fn ports(id: u32) -> BTreeSet<u16> {
         for line in text.lines().skip(1) {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let (address, state, inode) = (fields[1], fields[3], fields[9]);
-            // 0A: listening.
+            // `0A` is the state of a listening socket.
             if state == "0A" && own.contains(inode) {
                 let (_, port) = address.rsplit_once(':').unwrap();
                 ports.insert(u16::from_str_radix(port, 16).unwrap());
@@ -67,10 +67,10 @@ fn port(url: &str) -> u16 {
     url.rsplit_once(':').unwrap().1.trim_end().parse().unwrap()
 }
 
-/// Nothing but the caller's own mistakes is in this answer.
+/// Asserts that a response is an error which reveals nothing.
 fn assert_refused(answer: &str, why: &str) {
     let lower = answer.to_ascii_lowercase();
-    // 501: the store of objects knows no such call.
+    // 501: the object store does not know the call.
     let refused = ["http/1.1 4", "http/1.1 501"];
     let refused = refused.iter().any(|status| lower.starts_with(status));
     assert!(refused, "{why}: {answer}");
@@ -85,7 +85,7 @@ fn assert_refused(answer: &str, why: &str) {
 }
 
 #[tokio::test]
-async fn nobody_without_the_credentials_of_the_run_reads_the_table_or_the_bucket() {
+async fn the_table_and_the_bucket_require_the_credentials_of_the_run() {
     let folder = Folder::new();
     let services = Running::start(&folder, &["aws", "--memory"], &[], "ready").await;
     let setting = |name| services.setting(name).to_owned();
@@ -106,8 +106,8 @@ async fn nobody_without_the_credentials_of_the_run_reads_the_table_or_the_bucket
                 "a web page",
                 call("POST", &here, &format!("{evil}{}", invented(&id))),
             ),
-            ("a web page that asks first", call("OPTIONS", &here, evil)),
-            ("a look", call("GET", &here, "")),
+            ("a preflight of a web page", call("OPTIONS", &here, evil)),
+            ("a GET", call("GET", &here, "")),
         ] {
             assert_refused(&raw(port, &request).await, why);
         }
@@ -139,7 +139,7 @@ async fn nobody_without_the_credentials_of_the_run_reads_the_table_or_the_bucket
 }
 
 #[tokio::test]
-async fn the_credentials_of_one_run_are_worth_nothing_in_the_next() {
+async fn each_run_has_credentials_of_its_own() {
     let folder = Folder::new();
     let mut seen = BTreeSet::new();
     for _ in 0..2 {
@@ -152,7 +152,7 @@ async fn the_credentials_of_one_run_are_worth_nothing_in_the_next() {
 }
 
 #[tokio::test]
-async fn the_agent_opens_three_ports_and_each_is_shut_to_web_pages() {
+async fn all_three_ports_of_the_agent_refuse_web_pages() {
     let folder = Folder::new();
     let agent = Running::agent(&folder, &["--memory"]).await;
     let own = port(agent.base());
@@ -174,7 +174,7 @@ async fn the_agent_opens_three_ports_and_each_is_shut_to_web_pages() {
     }
 }
 
-/// A message of 1.0 that opens a task, as a whole body.
+/// The whole body of a 1.0 message that opens a task.
 const SAY: &str = r#"{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"wait"}]}}"#;
 
 const SEND: &str = "/message:send?A2A-Version=1.0";
@@ -187,7 +187,7 @@ fn head(path: &str, host: &str, more: &str) -> String {
     )
 }
 
-/// The conformance agent, and how many tasks it has.
+/// Number of tasks that the agent has.
 async fn tasks(agent: &Running) -> usize {
     let list = Call::get(&format!("{}/tasks", agent.base())).json().await;
     list["tasks"].as_array().unwrap().len()
@@ -199,7 +199,7 @@ async fn a_web_page_of_another_site_changes_nothing() {
     let agent = Running::agent(&folder, &["--memory"]).await;
     let port = port(agent.base());
     let here = format!("127.0.0.1:{port}");
-    // The banner's own task, under an id that a page can guess.
+    // The task of the banner, under an id that a web page can guess.
     let opened =
         r#"{"id":"my-task-1","message":{"role":"user","parts":[{"type":"text","text":"?"}]}}"#;
     let length = format!("Content-Length: {}\r\n\r\n{opened}", opened.len());
@@ -228,6 +228,7 @@ async fn a_web_page_of_another_site_changes_nothing() {
     }
     let rebound = cancel("").replace(&here, "evil.example");
     let answer = raw(port, &rebound).await;
+    // RFC 9110 §15.5.20: the host of the request is not one of this server.
     assert!(answer.starts_with("HTTP/1.1 421"), "{answer}");
     let task = Call::get(&format!("{}/tasks/my-task-1", agent.base()))
         .json()
@@ -236,14 +237,14 @@ async fn a_web_page_of_another_site_changes_nothing() {
         task["status"]["state"], "TASK_STATE_INPUT_REQUIRED",
         "{task}"
     );
-    // A page of this machine, as a developer's own, is served.
+    // A page on this machine, such as a developer's own, may call the agent.
     let own = cancel("Origin: http://localhost:3000\r\n");
     let answer = raw(port, &own).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_refused_and_opens_no_task() {
+async fn an_incomplete_body_is_refused_and_opens_no_task() {
     let folder = Folder::new();
     let agent = Running::agent(&folder, &["--memory", "--agent", "conformance"]).await;
     let port = port(agent.base());
@@ -281,7 +282,7 @@ async fn a_body_that_breaks_off_is_refused_and_opens_no_task() {
 }
 
 #[tokio::test]
-async fn credentials_that_cannot_be_read_are_no_credentials_of_anybody() {
+async fn unreadable_credentials_are_refused() {
     let folder = Folder::new();
     let agent = Running::agent(&folder, &["--memory"]).await;
     let port = port(agent.base());
@@ -313,7 +314,7 @@ async fn a_second_start_on_a_data_folder_is_refused_and_names_the_first() {
         let said = refusal(second, &[]).await;
         assert!(said.contains(&holder) && said.contains(data), "{said}");
     }
-    // The first one goes on, and a lock ends with its process, however that dies.
+    // The first process still works, and its lock ends with it, even after a kill.
     Call::get(&format!("{}/tasks", first.base())).json().await;
     first.kill().await;
     Running::agent(&folder, &["--data", data])
@@ -324,7 +325,7 @@ async fn a_second_start_on_a_data_folder_is_refused_and_names_the_first() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn nobody_else_looks_into_a_data_folder_however_it_was_made() {
+async fn a_data_folder_is_private_to_its_user() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new();
     let data = folder.path().join("data");
@@ -338,7 +339,7 @@ async fn nobody_else_looks_into_a_data_folder_however_it_was_made() {
         assert_eq!(mode(&path) & 0o077, 0, "{}", path.display());
     }
     agent.interrupt().await;
-    // What is kept for a run alone lies under a name that nobody knew before.
+    // The temporary folder of `--memory` is private and has an unpredictable name.
     let passing = folder.path().to_str().unwrap();
     let arguments = ["--port", "0", "--memory"];
     let settings = [("TMPDIR", passing)];

@@ -1,4 +1,4 @@
-//! `sign-card`, and the agent that is given its signatures.
+//! `sign-card`, and an agent with its signatures.
 
 use crate::agent::{Folder, Running, ended, refusal};
 use crate::calls::Call;
@@ -9,7 +9,7 @@ use serde_json::Value;
 const URL: (&str, &str) = ("A2A_PUBLIC_URL", "https://agent.example");
 const DEV: (&str, &str) = ("A2A_AUTH", "dev");
 
-/// A private key of P-256 in a file: SEC1 (RFC 5915 §3), the number alone.
+/// Writes a P-256 private key in SEC1 form (RFC 5915 §3), without its public key.
 fn key(folder: &Folder) -> String {
     let mut der = vec![0x30, 0x31, 2, 1, 1, 4, 32];
     der.extend([7; 32]);
@@ -32,7 +32,7 @@ async fn signed(folder: &Folder, arguments: &[&str], settings: &[(&str, &str)]) 
 }
 
 #[tokio::test]
-async fn a_card_that_was_signed_beforehand_is_served_with_its_signatures() {
+async fn a_signed_card_is_served_with_its_signatures() {
     for card in ["union", "v1"] {
         let folder = Folder::new();
         let form = ["--card", card];
@@ -46,9 +46,9 @@ async fn a_card_that_was_signed_beforehand_is_served_with_its_signatures() {
         let served = Call::get(&url).json().await;
         let count = served["signatures"].as_array().map(Vec::len);
         assert_eq!(count, Some(setting.split_whitespace().count()), "{served}");
-        // To the byte what the program printed.
+        // Equal to the output of `sign-card`, byte for byte.
         assert_eq!(served.to_string(), whole);
-        // A served card can be signed again, and that changes nothing.
+        // A served card can be signed again without a change.
         let path = folder.path().join("card.json");
         std::fs::write(&path, &whole).unwrap();
         let again = ["--in", path.to_str().unwrap()];
@@ -80,7 +80,7 @@ async fn a_signature_of_another_card_stops_the_start() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_signed_is_named() {
+async fn sign_card_names_what_it_cannot_use() {
     let folder = Folder::new();
     let key = key(&folder);
     let said = refusal(&["sign-card", "--key", "/nowhere"], &[URL]).await;

@@ -1,5 +1,5 @@
-//! Conversations with the conformance agent, in every dialect: wherever it
-//! runs, and whether the client or the server made their ids.
+//! Contexts of the conformance agent in every generation, with client-made and
+//! with server-made ids, wherever the agent runs.
 
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Whom requests are sent to.
+/// An agent to which requests are sent.
 pub(crate) trait Agent {
-    /// The whole answer to a request.
+    /// The whole response to a request.
     async fn call(&self, request: &Request) -> Reply;
 }
 
-/// How a conversation came to be.
+/// How a context was made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
-    /// The server made its id, and it has one task, which stands for it.
+    /// The server made its id; it has one task and no thread.
     Derived,
-    /// The server made its id; it has a second task and with that a thread.
+    /// The server made its id; it has two tasks and so a thread.
     Second,
-    /// Its client made the id.
+    /// The client made its id.
     Own,
 }
 
@@ -33,7 +33,7 @@ impl Kind {
 /// A dialect of each generation.
 pub(crate) const GENERATIONS: [Dialect; 3] = [Dialect::Rest10, Dialect::Rpc03, Dialect::Path01];
 
-/// A conversation that has begun.
+/// A context with at least one task.
 #[derive(Debug, Clone)]
 pub(crate) struct Talk {
     pub(crate) dialect: Dialect,
@@ -43,25 +43,25 @@ pub(crate) struct Talk {
     pub(crate) task: String,
 }
 
-/// What a conversation remembers.
+/// What the agent remembers of a context.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// What was said, and what skills added.
+    /// The messages, and the texts that skills added.
     pub(crate) said: Vec<String>,
-    /// The values skills keep for it.
+    /// The value that a skill saved.
     pub(crate) noted: Value,
     pub(crate) steps: Value,
-    /// Whether the reply says that there were some and they are gone.
+    /// Whether the reply says that the saved state has expired.
     pub(crate) reset: bool,
 }
 
-/// A number that no other call of this process has.
+/// A number that is unique in this process.
 fn number() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     COUNT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A message for a task of its own, in a conversation or for a new one.
+/// Sends a message for a new task, in this context or in a new one.
 async fn say(agent: &impl Agent, dialect: Dialect, text: &str, context: Option<&str>) -> Reply {
     let name = format!("t:{}", number());
     let mut say = Say::to("conformance", text).under(&name);
@@ -76,7 +76,7 @@ fn completed(dialect: Dialect, reply: &Reply) -> Value {
     task
 }
 
-/// The first member of this name, wherever it stands.
+/// The first member with this name, at any depth.
 fn find<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     match value {
         Value::Object(members) => {
@@ -89,7 +89,7 @@ fn find<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
 }
 
 impl Talk {
-    /// Begins one: says `first`. A second task of it says `echo second`.
+    /// Begins a context with the message `first`. Kind `Second` adds `echo second`.
     pub(crate) async fn begin(
         agent: &impl Agent,
         dialect: Dialect,
@@ -114,19 +114,19 @@ impl Talk {
         talk
     }
 
-    /// A message in it, for a new task.
+    /// Sends a message for a new task in the context.
     pub(crate) async fn say(&self, agent: &impl Agent, text: &str) -> Reply {
         say(agent, self.dialect, text, Some(&self.context)).await
     }
 
-    /// The same, which ends well; its task.
+    /// The same, and asserts that the task completes. Returns the task.
     pub(crate) async fn goes_on(&self, agent: &impl Agent, text: &str) -> Value {
         let task = completed(self.dialect, &self.say(agent, text).await);
         assert_eq!(self.dialect.context(&task), self.context);
         task
     }
 
-    /// What the agent remembers of it.
+    /// What the agent remembers of the context.
     pub(crate) async fn recall(&self, agent: &impl Agent) -> Memory {
         let task = self.goes_on(agent, "recall").await;
         let member = |name| find(&task["artifacts"], name).cloned().unwrap();
@@ -141,7 +141,7 @@ impl Talk {
         }
     }
 
-    /// Asserts that it is over; gives the answer that says so.
+    /// Asserts that the context has expired. Returns the body of the error.
     pub(crate) async fn is_over(&self, agent: &impl Agent) -> Vec<u8> {
         let reply = self.say(agent, "echo more").await;
         let fault = Fault::new(self.dialect, CONTEXT_EXPIRED);
@@ -149,19 +149,19 @@ impl Talk {
         reply.body
     }
 
-    /// Its first task, read.
+    /// Reads its first task.
     pub(crate) async fn first_task(&self, agent: &impl Agent) -> Reply {
         let get = self.dialect.of_task(Op::Get, &self.task);
         agent.call(&get).await
     }
 }
 
-/// One of our own routes.
+/// A request to one of the runtime's own paths.
 pub(crate) fn ours(method: &'static str, path: &str) -> Request {
     Request::new(method, format!("/a2a-lambda/{path}")).header("a2a-version", "1.0")
 }
 
-/// The caller's conversations that go on, with the time each is over.
+/// The caller's active contexts, and when each expires.
 pub(crate) async fn listed(agent: &impl Agent) -> BTreeMap<String, Timestamp> {
     let mut all = BTreeMap::new();
     let mut token = String::new();

@@ -1,4 +1,4 @@
-//! A conversation outlives the program that it was held with.
+//! Contexts that outlive the program that stored them.
 
 use crate::agent::{Folder, Running};
 use crate::talk::{Agent, GENERATIONS, Kind, Talk, listed, ours};
@@ -36,8 +36,8 @@ async fn start(folder: &Folder) -> Running {
     Running::agent(folder, &["--agent", "conformance", "--data", data]).await
 }
 
-/// One of each kind in each generation, in which something was said, noted and
-/// counted.
+/// A context of each kind in each generation, with messages, a saved value and
+/// a counted step.
 async fn talks(program: &Running) -> Vec<Talk> {
     let mut talks = Vec::new();
     for dialect in GENERATIONS {
@@ -50,7 +50,7 @@ async fn talks(program: &Running) -> Vec<Talk> {
     talks
 }
 
-/// Asserts that nothing of `talk` was forgotten.
+/// Asserts that the agent remembers all of `talk`.
 async fn remembers(program: &Running, talk: &Talk) {
     let memory = talk.recall(program).await;
     let begins = ["note the colour is blue", "the colour is blue"];
@@ -88,7 +88,7 @@ async fn outlives(end: End) {
     for talk in &talks {
         remembers(&second, talk).await;
     }
-    // What one program stored another deletes, and a third finds it gone.
+    // The second program deletes what the first one stored; the third finds it gone.
     let (gone, rest): (Vec<_>, Vec<_>) = talks.iter().enumerate().partition(|(n, _)| n % 2 == 0);
     let gone: Vec<&Talk> = gone.into_iter().map(|(_, talk)| talk).collect();
     let rest: Vec<&Talk> = rest.into_iter().map(|(_, talk)| talk).collect();
@@ -104,13 +104,13 @@ async fn outlives(end: End) {
     for talk in &gone {
         assert!(!found.contains_key(&talk.context), "{talk:?}");
         has_no_task(&third, talk).await;
-        // Of either kind: a client's own id is refused until the sweep is through.
+        // A client-made id is refused too, until the sweep has removed its items.
         talk.is_over(&third).await;
     }
     for talk in rest {
         remembers(&third, talk).await;
     }
-    // Without its first task a conversation goes on by its thread.
+    // Without its first task, a context continues from its thread.
     has_no_task(&third, cut).await;
     let memory = cut.recall(&third).await;
     assert_eq!(memory.noted, "the colour is blue");
@@ -118,11 +118,11 @@ async fn outlives(end: End) {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_after_a_kill() {
+async fn a_context_survives_a_kill() {
     outlives(End::Kill).await;
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_after_the_program_was_asked_to_end() {
+async fn a_context_survives_a_termination() {
     outlives(End::Terminate).await;
 }

@@ -1,7 +1,7 @@
-"""The rules of the template. Each check returns what is wrong; nothing is right.
+"""The rules of the template. Each check returns a list of faults, empty if there are none.
 
-Linters accept most of these mistakes, so every check is also run on a copy that
-has the mistake (test_template.py).
+Linters accept most of these mistakes. So test_template.py also runs every check on a copy
+that has the mistake.
 """
 
 import json
@@ -20,15 +20,15 @@ _TURNS = {
     "Bucket": _SEEN,
     "Bucket/v1/*": _OBJECTS,
 }
-# A call may remove a webhook too.
+# A call may also delete a push config.
 _CALLS = _TURNS | {"Table": _TURNS["Table"] | {"dynamodb:DeleteItem"}}
-# A message can name a file that was sent by itself.
+# A message can name a file that was uploaded separately.
 _TAKEN = {"Bucket/up/*": {"s3:GetObject"}}
-# What is left of tasks is listed below their own prefix only.
+# The sweep lists objects of tasks only, below their own prefix.
 _TIDY = {"s3:prefix": "v1/*"}
 _TAKE = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 _RECEIVE = _TAKE | {"sqs:ChangeMessageVisibility"}
-# What only the mapping of a queue or a stream calls, in the name of the function.
+# Actions that only the event source mapping calls, with the function's role.
 POLLING = {
     "dynamodb:DescribeStream",
     "dynamodb:GetRecords",
@@ -38,13 +38,13 @@ POLLING = {
     "sqs:ReceiveMessage",
 }
 
-# An operator erases a tenant by reading the whole table. No function may.
+# `erase-tenant` reads the whole table, with an operator's rights. No function may.
 OPERATOR = {"dynamodb:BatchWriteItem", "dynamodb:Scan"}
-# What each role may do, and on what. Nothing else may be granted.
+# The actions of each role, by resource. Nothing else may be granted.
 RIGHTS = {
     "agent-card": {},
-    # The right to send a file is handed on in a URL.
-    # A caller deletes tasks and conversations here, and the uploads with them.
+    # A presigned URL grants the right to upload a file.
+    # A caller deletes tasks and contexts here, and their uploads with them.
     "tasks-send": _CALLS
     | {
         "Bucket/v1/*": _OBJECTS | {"s3:DeleteObject"},
@@ -58,7 +58,7 @@ RIGHTS = {
     },
     "tasks-stream": _TURNS | _TAKEN,
     "rpc": _CALLS | _TAKEN,
-    # It forwards what stands in the stream, and can neither read nor remove anything.
+    # It forwards records of the stream, and can neither read nor remove anything.
     "relay": {
         "Table.StreamArn": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
         "Table/stream/*": {"dynamodb:ListStreams"},
@@ -67,19 +67,19 @@ RIGHTS = {
         "RelayFailures": {"sqs:SendMessage"},
     },
     "worker": _TURNS | {"WorkQueue": _RECEIVE},
-    # It calls strangers: it writes nothing of a task but its cursor, and nothing in the bucket.
+    # It calls foreign servers: of a task it writes only its cursor, and nothing in the bucket.
     "push": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
         "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:GetObject"},
-        # A failure rings again later.
+        # After a failure it sends a message for later.
         "PushQueue": _TAKE | {"sqs:SendMessage"},
     },
     "sweep": {
-        # It removes state whose time is up.
+        # It removes expired state.
         "Table": _WRITE | _LIST | {"dynamodb:DeleteItem"},
         "Table/index/GSI2": {"dynamodb:Query"},
-        # How many turns wait decides how many it sends there again.
+        # The number of waiting turns decides how many it sends again.
         "WorkQueue": {"sqs:GetQueueAttributes", "sqs:SendMessage"},
         "PushQueue": {"sqs:SendMessage"},
         "Bucket": _SEEN,
@@ -87,16 +87,15 @@ RIGHTS = {
         "Bucket/up/*": {"s3:DeleteObject"},
     },
 }
-# The role that looks at all objects may list them. A read names no prefix, and is told "denied" of one that is gone
-# unless the condition lets that pass.
+# The sweep may list objects below a prefix. A read names no prefix: without IfExists it would get 403 instead of 404
+# for a missing object.
 LISTS = {"sweep": {"StringLikeIfExists": _TIDY}}
-# The images which the relay is started for: of tasks, when they ask for a worker, and when webhooks
-# want to hear of them.
+# The images that start the relay: of tasks that ask for a worker, and of tasks with an event for webhooks.
 FORWARDED = [
     {"dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {name: {"N": [{"exists": True}]}}}}
     for name in ("dispatch", "notify")
 ]
-# The settings that name what a function may touch. The others are for all.
+# The settings that name the resources of a function. All functions have the others.
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY"}
 NAMED = {
     "agent-card": set(),
@@ -109,7 +108,7 @@ NAMED = {
     "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
     "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
 }
-# Seconds. The gateway waits 29 for a buffered answer; a stream and a turn may take all there is.
+# Seconds. API Gateway waits 29 for a buffered response; a stream and a turn may use Lambda's maximum.
 TIMEOUTS = {
     "agent-card": 10,
     "tasks-send": 29,
@@ -124,7 +123,7 @@ TIMEOUTS = {
 
 
 def integrations(stack):
-    """Each route enters its function the way that function answers."""
+    """The integration of each route streams if its function streams, else it buffers."""
     wrong = []
     owners = {(method, path): directory for directory, method, path, _ in stack.events()}
     names = {directory: name for name, directory in stack.functions.items()}
@@ -169,14 +168,14 @@ def path_parts(stack):
 
 
 def tenant_shadows(stack, reserved):
-    """A static first part beside `{tenant}` has to be a word no tenant can have."""
+    """A static first part beside `{tenant}` must be a word that is not a valid tenant."""
     first = {path.split("/")[1] for _, _, path, _ in stack.events()}
     static = {part for part in first if part and not part.startswith("{")}
     return sorted(f"`{part}` is not a reserved word" for part in static - set(reserved))
 
 
 def public_paths(stack):
-    """Only the card can be read without the authorizer."""
+    """Only the card is public; every other route has the authorizer."""
     wrong = []
     for method, path, operation in stack.operations():
         expected = [{"NONE": []}] if path in PUBLIC and method == "GET" else [{"Caller": []}]
@@ -217,7 +216,7 @@ def rights(stack):
                     granted.setdefault(_place(resource), set()).update(_list(statement["Action"]))
         reads = any("s3:GetObject" in actions for actions in granted.values())
         if reads and "s3:ListBucket" not in granted.get("Bucket", set()):
-            wrong.append(f"{directory}: is told `denied` of an object that is gone")
+            wrong.append(f"{directory}: gets 403 instead of 404 for a missing object")
         if granted != RIGHTS.get(directory):
             wrong.append(f"{directory}: is granted {granted}")
     return wrong
@@ -233,7 +232,7 @@ def settings(stack):
         if variables.get("A2A_AUTH") != "gateway":
             wrong.append(f"{directory}: A2A_AUTH is {variables.get('A2A_AUTH')}")
         if "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH" not in variables:
-            wrong.append(f"{directory}: the stage would stand in its paths")
+            wrong.append(f"{directory}: its paths would contain the stage")
         named = set().union(*NAMED.values()) & variables.keys()
         if named != NAMED.get(directory):
             wrong.append(f"{directory}: has {sorted(named)}")
@@ -246,7 +245,7 @@ def settings(stack):
         if properties["Timeout"] != TIMEOUTS.get(directory):
             wrong.append(f"{directory}: timeout {properties['Timeout']}")
         written = stack.source["Resources"][name]["Properties"]
-        # Without it a change of a setting alone publishes no version, and so does nothing.
+        # Without it a change of a setting alone publishes no version, and has no effect.
         if written.get("AutoPublishAliasAllProperties") is not True:
             wrong.append(f"{directory}: a changed setting would not be published")
         uri = written["CodeUri"]
@@ -256,7 +255,7 @@ def settings(stack):
 
 
 def queues(stack):
-    """A queue somebody waits behind has dead letters, every queue an alarm, and none hides a message too short."""
+    """Every queue has an alarm. A queue with a consumer has dead letters and a long enough visibility timeout."""
     wrong = []
     found = stack.of_type("AWS::SQS::Queue")
     watched = {}
@@ -273,7 +272,7 @@ def queues(stack):
             continue
         takers = [m for m in _mappings(stack) if m["EventSourceArn"] == {"Fn::GetAtt": [name, "Arn"]}]
         if not takers:
-            # Nobody empties it, so what lies there is for the operator.
+            # It has no consumer: its messages are for the operator.
             if alarm["MetricName"] != "ApproximateNumberOfMessagesVisible" or alarm["Threshold"] != 0:
                 wrong.append(f"{name}: its alarm waits for more than one message")
             continue
@@ -281,22 +280,22 @@ def queues(stack):
         target = letters.get("deadLetterTargetArn", {}).get("Fn::GetAtt", [None])[0]
         if target not in found or target == name:
             wrong.append(f"{name}: no queue for dead letters")
-        # The age of a message goes on counting there.
+        # The age of a message keeps counting in the dead-letter queue.
         elif found[target]["Properties"]["MessageRetentionPeriod"] <= properties["MessageRetentionPeriod"]:
-            wrong.append(f"{target}: forgets letters as soon as they are dead")
+            wrong.append(f"{target}: dead letters expire on arrival")
         if "FifoQueue" in properties:
-            wrong.append(f"{name}: is fair to no tenant")
+            wrong.append(f"{name}: FIFO queues have no fairness between tenants")
         if letters.get("maxReceiveCount", 0) < 100:
-            wrong.append(f"{name}: a message that bounces off a lease counts as poison")
+            wrong.append(f"{name}: a message that meets a live lease becomes a dead letter")
         for taker in takers:
             timeout = stack.transformed["Resources"][_function(taker)]["Properties"]["Timeout"]
             if properties["VisibilityTimeout"] < timeout:
-                wrong.append(f"{name}: a message is shown again while its worker runs")
+                wrong.append(f"{name}: a message becomes visible again while its worker runs")
     return wrong
 
 
 def schedules(stack):
-    """A function which the clock or the stream starts has no client to notice that it fails: an alarm does."""
+    """An alarm reports failures of functions that the schedule or the stream starts, because no client notices them."""
     wrong = []
     watched = {}
     for alarm in stack.of_type("AWS::CloudWatch::Alarm").values():
@@ -311,18 +310,18 @@ def schedules(stack):
         # A timeout counts as an error.
         alarm = watched.get((name, "Errors"))
         if alarm is None:
-            wrong.append(f"{name}: nobody is told when it fails")
+            wrong.append(f"{name}: no alarm reports its failure")
         elif alarm["Threshold"] != 0 or alarm["Statistic"] != "Sum":
             wrong.append(f"{name}: its alarm waits for more than one error")
     behind = watched.get(("RelayFunction", "IteratorAge"), {})
-    # Far less than the day after which a record is given up. In milliseconds.
+    # In milliseconds. Far less than the day after which the relay gives up a record.
     if behind.get("Statistic") != "Maximum" or not 0 < behind.get("Threshold", 0) <= 3_600_000:
-        wrong.append("relay: nobody is told when it is behind")
+        wrong.append("relay: no alarm reports that it is behind")
     return wrong
 
 
 def mappings(stack):
-    """Which function the stream, the queue and the clock start, and how."""
+    """The functions that the stream, the queues and the schedule start, and their properties."""
     wrong = []
     wanted = {
         "relay": {
@@ -348,23 +347,23 @@ def mappings(stack):
     }
     found = {}
     for mapping in _mappings(stack):
-        # The alias, so that a deployment moves the work as it moves the calls.
+        # The alias, so that a deployment shifts background work like calls.
         if not mapping["FunctionName"].get("Ref", "").endswith("Aliaslive"):
-            wrong.append(f"{mapping['FunctionName']}: starts what is not published")
+            wrong.append(f"{mapping['FunctionName']}: bypasses the alias")
             continue
         found[stack.functions[_function(mapping)]] = mapping
     for directory, properties in wanted.items():
         for key, value in properties.items():
             if found.get(directory, {}).get(key) != value:
                 wrong.append(f"{directory}: {key} is {found.get(directory, {}).get(key)}")
-    wrong += [f"{directory}: nothing was to start it" for directory in found.keys() - wanted.keys()]
+    wrong += [f"{directory}: has an unexpected event source" for directory in found.keys() - wanted.keys()]
     relay = found.get("relay", {})
     patterns = [json.loads(f["Pattern"]) for f in relay.get("FilterCriteria", {}).get("Filters", [])]
     if patterns != FORWARDED:
         wrong.append(f"relay: is started for {patterns}")
     for directory in ("worker", "push"):
         if "MaximumConcurrency" not in found.get(directory, {}).get("ScalingConfig", {}):
-            wrong.append(f"{directory}: no end to how many run at once")
+            wrong.append(f"{directory}: no concurrency limit")
     rules = [r["Properties"] for r in stack.of_type("AWS::Events::Rule").values()]
     started = [(r["ScheduleExpression"], [t["Arn"]["Ref"] for t in r["Targets"]]) for r in rules]
     if started != [({"Ref": "SweepInterval"}, ["SweepFunctionAliaslive"])]:
@@ -378,9 +377,9 @@ def state(stack):
     resources = stack.transformed["Resources"]
     for name in ("Table", "Bucket", "SecretKey"):
         if resources[name].get("DeletionPolicy") not in ("Retain", "RetainExceptOnCreate"):
-            wrong.append(f"{name}: goes with the stack")
+            wrong.append(f"{name}: is deleted with the stack")
         if resources[name].get("UpdateReplacePolicy") != "Retain":
-            wrong.append(f"{name}: goes when replaced")
+            wrong.append(f"{name}: is deleted when replaced")
     table = resources["Table"]["Properties"]
     expected = {
         "BillingMode": "PAY_PER_REQUEST",
@@ -403,14 +402,14 @@ def state(stack):
         if "NoncurrentVersionExpiration" in r
     }
     if bucket.get("VersioningConfiguration") != {"Status": "Enabled"} or versions != {"v1/": 36, "up/": 1}:
-        wrong.append(f"Bucket: a restored table does not find its objects ({versions})")
+        wrong.append(f"Bucket: objects of a restored table would be missing ({versions})")
     if resources["Api"]["Properties"]["EndpointConfiguration"]["Types"] != ["REGIONAL"]:
         wrong.append("Api: an edge-optimized API cuts a silent stream after 30 s")
     return wrong
 
 
 def table_shape(table):
-    """The keys of the table, under the empty name, and of its indexes, with what those carry."""
+    """The keys of the table, under the empty name, and of its indexes, with their projected attributes."""
     types = {a["AttributeName"]: a["AttributeType"] for a in table["AttributeDefinitions"]}
     owners = {"": table} | {index["IndexName"]: index for index in table["GlobalSecondaryIndexes"]}
     shape = {}
@@ -426,7 +425,7 @@ def _mappings(stack):
 
 
 def _function(mapping):
-    """The logical name of the function which a mapping starts."""
+    """The logical name of the function that a mapping starts."""
     return mapping["FunctionName"]["Ref"].removesuffix("Aliaslive")
 
 

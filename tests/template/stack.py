@@ -11,7 +11,7 @@ os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
 from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
-# The transform talks about its feature toggles and metrics.
+# The transform logs its feature toggles and metrics.
 logging.disable(logging.WARNING)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -23,7 +23,7 @@ PARAMETERS = {
 
 
 class _ManagedPolicies:
-    """Stands in for the account which the transform would ask."""
+    """Replaces the AWS account that the transform would query."""
 
     def load(self):
         return {"AWSLambdaBasicExecutionRole": BASIC_EXECUTION}

@@ -1,4 +1,4 @@
-"""The papers: links lead somewhere, files they name exist, and tables repeat what the code says."""
+"""Checks the documents: links resolve, named files exist, and tables equal the code."""
 
 import pathlib
 import re
@@ -21,17 +21,17 @@ def files(pattern):
     return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
 
 
-def papers():
+def documents():
     return files("*.md")
 
 
 def prose(path):
-    """A paper without its code blocks."""
+    """A document without its code blocks."""
     return re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.S | re.M)
 
 
 def anchors(path):
-    """The anchors which a hosted page makes of the headings."""
+    """The anchors that the hosting site derives from the headings."""
     headings = re.findall(r"^#+ (.+)$", prose(path), re.M)
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
 
@@ -59,31 +59,31 @@ def missing_files(path):
     ]
 
 
-class ThePapers(unittest.TestCase):
+class Documents(unittest.TestCase):
     maxDiff = None
 
-    def test_links_lead_somewhere(self):
-        self.assertEqual({str(p.relative_to(ROOT)): b for p in papers() if (b := broken_links(p))}, {})
+    def test_links_resolve(self):
+        self.assertEqual({str(p.relative_to(ROOT)): b for p in documents() if (b := broken_links(p))}, {})
 
     def test_named_files_exist(self):
-        self.assertEqual({str(p.relative_to(ROOT)): m for p in papers() if (m := missing_files(p))}, {})
+        self.assertEqual({str(p.relative_to(ROOT)): m for p in documents() if (m := missing_files(p))}, {})
 
-    def test_operators_find_every_error_as_it_is_sent(self):
+    def test_operations_lists_every_error_of_the_code(self):
         source = (ROOT / "shared/runtime/src/protocol/error.rs").read_text()
         rows = re.findall(r"^//! \| `\w+` \| (-\d+)(?: \((-\d+)\))? \| (\d+) \| `\w+` \| `(\w+)` \|$", source, re.M)
         self.assertGreater(len(rows), 20)
         section = OPERATIONS.partition("## Errors")[2]
-        told = {}
+        listed = {}
         for reason, code, status in re.findall(r"^\| `([A-Z_]+)` \| ([^|]*) \| ([^|]*) \|", section, re.M):
-            told[reason] = (set(re.findall(r"-\d{5}", code)), set(re.findall(r"\b\d{3}\b", status)))
+            listed[reason] = (set(re.findall(r"-\d{5}", code)), set(re.findall(r"\b\d{3}\b", status)))
         sent = {}
         for code, old, status, reason in rows:
             codes, statuses = sent.setdefault(reason, (set(), set()))
             codes.update({code, old} - {""})
             statuses.add(status)
-        self.assertEqual(told, sent)
+        self.assertEqual(listed, sent)
 
-    def test_operators_find_every_parameter_of_the_stack(self):
+    def test_operations_lists_every_parameter_of_the_template(self):
         section = (ROOT / "template.yaml").read_text().partition("\nParameters:\n")[2].partition("\nConditions:\n")[0]
         parameters = re.findall(r"^  (\w+):$", section, re.M)
         self.assertIn("PublicUrl", parameters)
@@ -91,14 +91,14 @@ class ThePapers(unittest.TestCase):
         names = [row.split(" | ")[0] for row in deploying.splitlines() if row.startswith("| `")]
         self.assertEqual(sorted(re.findall(r"`(\w+)`", "".join(names))), sorted(parameters))
 
-    def test_clients_find_every_name_of_ours_in_metadata(self):
+    def test_conformance_lists_every_metadata_key_of_the_code(self):
         source = (ROOT / "shared/runtime/src/task/names.rs").read_text()
         names = re.findall(r'^pub\(crate\) const \w+: &str = "([^"]+)";$', source, re.M)
         self.assertGreater(len(names), 8)
         section = (ROOT / "docs/conformance.md").read_text().partition("### Metadata of ours")[2].partition("\n### ")[0]
         rows = [row.split(" | ")[0] for row in section.splitlines() if row.startswith("| `")]
         self.assertEqual(sorted(re.findall(r"`([^`]+)`", "".join(rows))), sorted(names))
-        # They stand in one place. (The hash of a signature is no metadata.)
+        # One file defines them. (The hash of a signature is not metadata.)
         elsewhere = re.compile(r'^(?! *//).*"(a2a-lambda/\w+)"', re.M)
         files = [p for p in (ROOT / "shared/runtime/src").rglob("*.rs") if "test" not in str(p) and p.name != "samples.rs"]
         found = {name for file in files if file.name != "names.rs" for name in elsewhere.findall(file.read_text())}
@@ -107,17 +107,17 @@ class ThePapers(unittest.TestCase):
     def test_the_kits_of_the_workflow_are_those_of_the_last_run(self):
         workflow = (ROOT / ".github/workflows/ci.yml").read_text()
         pinned = re.findall(r"^ +- kit: ([0-9a-f]{40})", workflow, re.M)
-        told = (ROOT / "docs/conformance.md").read_text().partition("## The official kits")[2]
+        section = (ROOT / "docs/conformance.md").read_text().partition("## The official kits")[2]
         self.assertEqual(len(pinned), 2)
-        self.assertEqual(sorted(set(re.findall(r"`([0-9a-f]{40})`", told))), sorted(pinned))
+        self.assertEqual(sorted(set(re.findall(r"`([0-9a-f]{40})`", section))), sorted(pinned))
 
-    def test_every_decision_stands_in_the_list(self):
+    def test_the_list_of_decisions_is_complete(self):
         folder = ROOT / "docs/decisions"
         records = sorted(file.name for file in folder.glob("[0-9]*.md"))
         self.assertEqual(sorted(LINK.findall((folder / "README.md").read_text())), records)
 
-    def test_the_papers_are_found(self):
-        names = {str(path.relative_to(ROOT)) for path in papers()}
+    def test_the_documents_are_found(self):
+        names = {str(path.relative_to(ROOT)) for path in documents()}
         self.assertLess({"README.md", "docs/flow.md", "docs/decisions/README.md"}, names)
         self.assertIn("known-gaps", anchors(pathlib.Path(ROOT / "docs/conformance.md")))
 

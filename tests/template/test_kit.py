@@ -1,4 +1,4 @@
-"""How the reports of an official kit are judged: strictly, and without the kit."""
+"""Tests how kit_figures.py evaluates the reports of an official kit, without the kit."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ FIGURES = ROOT / "tests/conformance/kit_figures.py"
 
 
 def report(passed, failed=(), skipped=0):
-    """A JUnit report with so many tests, and failures of these names."""
+    """A JUnit report with this number of tests, and failures of these names."""
     cases = [f'<testcase classname="kit" name="good[{n}]"/>' for n in range(passed)]
     cases += [f'<testcase classname="kit" name="{name}"><failure/></testcase>' for name in failed]
     cases += [f'<testcase classname="kit" name="skip[{n}]"><skipped/></testcase>' for n in range(skipped)]
@@ -20,7 +20,7 @@ def report(passed, failed=(), skipped=0):
 
 
 def requirements(must, should=7, may=4):
-    """A report of 1.0 in which so many requirements of each level passed."""
+    """A report of 1.0 in which this number of requirements of each level passed."""
     levels = {"MUST": must, "SHOULD": should, "MAY": may}
     return {
         "per_requirement": {
@@ -29,7 +29,7 @@ def requirements(must, should=7, may=4):
     }
 
 
-class TheJudgement(unittest.TestCase):
+class KitFigures(unittest.TestCase):
     def judge(self, reports, expected="", generation="0.3", levels=None):
         """The exit code and the text for these reports, by name."""
         with tempfile.TemporaryDirectory() as folder:
@@ -52,37 +52,37 @@ class TheJudgement(unittest.TestCase):
             "capabilities": report(31, failed.get("capabilities", ())),
         }
 
-    def test_a_run_without_failures_is_good(self):
+    def test_a_run_without_failures_passes(self):
         code, text = self.judge(self.good())
         self.assertEqual(code, 0, text)
         self.assertIn("mandatory: 30 passed, 0 failed, 0 skipped", text)
 
-    def test_a_failure_that_nobody_expects_is_a_failure(self):
+    def test_an_unexpected_failure_fails(self):
         code, text = self.judge(self.good(mandatory=["bad"]))
         self.assertEqual((code, "FAILED: failed: kit::bad" in text), (1, True), text)
 
-    def test_an_expected_failure_is_none(self):
+    def test_an_expected_failure_passes(self):
         code, text = self.judge(self.good(mandatory=["bad"]), "# why\n0.3 kit::bad  # as they say\n")
         self.assertEqual(code, 0, text)
 
-    def test_a_failure_that_is_expected_in_another_kit_is_a_failure(self):
+    def test_a_failure_expected_for_another_kit_fails(self):
         self.assertEqual(self.judge(self.good(mandatory=["bad"]), "1.0 kit::bad\n")[0], 1)
 
-    def test_an_expected_failure_that_passes_is_a_failure(self):
+    def test_an_expected_failure_that_passes_fails(self):
         code, text = self.judge(self.good(), "0.3 kit::good[1]\n")
-        self.assertEqual((code, "did not: kit::good[1]" in text), (1, True), text)
+        self.assertEqual((code, "expected to fail, but passed: kit::good[1]" in text), (1, True), text)
 
-    def test_tests_that_were_skipped_did_not_pass(self):
+    def test_skipped_tests_do_not_count_as_passed(self):
         reports = {"mandatory": report(1, skipped=29), "capabilities": report(31)}
         self.assertEqual(self.judge(reports)[0], 1)
 
-    def test_a_run_that_is_missing_is_a_failure(self):
+    def test_a_missing_run_fails(self):
         for run in self.good():
             reports = self.good()
             del reports[run]
             self.assertEqual(self.judge(reports)[0], 1, run)
 
-    def test_every_level_of_1_0_has_its_floor(self):
+    def test_every_level_of_1_0_has_a_minimum(self):
         reports = {"compatibility": report(177)}
         code, text = self.judge(reports, generation="1.0", levels=requirements(82))
         self.assertEqual(code, 0, text)
@@ -91,7 +91,7 @@ class TheJudgement(unittest.TestCase):
         self.assertEqual(self.judge(reports, generation="1.0", levels=requirements(82, may=3))[0], 1)
         self.assertEqual(self.judge(reports, generation="1.0")[0], 1)
 
-    def test_nothing_is_expected_to_fail(self):
+    def test_the_list_of_expected_failures_is_empty(self):
         lines = (ROOT / "tests/conformance/expected-failures.txt").read_text().splitlines()
         self.assertEqual([line for line in lines if line and not line.startswith("#")], [])
 

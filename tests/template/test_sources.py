@@ -7,7 +7,7 @@ from stack import ROOT, manifest
 
 RUNTIME = ROOT / "shared/runtime/src"
 
-# The crates the project was asked to stand on, as they are named in code.
+# The required crates, and their names in code.
 ASKED_FOR = {
     "lambda_http": "lambda_http",
     "lambda_runtime": "lambda_runtime",
@@ -23,7 +23,7 @@ ASKED_FOR = {
     "testcontainers": "testcontainers",
 }
 
-# What `protocol` and `task` must not name: they take time and ids as values.
+# Names that `protocol` and `task` must not use: they take time and ids as values.
 IMPURE = re.compile(
     r"\basync\b|\.await\b|\bstd::(env|fs|net|process|thread)\b|\bstd::time::(?!Duration\b)|\btokio\b|\bfutures\b"
     r"|\bhttp::(Request|Response)\b|\blambda_(http|runtime)\b|\baws_\w+"
@@ -38,7 +38,7 @@ def members():
 
 
 def code(text):
-    """Source without line comments (documentation may name what code may not)."""
+    """Source without line comments (documentation may name anything)."""
     return "\n".join(line.split("//")[0] for line in text.splitlines())
 
 
@@ -62,11 +62,11 @@ class Manifests(unittest.TestCase):
         listed = {folder for folder, _ in members()}
         found = {
             str(file.parent.relative_to(ROOT))
-            for room in ("functions", "shared", "infra", "tests")
-            for file in (ROOT / room).rglob("Cargo.toml")
+            for folder in ("functions", "shared", "infra", "tests")
+            for file in (ROOT / folder).rglob("Cargo.toml")
             if "target" not in file.parts
         }
-        # A package that must not share the workspace says so itself.
+        # A package outside the workspace has a `workspace` table of its own.
         apart = {folder for folder in found - listed if "workspace" in manifest(folder)}
         self.assertEqual(found - apart, listed)
 
@@ -97,7 +97,7 @@ class Manifests(unittest.TestCase):
                 self.assertEqual(m["package"]["name"], folder.removeprefix("functions/"))
                 self.assertNotIn("bin", m)
 
-    def test_every_crate_that_was_asked_for_is_a_dependency_and_is_used(self):
+    def test_every_required_crate_is_a_dependency_and_is_used(self):
         shared = manifest()["workspace"]["dependencies"]
         named = "\n".join(code(t) for _, t in sources(*(ROOT / folder for folder, _ in members())))
         for crate, ident in ASKED_FOR.items():
@@ -113,7 +113,7 @@ class Sources(unittest.TestCase):
         found = {str(f): impurities(t) for f, t in sources(RUNTIME / "protocol", RUNTIME / "task")}
         self.assertEqual({f: i for f, i in found.items() if i}, {})
 
-    def test_an_impure_line_would_be_found(self):
+    def test_impure_lines_are_found(self):
         for line in (
             "pub async fn load() {}",
             "let now = std::time::SystemTime::now();",
@@ -125,8 +125,8 @@ class Sources(unittest.TestCase):
             self.assertTrue(impurities(line), line)
         self.assertEqual(impurities("/// no async, no tokio\nfn f() {} // std::time"), [])
 
-    def test_the_official_codec_is_touched_in_one_module(self):
-        # And by the test that compares what we write with what it reads.
+    def test_only_one_module_uses_the_official_codec(self):
+        # The second place is the test that reads our responses with the official types.
         homes = ("protocol/v1", "tests/conformance/official.rs")
         outside = [
             str(f)

@@ -1,4 +1,4 @@
-"""template.yaml: each rule on the template, then on copies that break it."""
+"""Applies each rule to template.yaml, then to copies that break the rule."""
 
 import json
 import pathlib
@@ -23,11 +23,11 @@ def reserved_words():
 
 
 def lint(template):
-    """What cfn-lint says about a template, as written or transformed."""
+    """The findings of cfn-lint for a template, as written or transformed."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(template, file)
         file.flush()
-        # W2001: the transform has already put in the values of some parameters.
+        # W2001: the transform has already replaced some parameters by their values.
         program = pathlib.Path(sys.executable).with_name("cfn-lint")
         command = [program, "--ignore-checks", "W2001", "--", file.name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -35,7 +35,7 @@ def lint(template):
     return said if said or done.returncode == 0 else f"cfn-lint ended with {done.returncode}"
 
 
-# What an SDK call, or a part of a transaction, needs to be allowed.
+# The IAM action that an SDK call, or a part of a transaction, needs.
 ACTIONS = {
     r"\.get_item\(\)": "dynamodb:GetItem",
     r"\.batch_get_item\(\)": "dynamodb:BatchGetItem",
@@ -74,7 +74,7 @@ def calls(source):
 class TheTemplate(unittest.TestCase):
     maxDiff = None
 
-    def test_streams_where_it_says_and_buffers_elsewhere(self):
+    def test_streams_only_the_streaming_routes(self):
         self.assertEqual(checks.integrations(STACK), [])
 
     def test_has_no_path_part_the_gateway_refuses(self):
@@ -95,16 +95,16 @@ class TheTemplate(unittest.TestCase):
     def test_configures_every_function(self):
         self.assertEqual(checks.settings(STACK), [])
 
-    def test_loses_no_message_in_silence(self):
+    def test_every_queue_has_an_alarm_and_dead_letters(self):
         self.assertEqual(checks.queues(STACK), [])
 
-    def test_tells_when_what_the_clock_starts_fails(self):
+    def test_alarms_report_failures_of_scheduled_functions(self):
         self.assertEqual(checks.schedules(STACK), [])
 
-    def test_starts_the_functions_behind_the_calls(self):
+    def test_event_sources_start_the_right_functions(self):
         self.assertEqual(checks.mappings(STACK), [])
 
-    def test_keeps_its_data(self):
+    def test_data_outlives_the_stack(self):
         self.assertEqual(checks.state(STACK), [])
 
     def test_has_a_function_for_every_directory_and_the_other_way_round(self):
@@ -121,7 +121,7 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(granted - checks.POLLING, made - checks.OPERATOR)
         self.assertEqual(granted & checks.OPERATOR, set())
 
-    def test_has_the_table_which_the_store_makes_on_an_emulator(self):
+    def test_has_the_table_that_the_store_creates_on_an_emulator(self):
         store = ROOT / "shared/runtime/src/store/dynamodb"
         key, item, table = ((store / name).read_text() for name in ("key.rs", "item.rs", "table.rs"))
         constant = re.compile(r'const (\w+): &str = "(\w+)";')
@@ -160,7 +160,7 @@ class TheTemplate(unittest.TestCase):
 
 
 class ACopyWithTheMistakeIsFound(unittest.TestCase):
-    """Every mistake here passes `sam validate --lint`, or did once."""
+    """Every mistake here passes `sam validate --lint`, or passed it once."""
 
     def broken(self, old, new, count=1):
         text = template_text()
@@ -214,11 +214,11 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         copy = self.broken("Action: [s3:GetObject]", "Action: s3:*")
         self.assertTrue(checks.rights(copy))
 
-    def test_a_sam_policy_template_of_broad_rights(self):
+    def test_a_managed_policy_with_broad_rights(self):
         copy = self.broken("      Policies:\n        - Version", "      Policies:\n        - AmazonS3FullAccess\n        - Version")
         self.assertTrue(checks.rights(copy))
 
-    def test_dev_identities_in_the_cloud(self):
+    def test_dev_identities_in_a_deployed_function(self):
         self.assertTrue(checks.settings(self.broken("A2A_AUTH: gateway", "A2A_AUTH: dev")))
 
     def test_a_stage_left_in_the_path(self):
@@ -237,22 +237,22 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         line = "      RedrivePolicy: {deadLetterTargetArn: !GetAtt WorkDeadLetters.Arn, maxReceiveCount: 100}\n"
         self.assertTrue(checks.queues(self.broken(line, "")))
 
-    def test_a_bounce_that_counts_as_poison(self):
+    def test_a_queue_that_gives_up_after_three_receives(self):
         self.assertTrue(checks.queues(self.broken("maxReceiveCount: 100", "maxReceiveCount: 3")))
 
-    def test_dead_letters_that_are_gone_before_anybody_looks(self):
+    def test_dead_letters_that_expire_too_early(self):
         self.assertTrue(checks.queues(self.broken("MessageRetentionPeriod: 1209600", "MessageRetentionPeriod: 345600")))
 
-    def test_a_sweep_that_fails_unheard(self):
+    def test_a_sweep_without_an_alarm(self):
         dimension = "Dimensions: [{Name: FunctionName, Value: !Ref SweepFunction}]"
         copy = self.broken(dimension, dimension.replace("SweepFunction", "WorkerFunction"))
         self.assertTrue(checks.schedules(copy))
 
-    def test_dead_letters_nobody_hears_of(self):
+    def test_dead_letters_without_an_alarm(self):
         copy = self.broken("Value: !GetAtt WorkDeadLetters.QueueName", "Value: !GetAtt WorkQueue.QueueName")
         self.assertTrue(checks.queues(copy))
 
-    def test_a_relay_that_gives_up_unheard(self):
+    def test_relay_failures_without_an_alarm(self):
         copy = self.broken("Value: !GetAtt RelayFailures.QueueName", "Value: !GetAtt WorkQueue.QueueName")
         self.assertTrue(checks.queues(copy))
 
@@ -267,7 +267,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.mappings(self.broken(line, "")))
         self.assertTrue(checks.mappings(self.broken("      BisectBatchOnFunctionError: true\n", "")))
 
-    def test_a_relay_that_gives_up_early_or_in_silence(self):
+    def test_a_relay_that_gives_up_early_or_without_a_destination(self):
         self.assertTrue(checks.mappings(self.broken("MaximumRetryAttempts: -1", "MaximumRetryAttempts: 20")))
         self.assertTrue(checks.mappings(self.broken("MaximumRecordAgeInSeconds: 86400", "MaximumRecordAgeInSeconds: 3600")))
         destination = "OnFailure: {Destination: !GetAtt RelayFailures.Arn}"
@@ -276,31 +276,31 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_a_relay_that_every_write_starts(self):
         self.assertTrue(checks.mappings(self.broken('"dispatch":{"N":[{"exists":true}]}', '"version":{"N":[{"exists":true}]}')))
 
-    def test_a_queue_that_is_fair_to_no_tenant(self):
+    def test_a_fifo_queue_without_fairness(self):
         line = "      VisibilityTimeout: 90\n"
         self.assertTrue(checks.queues(self.broken(line, line + "      FifoQueue: true\n")))
 
-    def test_a_relay_that_hears_of_no_event(self):
+    def test_a_relay_without_the_filter_for_events(self):
         line = """          - Pattern: '{"dynamodb":{"Keys":{"SK":{"S":["META"]}},"NewImage":{"notify":{"N":[{"exists":true}]}}}}'\n"""
         self.assertTrue(checks.mappings(self.broken(line, "")))
 
-    def test_a_caller_of_strangers_that_could_read_objects(self):
+    def test_a_push_function_that_could_create_items(self):
         old = "Action: [dynamodb:GetItem, dynamodb:Query, dynamodb:UpdateItem]\n              Resource: !GetAtt Table.Arn"
         self.assertTrue(checks.rights(self.broken(old, old.replace("dynamodb:Query", "dynamodb:PutItem"))))
 
-    def test_workers_without_number(self):
+    def test_workers_without_a_concurrency_limit(self):
         line = "      ScalingConfig: {MaximumConcurrency: !Ref WorkerConcurrency}\n"
         self.assertTrue(checks.mappings(self.broken(line, "")))
 
-    def test_work_that_enters_past_the_alias(self):
+    def test_an_event_source_that_bypasses_the_alias(self):
         self.assertTrue(checks.mappings(self.broken("!Ref WorkerFunction.Alias", "!Ref WorkerFunction")))
 
-    def test_a_sweep_nothing_starts(self):
+    def test_a_sweep_without_a_schedule(self):
         line = "      Events:\n        Interval: {Type: Schedule, Properties: {Schedule: !Ref SweepInterval}}\n"
         self.assertTrue(checks.mappings(self.broken(line, "")))
 
-    def test_a_turn_that_cannot_read_its_conversation(self):
-        statement = """            # The conversation of a context is put together of its tasks.
+    def test_a_turn_that_cannot_read_its_thread(self):
+        statement = """            # `cx.thread()` reads the tasks of its context from this index.
             - Effect: Allow
               Action: [dynamodb:Query]
               Resource: !Sub ${Table.Arn}/index/GSI1
@@ -312,7 +312,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
             copy = self.broken("dynamodb:GetShardIterator]", f"dynamodb:GetShardIterator, {right}]")
             self.assertTrue(checks.rights(copy))
 
-    def test_a_relay_that_falls_behind_unheard(self):
+    def test_a_relay_without_an_age_alarm(self):
         self.assertTrue(checks.schedules(self.broken("MetricName: IteratorAge", "MetricName: Duration")))
 
     def test_a_sweep_that_cannot_send_a_turn_again(self):
@@ -320,7 +320,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         for less in ("sqs:GetQueueAttributes", "sqs:SendMessage"):
             self.assertTrue(checks.rights(self.broken(right, f"Action: [{less}]")))
 
-    def test_removals_that_look_through_the_uploads(self):
+    def test_a_sweep_that_can_list_uploads(self):
         line = '              Condition: {StringLikeIfExists: {"s3:prefix": v1/*}}\n'
         self.assertTrue(checks.rights(self.broken(line, "")))
 
@@ -328,25 +328,25 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         right = "Action: [s3:AbortMultipartUpload, s3:GetObject, s3:PutObject]"
         self.assertTrue(checks.rights(self.broken(right, right.replace("s3:GetObject", "s3:DeleteObject, s3:GetObject"))))
 
-    def test_a_sweep_that_is_told_denied_of_what_is_gone(self):
+    def test_a_sweep_that_gets_403_for_a_missing_object(self):
         self.assertTrue(checks.rights(self.broken("StringLikeIfExists", "StringLike")))
 
     def test_a_secret_where_none_is_needed(self):
         variable = "          A2A_WORK_QUEUE_URL: !Ref WorkQueue\n"
         self.assertTrue(checks.settings(self.broken(variable, variable + "          A2A_SECRET_KEY: none\n")))
 
-    def test_a_table_that_goes_with_the_stack(self):
+    def test_a_table_that_is_deleted_with_the_stack(self):
         copy = self.broken("    DeletionPolicy: RetainExceptOnCreate\n", "")
         self.assertTrue(checks.state(copy))
 
-    def test_a_stream_that_shows_no_task(self):
+    def test_a_stream_without_new_images(self):
         self.assertTrue(checks.state(self.broken("StreamViewType: NEW_IMAGE", "StreamViewType: KEYS_ONLY")))
 
     def test_objects_of_tasks_that_expire_by_age(self):
         copy = self.broken("            Prefix: up/\n            ExpirationInDays", "            Prefix: v1/\n            ExpirationInDays")
         self.assertTrue(checks.state(copy))
 
-    def test_a_bucket_that_forgets_what_a_restored_table_names(self):
+    def test_a_bucket_that_loses_objects_of_a_restored_table(self):
         copy = self.broken("VersioningConfiguration: {Status: Enabled}", "VersioningConfiguration: {Status: Suspended}")
         self.assertTrue(checks.state(copy))
         self.assertTrue(checks.state(self.broken("NoncurrentDays: 36", "NoncurrentDays: 30")))

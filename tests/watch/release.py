@@ -1,8 +1,8 @@
-"""Asserts how cargo-lambda compiles a release: a panic has to unwind.
+"""Checks that a panic unwinds in a release that cargo-lambda compiles.
 
-Where the release profile does not say `panic`, cargo-lambda adds `abort`, and no
-other test would see it: they build with cargo. Here a stand-in for cargo writes
-down the command and compiles nothing.
+If the release profile does not set `panic`, cargo-lambda adds `abort`. The other tests
+build with cargo and would not see it. Here a replacement for cargo records the command
+and compiles nothing.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ABORT = 'profile.release.panic="abort"'
 
-# Questions go to the real cargo.
+# Other subcommands go to the real cargo.
 STAND_IN = """#!/bin/sh
 case $1 in
   build) printf '%s\\n' "$*" >>"$CALLS" ;;
@@ -26,7 +26,7 @@ esac
 
 
 def build_commands(place, tools, scratch):
-    """The commands by which `cargo lambda build --release` compiles `place`."""
+    """The cargo commands that `cargo lambda build --release` runs in `place`."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=scratch))
     stand_in = folder / "cargo"
     stand_in.write_text(STAND_IN)
@@ -40,7 +40,7 @@ def build_commands(place, tools, scratch):
         "CALLS": str(calls),
         "REAL": shutil.which("cargo"),
     }
-    # Without --arm64, which would install a target; the profile is the same.
+    # Without --arm64, because that installs a target; the profile is the same.
     command = [f"{tools}/cargo-lambda", "lambda", "build", "--release"]
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
     commands = calls.read_text().splitlines()
@@ -50,7 +50,7 @@ def build_commands(place, tools, scratch):
 
 
 def silent_package(scratch):
-    """A package whose profile says nothing."""
+    """A package with a profile that does not set `panic`."""
     place = pathlib.Path(scratch) / "silent"
     (place / "src").mkdir(parents=True)
     (place / "Cargo.toml").write_text('[package]\nname = "silent"\nversion = "0.1.0"\nedition = "2024"\n')
@@ -63,7 +63,7 @@ def main():
     arguments.add_argument("--tools", required=True, help="the folder that holds cargo-lambda")
     tools = str(pathlib.Path(arguments.parse_args().tools).resolve())
     with tempfile.TemporaryDirectory() as scratch:
-        # Otherwise the assertion below would prove nothing.
+        # Shows that cargo-lambda still adds `abort`; otherwise the check below proves nothing.
         silent = build_commands(silent_package(scratch), tools, scratch)
         if not any(ABORT in command for command in silent):
             print(f"FAILED: cargo-lambda no longer adds {ABORT}: {silent}")

@@ -1,8 +1,8 @@
-"""Walks through every function under `cargo lambda watch`, over one base URL.
+"""Calls every function under `cargo lambda watch`, over one base URL.
 
-The functions run as they do on Lambda: one process a function, the Runtime API
+The functions run as they do on Lambda: one process per function, the Runtime API
 between, DynamoDB and S3 behind the AWS SDKs (here the embedded ones of a2a-local).
-The router table in Cargo.toml stands for API Gateway.
+The router table in Cargo.toml replaces API Gateway.
 """
 
 import argparse
@@ -19,16 +19,16 @@ import time
 import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Long enough for a slow machine; nothing here depends on being fast.
+# Long enough for a slow machine; no check depends on speed.
 PATIENCE_S = 180
 V1 = {"A2A-Version": "1.0"}
-# No skill fits it, so the agent asks which one is meant, and the task stays open
-# until someone ends it.
+# No skill fits this text, so the agent asks which one is meant, and the task stays
+# open until a call ends it.
 UNCLEAR = "Hm."
 
 
 class Wrong(Exception):
-    """An answer that is not what the walk expects."""
+    """A response that the walk does not expect."""
 
 
 def check(condition, what, *seen):
@@ -74,7 +74,7 @@ def message(text, **more):
 
 
 def frames(response):
-    """The events of a stream, each as soon as it has arrived."""
+    """The events of a stream, each as soon as it arrives."""
     check(response.status == 200, "a stream opens", response.status)
     kind = response.headers.get("Content-Type", "")
     check(kind.startswith("text/event-stream"), "as an event stream", kind)
@@ -84,7 +84,7 @@ def frames(response):
 
 
 def state(frame):
-    """The state a 1.0 frame tells, if it tells one."""
+    """The state in a 1.0 frame, or None."""
     for member in ("task", "statusUpdate"):
         if member in frame:
             return frame[member]["status"]["state"]
@@ -93,19 +93,19 @@ def state(frame):
 
 def walk(agent):
     status, card = agent.call("GET", "/.well-known/agent-card.json")
-    check(status == 200 and card["name"], "agent-card gives the card", status, card)
+    check(status == 200 and card["name"], "agent-card returns the card", status, card)
     base = f"http://127.0.0.1:{agent.port}"
     check(base in card["supportedInterfaces"][0]["url"], "which names the configured address", card)
     for path in ("/.well-known/agent.json", "/agent.json"):
         status, old = agent.call("GET", path)
-        check(status == 200 and old["url"].startswith(base), f"{path} gives the old one", status, old)
+        check(status == 200 and old["url"].startswith(base), f"{path} returns the older one", status, old)
 
     sent = agent.rpc("SendMessage", {"message": message(UNCLEAR)})
     first = sent["task"]["id"]
-    check(state(sent) == "TASK_STATE_INPUT_REQUIRED", "rpc runs a task until it asks", sent)
+    check(state(sent) == "TASK_STATE_INPUT_REQUIRED", "rpc runs a task until its question", sent)
 
     status, sent = agent.call("POST", "/message:send", {"message": message(UNCLEAR)}, V1)
-    check(status == 200 and state(sent) == "TASK_STATE_INPUT_REQUIRED", "so does tasks-send", status, sent)
+    check(status == 200 and state(sent) == "TASK_STATE_INPUT_REQUIRED", "tasks-send does too", status, sent)
     second = sent["task"]["id"]
 
     for path, headers in ((f"/tasks/{first}", V1), (f"/v1/tasks/{first}", {}), (f"/local/tasks/{first}", V1)):
@@ -116,16 +116,16 @@ def walk(agent):
     check(listed == [second, first], "tasks-get lists both, newest first", status, page)
     someone = {"Authorization": "Bearer dev:other:alice", **V1}
     status, refused = agent.call("GET", f"/tasks/{first}", headers=someone)
-    check(status == 404, "and shows it to nobody else", status, refused)
+    check(status == 404, "and refuses it to another tenant", status, refused)
 
-    # The first frame is read before the cancel is sent, and the last after it: the
-    # stream is not held back, and it does not hold up other calls.
+    # Reads the first frame before the cancel and the last after it: the stream is not
+    # buffered, and it does not block other calls.
     for subscribe, id in (("GET", first), ("POST", second)):
         events = frames(agent.open(subscribe, f"/tasks/{id}:subscribe", headers=V1))
         seen = [next(events)]
         check(state(seen[0]) == "TASK_STATE_INPUT_REQUIRED", f"{subscribe} :subscribe begins with the task", seen)
         status, task = agent.call("POST", f"/tasks/{id}:cancel", {}, V1)
-        check(status == 200 and task["status"]["state"] == "TASK_STATE_CANCELED", "a cancel goes by", status, task)
+        check(status == 200 and task["status"]["state"] == "TASK_STATE_CANCELED", "a cancel works meanwhile", status, task)
         seen += events
         check(state(seen[-1]) == "TASK_STATE_CANCELED", "and ends the stream", seen)
 
@@ -144,7 +144,7 @@ def walk(agent):
 
 
 def walk_first_generation(agent):
-    """The path calls of clients from before 0.2: their own ids, bare parameters."""
+    """The path calls of 0.1: ids from the client, bare parameters."""
     id = f"walk-{uuid.uuid4()}"
     said = {"role": "user", "parts": [{"type": "text", "text": UNCLEAR}]}
     call = {"id": id, "message": said}
@@ -162,7 +162,7 @@ def walk_first_generation(agent):
 
 
 def walk_as_a_web_page(agent):
-    """What a page of another site tries: it reads nothing and changes nothing."""
+    """The calls of a web page of another site: it reads nothing and changes nothing."""
     ask = {"message": message(UNCLEAR)}
     for path in ("/message:send", "/message:stream", "/"):
         for name, value in (("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site")):
@@ -174,12 +174,12 @@ def walk_as_a_web_page(agent):
     response = agent.open("OPTIONS", "/message:send", headers=preflight)
     response.read()
     allowed = response.headers.get("Access-Control-Allow-Origin")
-    check(allowed is None, "no page is allowed to read", response.status, allowed)
+    check(allowed is None, "no page may read", response.status, allowed)
 
 
 @contextlib.contextmanager
 def running(command, **options):
-    """A process with everything it starts, all of it gone at the end."""
+    """A process with its children; all of them are stopped at the end."""
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, **options)
     try:
         yield process
@@ -192,7 +192,7 @@ def running(command, **options):
 
 
 def store_settings(process):
-    """What the embedded store prints: settings, then `ready`."""
+    """The settings that the embedded store prints before `ready`."""
     settings = {}
     for line in process.stdout:
         line = line.strip()
@@ -224,7 +224,7 @@ def main():
     options = arguments.parse_args()
     path = f"{options.tools}{os.pathsep}{os.environ['PATH']}"
 
-    # Watch compiles a function at its first call; this way no call waits for that.
+    # Watch compiles a function at its first call; building first keeps calls from waiting.
     subprocess.run(["cargo", "build", "--locked"], cwd=ROOT, check=True)
     store = ["cargo", "run", "--locked", "--quiet", "--", "aws", "--memory"]
     with running(store, stdout=subprocess.PIPE, text=True) as process:
@@ -236,9 +236,9 @@ def main():
             "A2A_PUBLIC_URL": f"http://127.0.0.1:{port}",
         }
         watch = ["cargo", "lambda", "watch", "--ignore-changes", "-P", str(port)]
-        # As the papers have it: watch listens on all addresses, and lets every page read.
+        # As in the README: by default watch listens on all addresses, and lets every page read.
         watch += ["-A", "127.0.0.1", "--disable-cors"]
-        # One process serves one call at a time: an open stream needs company.
+        # One process serves one call at a time, so an open stream needs further processes.
         with running([*watch, "--concurrency", "4"], env=environment) as watching:
             wait_until_open(port, watching)
             try:

@@ -1,4 +1,4 @@
-//! Adding an event gives another thread; the old one stays as it is.
+//! `add_event` returns a new thread and does not change the old one.
 //! replace: `return thread.add_event(event)`
 //! with: `thread.add_event(event); return thread`
 //! error: `unused_must_use`

@@ -1,4 +1,4 @@
-//! Every question needs its answer.
+//! A handler must handle the answer to every question.
 //! replace: `Ask::When => OnInputResult::done("when".to_owned()),`
 //! with: ``
 //! error: `E0004`

@@ -1,4 +1,4 @@
-//! After a question the task exists, so there is no bare message any more.
+//! After a question the task exists, so a turn cannot end with a message alone.
 //! replace: `OnInputResult::InputRequired { message, slot }`
 //! with: `OnInputResult::Message { message }`
 //! error: `E0599`

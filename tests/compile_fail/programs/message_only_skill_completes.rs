@@ -1,4 +1,4 @@
-//! A skill without an output has nothing to complete a task with.
+//! A skill without an output type cannot complete a task.
 //! replace: `Ok(OnRequestResult::Message { message: input })`
 //! with: `OnRequestResult::done(input)`
 //! error: `E0308`

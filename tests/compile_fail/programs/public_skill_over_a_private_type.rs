@@ -1,4 +1,4 @@
-//! The struct made of a function has its visibility, and shows its types.
+//! A public skill cannot have a private input type.
 //! replace: `pub struct Terms`
 //! with: `struct Terms`
 //! error: `E0446`

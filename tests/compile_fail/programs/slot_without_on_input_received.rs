@@ -1,4 +1,4 @@
-//! A skill that can ask must be able to go on. `cargo check` does not see it.
+//! A skill that can ask must handle the answer. `cargo check` does not report this error.
 //! replace: `type Slot = NoSlot`
 //! with: `type Slot = Ask`
 //! error: `E0080`

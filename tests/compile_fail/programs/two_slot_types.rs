@@ -1,4 +1,4 @@
-//! A skill has one slot type.
+//! A skill can have only one slot type.
 //! replace: `SkillHandler<Other> for Second`
 //! with: `SkillHandler<Other> for First`
 //! error: `E0283`

@@ -1,4 +1,4 @@
-//! The context borrows the turn, so it cannot outlive it.
+//! The context borrows the turn, so it cannot outlive the turn.
 //! replace: `here(async move`
 //! with: `tokio::spawn(async move`
 //! error: `E0521`

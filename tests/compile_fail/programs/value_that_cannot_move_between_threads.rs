@@ -1,4 +1,4 @@
-//! A turn may go on in another thread after each await.
+//! A turn may continue on another thread after each await.
 //! replace: `Arc::new`
 //! with: `Rc::new`
 //! error: `future cannot be sent between threads safely`

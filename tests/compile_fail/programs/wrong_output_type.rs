@@ -1,4 +1,4 @@
-//! A skill completes with its output type.
+//! A skill can complete only with its output type.
 //! replace: `done(3)`
 //! with: `done("three")`
 //! error: `E0308`

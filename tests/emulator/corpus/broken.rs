@@ -1,4 +1,4 @@
-//! An item that is damaged is an error, and never the end of a process.
+//! A damaged item causes an error, never a panic.
 
 use super::{Corpus, NOW, Site, owner, releases, tasks_of, text};
 use a2a_lambda::store::push::ReadPushes as _;
@@ -10,16 +10,16 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-/// What can happen to one attribute.
+/// A damage of one attribute.
 #[derive(Debug, Clone)]
 enum Damage {
-    /// It is gone.
+    /// The attribute is missing.
     Gone,
-    /// It is another.
+    /// The attribute has another value.
     Other(Value),
-    /// Its text ends here, counted in characters from its start and modulo its length.
+    /// The text ends here, counted in characters from its start and modulo its length.
     Cut(usize),
-    /// A character of its text is another.
+    /// One character of the text is replaced.
     Letter(usize, char),
 }
 
@@ -75,7 +75,7 @@ fn fits<T>(read: Result<T, StoreError>, what: &str) -> bool {
     }
 }
 
-/// Reads everything that the item has a part in; how often it was refused.
+/// Reads everything that the item is part of. Returns how many reads failed.
 async fn read_all(site: &Site, item: &Value, what: &str) -> usize {
     let (owner, now) = (owner(), Timestamp::from_millis(NOW));
     let mut refused = 0;
@@ -118,9 +118,9 @@ async fn a_damaged_item_is_an_error_and_never_a_panic() {
         assert!(!tasks_of(&corpus.items).is_empty());
         for item in &corpus.items {
             let names = item.as_object().unwrap().keys();
-            // Keys say where an item is; another key is another item, and the
-            // keys of the index have a type that the service holds to.
-            // The name of an object is asked for as it stands.
+            // Damaged keys are excluded: another key is another item, and the service
+            // enforces the type of index keys. The name of an object is excluded too: the
+            // store requests any name as it is stored.
             let keys = ["PK", "SK", "GSI1PK", "GSI1SK", "open", "open_at", "object"];
             for name in names.filter(|name| !keys.contains(&name.as_str())) {
                 let times = if name == "body" { EACH * 3 } else { EACH };

@@ -1,7 +1,6 @@
-//! What each release has stored, and what this one makes of it.
+//! Reads the items and objects that each release has stored with this release.
 //!
-//! `tests/corpus` holds a folder for each release; its README says how one is
-//! written.
+//! `tests/corpus` has a folder for each release; its README says how to write one.
 
 mod broken;
 mod read;
@@ -30,11 +29,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// When everything of a corpus happened: no native TTL comes by.
+/// The time of everything in a corpus: the year 2100, which native TTL does not reach.
 const NOW: i64 = 4_102_444_800_000;
 
-/// Time that a test moves. Nobody waits for it, so that a turn ends before a
-/// timer does, on any machine.
+/// A clock that a test moves. Its sleeps never end, so that a turn ends before a timer does
+/// on any machine.
 #[derive(Debug, Clone)]
 struct Still(Arc<AtomicI64>);
 
@@ -48,7 +47,7 @@ impl Clock for Still {
     }
 }
 
-/// Numbers in their order.
+/// Ids that count up.
 #[derive(Debug)]
 struct Counted(AtomicU64);
 
@@ -71,7 +70,7 @@ impl Source for Local {
     }
 }
 
-/// Whose everything in a corpus is.
+/// The owner of everything in a corpus.
 fn owner() -> Owner {
     Owner {
         tenant: TenantId::parse("corpus").unwrap(),
@@ -79,7 +78,7 @@ fn owner() -> Owner {
     }
 }
 
-/// An agent over a table and a bucket.
+/// An agent with a table and a bucket.
 struct Site {
     clients: AwsClients,
     records: Arc<DynamoStore>,
@@ -117,7 +116,7 @@ impl Site {
         }
     }
 
-    /// The same with everything of a corpus in it.
+    /// The same, with the content of a corpus.
     async fn with(corpus: &Corpus) -> Self {
         let site = Self::new().await;
         for item in &corpus.items {
@@ -147,7 +146,7 @@ impl Site {
         put.set_item(Some(untyped(item))).send().await.unwrap();
     }
 
-    /// One call of the owner.
+    /// Sends one request as the owner.
     async fn call(&self, request: Request) -> Reply {
         let request = request.header("a2a-version", "1.0");
         let owner = owner();
@@ -168,7 +167,7 @@ impl Site {
         items
     }
 
-    /// Everything that is stored, and what this version takes it for.
+    /// Everything that is stored, and how this release reads it.
     async fn dump(&self) -> Corpus {
         let mut objects = BTreeMap::new();
         for key in self.blobs.keys("v1/", None, 100).await.unwrap() {
@@ -192,7 +191,7 @@ impl Site {
             .unwrap()
     }
 
-    /// What every task and conversation among the items is.
+    /// The facts of every task and thread among the items.
     async fn facts(&self, items: &[Value]) -> Value {
         let mut facts = Map::new();
         for (id, _) in tasks_of(items) {
@@ -273,14 +272,14 @@ impl Site {
     }
 }
 
-/// What a release has stored.
+/// The stored content of a release.
 #[derive(Debug, PartialEq)]
 struct Corpus {
-    /// Items as the service has them, in the order of their keys.
+    /// Items in the service's format, in the order of their keys.
     items: Vec<Value>,
-    /// Objects by key; long runs are folded.
+    /// Objects by key; long runs of `x` are folded.
     objects: BTreeMap<String, Value>,
-    /// What each task and conversation is, whatever release reads it.
+    /// The facts of each task and thread, the same for every release that reads them.
     expected: Value,
 }
 
@@ -290,7 +289,7 @@ fn folder(release: &str) -> PathBuf {
         .join(release)
 }
 
-/// The release that this source becomes.
+/// The release that this source belongs to.
 fn this_release() -> String {
     let (major, minor) = (
         env!("CARGO_PKG_VERSION_MAJOR"),
@@ -299,7 +298,7 @@ fn this_release() -> String {
     format!("{major}.{minor}")
 }
 
-/// Every release of which there is a corpus.
+/// Every release that has a corpus.
 fn releases() -> Vec<String> {
     let found = std::fs::read_dir(folder("")).unwrap();
     let found = found.map(|entry| entry.unwrap());
@@ -336,7 +335,7 @@ impl Corpus {
     }
 }
 
-/// The id and the own item of each task.
+/// The id and the META item of each task.
 fn tasks_of(items: &[Value]) -> Vec<(String, &Value)> {
     let metas = items.iter().filter(|item| text(item, "SK") == "META");
     metas
@@ -376,7 +375,7 @@ fn untyped(item: &Value) -> HashMap<String, AttributeValue> {
         .collect()
 }
 
-/// A text whose longest run of `x` is told by its length.
+/// Replaces the longest run of `x` by its length, if it is longer than 64.
 fn fold(text: &str) -> Value {
     let runs = text.split(|letter| letter != 'x');
     let longest = runs.max_by_key(|run| run.len()).unwrap_or_default();
@@ -401,7 +400,7 @@ fn unfold(folded: &Value) -> String {
     }
 }
 
-/// A value in which every text is folded.
+/// The value with every text folded.
 fn folded(value: Value) -> Value {
     match value {
         Value::String(text) => fold(&text),

@@ -1,4 +1,4 @@
-//! What earlier releases have stored is read, and goes on.
+//! This release reads and continues the tasks that earlier releases have stored.
 
 use super::{Corpus, NOW, Site, owner, releases, tasks_of, text, untyped};
 use a2a_lambda::store::push::{DeliverPushes as _, ReadPushes as _};
@@ -22,7 +22,7 @@ impl Receipt for Held {
     }
 }
 
-/// The tasks of a corpus that are in a state, each in a table of its own.
+/// Calls `act` on each task of a corpus with a fitting state, each in its own table.
 async fn each(fits: impl Fn(TaskState) -> bool, act: impl AsyncFn(&Site, &TaskRecord)) -> usize {
     let mut found = 0;
     for release in releases() {
@@ -34,7 +34,7 @@ async fn each(fits: impl Fn(TaskState) -> bool, act: impl AsyncFn(&Site, &TaskRe
             }
             let site = Site::with(&corpus).await;
             let record = site.load(&id).await.unwrap();
-            // Every lease has ended.
+            // By then every lease has ended.
             site.clock.0.store(NOW + 3_600_000, Ordering::Relaxed);
             act(&site, &record).await;
             found += 1;
@@ -48,7 +48,7 @@ async fn state(site: &Site, task: &TaskRecord) -> TaskState {
 }
 
 #[tokio::test]
-async fn what_every_release_has_stored_reads_as_it_was_meant() {
+async fn stored_content_of_every_release_reads_as_expected() {
     for release in releases() {
         let corpus = Corpus::read(&release);
         let site = Site::with(&corpus).await;
@@ -65,7 +65,7 @@ async fn what_every_release_has_stored_reads_as_it_was_meant() {
 }
 
 #[tokio::test]
-async fn a_turn_that_an_earlier_release_has_begun_is_claimed_and_finished() {
+async fn a_turn_begun_by_an_earlier_release_is_claimed_and_finished() {
     let runs = |state| matches!(state, TaskState::Submitted | TaskState::Working);
     let claimed = each(runs, async |site, task| {
         let item = WorkItem {
@@ -95,7 +95,7 @@ async fn a_turn_that_an_earlier_release_has_begun_is_claimed_and_finished() {
 }
 
 #[tokio::test]
-async fn a_question_that_an_earlier_release_has_asked_is_answered() {
+async fn a_question_asked_by_an_earlier_release_can_be_answered() {
     let asked = each(TaskState::is_interrupted, async |site, task| {
         let answer = json!({"message": {
             "messageId": "answer-1", "role": "ROLE_USER", "taskId": task.id().as_str(),
@@ -115,7 +115,7 @@ async fn a_question_that_an_earlier_release_has_asked_is_answered() {
 }
 
 #[tokio::test]
-async fn whatever_an_earlier_release_has_not_ended_can_be_canceled() {
+async fn an_open_task_of_an_earlier_release_can_be_canceled() {
     let open = each(
         |state| !state.is_terminal(),
         async |site, task| {
@@ -135,7 +135,7 @@ async fn whatever_an_earlier_release_has_not_ended_can_be_canceled() {
 }
 
 #[tokio::test]
-async fn a_send_that_an_earlier_release_has_answered_is_not_done_again() {
+async fn a_keyed_send_answered_by_an_earlier_release_is_not_repeated() {
     for release in releases() {
         let corpus = Corpus::read(&release);
         let site = Site::with(&corpus).await;
@@ -154,8 +154,8 @@ async fn a_send_that_an_earlier_release_has_answered_is_not_done_again() {
     }
 }
 
-/// The item with what a later release could have added: a member in its text
-/// and an attribute.
+/// The item with additions that a later release could make: a member in its body and an
+/// attribute.
 fn later(item: &Value) -> Value {
     let mut item = item.clone();
     let texts = ["META", "STATE"].contains(&text(&item, "SK").as_str());
@@ -184,10 +184,10 @@ async fn item_of(site: &Site, partition: &str, sort: &str) -> Value {
     own.next().unwrap()
 }
 
-/// An upgrade that is taken back: what the later release has added is still
-/// there when it comes again.
+/// During a rollback the current release keeps the additions of the later one, so that it
+/// finds them after the next upgrade.
 #[tokio::test]
-async fn what_a_later_release_has_added_stays_through_every_write_of_this_one() {
+async fn writes_keep_the_members_that_a_later_release_added() {
     for release in releases() {
         let mut corpus = Corpus::read(&release);
         corpus.items = corpus.items.iter().map(later).collect();
@@ -211,12 +211,12 @@ async fn what_a_later_release_has_added_stays_through_every_write_of_this_one() 
 }
 
 #[tokio::test]
-async fn what_a_later_release_has_added_stays_in_what_a_task_and_a_conversation_keep() {
+async fn thread_writes_keep_the_members_that_a_later_release_added() {
     for release in releases() {
         let mut corpus = Corpus::read(&release);
         corpus.items = corpus.items.iter().map(later).collect();
         let site = Site::with(&corpus).await;
-        // A conversation, and its state.
+        // The thread of a context, and its state.
         let id = ContextId::parse("about-asking").unwrap();
         let mut record = site
             .records
@@ -235,7 +235,7 @@ async fn what_a_later_release_has_added_stays_in_what_a_task_and_a_conversation_
         };
         assert!(site.records.put_thread(&write).await.unwrap());
         let items = site.items().await;
-        // A pointer is written once and never again.
+        // A pointer is written once and never changes.
         let kept = |item: &&Value| {
             text(item, "PK").ends_with("#about-asking") && !text(item, "SK").starts_with("TASK#")
         };
@@ -253,7 +253,7 @@ async fn what_a_later_release_has_added_stays_in_what_a_task_and_a_conversation_
 }
 
 #[tokio::test]
-async fn a_webhook_of_a_later_release_gets_its_deliveries() {
+async fn a_push_config_of_a_later_release_still_records_deliveries() {
     for release in releases() {
         let mut corpus = Corpus::read(&release);
         corpus.items = corpus

@@ -1,5 +1,5 @@
-//! Every kind of item, and every shape of task that can be found in a table
-//! while one release follows another.
+//! Writes the corpus: every kind of item, and every shape of task that a table can contain
+//! during an upgrade.
 
 use super::{Corpus, NOW, Site, owner, this_release};
 use a2a_lambda::store::WriteTasks as _;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const DAY: i64 = 86_400_000;
 
-/// Makes the shapes, one after the other.
+/// Makes the shapes one after the other.
 struct Maker {
     site: Site,
     world: World,
@@ -128,7 +128,7 @@ impl Maker {
         WriteId::made_of(self.number())
     }
 
-    /// A task under this name, which a client has made, stored.
+    /// Stores a task with this name as a client-made id.
     async fn begun(&mut self, name: &str, text: &str, with: Vec<Change>) -> TaskRecord {
         let id = TaskId::parse(name).unwrap();
         let context = ContextId::parse(format!("about-{name}")).unwrap();
@@ -195,7 +195,7 @@ impl Maker {
             ],
         )
         .await;
-        // What a turn that runs again takes back.
+        // A turn that runs again takes back its output.
         let task = self
             .begun(
                 "restarted",
@@ -220,7 +220,7 @@ impl Maker {
         let task = self.then(&task, vec![step("found")]).await;
         self.then(&task, vec![Change::HandOver { progress: true }])
             .await;
-        // Everything that can lie apart, some of it as an object.
+        // A task with every kind of separate item, some of them with S3 objects.
         let long = "y".repeat(3_000);
         let mut task = self.begun("grown", "echo grown", vec![start()]).await;
         for n in 0..4 {
@@ -240,7 +240,7 @@ impl Maker {
             .await;
         let task = self.begun("asking-who", "auth", vec![start()]).await;
         self.then(&task, vec![asks_for_credentials()]).await;
-        // What is answered to it is sealed by the engine.
+        // The engine seals the answer to a request for credentials.
         self.begun("answered", "auth", vec![start(), asks_for_credentials()])
             .await;
         let answer = json!({
@@ -375,7 +375,7 @@ impl Maker {
         self.site.records.commit(&create).await.unwrap();
     }
 
-    /// What calls leave, from the edge of the agent on.
+    /// The items that requests through the HTTP edge leave.
     async fn called(&mut self) {
         let send = |text: &str, id: &str| json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]}});
         for (text, id, key) in [
@@ -406,19 +406,19 @@ impl Maker {
 
 #[tokio::test]
 #[ignore = "writes tests/corpus, see the README there"]
-async fn the_corpus_of_this_release_is_written() {
+async fn write_the_corpus_of_this_release() {
     Maker::new().await.all().await.write(&this_release());
 }
 
-/// A change of what is written is a change of the corpus, for all to see.
+/// A change of the stored form must show as a change of the corpus.
 #[tokio::test]
-async fn what_is_written_today_is_the_corpus_of_this_release() {
+async fn this_source_writes_the_corpus_of_its_release() {
     let written = Maker::new().await.all().await;
     let kept = Corpus::read(&this_release());
     for (one, other) in written.items.iter().zip(&kept.items) {
         assert_eq!(one, other);
     }
-    assert!(written == kept, "other items, objects or expectations");
+    assert!(written == kept, "items, objects or expectations differ");
 }
 
 #[test]

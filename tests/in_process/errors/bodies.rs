@@ -1,4 +1,4 @@
-//! Bodies that are no JSON, not ours to read, too large, too deep, too many.
+//! Bodies that are not JSON, of the wrong media type, too large, too deep or too long.
 
 use super::Table;
 use a2a_lambda_tests::dialect::Dialect;
@@ -43,7 +43,7 @@ fn malformed(table: &mut Table) {
     }
 }
 
-/// No body at all: over REST these are parameters that leave everything out.
+/// No body at all. Over REST this means that all parameters are absent.
 fn empty(table: &mut Table) {
     let fault = match table.dialect {
         Dialect::Rest10 | Dialect::Rest03 => table.fault(PARAMS).at("message"),
@@ -79,7 +79,7 @@ fn headers(table: &mut Table) {
         let request = table.raw_send(&good).header("content-encoding", coding);
         cases.push((format!("content encoding {coding:?}"), request, fault()));
     }
-    // The header is read before the body.
+    // The content type is checked before the body is parsed.
     let request = table.raw_body("{").header("content-type", "text/plain");
     cases.push(("malformed text/plain".to_owned(), request, fault()));
     for (name, request, fault) in cases {
@@ -107,6 +107,7 @@ fn large(table: &mut Table) {
 }
 
 fn deep(table: &mut Table) {
+    // JSON may be 32 levels deep, see `protocol/json.rs`.
     let nested = |open: &str, close: &str, depth: usize| {
         let deep = format!("{}0{}", open.repeat(depth), close.repeat(depth));
         let good = table.good().to_string();
@@ -131,6 +132,7 @@ fn deep(table: &mut Table) {
 }
 
 fn many(table: &mut Table) {
+    // JSON may have 20,000 values and members, see `protocol/json.rs`.
     let list = |item: &str, count: usize| format!("[{}]", vec![item; count].join(","));
     let members: Vec<String> = (0..20_001).map(|n| format!(r#""k{n}":0"#)).collect();
     let good = table.good().to_string();

@@ -1,4 +1,4 @@
-//! JSON that is no JSON-RPC request.
+//! JSON that is not a JSON-RPC request.
 
 use super::Table;
 use a2a_lambda_tests::dialect::{Dialect, Op, RPC_ID};
@@ -15,7 +15,7 @@ pub(super) fn add(table: &mut Table) {
             no_requests(table);
             methods(table);
         }
-        // An envelope on a path of 0.1 is answered with an envelope.
+        // An envelope on a 0.1 path gets an envelope as response.
         Dialect::Path01 => {
             wrong_members(table);
             wrong_ids(table);
@@ -163,7 +163,7 @@ fn methods(table: &mut Table) {
     ] {
         let mut body = envelope(table);
         body["params"] = params.clone();
-        // Absent parameters are named as such; in 1.0 they count as empty ones.
+        // 1.0 treats absent parameters as empty ones; the others report `params`.
         let empty = params.is_null() && table.dialect == Dialect::Rpc10;
         let field = if empty { "message" } else { "params" };
         let (request, fault) = (posted(table, &body), table.fault(PARAMS).at(field));

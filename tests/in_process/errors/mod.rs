@@ -1,6 +1,6 @@
-//! Bad input: each gets the protocol's error in the caller's words, names the
-//! field by its path, and creates nothing. The cases are made for the six
-//! dialects from one rule where the rule is the same.
+//! Bad input gives the error of the caller's dialect, names the field by its
+//! path, and creates nothing. One rule makes the cases of all six dialects
+//! where they share it.
 
 mod bodies;
 mod envelopes;
@@ -62,7 +62,7 @@ async fn refuses_all(dialect: Dialect) {
     tasks::add(&mut table, &scene);
     ours::add(&mut table, &scene);
     let names: BTreeSet<&str> = table.cases.iter().map(|case| case.name.as_str()).collect();
-    assert_eq!(names.len(), table.cases.len(), "two cases of one name");
+    assert_eq!(names.len(), table.cases.len(), "two cases have one name");
     assert!(names.len() >= ENOUGH, "only {} inputs", names.len());
 
     let mut wrong = Vec::new();
@@ -93,7 +93,7 @@ async fn refuses_all(dialect: Dialect) {
     );
 }
 
-/// One input with what has to come of it.
+/// One input and the fault it has to give.
 struct Case {
     name: String,
     request: Request,
@@ -122,22 +122,22 @@ impl Table {
         });
     }
 
-    /// `row` in the table's dialect, answered under the id of the request.
+    /// `row` in the table's dialect, with the id of the request in the response.
     fn fault(&self, row: Row) -> Fault {
         Fault::new(self.dialect, row)
     }
 
-    /// `row`, found before any id was read.
+    /// `row`, found before an id was read.
     fn early(&self, row: Row) -> Fault {
         self.fault(row).id(Value::Null)
     }
 
-    /// The parameters of a send which is in order.
+    /// The parameters of a valid send.
     fn good(&self) -> Value {
         self.dialect.say(&Say::to("echo", "hi").under("new:1"))
     }
 
-    /// A send whose parameters are this text.
+    /// A send with this text as its parameters.
     fn raw_send(&self, params: &str) -> Request {
         let method = self.dialect.method(Op::Send);
         let body = if self.dialect.is_rpc() {
@@ -148,7 +148,7 @@ impl Table {
         self.raw_body(body)
     }
 
-    /// A send whose body is this text.
+    /// A send with this text as its body.
     fn raw_body(&self, body: impl Into<Vec<u8>>) -> Request {
         self.dialect
             .request(Op::Send, "", &Value::Null)
@@ -156,7 +156,7 @@ impl Table {
     }
 }
 
-/// Tasks in the states that matter, all made in one dialect.
+/// Tasks in the states that the cases need, all made in one dialect.
 struct Scene {
     world: World,
     finished: String,
@@ -201,7 +201,7 @@ impl Scene {
     }
 }
 
-/// The id and context of a new task.
+/// Makes a task, and returns its id and context.
 async fn opened(
     world: &World,
     dialect: Dialect,
@@ -219,7 +219,7 @@ async fn opened(
     (id.to_owned(), dialect.context(&task))
 }
 
-/// Sets what stands at a pointer; its parent has to be there.
+/// Sets the value at a pointer. Its parent must exist.
 fn put(value: &mut Value, pointer: &str, new: Value) {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     match value.pointer_mut(parent).unwrap() {
@@ -231,7 +231,7 @@ fn put(value: &mut Value, pointer: &str, new: Value) {
     }
 }
 
-/// Takes a member away.
+/// Removes the member at a pointer.
 fn take(value: &mut Value, pointer: &str) {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     let parent = value.pointer_mut(parent).and_then(Value::as_object_mut);

@@ -1,4 +1,4 @@
-//! Our own paths: uploads, conversations, deletions and the catalogue.
+//! The runtime's own paths: uploads, contexts, deletions and the catalogue.
 
 use super::{Scene, Table};
 use a2a_lambda_tests::dialect::Dialect;
@@ -13,7 +13,7 @@ const UPLOADS: &str = "/a2a-lambda/uploads";
 const MIB: usize = 1024 * 1024;
 
 pub(super) fn add(table: &mut Table, scene: &Scene) {
-    // They are answered in the words of REST 1.0, whoever asks.
+    // These paths give errors in the form of REST 1.0 in every dialect.
     if table.dialect != Dialect::Rest10 {
         return;
     }
@@ -66,10 +66,10 @@ fn orders(table: &mut Table) {
     for body in [json!([]), json!(5), json!("x"), json!(null)] {
         order(table, &body, "params");
     }
-    // In memory there is nowhere to send a file to.
+    // The store in memory cannot grant an upload URL.
     let good = json!({"size": 1, "sha256": sha});
     let fault = table.fault(UNSUPPORTED);
-    table.add("an order in order", Request::post(UPLOADS, &good), fault);
+    table.add("a valid order", Request::post(UPLOADS, &good), fault);
 }
 
 fn bodies(table: &mut Table) {
@@ -79,7 +79,7 @@ fn bodies(table: &mut Table) {
     let deep = format!(r#"{{"x":{}0{}}}"#, "[".repeat(40), "]".repeat(40));
     let many = format!(r#"{{"x":[{}0]}}"#, "0,".repeat(20_001));
     let cases = [
-        ("a name twice", upload(&text), PARAMS),
+        ("a duplicate name", upload(&text), PARAMS),
         ("no JSON", upload("{"), PARSE),
         ("half a pair", upload(r#"{"filename":"\ud800"}"#), PARSE),
         ("too deep", upload(&deep), REQUEST),
@@ -125,11 +125,11 @@ fn pages(table: &mut Table) {
     for (query, field) in queries {
         let request = Request::new("GET", format!("/a2a-lambda/contexts?{query}"));
         let fault = table.fault(PARAMS).at(field);
-        table.add(format!("conversations?{query}"), request, fault);
+        table.add(format!("contexts?{query}"), request, fault);
     }
 }
 
-/// Texts in a path that are no ids.
+/// Texts in a path that are not valid ids.
 const NO_IDS: [&str; 12] = [
     "a%20b",
     "a%2Fb",

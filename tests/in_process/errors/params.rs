@@ -1,4 +1,4 @@
-//! Parameters that are not as they have to be, each named by its path.
+//! Invalid parameters, each reported with its path.
 
 use super::{Table, put, take};
 use a2a_lambda_tests::dialect::{Dialect, Op, SKILL};
@@ -131,8 +131,8 @@ fn parts(table: &mut Table) {
     );
 }
 
-/// Adds a send whose one part is `part`; `inside` is the place of the fault in
-/// the part.
+/// Adds a send with the one part `part`; `inside` is the path of the fault
+/// inside the part.
 fn part(table: &mut Table, part: &Value, inside: &str) {
     let name = table.dialect.parts();
     let mut params = table.good();
@@ -350,10 +350,10 @@ fn pushed(table: &mut Table, pointer: &str, value: Value) {
     put(&mut params, pointer, value);
     let request = table.dialect.request(Op::Send, "", &params);
     let fault = table.fault(NO_PUSH);
-    table.add("a webhook where there are none", request, fault);
+    table.add("a push config where push is off", request, fault);
 }
 
-/// A name that stands twice in one object: which of the two is meant?
+/// Members whose name occurs twice in one object.
 fn twice(table: &mut Table) {
     let parts = table.dialect.parts();
     let mut params = table.good();

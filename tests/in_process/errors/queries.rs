@@ -1,4 +1,4 @@
-//! Reads of tasks and lists with parameters that are not as they have to be.
+//! Reads of tasks and lists with invalid parameters.
 
 use super::{Scene, Table};
 use a2a_lambda_tests::dialect::{Dialect, Op};
@@ -74,7 +74,7 @@ fn ids(table: &mut Table) {
     }
 }
 
-/// The parameters a list refuses; 0.3's JSON-RPC and 0.1 have no list.
+/// The parameters a list refuses. JSON-RPC 0.3 and 0.1 have no list.
 fn lists(table: &mut Table) {
     let dialect = table.dialect;
     if !matches!(dialect, Dialect::Rpc10 | Dialect::Rest10 | Dialect::Rest03) {
@@ -134,6 +134,7 @@ fn versions(table: &mut Table, scene: &Scene) {
         ]
     };
     let mut bad = vec!["99.0", "1.1", "one", "-1.0", "1.0.x", "0.4"];
+    // A2A 1.0 §3.6.1: a request without a version is one of 0.3.
     if dialect.is_v10() {
         bad.extend(["0.3", "0.3.0", "2.0", "1", ""]);
         for request in requests(&|request| request.without("a2a-version")) {
@@ -155,7 +156,7 @@ fn versions(table: &mut Table, scene: &Scene) {
     asked.target.push_str("?A2A-Version=99.0");
     let fault = table.fault(VERSION);
     table.add("a version in the query", asked, fault);
-    // The version is looked at before the parameters.
+    // The version is checked before the parameters.
     let request = dialect.request(Op::Send, "", &Value::Object(serde_json::Map::new()));
     let fault = table.fault(VERSION);
     table.add(
@@ -165,7 +166,7 @@ fn versions(table: &mut Table, scene: &Scene) {
     );
 }
 
-/// A name of its own for a case that differs in its operation only.
+/// A unique number for the name of a case that differs only in its operation.
 fn named(table: &Table) -> usize {
     table.cases.len()
 }

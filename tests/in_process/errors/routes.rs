@@ -1,4 +1,4 @@
-//! Paths and methods that name nothing, and operations that are not offered.
+//! Unknown paths and methods, and operations that the agent does not offer.
 
 use super::{Scene, Table};
 use a2a_lambda_tests::dialect::{Dialect, Op};
@@ -24,7 +24,7 @@ fn nowhere(table: &mut Table, method: &'static str, path: &str, shape: Shape) {
         Request::new(method, path)
     };
     let mut fault = table.fault(METHOD).shaped(shape);
-    // What is no path of 0.1 is refused in the words of 1.0.
+    // An unknown path is not a 0.1 path, so it gets an error of 1.0.
     fault.v01 = false;
     let request = table.dialect.versioned(request);
     table.add(format!("{method} {path}"), request, fault);
@@ -77,7 +77,7 @@ fn paths(table: &mut Table, scene: &Scene) {
     }
 }
 
-/// Webhooks and the extended card: known, not offered.
+/// Push configs and the extended card: known operations that are switched off.
 fn not_offered(table: &mut Table, scene: &Scene) {
     for (line, row) in offers(table.dialect, &scene.waiting) {
         let (method, place) = line.split_once(' ').unwrap();
@@ -96,7 +96,7 @@ fn not_offered(table: &mut Table, scene: &Scene) {
     }
 }
 
-/// Methods (`CALL`) and paths of what is not offered.
+/// Methods (`CALL`) and paths of the operations that are not offered.
 fn offers(dialect: Dialect, id: &str) -> Vec<(String, Row)> {
     let (push, card): (&[&str], &str) = match dialect {
         Dialect::Rpc10 => (
@@ -172,7 +172,7 @@ fn elsewhere(table: &mut Table, scene: &Scene) {
             let fault = table.fault(NOT_FOUND);
             table.add(format!("{op:?} at another tenant"), request, fault);
         }
-        // The tenant is looked at before the parameters.
+        // The tenant is checked before the parameters.
         let request = dialect.request(Op::Send, "", &json!({"tenant": "evil"}));
         let fault = table.fault(NOT_FOUND);
         table.add("nothing to another tenant", request, fault);

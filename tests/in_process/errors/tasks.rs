@@ -1,4 +1,5 @@
-//! Messages and cancels that come too late, too early or to the wrong task.
+//! Messages and cancels that the state of their task refuses, or whose task or
+//! context is unknown.
 
 use super::{Scene, Table, put};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
@@ -41,6 +42,7 @@ fn messages(table: &mut Table, scene: &Scene) {
 fn unknown(table: &mut Table, scene: &Scene) {
     let dialect = table.dialect;
     let made = "task-0123456789abcdef0123456789abcdef";
+    // A2A 1.0 §3.4.2: a task id in a message must name an existing task.
     let ids = [("unknown", made), ("foreign", scene.foreign.as_str())];
     for (name, id) in ids {
         for op in [Op::Get, Op::Cancel, Op::Subscribe] {
@@ -51,7 +53,7 @@ fn unknown(table: &mut Table, scene: &Scene) {
                 fault,
             );
         }
-        // In 0.1 another's id is simply free.
+        // Ids of 0.1 are per caller, so another caller's id is free.
         if dialect.is_v01() && name == "foreign" {
             continue;
         }
@@ -72,7 +74,7 @@ fn unknown(table: &mut Table, scene: &Scene) {
     let fault = table.fault(NOT_FOUND);
     let request = dialect.of_task(Op::Subscribe, made);
     table.add(
-        "resume of no task",
+        "resume of an unknown task",
         request.header("last-event-id", "1.1"),
         fault,
     );
@@ -116,7 +118,7 @@ fn contexts(table: &mut Table, scene: &Scene) {
     table.add("a task in another context", dialect.send(&say), fault);
 }
 
-/// What a skill does not take is refused before there is a task.
+/// A skill's input schema is checked before a task is created.
 fn inputs(table: &mut Table) {
     let dialect = table.dialect;
     let parts = dialect.parts();
@@ -126,7 +128,7 @@ fn inputs(table: &mut Table) {
         Dialect::Rpc03 => json!([{"kind": "data", "data": data}]),
         Dialect::Rpc01 | Dialect::Path01 => json!([{"type": "data", "data": data}]),
     };
-    // In REST of 0.3 a data part is a message with a member of its own.
+    // REST 0.3 puts the data of a data part into an inner `data` member.
     let level = if dialect == Dialect::Rest03 {
         ".data"
     } else {
@@ -165,7 +167,7 @@ fn inputs(table: &mut Table) {
     params["configuration"] = json!({"acceptedOutputModes": ["image/png"]});
     let fault = table.fault(CONTENT_TYPE);
     table.add(
-        "an output nobody makes",
+        "an output mode that no skill has",
         dialect.request(Op::Send, "", &params),
         fault,
     );

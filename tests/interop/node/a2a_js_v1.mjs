@@ -36,8 +36,8 @@ class Sdk {
     const card = await new this.sdk.DefaultAgentCardResolver(options).resolve(base);
     const faults = card.name ? [] : ['no name'];
     if (!card.capabilities?.streaming) faults.push('no streaming');
-    // Left to itself the SDK takes the 1.0 interface of a binding; to walk its
-    // 0.3 mode the card keeps the 0.3 interfaces only.
+    // By default the SDK chooses the 1.0 interface of a binding. For its 0.3 mode
+    // the walk removes all but the 0.3 interfaces from the card.
     const wanted = (card.supportedInterfaces ?? []).filter(
       ({ protocolBinding, protocolVersion }) =>
         protocolBinding === this.binding && protocolVersion === this.version,

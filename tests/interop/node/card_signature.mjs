@@ -1,4 +1,4 @@
-// A signed card in the eyes of npm `@a2a-js/sdk` 1.x.
+// Verifies a signed card with npm `@a2a-js/sdk` 1.x.
 
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -11,7 +11,7 @@ const { verifyAgentCardSignature } = await load(values.sdk, '.');
 const { DefaultAgentCardResolver } = await load(values.sdk, './client');
 const { keys } = JSON.parse(readFileSync(values.jwks, 'utf8'));
 
-// The SDK reports each signature that does not fit.
+// The SDK logs each signature that does not match; the log is turned off.
 console.debug = () => {};
 const verify = verifyAgentCardSignature(async (kid) => keys.find((key) => key.kid === kid));
 const accepts = (card) => verify(card).then(() => true, () => false);
@@ -20,8 +20,8 @@ const faults = [];
 const resolved = await new DefaultAgentCardResolver().resolve(values.base);
 const card = await (await fetch(`${values.base}/.well-known/agent-card.json`)).json();
 if (!(await accepts(card))) faults.push('the card as it is served does not verify');
-// A pure 1.0 card with security schemes is resolved to the SDK's own types, which
-// its verifier then reads as JSON and finds no schemes in.
+// The SDK resolves a pure 1.0 card with security schemes to its own types. Its
+// verifier then reads these as JSON and finds no schemes.
 const retyped = !('url' in card) && 'securitySchemes' in card;
 if (!retyped && !(await accepts(resolved))) faults.push('the card it resolved does not verify');
 

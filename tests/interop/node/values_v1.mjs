@@ -1,5 +1,5 @@
-// What the agent answers in 1.0, as the official JS types read it: the same values.
-// The exchanges are those of ../exchanges.json.
+// Checks that the official JS types read the agent's 1.0 responses as the same values.
+// ../exchanges.json has the exchanges.
 
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
@@ -36,7 +36,7 @@ const isDefault = (value) =>
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The first difference, where an absent member is its default. */
+/** The first difference; an absent member equals its default. */
 function difference(ours, theirs, place = '') {
   if (isObject(ours) && isObject(theirs)) {
     for (const name of new Set([...Object.keys(ours), ...Object.keys(theirs)])) {

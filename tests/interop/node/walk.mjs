@@ -1,9 +1,9 @@
-// The walk every Node client takes, written once against a small adapter; the
-// same steps, in the same order, as ../python/walk.py.
+// The walk of every Node client, written once against a small adapter; the same
+// steps, in the same order, as ../python/walk.py.
 //
 // An adapter has: lists, fileSize, losesAppend, open(base), send(text, {task, wait}), sendData(text, data),
 // hooked(text, {url, token}), stream(text), subscribe(taskId), get(taskId, history), cancel(taskId),
-// list(contextId), refusal(error). Tasks and events are brought to the neutral
+// list(contextId), refusal(error). Adapters translate tasks and events to the neutral
 // shapes {id, contextId, state, artifacts: [{id, texts, files}], history:
 // [{role, text}]} and {kind, task, state, artifact, append, lastChunk}, states
 // in lower-case 0.3 words.
@@ -17,9 +17,9 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 
-/** The most one call may take, in milliseconds. A blocking send answers within 28 s. */
+/** The time limit of one call, in milliseconds. A blocking send responds within 28 s. */
 export const CALL_TIMEOUT = 30_000;
-/** The token of a webhook, looked for in each delivery. */
+/** The token of a push config, expected in each delivery. */
 const TOKEN = 'interop-token';
 const KEPT_EXCHANGES = 4;
 const SHOWN_BODY = 2000;
@@ -76,9 +76,9 @@ async function refused(client, wanted, call) {
   } catch (error) {
     const got = client.refusal(error);
     if (got === wanted) return;
-    throw new Error(`refused as ${got}, expected ${wanted}`, { cause: error });
+    throw new Error(`got error ${got}, expected ${wanted}`, { cause: error });
   }
-  assert.fail(`answered instead of refused as ${wanted}: ${JSON.stringify(answer)}`);
+  assert.fail(`got a response, expected error ${wanted}: ${JSON.stringify(answer)}`);
 }
 
 const steps = {
@@ -95,7 +95,7 @@ const steps = {
     walk.done = task;
   },
 
-  async a_get_returns_the_history_asked_for({ client, done }) {
+  async a_get_returns_the_requested_history({ client, done }) {
     const task = await client.get(done.id, 10);
     assert.equal(task.id, done.id);
     assert.equal(task.contextId, done.contextId);
@@ -190,11 +190,11 @@ const steps = {
     const files = task.artifacts.flatMap((artifact) => artifact.files);
     assert.equal(files.length, 1, 'files');
     assert.equal(files[0].length, client.fileSize, 'size');
-    assert.ok(pattern(client.fileSize).equals(files[0]), 'the bytes are the ones the agent made');
+    assert.ok(pattern(client.fileSize).equals(files[0]), 'the bytes are those the agent made');
   },
 
-  async a_webhook_hears_of_the_end({ client }) {
-    const told = [];
+  async a_webhook_receives_the_end_of_the_task({ client }) {
+    const received = [];
     let over;
     const ended = new Promise((resolve) => { over = resolve; });
     const server = createServer((request, response) => {
@@ -202,7 +202,7 @@ const steps = {
       request.on('data', (chunk) => chunks.push(chunk));
       request.on('end', () => {
         const body = JSON.parse(Buffer.concat(chunks).toString());
-        told.push({ token: request.headers['x-a2a-notification-token'], id: request.headers['x-a2a-delivery-id'] });
+        received.push({ token: request.headers['x-a2a-notification-token'], id: request.headers['x-a2a-delivery-id'] });
         response.writeHead(204).end();
         const { state } = (body.statusUpdate ?? body).status ?? {};
         if (['TASK_STATE_COMPLETED', 'completed'].includes(state)) over();
@@ -212,13 +212,13 @@ const steps = {
     const task = await client.hooked('echo pushed', { url: `http://127.0.0.1:${server.address().port}/hook`, token: TOKEN });
     assert.equal(task.state, 'completed');
     const limit = AbortSignal.timeout(CALL_TIMEOUT);
-    await Promise.race([ended, once(limit, 'abort').then(() => assert.fail('no webhook heard of the end'))]);
-    assert.ok(told.every(({ token, id }) => token === TOKEN && id), 'token and id of each delivery');
+    await Promise.race([ended, once(limit, 'abort').then(() => assert.fail('no push delivery shows the end'))]);
+    assert.ok(received.every(({ token, id }) => token === TOKEN && id), 'token and id of each delivery');
     server.closeAllConnections();
     server.close();
   },
 
-  async a_finished_task_takes_no_message({ client, done }) {
+  async a_finished_task_refuses_messages({ client, done }) {
     await refused(client, 'unsupported', () => client.send('echo again', { task: done }));
     assert.deepEqual(userTexts(await client.get(done.id, 10)), ['echo hello'], 'user messages in history');
   },

@@ -18,8 +18,8 @@ BINDINGS = {
     "rest": wire.TransportProtocol.http_json,
 }
 
-#: The SDK reads every JSON-RPC error into the first type that fits, so the code
-#: is what its users can tell refusals apart by.
+#: The SDK reads every JSON-RPC error into the first type that fits, so its users can
+#: distinguish errors only by the code.
 REFUSALS = {-32001: "not-found", -32002: "not-cancelable", -32004: "unsupported"}
 
 
@@ -31,9 +31,9 @@ class Sdk(Adapter):
         self.transport = BINDINGS[binding]
         self.http = recorded_httpx.client(exchanges)
         if self.rest:
-            # The REST transport hands on the decoded bytes as UTF-8 text where
-            # its type wants base64: it expects base64 twice, as its own server
-            # sends it. What is ASCII arrives, as text; 100 bytes are.
+            # The REST transport returns the decoded bytes as UTF-8 text where its
+            # type has base64: it expects base64 twice, as its own server sends it.
+            # Only ASCII bytes arrive, as text; the first 100 bytes are ASCII.
             self.file_size = 100
 
     async def open(self, base: str) -> list[str]:

@@ -39,7 +39,7 @@ BINDINGS = {
     "rest-0.3": ("HTTP+JSON", "0.3"),
 }
 
-#: Bytes of the upload step: once as many as are promised, else a few.
+#: Bytes of the upload step: in one binding the promised maximum, else a few.
 UPLOADS = {
     "jsonrpc": 50_000_000,
     "rest": 6_000_000,
@@ -127,7 +127,7 @@ class Sdk(Adapter):
         if not wanted:
             return [*faults, f"no interface {self.binding} {self.version}"]
         if self.version != "1.0":
-            # Left to itself the SDK takes the 1.0 interface of a binding.
+            # By default the SDK chooses the 1.0 interface of a binding.
             keep = wanted[0].url
             del card.supported_interfaces[:]
             card.supported_interfaces.add(
@@ -210,8 +210,8 @@ class Sdk(Adapter):
         return REFUSALS.get(type(error))
 
     def untyped_refusal(self, error: Exception) -> str | None:
-        """The SDK types a 0.3 REST error by a member 0.3 does not define; what
-        is left to tell refusals apart is the HTTP status."""
+        """The SDK types a 0.3 REST error by a member that 0.3 does not define, so only
+        the HTTP status distinguishes errors."""
         if isinstance(error, (MethodNotFoundError, TaskNotFoundError)):
             return "not-found"
         if isinstance(error, TaskNotCancelableError):

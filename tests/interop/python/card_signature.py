@@ -1,4 +1,4 @@
-"""A signed card in the eyes of PyPI `a2a-sdk` 1.x, and of the letter of RFC 7515 and 8785."""
+"""Verifies a signed card with PyPI `a2a-sdk` 1.x, and by the rules of RFC 7515 and 8785."""
 
 import argparse
 import asyncio
@@ -35,7 +35,7 @@ def sdk_accepts(card: dict, keys: dict[str, PyJWK]) -> bool:
 
 
 def covers_document(card: dict, keys: dict[str, PyJWK]) -> bool:
-    """Whether a signature is made over the document as it was served."""
+    """Whether a signature covers the document as it was served."""
     payload = canonicalize({name: value for name, value in card.items() if name != "signatures"})
     payload = base64url_encode(payload.encode()).decode()
     for one in card["signatures"]:
@@ -70,7 +70,7 @@ async def check(base: str, jwks: str) -> list[str]:
         keys = {key["kid"]: PyJWK(key) for key in json.load(file)["keys"]}
     async with httpx.AsyncClient(timeout=30) as client:
         verify = create_signature_verifier(lambda kid, jku: keys[kid], ["ES256"])
-        # Raises if the signature is none.
+        # Raises if the signature is invalid.
         await A2ACardResolver(client, base).get_agent_card(signature_verifier=verify)
         card = (await client.get(f"{base}/.well-known/agent-card.json")).json()
     faults = [] if covers_document(card, keys) else ["no signature covers the document"]

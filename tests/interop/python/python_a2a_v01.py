@@ -1,8 +1,8 @@
-"""PyPI `python-a2a`: the first generation, one path a method.
+"""PyPI `python-a2a`: the first generation, one path per method.
 
-The SDK never raises for a refused call: it hands back a task of its own making,
-with a fresh id. A refusal is therefore read from the id. It also has no word
-for the state `working`, so only answers at rest are looked at as SDK objects.
+The SDK never raises for a refused call: it returns a task of its own, with a new id. So
+the walk recognises an error by the id. The SDK also lacks the state `working`, so the
+walk reads only responses at rest as SDK objects.
 """
 
 import argparse
@@ -65,14 +65,14 @@ class Walk:
             self.the_card_is_read,
             self.a_question_is_answered,
             self.a_send_completes,
-            self.a_get_returns_the_history_asked_for,
+            self.a_get_returns_the_requested_history,
             self.an_unknown_task_is_not_found,
             self.a_stream_shows_each_chunk_in_order,
             self.a_second_turn_continues_the_task,
             self.whole_numbers_arrive_as_such,
             self.an_open_task_is_canceled_once,
             self.a_file_arrives_byte_for_byte,
-            self.a_finished_task_takes_no_message,
+            self.a_finished_task_refuses_messages,
         ]
 
     def send(self, task: Task) -> Task:
@@ -80,8 +80,8 @@ class Walk:
 
     def the_card_is_read(self) -> None:
         self.client = A2AClient(self.base, timeout=CALL_TIMEOUT, google_a2a_compatible=True)
-        # The option above shapes conversations only; tasks are put on the wire
-        # as 0.1 defines them by this switch of the SDK.
+        # The option above changes conversations only; this switch of the SDK makes it
+        # send tasks as 0.1 defines them.
         Task.enable_google_a2a_compatibility()
         card = self.client.get_agent_card()
         expect(card.name not in ("", "Unknown Agent"), f"a card was found: {card.name}")
@@ -99,7 +99,7 @@ class Walk:
         equal("artifact text", task.get_text(), "echo: hello")
         self.done = task
 
-    def a_get_returns_the_history_asked_for(self) -> None:
+    def a_get_returns_the_requested_history(self) -> None:
         task = self.client.get_task(self.done.id, history_length=10)
         equal("id", task.id, self.done.id)
         equal("state", task.status.state, TaskState.COMPLETED)
@@ -160,9 +160,9 @@ class Walk:
         files = [part["file"] for part in parts(task) if part.get("type") == "file"]
         equal("files", len(files), 1)
         content = base64.b64decode(files[0]["bytes"], validate=True)
-        expect(content == pattern(1000), "the bytes are the ones the agent made")
+        expect(content == pattern(1000), "the bytes are those the agent made")
 
-    def a_finished_task_takes_no_message(self) -> None:
+    def a_finished_task_refuses_messages(self) -> None:
         answer = self.send(new_task("echo again", self.done.id))
         expect(answer.id != self.done.id, f"the message is refused: {answer}")
         kept = self.client.get_task(self.done.id, history_length=10)

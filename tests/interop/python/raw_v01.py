@@ -1,8 +1,8 @@
 """The first generation (0.1: the `tasks/send` family) without any SDK.
 
 Two bindings: `jsonrpc` posts envelopes to the base URL, `paths` posts the bare
-params to one path a method. Only the standard library is used, so what is
-compared here is what stands on the wire.
+params to one path per method. The module uses only the standard library, so it
+compares the bytes on the wire.
 """
 
 import argparse
@@ -22,7 +22,7 @@ CARDS = ("/.well-known/agent.json", "/agent.json")
 
 
 class Refused(Exception):
-    """An error answer, by its JSON-RPC code."""
+    """An error response, by its JSON-RPC code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -85,7 +85,7 @@ class Wire:
         kind = response.headers.get_content_type()
         if kind != "text/event-stream":
             entry["answer"].extend(response.read())
-            raise AssertionError(f"a stream is answered as {kind}")
+            raise AssertionError(f"the response to a stream has the type {kind}")
         return self.events(response, entry["answer"], body)
 
     def events(self, response, copy: bytearray, body: dict) -> Iterator[dict]:
@@ -134,7 +134,7 @@ class Walk:
             self.an_open_task_is_canceled_once,
             self.every_stream_of_a_task_sees_its_cancel,
             self.a_push_configuration_is_kept,
-            self.a_webhook_hears_of_the_end,
+            self.a_webhook_receives_the_end_of_the_task,
             self.a_file_arrives_byte_for_byte,
             self.a_finished_task_takes_no_other_message,
         ]
@@ -156,7 +156,7 @@ class Walk:
         except Refused as refusal:
             equal("error code", refusal.code, code)
         else:
-            raise AssertionError(f"answered instead of refused with {code}: {answer}")
+            raise AssertionError(f"a response instead of error {code}: {answer}")
 
     def the_card_is_read(self) -> None:
         cards = []
@@ -266,13 +266,13 @@ class Walk:
         equal("id", found["id"], self.done)
         equal("url", found["pushNotificationConfig"]["url"], config["url"])
 
-    def a_webhook_hears_of_the_end(self) -> None:
+    def a_webhook_receives_the_end_of_the_task(self) -> None:
         with Webhook() as hook:
             task = self.send("echo pushed", pushNotification={"url": hook.url, "token": TOKEN})
             equal("state", task["status"]["state"], "completed")
-            told = hook.until_completed()
-        equal("the task told of", {body["id"] for body in told}, {task["id"]})
-        expect(all("kind" not in body for body in told), "a task of 0.1 has no kind")
+            received = hook.until_completed()
+        equal("the task of each delivery", {body["id"] for body in received}, {task["id"]})
+        expect(all("kind" not in body for body in received), "a task of 0.1 has no kind")
 
     def a_file_arrives_byte_for_byte(self) -> None:
         task = self.send("file 1000")
@@ -280,10 +280,10 @@ class Walk:
         files = [part["file"] for part in parts if part["type"] == "file"]
         equal("files", len(files), 1)
         content = base64.b64decode(files[0]["bytes"], validate=True)
-        expect(content == pattern(1000), "the bytes are the ones the agent made")
+        expect(content == pattern(1000), "the bytes are those the agent made")
 
     def a_finished_task_takes_no_other_message(self) -> None:
-        # 0.1 has no message id: the same content again is taken for a retry.
+        # 0.1 has no message id, so the agent treats the same content as a retry.
         again = self.send("echo hello", self.done, historyLength=10)
         equal("state", again["status"]["state"], "completed")
         equal("user messages in history", user_texts(again), ["echo hello"])

@@ -1,5 +1,5 @@
-"""What the agent answers in 1.0, as the official Python types read it: the same
-values. The exchanges are those of ../exchanges.json."""
+"""Checks that the official Python types read the agent's 1.0 responses as the same
+values. ../exchanges.json has the exchanges."""
 
 import argparse
 import json
@@ -45,7 +45,7 @@ def is_default(value) -> bool:
 
 
 def difference(ours, theirs, place: str = "") -> str | None:
-    """The first difference as ProtoJSON means it: an absent member is its default,
+    """The first difference by the rules of ProtoJSON: an absent member is its default,
     a time has as many digits as it needs, a number is a double."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in ours.keys() | theirs.keys():
@@ -102,7 +102,7 @@ def main() -> None:
     sys.exit(bool(faults))
 
 
-#: Members in which the union card says more than 1.0 knows.
+#: Members of the union card with content that 1.0 does not define.
 OLDER = {"capabilities", "securitySchemes"}
 
 if __name__ == "__main__":

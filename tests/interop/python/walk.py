@@ -1,8 +1,8 @@
-"""The walk every Python client takes, written once against a small adapter.
+"""The walk of every Python client, written once against a small adapter.
 
-A client module supplies an `Adapter`: its SDK's calls, with the answers brought
-to the neutral shapes below. The walk decides what is right; the adapter only
-translates, so a walk that passes says something about the SDK and the server.
+A client module supplies an `Adapter`: its SDK's calls, with the responses translated
+to the neutral shapes below. The walk contains every check and the adapter only
+translates, so a walk that passes tests the SDK and the server.
 """
 
 import argparse
@@ -21,13 +21,13 @@ from typing import AsyncIterator, Callable
 
 from webhook import Webhook
 
-#: The most one call may take, in seconds. A blocking send answers within 28.
+#: The time limit of one call, in seconds. A blocking send responds within 28.
 CALL_TIMEOUT = 30
 
-#: The refusal of a binding whose SDK reads no more than the HTTP status 400.
+#: An error in a binding where the SDK reads only the HTTP status 400.
 UNTYPED = "refused, reason not read by the SDK"
 
-#: Steps that wait for a capability which is not there yet, and for which one.
+#: Steps that need a capability which the agent lacks, and the name of that capability.
 LATER: dict[str, str] = {}
 
 #: Exchanges kept for the report of a failure.
@@ -39,7 +39,7 @@ SHOWN_BODY = 2000
 @dataclass
 class Artifact:
     """One artifact: its id, the texts of its parts, the bytes of its files, and
-    the URLs of files that were too large to come along."""
+    the URLs of files that were too large to send inline."""
 
     id: str
     texts: list[str] = field(default_factory=list)
@@ -80,13 +80,13 @@ class Event:
 
 
 class Adapter(ABC):
-    """What a client module supplies."""
+    """The interface of a client module."""
 
     #: Whether the protocol version of this client has `ListTasks`.
     lists = False
     #: Bytes asked for in the file step; 0 leaves the step out.
     file_size = 1000
-    #: Bytes sent by themselves in the upload step; 0 leaves the steps with large
+    #: Bytes uploaded separately in the upload step; 0 leaves the steps with large
     #: files out.
     upload_size = 0
     #: Whether the adapter can register a webhook with a message.
@@ -109,7 +109,7 @@ class Adapter(ABC):
         raise NotImplementedError
 
     async def hooked(self, text: str, url: str) -> Task:
-        """Sends one text message with a webhook at `url`, whose token is
+        """Sends one text message with a push config for `url`, with the token
         `webhook.TOKEN`."""
         raise NotImplementedError
 
@@ -135,7 +135,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def refusal(self, error: Exception) -> str | None:
-        """Names the refusal an SDK error stands for: `not-found`,
+        """Names the A2A error behind an SDK error: `not-found`,
         `not-cancelable`, `unsupported`, `UNTYPED`, or None for any other error."""
 
     async def close(self) -> None:
@@ -157,7 +157,7 @@ class Exchanges:
         return entry
 
     def print(self) -> None:
-        """Prints what was kept, oldest first."""
+        """Prints the kept exchanges, oldest first."""
         for entry in self._kept:
             print(f"  > {entry['request']}")
             if entry["body"]:
@@ -180,12 +180,12 @@ def equal(what: str, got: object, wanted: object) -> None:
 
 
 def pattern(size: int) -> bytes:
-    """The bytes the conformance agent answers to `file <size>`."""
+    """The bytes that the conformance agent returns for `file <size>`."""
     return bytes(index % 251 for index in range(size))
 
 
 async def fetch(request: urllib.request.Request | str) -> bytes:
-    """Asks a URL beside the protocol: of the object store, or of our extension."""
+    """Requests a URL outside of the protocol: of the object store, or of our extension."""
 
     def ask() -> bytes:
         with urllib.request.urlopen(request, timeout=CALL_TIMEOUT) as answer:
@@ -208,7 +208,7 @@ class Walk:
         steps = [
             self.the_card_is_read,
             self.a_send_completes,
-            self.a_get_returns_the_history_asked_for,
+            self.a_get_returns_the_requested_history,
             self.an_unknown_task_is_not_found,
             self.a_stream_shows_each_chunk_in_order,
             self.a_second_turn_continues_the_task,
@@ -221,11 +221,11 @@ class Walk:
         if self.adapter.file_size:
             steps.append(self.a_file_arrives_byte_for_byte)
         if self.adapter.upload_size:
-            steps.append(self.a_file_too_large_for_an_answer_arrives_by_its_url)
-            steps.append(self.a_file_sent_by_itself_comes_back)
+            steps.append(self.a_file_too_large_for_a_response_arrives_by_its_url)
+            steps.append(self.an_uploaded_file_comes_back)
         if self.adapter.hooks:
-            steps.append(self.a_webhook_hears_of_the_end)
-        steps.append(self.a_finished_task_takes_no_message)
+            steps.append(self.a_webhook_receives_the_end_of_the_task)
+        steps.append(self.a_finished_task_refuses_messages)
         return steps
 
     async def the_card_is_read(self) -> None:
@@ -240,7 +240,7 @@ class Walk:
         expect(bool(task.id and task.context_id), "a task has an id and a context")
         self.done = task
 
-    async def a_get_returns_the_history_asked_for(self) -> None:
+    async def a_get_returns_the_requested_history(self) -> None:
         task = await self.adapter.get(self.done.id, history=10)
         equal("id", task.id, self.done.id)
         equal("context", task.context_id, self.done.context_id)
@@ -282,7 +282,7 @@ class Walk:
         self.two_turns = task
 
     async def whole_numbers_arrive_as_such(self) -> None:
-        # Some clients have doubles only, and write 19 as 19.0.
+        # Some clients have only doubles, and write 19 as 19.0.
         task = await self.adapter.send_data("sum", {"a": 19, "b": 23})
         equal("state", task.state, "completed")
         equal("artifact text", task.artifact_text(), "sum: 42")
@@ -308,12 +308,12 @@ class Walk:
             events.append(event)
         equal("last event", (events[-1].kind, events[-1].state), ("status", "canceled"))
 
-    async def a_webhook_hears_of_the_end(self) -> None:
+    async def a_webhook_receives_the_end_of_the_task(self) -> None:
         with Webhook() as hook:
             task = await self.adapter.hooked("echo pushed", hook.url)
             equal("state", task.state, "completed")
-            told = await asyncio.to_thread(hook.until_completed)
-        expect(len(told) >= 2, f"more than the end is told: {told}")
+            received = await asyncio.to_thread(hook.until_completed)
+        expect(len(received) >= 2, f"more events than the end are received: {received}")
 
     async def a_list_holds_the_tasks_of_a_context(self) -> None:
         everything = {task.id for task in await self.adapter.list()}
@@ -330,17 +330,17 @@ class Walk:
         files = [content for artifact in task.artifacts for content in artifact.files]
         equal("files", len(files), 1)
         equal("size", len(files[0]), size)
-        expect(files[0] == pattern(size), "the bytes are the ones the agent made")
+        expect(files[0] == pattern(size), "the bytes are those the agent made")
 
-    async def a_file_too_large_for_an_answer_arrives_by_its_url(self) -> None:
+    async def a_file_too_large_for_a_response_arrives_by_its_url(self) -> None:
         size = 5_000_000
         task = await self.adapter.send(f"file {size}")
         equal("state", task.state, "completed")
         urls = [url for artifact in task.artifacts for url in artifact.urls]
         equal("URLs", len(urls), 1)
-        expect(await fetch(urls[0]) == pattern(size), "the bytes are the ones the agent made")
+        expect(await fetch(urls[0]) == pattern(size), "the bytes are those the agent made")
 
-    async def a_file_sent_by_itself_comes_back(self) -> None:
+    async def an_uploaded_file_comes_back(self) -> None:
         content = os.urandom(self.adapter.upload_size)
         sent = hashlib.sha256(content).hexdigest()
         order = json.dumps({"size": len(content), "sha256": sent, "filename": "a.bin"})
@@ -358,7 +358,7 @@ class Walk:
         received = hashlib.sha256(await fetch(urls[0])).hexdigest()
         equal("SHA-256", received, sent)
 
-    async def a_finished_task_takes_no_message(self) -> None:
+    async def a_finished_task_refuses_messages(self) -> None:
         await self.refused("unsupported", self.adapter.send("echo again", task=self.done))
         kept = await self.adapter.get(self.done.id, history=10)
         equal("user messages in history", kept.user_texts(), ["echo hello"])
@@ -370,15 +370,15 @@ class Walk:
         except Exception as error:
             got = self.adapter.refusal(error)
             if got not in (wanted, UNTYPED):
-                raise AssertionError(f"refused as {got}, expected {wanted}: {error!r}") from error
+                raise AssertionError(f"got error {got}, expected {wanted}: {error!r}") from error
         else:
-            raise AssertionError(f"answered instead of refused as {wanted}: {answer!r}")
+            raise AssertionError(f"got a response, expected error {wanted}: {answer!r}")
 
 
 def later(step: str) -> bool:
-    """Whether a step has to wait; says so out loud."""
+    """Whether a step is skipped; prints that."""
     if step in LATER:
-        print(f"  skipped {step}: waits for {LATER[step]}", flush=True)
+        print(f"  skipped {step}: the agent lacks {LATER[step]}", flush=True)
     return step in LATER
 
 
@@ -390,7 +390,7 @@ async def take(adapter: Adapter, base: str) -> str | None:
             if later(step.__name__):
                 continue
             try:
-                # Two calls at most wait for the server in one step.
+                # At most two calls of a step wait for the server.
                 await asyncio.wait_for(step(), 2 * CALL_TIMEOUT)
             except Exception as error:
                 report(step.__name__, error)

@@ -4,17 +4,17 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-#: The token a walk registers, and looks for in each delivery.
+#: The token that a walk registers and expects in each delivery.
 TOKEN = "interop-token"
-#: Seconds a delivery may take.
+#: The time limit of a delivery, in seconds.
 LIMIT = 20
 
 
 class Webhook:
-    """Takes deliveries while it is entered; `url` is where."""
+    """A context manager that accepts push deliveries at `url`."""
 
     def __enter__(self) -> "Webhook":
-        self.told: list[tuple[dict, dict]] = []
+        self.received: list[tuple[dict, dict]] = []
         self._changed = threading.Condition()
         hook = self
 
@@ -22,7 +22,7 @@ class Webhook:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 with hook._changed:
-                    hook.told.append((dict(self.headers.items()), json.loads(body)))
+                    hook.received.append((dict(self.headers.items()), json.loads(body)))
                     hook._changed.notify_all()
                 self.send_response(204)
                 self.end_headers()
@@ -40,12 +40,12 @@ class Webhook:
         self._server.server_close()
 
     def until_completed(self) -> list[dict]:
-        """The bodies, once one of them tells of the end of the task."""
+        """The bodies, once one of them shows the end of the task."""
         with self._changed:
             over = self._changed.wait_for(lambda: any(map(completed, self.bodies())), LIMIT)
             if not over:
-                raise AssertionError(f"no webhook heard of the end: {self.bodies()}")
-            for headers, _ in self.told:
+                raise AssertionError(f"no push delivery shows the end: {self.bodies()}")
+            for headers, _ in self.received:
                 lower = {name.lower(): value for name, value in headers.items()}
                 if lower.get("x-a2a-notification-token") != TOKEN:
                     raise AssertionError(f"a delivery without its token: {sorted(lower)}")
@@ -54,10 +54,10 @@ class Webhook:
             return self.bodies()
 
     def bodies(self) -> list[dict]:
-        return [body for _, body in self.told]
+        return [body for _, body in self.received]
 
 
 def completed(body: dict) -> bool:
-    """Whether a delivery tells of a completed task, in any generation."""
+    """Whether a delivery shows a completed task, in any generation."""
     status = body.get("statusUpdate", body).get("status", {})
     return status.get("state") in ("TASK_STATE_COMPLETED", "completed")

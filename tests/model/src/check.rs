@@ -1,30 +1,33 @@
-//! Runs a model to its end and says what was found.
+//! Explores a model completely and reports violations and unreached states.
 
 use stateright::{Checker, HasDiscoveries, Model, Path};
 use std::fmt::{Debug, Write};
 use std::hash::Hash;
 use std::time::Instant;
 
-/// What a model needs to be explored here.
+/// The bounds of a model that [`holds`] and [`caught`] explore.
 pub(crate) trait Explorable:
     Model<State: Step, Action: Act> + Send + Sync + 'static
 {
 }
 impl<M: Model<State: Step, Action: Act> + Send + Sync + 'static> Explorable for M {}
 
-/// What a state needs.
+/// The bounds of a state.
 pub(crate) trait Step: Clone + Debug + Hash + PartialEq + Send + Sync + 'static {}
 impl<T: Clone + Debug + Hash + PartialEq + Send + Sync + 'static> Step for T {}
 
-/// What an action needs.
+/// The bounds of an action.
 pub(crate) trait Act: Clone + Debug + PartialEq + Send + Sync + 'static {}
 impl<T: Clone + Debug + PartialEq + Send + Sync + 'static> Act for T {}
 
-/// Two cores is what the proofs are budgeted for.
+/// The proofs are budgeted for two cores.
 const THREADS: usize = 2;
 
-/// Explores every state: no property may be violated, every `sometimes` must
-/// have been seen.
+/// Explores every state.
+///
+/// # Panics
+///
+/// If a property is violated, or if a `sometimes` property is never reached.
 pub(crate) fn holds<M: Explorable>(name: &str, model: M) {
     let began = Instant::now();
     let checker = model
@@ -59,8 +62,8 @@ pub(crate) fn holds<M: Explorable>(name: &str, model: M) {
     assert!(unseen.is_empty(), "{name} never saw: {unseen:?}");
 }
 
-/// Explores a model with a planted fault: it must be noticed by a property whose
-/// name starts with `by`. Prints the length of a shortest trace.
+/// Explores a model with a planted fault. A property whose name starts with `by`
+/// must be violated. Prints the length of a shortest trace.
 pub(crate) fn caught<M: Explorable + Clone>(name: &str, model: &M, by: &str) {
     let began = Instant::now();
     let (first, states) = failures(model, None);
@@ -68,13 +71,14 @@ pub(crate) fn caught<M: Explorable + Clone>(name: &str, model: &M, by: &str) {
     let Some(mut found) = hit(&first) else {
         for (property, path) in &first {
             println!(
-                "{name} was noticed by another promise: {property}\n{}",
+                "{name} violates another property: {property}\n{}",
                 trace::<M>(path)
             );
         }
         panic!("{name} was not caught by {by}");
     };
-    // The checker looks at states in blocks and keeps the last finding of one.
+    // The checker explores states in blocks and reports the last violation of a block, so
+    // its first trace need not be a shortest one.
     while let Some(shorter) = hit(&failures(model, Some(found.1.clone().into_actions().len())).0) {
         found = shorter;
     }
@@ -92,15 +96,15 @@ type Failures<M> = Vec<(
     Path<<M as Model>::State, <M as Model>::Action>,
 )>;
 
-/// Breadth first on one thread until a property is violated, by traces of fewer
-/// than `below` actions; and how many states that took.
+/// Explores breadth first on one thread until a property is violated, by traces of fewer
+/// than `below` actions. Also returns the number of states explored.
 fn failures<M: Explorable + Clone>(model: &M, below: Option<usize>) -> (Failures<M>, usize) {
     let mut builder = model
         .clone()
         .checker()
         .finish_when(HasDiscoveries::AnyFailures);
     if let Some(below) = below {
-        // The checker counts states, from one.
+        // The checker counts depth in states, starting with 1 for the first state.
         builder = builder.target_max_depth(below + 1);
     }
     let checker = builder.spawn_bfs().join();
@@ -113,8 +117,8 @@ fn failures<M: Explorable + Clone>(model: &M, below: Option<usize>) -> (Failures
     (failures.collect(), checker.unique_state_count())
 }
 
-/// The actions of `path`, one a line: done in this order from the first state
-/// they lead to the violation again.
+/// The actions of `path`, one per line. Repeated in this order from the first state, they
+/// lead to the same violation.
 fn trace<M: Explorable>(path: &Path<M::State, M::Action>) -> String {
     let mut text = String::new();
     for (number, (state, action)) in path.clone().into_vec().into_iter().enumerate() {

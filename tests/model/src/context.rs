@@ -1,10 +1,9 @@
-//! A conversation under one id: it slides with activity, expires, is
-//! remembered, and at last its id counts as new, if a client made it.
+//! A model of one context id: activity extends it, it expires, a tombstone remembers it,
+//! and an id that a client made finally counts as new again.
 //!
-//! The thread is one item, its state another: a write of both is one
-//! transaction, a refresh touches what is there. The table's own removal comes
-//! at any time after the time an item names; the state of a thread that was
-//! replaced may outlive it.
+//! The thread is one item and its state another. One transaction writes both; a refresh
+//! extends the items that exist. The table may remove an item at any time after the time
+//! that the item names. The state of a replaced thread may outlive that thread.
 
 mod props;
 mod tests;
@@ -13,16 +12,16 @@ use stateright::{Model, Property};
 
 const TTL: u8 = 2;
 const TOMBSTONE: u8 = 2;
-/// A call lasts seconds; the lives above are hours and days.
+/// The longest duration of a call. A call lasts seconds; the times above are hours and days.
 const CALL: u8 = 1;
 const END_OF_TIME: u8 = 7;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Thread {
     version: u8,
-    /// Which conversation under this id it is, from 1 (for the proof).
+    /// The number of the context under this id, from 1 (for the proof).
     generation: u8,
-    /// Its expiry has been noted.
+    /// The sweep has recorded the expiry.
     noted: bool,
     expires_at: u8,
     /// The version that wrote the state; 0 = there is none.
@@ -35,7 +34,7 @@ impl Thread {
     }
 }
 
-/// The state's item.
+/// The item of the state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct State {
     version: u8,
@@ -65,7 +64,7 @@ struct World {
     sweep: Option<Thread>,
     crashes: u8,
     generations: u8,
-    /// When the last conversation ended, as everybody was told (for the proof).
+    /// When the last context ended, as clients could know it (for the proof).
     ended: u8,
     /// What must never happen.
     revived: bool,
@@ -77,33 +76,34 @@ struct World {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutant {
-    /// A thread that has expired goes on.
+    /// A thread that has expired continues.
     ExpiryUnchecked,
-    /// A refresh asks for no version.
+    /// A refresh has no condition on the version.
     RefreshUnconditional,
-    /// A refresh sets the time of its call, however late it comes.
+    /// A refresh sets the expiry from the time of its call, even if it is late and the stored
+    /// expiry is later.
     RefreshShortens,
-    /// An expired id of a client counts as new at once.
+    /// An id that a client made counts as new as soon as it expires.
     NoTombstone,
     /// The table removes a client's thread at its expiry.
     RemovedAtExpiry,
-    /// An absent id of the server is made.
+    /// A send with an id that the server made, and that is absent, creates the context.
     ServerIdMade,
-    /// An id is refused for ever.
+    /// An expired id is refused for ever.
     NeverNew,
-    /// A new conversation takes the state it finds.
+    /// A new context takes over the state that it finds.
     StateKept,
-    /// A reader takes whatever state is stored.
+    /// A reader accepts any stored state, whatever its version.
     StateVersionUnchecked,
-    /// The sweep removes the state of what it has read as expired.
+    /// The sweep removes the state of an expired thread without a condition.
     SweepUnconditional,
-    /// A refresh leaves the state's own time as it is.
+    /// A refresh does not extend the expiry of the state.
     StateNotRefreshed,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Context {
-    /// Whether the server made the id: its thread is there from the start.
+    /// Whether the server made the id. Then its thread exists from the start.
     server_made: bool,
     crashes: u8,
     mutant: Option<Mutant>,
@@ -117,7 +117,7 @@ enum Action {
     Reads(usize),
     Writes(usize),
     Crash(usize),
-    /// A turn of the conversation ends and keeps a value.
+    /// A turn of the context ends and keeps a value.
     Keeps,
     /// A skill reads the value.
     Loads,
@@ -159,7 +159,7 @@ impl Context {
         Some(())
     }
 
-    /// The state's item goes; a living thread must not miss it.
+    /// Removes the state's item, and notices if a living thread still needs it.
     fn state_goes(&self, w: &mut World) {
         let gone = w.state.take().map(|state| state.version);
         let now = w.now;
@@ -192,16 +192,16 @@ impl Context {
         Some(())
     }
 
-    /// The thread that was read is refreshed.
+    /// Refreshes the thread that was read.
     fn goes_on(&self, w: &mut World, i: usize, seen: Thread, began: u8) {
         let unconditional = self.is(Mutant::RefreshUnconditional) && w.thread.is_some();
         if w.thread != Some(seen) && !unconditional {
-            // Another was faster: decided again, by the same clock.
+            // Another call was faster: decide again, by the same clock reading.
             w.sends[i] = Send::Saw(w.thread, began);
             return;
         }
         let stored = w.thread.unwrap_or(seen);
-        // A call of an older clock finds the thread refreshed, and leaves it.
+        // Another call has refreshed the thread further; this older call leaves it.
         if !unconditional
             && began + TTL <= stored.expires_at
             && stored.lives(began)
@@ -210,7 +210,7 @@ impl Context {
             w.sends[i] = Send::Accepted(stored.generation);
             return;
         }
-        // By the clock of the call it was in time.
+        // By the clock of the call the thread had not expired.
         w.revived |= stored.noted || seen.expires_at <= began;
         let next = Thread {
             version: stored.version + 1,
@@ -229,14 +229,14 @@ impl Context {
         w.sends[i] = Send::Accepted(next.generation);
     }
 
-    /// Refused by what was read, at the time it was read.
+    /// Refuses the send because of the thread as it was read, at the time it was read.
     fn refuses(&self, w: &mut World, i: usize, seen: Option<Thread>, began: u8) {
         let free = |thread: Thread| !self.server_made && began >= thread.expires_at + TOMBSTONE;
         w.refused_alive |= seen.is_some_and(|thread| thread.lives(began) || free(thread));
         w.sends[i] = Send::Refused;
     }
 
-    /// A conversation begins, in place of what was read.
+    /// Begins a context in place of the thread that was read.
     fn begins(&self, w: &mut World, i: usize, seen: Option<Thread>, began: u8) {
         if w.thread != seen {
             w.sends[i] = Send::Saw(w.thread, began);
@@ -262,7 +262,7 @@ impl Context {
         w.sends[i] = Send::Accepted(next.generation);
     }
 
-    /// Thread and state in one transaction, by a turn that has been let in.
+    /// Writes thread and state in one transaction, for a turn that was accepted.
     fn keeps(&self, w: &mut World) -> Option<()> {
         let thread = w
             .thread
@@ -292,7 +292,7 @@ impl Context {
         Some(())
     }
 
-    /// The sweep notes what has expired, and removes its state.
+    /// The sweep records an expiry and removes the state.
     fn sweep(&self, w: &mut World, action: Action) -> Option<()> {
         match action {
             Action::SweepReads if w.sweep.is_none() => {

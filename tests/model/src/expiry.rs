@@ -1,9 +1,10 @@
-//! What is at rest expires, also before it is removed; running work does not.
+//! A model of expiry: a task at rest expires even before the table removes it; running
+//! work does not expire.
 //!
-//! Time is a clock of a few ticks. A task lives `TTL` ticks from its last rest.
-//! The table's own removal comes at any time after `expires_at`; for a task in
-//! work the renewals are assumed to come within `LAG` ticks, as sweep and
-//! heartbeat are far more frequent than removals are quick.
+//! Time is a clock of a few ticks. A task lives `TTL` ticks from its last rest. The table
+//! may remove an item at any time after `expires_at`. The model assumes that running work
+//! is renewed within `LAG` ticks: sweep and heartbeat run far more often than the table
+//! removes items.
 
 mod props;
 mod tests;
@@ -33,9 +34,9 @@ struct Meta {
     incarnation: u8,
     expires_at: u8,
     turn: u8,
-    /// When it came to rest (for the proof).
+    /// When it last came to rest (for the proof).
     rested: u8,
-    /// Its client has deleted it.
+    /// The client has deleted it.
     deleted: bool,
 }
 
@@ -48,7 +49,7 @@ impl Meta {
         !self.open() && self.state != State::Absent
     }
 
-    /// At rest and past its time, or deleted: for everybody the same as absent.
+    /// At rest and past its time, or deleted. Every caller sees it as absent.
     fn expired(&self, now: u8) -> bool {
         self.at_rest() && self.expires_at <= now
     }
@@ -69,9 +70,9 @@ enum Call {
 struct World {
     now: u8,
     meta: Meta,
-    /// Stored children by incarnation, one bit each: they outlive their task.
+    /// Stored children by incarnation, one bit each. Children outlive their task.
     children: u8,
-    /// Epoch and incarnation of the process at work, and of a zombie.
+    /// Epoch and incarnation of the process at work, and of a superseded one.
     workers: [Option<(u8, u8)>; 2],
     continuation: Call,
     cancel: Call,
@@ -113,16 +114,16 @@ struct Expiry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Tick,
-    /// The table removes what is past its time.
+    /// The table removes an item past its time.
     Remove,
     RemoveChildren,
     /// A send with a client-made id.
     Create,
-    /// A deletion: the life of a task at rest is over.
+    /// A deletion ends the life of a task at rest.
     Delete,
     Claim,
     Beat(usize),
-    /// The final commit; `true` asks.
+    /// The final commit; with `true` the skill asks a question.
     End(usize, bool),
     Redispatch,
     Read,
@@ -148,7 +149,7 @@ impl Expiry {
     fn time(&self, w: &mut World, action: Action) -> Option<()> {
         let renewals = !self.is(Mutant::NoRenewal);
         match action {
-            // Work in hand is renewed before the table could remove it.
+            // Running work is renewed before the table can remove it.
             Action::Tick if w.now < END_OF_TIME => {
                 let late = w.meta.open() && w.now >= w.meta.expires_at + LAG;
                 (!late || !renewals).then_some(())?;
@@ -191,7 +192,7 @@ impl Expiry {
             deleted: false,
         };
         if same && w.children > 0 {
-            w.old_child_shown = true; // The old task's events are its own now.
+            w.old_child_shown = true; // The old task's events appear as its own.
         }
         Some(())
     }
@@ -215,7 +216,7 @@ impl Expiry {
                 w.workers[0] = Some((w.meta.epoch, w.meta.incarnation));
                 self.renew(w);
             }
-            // Renews when less than half is left.
+            // Renews when half of the time or less is left.
             Action::Beat(i) if w.workers[i].is_some() => {
                 let worker = w.workers[i]?;
                 if !self.holds(w, worker) {
@@ -319,7 +320,7 @@ impl Expiry {
 }
 
 impl Expiry {
-    /// Whether the task is a worker's own: its epoch, of this very task.
+    /// Whether the worker holds the task: same epoch and same incarnation.
     fn holds(&self, w: &World, worker: (u8, u8)) -> bool {
         let any = self.is(Mutant::IncarnationIgnored);
         w.meta.state == State::Working

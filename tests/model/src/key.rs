@@ -1,9 +1,9 @@
-//! Sends and answers that come again under one idempotency key.
+//! A model of sends and answers that a client repeats under one idempotency key.
 //!
-//! A call looks its key up, reads the task it is for, and writes task and key
-//! in one transaction; each is an action of its own. Calls of one key are one
-//! client that asks again, or two at once. A task at rest may expire, and its
-//! key with it, at any time.
+//! A call looks its key up, reads the task, and writes task and key in one transaction.
+//! Each of the three is an action. Several calls with one key are a client that repeats
+//! its request, or clients that send it at the same time. A task at rest, and its key
+//! with it, may expire at any time.
 
 mod props;
 mod tests;
@@ -12,10 +12,10 @@ use stateright::{Model, Property};
 
 const CALLS: usize = 4;
 const TASKS: usize = CALLS;
-/// The key of the send that opens a task, and of the answer to its question.
+/// The key of the send that opens a task, and the key of the answer to its question.
 const KEYS: usize = 2;
 
-/// What a call asks for; each kind has one key.
+/// The kinds of calls; each kind has one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Send,
@@ -42,11 +42,11 @@ impl State {
 struct Meta {
     state: State,
     version: u8,
-    /// Answers taken so far.
+    /// Answers accepted so far.
     answers: u8,
 }
 
-/// What stands under a key: the task + 1 and the call that wrote it + 1.
+/// The item of a key: the task + 1 and the call that wrote it + 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Idem {
     task: u8,
@@ -61,11 +61,11 @@ enum At {
     Free,
     /// The task was read: ready to write.
     Read,
-    /// Refused, unless a last look finds the key taken.
+    /// Refused, unless a last lookup finds the key taken.
     Doubts,
     /// Task written, key not yet (a mutant).
     Half,
-    /// The reply of the write is lost, the client gone.
+    /// The reply of the write is lost, and the client has gone.
     Unheard,
     Ok,
     Refused,
@@ -78,7 +78,7 @@ struct Call {
     task: u8,
     /// The version it read.
     seen: u8,
-    /// Whether it found a key whose task is gone.
+    /// Whether it found a key of a task that is gone.
     dead: bool,
 }
 
@@ -90,13 +90,13 @@ struct World {
     crashes: u8,
     lost: u8,
     expiries: u8,
-    /// A repeat was refused although its request stands.
+    /// A repeat was refused because of its own earlier request.
     refused_for_itself: bool,
-    /// A caller was told of a task that is not its key's.
+    /// A caller received a task that is not its key's task.
     told_another: bool,
-    /// A caller was told of a task that is gone.
+    /// A caller received a task that is gone.
     told_dead: bool,
-    /// A repeat was told of the task a dead call had written.
+    /// A repeat received the task of a call that never got its reply.
     heard_late: bool,
     /// A key was taken again after its task had expired.
     taken_again: bool,
@@ -108,15 +108,15 @@ enum Mutant {
     KeyAfterCreate,
     /// A continuation writes its key after its task.
     KeyAfterAnswer,
-    /// A create looks its key up, then writes whatever stands there.
+    /// A create looks its key up, then writes without a condition on the key.
     CreateUnchecked,
     /// A continuation is conditional on its task, not on its key.
     AnswerWithoutKey,
-    /// What refuses a keyed call is believed without a second look at the key.
+    /// An error of a keyed call is returned without a second lookup of the key.
     LookedUpOnce,
     /// A key outlives its task.
     KeyOutlivesTask,
-    /// A dead key is replaced whichever it is by then.
+    /// The key of a task that is gone is replaced, even if it has changed meanwhile.
     ReplacedUnchecked,
 }
 
@@ -138,7 +138,7 @@ enum Action {
     WriteKey(usize),
     LookAgain(usize),
     Crash(usize),
-    /// A turn ends: with its question, or for good.
+    /// A turn ends: with a question, or for good.
     End(usize),
     Expire(usize),
 }
@@ -222,7 +222,7 @@ impl Keyed {
         }
     }
 
-    /// The task under the key of a call, unless it is gone.
+    /// The task under the key of a call, unless the task is gone.
     fn taken(&self, world: &World, call: usize) -> Option<u8> {
         let task = world.keys[self.key(call)].task.checked_sub(1)?;
         let lives = world.tasks[usize::from(task)].state.lives();
@@ -239,7 +239,7 @@ impl Keyed {
         }
     }
 
-    /// Reads the task that an answer is for.
+    /// Reads the task that an answer belongs to.
     fn load(&self, world: &mut World, i: usize) -> Option<()> {
         if self.calls[i] == Kind::Send {
             world.calls[i].at = At::Read;
@@ -251,7 +251,7 @@ impl Keyed {
             .position(|meta| meta.state != State::Absent)?;
         let meta = world.tasks[task];
         if meta.state == State::Working && meta.answers == 0 {
-            return None; // The client has not been asked yet.
+            return None; // The skill has not asked its question yet.
         }
         let call = &mut world.calls[i];
         call.task = task as u8;
@@ -279,7 +279,7 @@ impl Keyed {
         let unchecked = unchecked || (self.is(Mutant::ReplacedUnchecked) && world.calls[i].dead);
         if !unchecked && let Some(task) = self.taken(world, i) {
             if !heard {
-                return None; // Nothing was applied: it is asked again.
+                return None; // Nothing was applied: the client repeats the call.
             }
             world.answer(i, task, self);
             return Some(());
@@ -334,7 +334,7 @@ impl Keyed {
 }
 
 impl World {
-    /// The caller hears of its task.
+    /// The caller receives its task.
     fn answer(&mut self, i: usize, task: u8, model: &Keyed) {
         let key = self.keys[model.key(i)];
         self.told_another |= key.task != task + 1;
@@ -346,8 +346,8 @@ impl World {
         self.calls[i].task = task;
     }
 
-    /// The caller hears that its message was not taken. Only one of a task that
-    /// is gone may hear that after its message was.
+    /// The caller hears that its message was not accepted. This may be wrong only for a
+    /// task that is gone.
     fn refuse(&mut self, i: usize, model: &Keyed) {
         let meta = self.tasks[usize::from(self.calls[i].task)];
         let answers = model.calls[i] == Kind::Answer;
@@ -360,7 +360,7 @@ impl World {
         if meta.state != State::Working {
             return None;
         }
-        // The first turn asks, and so does the second: the task goes on.
+        // The first turn asks a question, and so does the second: the task stays open.
         meta.state = match meta.answers {
             0 | 1 => State::Asking,
             _ => State::Completed,

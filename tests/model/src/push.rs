@@ -1,9 +1,10 @@
-//! A webhook registered while the turn ends.
+//! A model of a push config that a client registers while the turn ends.
 //!
-//! The first config on an open task bumps META's version in its transaction, so
-//! that a running turn sees it; a commit with listeners names its last event;
-//! the relay rings; of two couriers the one with the lease delivers in order,
-//! moves the cursor and confirms the end; until then the sweep finds the task.
+//! The first config on an open task bumps META's version in its transaction, so that a
+//! running turn sees it. A commit on a task with push configs names its last event, and
+//! the relay sends a push queue message. Of two push delivery workers, the one with the
+//! lease delivers in order, moves the cursor and confirms the end. Until then the sweep
+//! can find the task.
 
 mod courier;
 mod props;
@@ -12,14 +13,15 @@ use crate::check;
 use courier::{At, Courier};
 use stateright::{Model, Property};
 
-/// Events of the task: one on the way, then the end.
+/// Events of the task: one while it runs, then its end.
 const EVENTS: u8 = 2;
 const COURIERS: usize = 2;
-/// A lease of nobody, and of a courier that has died.
+/// Lease values: not held, and held by a push delivery worker that has died.
 const FREE: u8 = 0;
 const DEAD: u8 = 9;
 
-/// The time that a webhook is left alone, which ends when its doorbells ring.
+/// The time during which a webhook is not called; it ends when the delayed queue message
+/// arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Wait {
     #[default]
@@ -32,7 +34,7 @@ enum Wait {
 enum Registrar {
     #[default]
     Start,
-    /// It read META, open, of this version.
+    /// It read META of this version while the task was open.
     Checked(u8),
     Written,
     Acknowledged,
@@ -42,43 +44,44 @@ enum Registrar {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct World {
     version: u8,
-    /// Events committed; all of them: the task is terminal.
+    /// Events committed. With [`EVENTS`] of them the task is terminal.
     events: u8,
     listeners: bool,
     /// The last event to push; 0 = none.
     notify: u8,
-    /// The sweep can find the task: its end is not confirmed.
+    /// The sweep can find the task: the delivery of its end is not confirmed.
     open: bool,
-    /// The version and listeners the worker knows.
+    /// Whether the worker has read META, and the version and `listeners` it read.
     worker: (bool, u8, bool),
     registrar: Registrar,
-    /// The PUSH# item: stored, its delivery cursor, the event it began after.
+    /// The PUSH# item: whether it is stored, its delivery cursor, the event it began after.
     config: (bool, u8, u8),
-    /// Images with `notify` which the relay has not passed, and one it has sent.
+    /// Stream records with `notify` that the relay has not passed, and whether it has sent one.
     stream: u8,
     relay_sent: bool,
-    /// Doorbells that can be received, those whose time has not come, and the
-    /// messages of couriers that died, which come again.
+    /// Push queue messages: receivable, delayed, and those of dead push delivery workers,
+    /// which become receivable again.
     queue: u8,
     delayed: u8,
     hidden: u8,
     couriers: [Courier; COURIERS],
-    /// Who has the lease: nobody, a courier by its number, one that is dead.
+    /// The holder of the lease: [`FREE`], a push delivery worker by its number, or [`DEAD`].
     lease: u8,
-    /// The lease is past.
+    /// The lease has ended.
     past: bool,
     /// Failed attempts since the last success.
     attempts: u8,
-    /// The webhook is to be left alone until the wait is over.
+    /// The webhook must not be called until the wait is over.
     retry: bool,
     wait: Wait,
-    /// The events the webhook got, a bit each.
+    /// The events that the webhook received, one bit each.
     got: u8,
     out_of_order: bool,
-    /// Two called the webhook at once, though neither lease had ended.
+    /// Two push delivery workers called the webhook at the same time, though neither lease had
+    /// ended.
     crossed: bool,
     terminal_changed: bool,
-    /// A stream record was lost: only the sweep can help.
+    /// A stream record was lost: only the sweep can find the task.
     lost: bool,
     crashes: u8,
     glitches: u8,
@@ -99,7 +102,7 @@ impl World {
             && !registering
     }
 
-    /// The webhook got every event since the config was acknowledged.
+    /// The webhook received every event since the config was acknowledged.
     fn served(&self) -> bool {
         let wanted = (self.config.2..EVENTS).fold(0, |bits, event| bits | 1 << event);
         self.registrar != Registrar::Acknowledged || self.got & wanted == wanted
@@ -133,7 +136,7 @@ struct Push {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
-    /// The worker reads META, or commits its next event on what it read.
+    /// The worker reads META, or commits its next event on top of what it read.
     WorkerReads,
     WorkerCommits,
     RegistrarReads,
@@ -142,13 +145,12 @@ enum Action {
     /// The relay sends; the queue may report the entry as failed.
     RelaySends(bool),
     RelayCheckpoints,
-    /// A courier takes its next step; the webhook answers it, or fails.
+    /// A push delivery worker takes its next step; the webhook accepts the call, or fails.
     Goes(usize),
     Answers(usize, bool),
-    /// Its message is shown again while it still works.
+    /// The queue shows the message again while its receiver still works.
     Redeliver(usize),
-    /// The message of a courier that died is shown again: later than any lease
-    /// lasts.
+    /// The message of a dead push delivery worker is shown again, after its lease has ended.
     Shown,
     LeasePasses,
     WaitEnds,
@@ -200,7 +202,7 @@ impl Push {
             Action::WorkerReads if !w.terminal() && (!read || version != w.version) => {
                 w.worker = (true, w.version, w.listeners);
             }
-            // On a lost condition it reads again; nothing is decided.
+            // A commit that loses its condition only makes the worker read again.
             Action::WorkerCommits if read && version == w.version && !w.terminal() => {
                 w.version += 1;
                 w.events += 1;
@@ -225,7 +227,7 @@ impl Push {
                 let late = w.terminal() && seen == w.version;
                 let blind = self.is(Mutant::RegisteredWithoutMeta) && !late;
                 if !blind && seen != w.version {
-                    w.registrar = Registrar::Start; // Reads again and decides again.
+                    w.registrar = Registrar::Start; // It reads again and decides again.
                     return Some(());
                 }
                 w.config = (true, w.events, w.events);
@@ -250,7 +252,7 @@ impl Push {
             Action::RelaySends(failed) if w.stream > 0 && !w.relay_sent => {
                 if failed {
                     if !self.is(Mutant::RelayIgnoresFailed) {
-                        return None; // Reported and tried again: no step.
+                        return None; // The relay reports the entry and tries again: no step.
                     }
                     w.glitches = w.glitches.checked_sub(1)?;
                 } else {
@@ -267,7 +269,7 @@ impl Push {
                 w.stream -= 1;
                 w.lost = true;
             }
-            // It finds an end that nobody confirmed and that nothing stands for.
+            // The sweep finds a task with an unconfirmed end and without any pending message.
             Action::Sweep if w.terminal() && w.open && w.quiet() => {
                 w.settle();
                 w.queue += u8::from(w.open);
@@ -349,7 +351,7 @@ const PUSH: Push = Push {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
-fn a_webhook_registered_while_the_turn_ends_is_served() {
+fn a_webhook_registered_while_the_turn_ends_gets_every_event() {
     check::holds("webhook, registered late", PUSH);
 }
 
@@ -367,8 +369,8 @@ fn every_broken_rule_of_push_is_noticed() {
         (Mutant::LatestOnly, "G8"),
         (Mutant::NoSecondLook, "G8 a registered webhook"),
         (Mutant::RetryBeforeDoorbell, "G8 a registered webhook"),
-        (Mutant::AdvanceWithoutHolder, "G8 one courier"),
-        (Mutant::LiveLeaseTaken, "G8 one courier"),
+        (Mutant::AdvanceWithoutHolder, "G8 one delivery"),
+        (Mutant::LiveLeaseTaken, "G8 one delivery"),
         (Mutant::GoesAfterItsWait, "G8 a registered webhook"),
     ] {
         check::caught(

@@ -1,9 +1,9 @@
-//! Conversation state: two tasks of one context end at the same time.
+//! A model of thread state: two tasks of one context end at the same time.
 //!
-//! A turn's changes are operations with ids. The final commit is one
-//! transaction, META and STATE; a lost compare-and-set applies the operations
-//! to the fresh state again and never runs the skill again. The state is an
-//! object: bytes first, under a new key, then the pointer.
+//! A turn's changes are operations with ids. The final commit is one transaction of META
+//! and STATE. A worker that loses the compare-and-set applies its operations again to the
+//! fresh state, and never runs the skill again. The state is an S3 object: the worker
+//! stores the bytes under a new key first, then the pointer.
 
 mod props;
 
@@ -11,7 +11,7 @@ use crate::check;
 use stateright::{Model, Property};
 
 const TASKS: usize = 2;
-/// What is an object: every write has a key of its own.
+/// The number of object keys; every write has its own key.
 const OBJECTS: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -47,7 +47,7 @@ enum At {
     Done,
 }
 
-/// A worker; each task has one at a time and a zombie at most.
+/// A worker; each task has one at a time, and at most one superseded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Worker {
     at: At,
@@ -60,7 +60,8 @@ struct Worker {
     tries: u8,
 }
 
-/// STATE: one bit an applied operation. Each task has one operation.
+/// The pointer of STATE. Its object has one bit per applied operation; each task has one
+/// operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Thread {
     version: u8,
@@ -130,7 +131,7 @@ impl Threads {
         self.mutant == Some(mutant)
     }
 
-    /// A worker takes the task: free when nobody holds it, else as a glitch.
+    /// A worker claims the task; if another worker still holds it, this costs a glitch.
     fn claim(&self, w: &mut World, t: usize) -> Option<()> {
         let _ = self;
         if w.tasks[t].state != State::Working || w.workers[t][1].at != At::Idle {
@@ -150,7 +151,7 @@ impl Threads {
         Some(())
     }
 
-    /// STATE is read and the operations are applied, each id once.
+    /// Reads STATE and applies the operations, each id once.
     fn read_state(&self, w: &mut World, t: usize, i: usize) -> Option<()> {
         if w.workers[t][i].at != At::Returned {
             return None;
@@ -182,7 +183,7 @@ impl Threads {
         Some(())
     }
 
-    /// META and STATE in one transaction.
+    /// Commits META and STATE in one transaction.
     fn commit(&self, w: &mut World, t: usize, i: usize, reply_lost: bool) -> Option<()> {
         let mut worker = w.workers[t][i];
         let early = self.is(Mutant::PointerBeforeObject);
@@ -249,7 +250,7 @@ impl Threads {
         Some(())
     }
 
-    /// The reply was lost: the write id in META says whether all of it is in.
+    /// The reply was lost: the write id in META tells whether the whole commit is stored.
     fn resolve(&self, w: &mut World, t: usize, i: usize) -> Option<()> {
         let worker = w.workers[t][i];
         if worker.at != At::Unsure {
@@ -257,7 +258,7 @@ impl Threads {
         }
         let ours = w.tasks[t].wid == worker.epoch && !self.is(Mutant::WriteIdIgnored);
         if !ours && w.tasks[t].state == State::Completed {
-            // It says "failed" of a commit that is in.
+            // The worker reports a failure although its commit is stored.
             w.doubled = true;
         }
         w.workers[t][i] = Worker {
@@ -319,7 +320,7 @@ impl Model for Threads {
                 w.workers[t][i] = Worker::default();
             }
         }
-        // A zombie that is done leaves its place.
+        // A superseded worker that is done frees its place.
         for workers in &mut w.workers {
             if workers[1].at == At::Done {
                 workers[1] = Worker::default();

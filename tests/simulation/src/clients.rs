@@ -1,6 +1,6 @@
 //! The processes of a history: clients, and the functions behind them.
 //!
-//! Each runs on a machine, which is of one release and has a clock of its own.
+//! Each process runs on a machine. A machine has one release and its own clock.
 
 use crate::fleet::{Release, Released};
 use crate::hub::{Hub, LocalClock};
@@ -24,21 +24,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 
-/// How often a turn is tried.
+/// The number of attempts of a turn.
 pub(crate) const ATTEMPTS: u32 = 3;
 
 pub(crate) fn policy() -> Policy {
     Policy {
         max_attempts: ATTEMPTS,
         inline_max: 64,
-        // A reader of a task at rest looks at it once a second until then.
+        // A reader polls a task at rest once a second, up to this age of its stream.
         stream_max_age: Duration::from_secs(30),
         secret: vec![7],
         ..Policy::default()
     }
 }
 
-/// What a process runs on.
+/// The machine that a process runs on.
 #[derive(Clone)]
 struct Machine {
     release: Option<Release>,
@@ -49,7 +49,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// `release` is none where all machines are of today's.
+    /// `release` is `None` if every machine runs the current release.
     fn new(
         hub: &Arc<Hub>,
         store: &Arc<SimStore>,
@@ -90,7 +90,7 @@ impl Machine {
     }
 }
 
-/// What a process stands on.
+/// The environment of a process.
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) hub: Arc<Hub>,
@@ -101,7 +101,7 @@ pub(crate) struct Site {
     caller: Caller,
 }
 
-/// A message on its way.
+/// A message that a client sends.
 #[derive(Debug, Clone)]
 pub(crate) struct Letter {
     pub(crate) skill: &'static str,
@@ -110,7 +110,7 @@ pub(crate) struct Letter {
     pub(crate) client_id: Option<TaskId>,
     pub(crate) context: Option<ContextId>,
     pub(crate) mode: SendMode,
-    /// The number of its idempotency key: whoever sends it again says the same.
+    /// The number of its idempotency key. Every repeat has the same content.
     pub(crate) key: Option<usize>,
 }
 
@@ -128,7 +128,7 @@ impl Letter {
     }
 }
 
-/// How far the clocks of three machines are ahead where they differ.
+/// How far the clocks of the three machines are ahead, in ms, where they differ.
 const AHEAD: [i64; 3] = [0, 5000, -5000];
 
 impl Site {
@@ -144,8 +144,8 @@ impl Site {
         }
     }
 
-    /// From now on a process can be of any of these releases, and its clock is as
-    /// the history has it.
+    /// From now on a process may run any of these releases, and its clock may differ if the
+    /// history has skewed clocks.
     pub(crate) fn run_releases(&mut self, releases: &[Release], agent: &Arc<AgentDefinition>) {
         let skewed = self.hub.world().features.skewed;
         let clocks = if skewed { &AHEAD[..] } else { &[0] };
@@ -169,7 +169,7 @@ impl Site {
         self.machines.iter().any(|it| it.release.is_some())
     }
 
-    /// The site as a process on any of the machines has it.
+    /// The site of a process on a random machine.
     pub(crate) fn on_any_machine(&self) -> Self {
         let mut site = self.clone();
         if self.machines.len() > 1 {
@@ -193,7 +193,7 @@ impl Site {
         Arc::clone(&self.machine.clock)
     }
 
-    /// A time as the clock of this machine has it.
+    /// A time on the clock of this machine.
     pub(crate) fn local(&self, at: Option<Timestamp>) -> Option<Timestamp> {
         at.map(|at| Timestamp::from_millis(at.as_millis() + self.machine.ahead))
     }
@@ -232,8 +232,8 @@ impl Site {
         (id, command)
     }
 
-    /// What a client makes of a refusal of its message. Of one that was sent
-    /// twice, the other may have been taken.
+    /// Records that a client's message was refused. The copy of a message that was sent twice
+    /// may have been accepted, so a keyed message proves nothing.
     fn turned_down(&self, letter: &Letter, message: &str, refusal: &Refusal) {
         let mut world = self.hub.world();
         world.oracle.refused(refusal);
@@ -310,10 +310,10 @@ impl Site {
         }
     }
 
-    /// Subscribes where the reader `place` stands, or from now on.
+    /// Subscribes from the position of the reader `place`, or from now on.
     pub(crate) async fn subscribe(self, id: TaskId, place: Option<usize>, until: u64) {
         let position = place.and_then(|n| self.hub.world().oracle.positions.get(n).cloned());
-        // The other reader may still be there: this one reads for itself.
+        // The other reader may still be connected: this one gets its own position.
         let place = position.clone().filter(|it| it.last.is_some()).map(|it| {
             let mut world = self.hub.world();
             world.oracle.positions.push(it);
@@ -376,7 +376,7 @@ impl Site {
         }
     }
 
-    /// One round of everything that the schedule does.
+    /// One round of the sweep.
     pub(crate) async fn sweep(self) {
         let mut places = SweepPlaces::default();
         let queue = SimQueue(Arc::clone(&self.hub));
@@ -388,14 +388,14 @@ impl Site {
         }
     }
 
-    /// Reads the task to its bytes.
+    /// Reads the task with the bytes of its artifacts.
     pub(crate) async fn get(self, id: TaskId) {
         if let Err(refusal) = self.read(id).await {
             self.hub.world().oracle.refused(&refusal);
         }
     }
 
-    /// Reads a task that has to be there.
+    /// Reads a task that must exist.
     pub(crate) async fn find(self, life: Life) {
         let found = self.read(life.task.clone()).await;
         if found.as_ref() != Ok(&Some(life.clone())) {
@@ -414,7 +414,7 @@ impl Site {
         Ok(self.hub.world().oracle.told(&task))
     }
 
-    /// Lists tasks, of one conversation or all.
+    /// Lists tasks, of one context or of all.
     pub(crate) async fn list(self, context_id: Option<ContextId>) {
         let query = ListQuery {
             context_id,
@@ -445,7 +445,7 @@ impl Site {
         }
     }
 
-    /// Deletes a conversation.
+    /// Deletes a context.
     pub(crate) async fn clear(self, id: ContextId) {
         let name = id.to_string();
         self.hub.world().oracle.unwanted(&name);
@@ -455,7 +455,7 @@ impl Site {
         }
     }
 
-    /// A program of chance.
+    /// A random program for the skill.
     pub(crate) fn program(&self) -> String {
         let mut world = self.hub.world();
         let steps = if world.features.long { 13 } else { 6 };
@@ -464,7 +464,7 @@ impl Site {
         letters.map(char::from).collect()
     }
 
-    /// The first letter under a key, which is remembered.
+    /// Gives the letter a new key and remembers it, so that it can be repeated.
     pub(crate) fn keyed(&self, letter: Letter) -> Letter {
         let mut world = self.hub.world();
         let letter = Letter {
@@ -476,7 +476,7 @@ impl Site {
         letter
     }
 
-    /// A letter of chance.
+    /// A random letter.
     pub(crate) fn letter(&self) -> Letter {
         let program = self.program();
         let mut world = self.hub.world();
@@ -492,7 +492,7 @@ impl Site {
         if world.chance.below(3) == 0 {
             letter.mode = SendMode::Immediate;
         }
-        // One id for all where ids are used again.
+        // Where clients reuse ids, all letters share one.
         let (own, ids) = if world.features.deletes {
             (3, 1)
         } else {
@@ -516,14 +516,14 @@ fn holds(task: &Task, message: &str) -> bool {
     task.history.iter().flatten().any(|said| said.id == message)
 }
 
-/// Whether a task holds what the letter says as the last word of its client.
+/// Whether the client's last message in the task has the letter's content.
 fn repeats(task: &Task, letter: &Letter) -> bool {
     let mut said = task.history.iter().flatten().rev();
     let last = said.find(|message| message.role == Role::User);
     last.is_some_and(|last| last.parts == [Part::text(&*letter.program)])
 }
 
-/// Who calls.
+/// The caller of all requests.
 pub(crate) fn caller() -> Option<Caller> {
     Some(Caller {
         owner: Owner {

@@ -1,5 +1,5 @@
-//! Runs the processes of a history, one poll at a time, on one thread and
-//! without a runtime: the seed is the whole schedule.
+//! Runs the processes of a history on one thread and without a runtime, one poll at a
+//! time: the seed determines the whole schedule.
 
 use crate::clients::{Site, after};
 use crate::hooks::BRINGS;
@@ -15,13 +15,13 @@ use std::task::{Context, Wake, Waker};
 
 type Running = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Longest quiet wait while things heal: a backlog of attempts, each with its
-/// lease and its patience, fits in.
+/// The limit of rounds while the history heals. It has room for a backlog of attempts,
+/// each with its lease and its wait.
 const ROUNDS: usize = 600;
-/// Time between two sweeps.
+/// Milliseconds between two sweeps.
 const SWEEP: i64 = 300_000;
 
-/// Notices whether a process asked to be polled again.
+/// Records whether a process asked to be polled again.
 #[derive(Default)]
 struct Bell(AtomicBool);
 
@@ -39,11 +39,11 @@ struct Process {
     idle: bool,
     /// When it began.
     begun: Moment,
-    /// The platform ends it here.
+    /// The time at which the platform ends it.
     deadline: Option<i64>,
 }
 
-/// The processes that live.
+/// The processes that are alive.
 pub(crate) struct Driver {
     pub(crate) site: Site,
     hub: Arc<Hub>,
@@ -107,7 +107,7 @@ impl Driver {
         world.oracle.abandoned || !world.oracle.violations.is_empty()
     }
 
-    /// Polls one process of chance; false if all wait for the clock.
+    /// Polls one random process; false if all wait for the clock.
     pub(crate) fn poll_one(&mut self) -> bool {
         let ready: Vec<usize> = (0..self.live.len())
             .filter(|n| self.live.get(*n).is_some_and(|process| !process.idle))
@@ -119,7 +119,7 @@ impl Driver {
         true
     }
 
-    /// Polls nobody but the process of this name; false if it waits or has ended.
+    /// Polls only the process of this name; false if it waits or has ended.
     pub(crate) fn poll_named(&mut self, name: &str) -> bool {
         let named = |process: &Process| process.name == name && !process.idle;
         let Some(place) = self.live.iter().position(named) else {
@@ -164,14 +164,14 @@ impl Driver {
         self.kill(usize::try_from(chosen).unwrap_or(0));
     }
 
-    /// Nobody lives on.
+    /// Kills every process.
     pub(crate) fn kill_all(&mut self) {
         while !self.live.is_empty() {
             self.kill(0);
         }
     }
 
-    /// Moves time; whoever is past its deadline is ended by the platform.
+    /// Moves time. The platform ends every process that is past its deadline.
     pub(crate) fn advance_to(&mut self, at: i64) {
         let sleepers = {
             let mut world = self.hub.world();
@@ -179,7 +179,7 @@ impl Driver {
             world.next_wake = None;
             std::mem::take(&mut world.sleepers)
         };
-        // Those which are polled with others are not looked at otherwise.
+        // A future that polls several others at a time may skip those that nothing woke.
         sleepers.iter().for_each(Waker::wake_by_ref);
         let now = self.hub.world().now;
         self.note(|| format!("clock {now}"));
@@ -195,7 +195,7 @@ impl Driver {
         }
     }
 
-    /// Moves time to the next thing that somebody waits for.
+    /// Moves time to the next moment that a process waits for.
     pub(crate) fn advance(&mut self) {
         let (now, wake) = {
             let world = self.hub.world();
@@ -204,7 +204,7 @@ impl Driver {
         self.advance_to(wake.map_or(now + 1000, |at| at.max(now + 1)));
     }
 
-    /// Runs everybody to the end.
+    /// Runs every process to its end.
     pub(crate) fn finish(&mut self) {
         let mut rounds = 0;
         while !self.live.is_empty() {
@@ -236,10 +236,10 @@ impl Driver {
     pub(crate) fn bring(&mut self, number: u64) {
         let deadline = Some(after(&self.hub, BRINGS.as_secs()));
         let site = self.site.on_any_machine();
-        self.start("courier", deadline, site.bring(number, deadline));
+        self.start("push delivery", deadline, site.bring(number, deadline));
     }
 
-    /// Faults stop: relay, workers and sweep bring everything to rest.
+    /// Faults stop. Relay, workers and sweep bring every task to rest.
     pub(crate) fn heal(&mut self) {
         {
             let mut world = self.hub.world();
@@ -247,11 +247,13 @@ impl Driver {
             world.kill_at.clear();
         }
         self.site.store.memory.catch_up_index();
-        // Work that was ever queued needs no sweep.
+        // Work that was ever queued comes to rest without the sweep.
         self.drain(false);
         let stuck = self.open(|seen| seen.dispatched);
         if let Some(id) = stuck.first() {
-            self.broken(format!("G1: task {id} was queued, and no message is left"));
+            self.broken(format!(
+                "G1: task {id} was queued, is not at rest, and no message is left"
+            ));
         }
         self.check_hooks();
         self.drain(true);
@@ -260,7 +262,7 @@ impl Driver {
         }
     }
 
-    /// Webhooks of tasks at rest have all there is to tell, without a sweep.
+    /// Checks that the webhooks of tasks at rest have received every event, without a sweep.
     fn check_hooks(&self) {
         let missed = self.site.store.unheard(&self.hub.world().oracle);
         for text in missed {
@@ -278,7 +280,7 @@ impl Driver {
         open.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Relay and workers, and the sweep if asked, until nothing is left to do.
+    /// Runs relay and workers, and the sweep if `sweeping`, until nothing is left to do.
     fn drain(&mut self, sweeping: bool) {
         for _ in 0..ROUNDS {
             if self.is_broken() {
@@ -323,8 +325,8 @@ impl Driver {
         }
     }
 
-    /// After everything has come to rest: late messages change nothing, every
-    /// reader gets what it missed, every byte is there.
+    /// Checks the history at rest: late messages change nothing, every reader gets the events
+    /// it missed, every artifact has its bytes.
     pub(crate) fn check(&mut self) {
         {
             let mut world = self.hub.world();
@@ -367,12 +369,12 @@ impl Driver {
     }
 }
 
-/// How long a deletion takes to settle, and an object to be looked at.
+/// How long a deletion takes to complete, and until the sweep looks at an object: 25 h.
 const DAY: i64 = 25 * 3_600_000;
 
 impl Driver {
-    /// After two days of sweeps nothing is left of what was deleted, and no object
-    /// that nobody names.
+    /// After two days of sweeps no deleted content is left, and no object that no task
+    /// names.
     fn settle(&mut self) {
         for _ in 0..2 {
             let now = self.hub.world().now;
@@ -387,7 +389,7 @@ impl Driver {
     }
 }
 
-/// The readers that came back from the place `from` on have seen everything.
+/// Checks that the readers that resumed, from the place `from` on, have seen everything.
 fn check_readers(world: &mut World, from: usize) {
     let positions = world.oracle.positions.clone();
     for position in positions.iter().skip(from).filter(|it| it.last.is_some()) {

@@ -1,9 +1,8 @@
-//! A fleet of two releases, as while one follows the other, or is taken back.
+//! A fleet of two releases, as during an upgrade or a rollback.
 //!
-//! Each process is of one of them. What it commits goes through the form which
-//! its release writes, and is stored as it reads from there. The release to come
-//! is invented: it adds a member to every task and conversation that it writes,
-//! and nobody else knows what that is.
+//! Each process runs one of them. A commit is encoded in the form of its release and
+//! stored as that form decodes. The next release is invented: it adds a member to every
+//! task and thread that it writes, and the current release does not know the member.
 
 use crate::hub::Hub;
 use crate::mutant::Mutant;
@@ -18,20 +17,20 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The member that the release to come adds.
+/// The member that the next release adds.
 const LATER: &str = "later";
 
-/// Which program a process runs.
+/// The program that a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Release {
-    /// Today's.
+    /// The current release.
     Today,
-    /// The one to come.
+    /// The next release.
     After,
 }
 
 impl Release {
-    /// The two releases of a history: every fourth is mixed.
+    /// The two releases of a history; every fourth history is mixed.
     pub(crate) const fn of_history(seed: u64) -> &'static [Self] {
         match seed % 4 {
             3 => &[Self::Today, Self::After],
@@ -40,17 +39,17 @@ impl Release {
     }
 }
 
-/// What the release to come has added to a task.
+/// The member that the next release has added to a task.
 pub(crate) fn added_to_task(record: &TaskRecord) -> Option<Value> {
     stored::encode(record).get(LATER).cloned()
 }
 
-/// What the release to come has added to a conversation.
+/// The member that the next release has added to a thread.
 pub(crate) fn added_to_thread(record: &ThreadRecord) -> Option<Value> {
     record.unknown.get(LATER).cloned()
 }
 
-/// Whether this may follow that: it is the same, or of this very write.
+/// Whether `now` may follow `before`: it is equal, or this very write added it.
 pub(crate) fn follows(
     before: Option<&Value>,
     now: Option<&Value>,
@@ -61,7 +60,7 @@ pub(crate) fn follows(
     new || before == now
 }
 
-/// The store as the processes of one release have it.
+/// The store as the processes of one release use it.
 pub(crate) struct Released {
     pub(crate) store: Arc<SimStore>,
     pub(crate) hub: Arc<Hub>,
@@ -69,7 +68,7 @@ pub(crate) struct Released {
 }
 
 impl Released {
-    /// A task as it is stored by this release.
+    /// A task in the form in which this release stores it.
     fn task(&self, record: &TaskRecord, write: Option<&WriteId>) -> Result<TaskRecord, StoreError> {
         let mut value = stored::encode(record);
         if let Some(members) = value.as_object_mut() {

@@ -1,4 +1,4 @@
-//! One random history: processes start, run a little, fail and die; then
+//! One random history: processes start, run a little, fail and die. Then faults stop,
 //! everything heals and is checked.
 
 use crate::clients::{Letter, Site, after};
@@ -12,20 +12,20 @@ use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::task::{ContextId, SendMode, TaskId, TaskState, Timestamp};
 use std::sync::Arc;
 
-/// Steps before it heals.
+/// Steps before faults stop.
 const STEPS: u64 = 400;
 /// At most this many processes die by chance.
 const KILLS: u64 = 5;
-/// At most this many processes live at once.
+/// At most this many processes live at a time.
 const LIVING: usize = 8;
 
-/// What a history gave.
+/// The figures and violations of one or more histories.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Report {
     pub(crate) histories: u64,
-    /// Those in which processes of two releases run.
+    /// Histories in which processes of two releases run.
     pub(crate) mixed: u64,
-    /// Those that came to a point where nothing can be said.
+    /// Histories that reached a point after which no property can be checked.
     pub(crate) abandoned: u64,
     pub(crate) steps: u64,
     pub(crate) kills: u64,
@@ -50,7 +50,7 @@ impl Report {
     }
 }
 
-/// What histories are run with.
+/// The environment of the histories.
 #[derive(Clone)]
 pub(crate) struct Lab {
     pub(crate) hub: Arc<Hub>,
@@ -68,7 +68,7 @@ impl Lab {
         Driver::new(Site::new(&self.hub, &self.agent, &self.caller))
     }
 
-    /// The end of a history: what it gave.
+    /// The report at the end of a history.
     pub(crate) fn report(&self, driver: &Driver, replay: &str) -> Report {
         let mut world = self.hub.world();
         let oracle = &mut world.oracle;
@@ -92,7 +92,7 @@ impl Lab {
         report
     }
 
-    /// One history.
+    /// Runs one history.
     pub(crate) fn history(&self, seed: u64, mutant: Option<Mutant>) -> Report {
         let mut driver = self.driver(seed, mutant);
         self.hub.world().features = Features::of_history(seed);
@@ -137,7 +137,7 @@ impl Lab {
     }
 }
 
-/// Every keyed message is sent once more, when nothing fails any more.
+/// Sends every keyed message once more, after faults have stopped.
 pub(crate) fn ask_again(driver: &mut Driver) {
     let letters = driver.site.hub.world().keyed.clone();
     if driver.is_broken() || letters.is_empty() {
@@ -153,7 +153,7 @@ pub(crate) fn ask_again(driver: &mut Driver) {
     }
 }
 
-/// Time jumps: a lease may end under a live turn.
+/// Time jumps: a lease may end during a live turn.
 fn jump(driver: &mut Driver) {
     let (now, far) = {
         let mut world = driver.site.hub.world();
@@ -167,14 +167,14 @@ fn jump(driver: &mut Driver) {
     driver.advance_to(now + i64::try_from(far).unwrap_or(0));
 }
 
-/// A message comes again early, or the index stands still or catches up.
+/// A message is shown again early, or the index stops being updated or catches up.
 fn glitch(driver: &mut Driver) {
     let memory = &driver.site.store.memory;
     let mut world = driver.site.hub.world();
     match world.chance.below(3) {
         0 => {
             memory.lag_index();
-            // Until it catches up: that is later than now.
+            // The index lags until it catches up, which is later than now.
             world.oracle.lagged = Moment::LAST;
         }
         1 => {
@@ -195,7 +195,7 @@ fn glitch(driver: &mut Driver) {
     }
 }
 
-/// A task of chance that clients know of, in one of these conditions.
+/// A random task that clients know, interrupted if `interrupted` is set.
 fn known(driver: &Driver, interrupted: bool) -> Option<TaskId> {
     let mut world = driver.site.hub.world();
     let fits = |state: TaskState| !interrupted || state.is_interrupted();
@@ -208,7 +208,7 @@ fn known(driver: &Driver, interrupted: bool) -> Option<TaskId> {
     world.chance.pick(&ids).cloned()
 }
 
-/// Starts a process of chance.
+/// Starts a random process.
 fn start(driver: &mut Driver) {
     let site = driver.site.on_any_machine();
     let hub = Arc::clone(&site.hub);
@@ -262,13 +262,13 @@ fn start(driver: &mut Driver) {
     }
 }
 
-/// A worker gets a message, or a courier a doorbell.
+/// A worker gets a work queue message, or a push delivery worker a push queue message.
 fn receive(driver: &mut Driver, short: bool) {
     let (work, bell) = {
         let mut world = driver.site.hub.world();
         let (now, messages) = (world.now, &world.messages);
         let (work, bells) = (messages.work.visible(now), messages.bells.visible(now));
-        // Without a doorbell no number of chance is used up.
+        // Without a push queue message no random number is used up.
         let rings = !bells.is_empty() && world.chance.below(2) == 0;
         if rings {
             (None, world.chance.pick(&bells).copied())
@@ -284,7 +284,7 @@ fn receive(driver: &mut Driver, short: bool) {
     }
 }
 
-/// Somebody cancels a task: where tasks are deleted, one whose id can be used again.
+/// A client cancels a task. Where tasks are deleted, it prefers an id that can be reused.
 fn cancel(driver: &mut Driver) {
     let site = driver.site.on_any_machine();
     let own = {
@@ -297,7 +297,7 @@ fn cancel(driver: &mut Driver) {
     }
 }
 
-/// Somebody reads a task, or a list.
+/// A client reads a task, or a list.
 fn read(driver: &mut Driver) {
     let site = driver.site.on_any_machine();
     let (context, task) = (known_context(driver), known(driver, false));
@@ -310,7 +310,7 @@ fn read(driver: &mut Driver) {
     }
 }
 
-/// Somebody deletes a task, or a conversation.
+/// A client deletes a task, or a context.
 fn delete(driver: &mut Driver) {
     let site = driver.site.on_any_machine();
     let (whole, own) = {
@@ -323,14 +323,14 @@ fn delete(driver: &mut Driver) {
         }
         return;
     }
-    // The ids that are used again are the ones worth deleting.
+    // Ids that are reused are the ones worth deleting.
     let id = TaskId::parse("client-0").ok().filter(|_| own);
     if let Some(id) = id.or_else(|| known(driver, false)) {
         driver.start("delete", None, site.delete(id));
     }
 }
 
-/// The conversation of a task that clients know of.
+/// The context of a task that clients know.
 fn known_context(driver: &Driver) -> Option<ContextId> {
     let mut world = driver.site.hub.world();
     let known = world.oracle.living().filter(|(_, seen)| seen.acknowledged);
@@ -340,8 +340,8 @@ fn known_context(driver: &Driver) -> Option<ContextId> {
     world.chance.pick(&ids).cloned()
 }
 
-/// A message under a new key, as an opening or an answer; or one that was sent
-/// before, by one or two at once.
+/// Sends a message under a new key, as a first message or an answer; or repeats an
+/// earlier one, with one or two processes.
 fn keyed(driver: &mut Driver, deadline: Option<Timestamp>, until: u64) {
     let site = driver.site.clone();
     let before = site.hub.world().keyed.clone();
@@ -374,7 +374,7 @@ fn keyed(driver: &mut Driver, deadline: Option<Timestamp>, until: u64) {
     }
 }
 
-/// Somebody answers the question of a task.
+/// A client answers the question of a task.
 fn answer(driver: &mut Driver, id: &TaskId, until: u64) {
     let site = driver.site.on_any_machine();
     let way = site.hub.world().chance.below(3);

@@ -1,5 +1,4 @@
-//! Webhooks: where they are registered, who brings them events, and what they
-//! are.
+//! Webhooks: registration, delivery, and the receiving end.
 
 use crate::clients::{Letter, Site, policy};
 use crate::hub::{Fate, Hub};
@@ -12,13 +11,13 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where all webhooks are; a name of its own follows.
+/// The prefix of every webhook's URL; the webhook's name follows.
 const HOOKS: &str = "https://hooks.example/";
-/// How long a slow webhook takes.
+/// How many milliseconds a slow webhook takes.
 const SLOW: i64 = 4_000;
 
 impl Site {
-    /// The webhook that comes along with a letter, where a history has them.
+    /// The push config of a letter, in a history with webhooks.
     pub(crate) fn hook(&self, letter: &Letter) -> Option<PushOffer> {
         let mut world = self.hub.world();
         if !world.features.hooks || letter.key.is_some() || world.chance.below(2) == 0 {
@@ -37,15 +36,15 @@ impl Site {
         })
     }
 
-    /// A courier with a doorbell.
+    /// A push delivery worker receives a push queue message.
     pub(crate) async fn bring(self, number: u64, deadline: Option<Timestamp>) {
         let deadline = self.local(deadline);
         let received = {
             let mut world = self.hub.world();
             let now = world.now;
             let bells = &mut world.messages.bells;
-            // A queue that gives one message to two at once may lose it with them:
-            // then the sweep rings.
+            // A queue that shows one message to two receivers may lose it with them; then the
+            // sweep sends a new one.
             let free = bells.visible(now).contains(&number);
             free.then(|| bells.receive(number, now)).flatten()
         };
@@ -71,14 +70,14 @@ impl Site {
         let mut world = self.hub.world();
         world
             .oracle
-            .note(|| format!("courier: {ack:?} doorbell {number}"));
+            .note(|| format!("push delivery: {ack:?} message {number}"));
         if ack == Ack::Delete {
             world.messages.bells.delete(number, receipt);
         }
     }
 }
 
-/// The other end.
+/// The receiving end of all webhooks.
 struct SimHooks(Arc<Hub>);
 
 #[async_trait]
@@ -108,5 +107,5 @@ impl Webhooks for SimHooks {
     }
 }
 
-/// After this long the platform ends a courier.
+/// The time after which the platform ends a push delivery worker.
 pub(crate) const BRINGS: Duration = Duration::from_secs(60);

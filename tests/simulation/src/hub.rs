@@ -1,5 +1,5 @@
-//! What every process of a history shares: chance, time, ids, faults, and the
-//! points at which a process can be stopped. Each machine has a clock of its own.
+//! The state that all processes of a history share: randomness, time, ids, faults, and
+//! the points at which a process can be stopped.
 
 use crate::clients::Letter;
 use crate::mutant::Mutant;
@@ -15,13 +15,13 @@ use std::task::{Poll, Waker};
 /// 2026-05-28T10:00:00Z.
 const START: i64 = 1_779_962_400_000;
 
-/// A seeded xorshift: the whole chance of a history.
+/// A seeded xorshift generator: the only source of randomness in a history.
 #[derive(Debug)]
 pub(crate) struct Chance(u64);
 
 impl Chance {
     pub(crate) const fn new(seed: u64) -> Self {
-        // The odd constant spreads small seeds; zero would stay zero.
+        // The odd constant spreads small seeds; a state of zero would stay zero.
         Self((seed ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(0xD134_2543_DE82_EF95) | 1)
     }
 
@@ -32,7 +32,7 @@ impl Chance {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11
     }
 
-    /// A number below `end`; 0 if there is none.
+    /// A number below `end`; 0 if `end` is 0.
     pub(crate) const fn below(&mut self, end: u64) -> u64 {
         if end == 0 { 0 } else { self.next() % end }
     }
@@ -48,27 +48,27 @@ impl Chance {
     }
 }
 
-/// What goes wrong at one call of a service.
+/// The fault at one call of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Nothing.
+    /// No fault.
     Fine,
-    /// It is refused, and nothing has happened.
+    /// The call fails and has no effect.
     Refused,
-    /// It happens, and nobody hears of it.
+    /// The call takes effect, and its reply is lost.
     Unheard,
-    /// It happens twice.
+    /// The call takes effect twice.
     Twice,
 }
 
-/// When the store answers a worker that has written a question.
+/// Whether the store delays its reply to a worker that has written a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// As every other call.
+    /// No delay.
     Never,
-    /// The next such answer is held, and then lost.
+    /// The next such reply is held, and then lost.
     Next,
-    /// One is held.
+    /// A reply is held now.
     Held,
 }
 
@@ -77,17 +77,17 @@ pub(crate) enum Late {
 pub(crate) struct World {
     pub(crate) chance: Chance,
     pub(crate) now: i64,
-    /// The earliest time somebody waits for.
+    /// The earliest time that a process waits for.
     pub(crate) next_wake: Option<i64>,
-    /// Who waits for the clock.
+    /// The wakers of processes that wait for the clock.
     pub(crate) sleepers: Vec<Waker>,
-    /// Whether the process that was polled has passed or met a point.
+    /// Whether the polled process has passed or reached a point.
     pub(crate) moved: bool,
     /// Points passed so far.
     pub(crate) points: u64,
-    /// The points at which the process there is stopped.
+    /// The points at which a process is killed.
     pub(crate) kill_at: Vec<u64>,
-    /// Whether the process that was polled has to die.
+    /// Whether the polled process has to die.
     pub(crate) kill: bool,
     /// Whether services fail.
     pub(crate) faulty: bool,
@@ -96,18 +96,18 @@ pub(crate) struct World {
     pub(crate) mutant: Option<Mutant>,
     pub(crate) oracle: Oracle,
     pub(crate) messages: Messages,
-    /// The letters that have a key, by its number.
+    /// The letters with a key, by the key's number.
     pub(crate) keyed: Vec<Letter>,
-    /// What the history has beside sends, answers, cancels and streams.
+    /// The optional parts of the history.
     pub(crate) features: Features,
 }
 
-/// What a history has beside sends, answers, cancels and streams.
+/// The parts of a history besides sends, answers, cancels and streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Features {
     /// The clocks of the machines differ, by up to ten seconds.
     pub(crate) skewed: bool,
-    /// Clients delete tasks and conversations, and use their ids again.
+    /// Clients delete tasks and contexts, and reuse their ids.
     pub(crate) deletes: bool,
     /// Programs have up to twelve steps instead of five.
     pub(crate) long: bool,
@@ -116,7 +116,7 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// Those of the history with this seed: each is in every second one.
+    /// The features of the history with this seed. Each is in every second history.
     pub(crate) fn of_history(seed: u64) -> Self {
         let mut chance = Chance::new(seed ^ 0x5EED);
         let mut has = || chance.below(2) == 0;
@@ -155,7 +155,7 @@ impl World {
         self.mutant == Some(mutant)
     }
 
-    /// Whether a call that failed is attempted again.
+    /// Whether a failed call is attempted again.
     pub(crate) const fn repeats(&mut self) -> bool {
         !self.faulty || self.chance.below(2) == 0
     }
@@ -173,8 +173,8 @@ impl World {
     }
 }
 
-/// The world behind a lock. Everything of a history runs on one thread; the
-/// lock is for the compiler.
+/// The world behind a lock. A history runs on one thread; the lock only satisfies the
+/// compiler.
 #[derive(Debug)]
 pub(crate) struct Hub(Mutex<World>);
 
@@ -193,7 +193,7 @@ impl Hub {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A point: the process can be stopped here, or others run before it.
+    /// A point: the process can be stopped here, or other processes run first.
     pub(crate) fn pause(&self) -> impl Future<Output = ()> + Send + '_ {
         let mut first = true;
         poll_fn(move |cx| {
@@ -203,7 +203,7 @@ impl Hub {
                 world.points += 1;
                 let points = world.points;
                 world.kill |= world.kill_at.contains(&points);
-            // What one process waits for at once need not come back at once.
+            // Futures that one process awaits together need not return in the same poll.
             } else if world.chance.below(5) > 0 {
                 return Poll::Ready(());
             }
@@ -212,7 +212,7 @@ impl Hub {
         })
     }
 
-    /// Returns when it is this late.
+    /// Returns when the history's time has reached `at`.
     pub(crate) fn sleep_until(&self, at: i64) -> impl Future<Output = ()> + Send + '_ {
         poll_fn(move |cx| {
             let mut world = self.world();

@@ -1,5 +1,5 @@
-//! Random histories of the real engine: every call of a service is a point at
-//! which others run, and at which the process can die.
+//! Runs random histories of the real engine. Every call of a service is a point at which
+//! other processes run, and at which the process can die.
 
 mod clients;
 mod driver;
@@ -40,7 +40,7 @@ fn lab(traced: bool) -> Result<Lab, Box<dyn Error + Send + Sync>> {
     })
 }
 
-/// One history; a panic outside a skill is a violation too.
+/// Runs one history. A panic outside a skill is a violation too.
 fn caught(lab: &Lab, seed: u64, mutant: Option<Mutant>) -> Report {
     let run = AssertUnwindSafe(|| lab.history(seed, mutant));
     std::panic::catch_unwind(run).unwrap_or_else(|_| Report {
@@ -50,7 +50,7 @@ fn caught(lab: &Lab, seed: u64, mutant: Option<Mutant>) -> Report {
     })
 }
 
-/// Histories with these seeds, on two threads, until one is broken.
+/// Runs histories with these seeds on two threads, until one has a violation.
 fn histories(
     first: u64,
     count: u64,
@@ -149,8 +149,8 @@ fn run(arguments: &[String]) -> Result<bool, Box<dyn Error + Send + Sync>> {
     Ok(report.violations.is_empty())
 }
 
-/// Histories which do not stop at the first violation: how often each promise is
-/// broken, and where first.
+/// Runs histories past the first violation: reports how often each property is violated,
+/// and the first history that violates it.
 fn survey(
     out: &mut impl Write,
     first: u64,
@@ -176,7 +176,7 @@ fn survey(
     Ok(found.is_empty())
 }
 
-/// A death at each point of the scenarios, and a cut after each frame.
+/// Kills a process at each point of the scenarios, and cuts the stream after each frame.
 fn kills(out: &mut impl Write) -> Result<bool, Box<dyn Error + Send + Sync>> {
     let began = Instant::now();
     let lab = lab(false)?;
@@ -191,7 +191,7 @@ fn kills(out: &mut impl Write) -> Result<bool, Box<dyn Error + Send + Sync>> {
     Ok(violations + report.violations.len() == 0)
 }
 
-/// Every planted fault has to be seen.
+/// Runs every planted fault. Each must cause a violation.
 fn mutants(out: &mut impl Write, planted: &[Mutant]) -> Result<bool, Box<dyn Error + Send + Sync>> {
     let mut missed = 0;
     for &mutant in planted {
@@ -218,7 +218,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // Nobody is left to tell if the terminal is gone.
+            // The terminal may be gone; then there is no place left to report to.
             let _gone = writeln!(std::io::stderr(), "{error}");
             ExitCode::FAILURE
         }
@@ -231,14 +231,14 @@ mod tests {
     use crate::mutant::Mutant;
 
     #[test]
-    fn random_histories_keep_every_promise() {
+    fn random_histories_have_no_violations() {
         let report = histories(1, 60, None).unwrap();
         assert_eq!(report.violations, []);
         assert!(report.histories == 60 && report.kills > 60 && report.commits > 600);
     }
 
     #[test]
-    fn a_death_at_any_point_of_a_scenario_loses_nothing() {
+    fn a_crash_at_any_point_of_a_scenario_loses_nothing() {
         let mut out = Vec::new();
         assert!(
             kills(&mut out).unwrap(),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_fault_is_seen() {
+    fn planted_faults_cause_violations() {
         for mutant in [
             Mutant::BlindCommit,
             Mutant::EarlyDelete,
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_the_whole_history() {
+    fn a_seed_determines_the_whole_history() {
         let lab = lab(true).unwrap();
         let (first, again) = (lab.history(7, None), lab.history(7, None));
         assert_eq!(first.trace, again.trace);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_word_is_answered_with_the_usage() {
+    fn unknown_arguments_fail_with_the_usage() {
         assert!(run(&["nonsense".to_owned()]).is_err());
     }
 }

@@ -1,47 +1,47 @@
-//! Planted faults: what the simulation has to see, or it proves nothing. They
-//! live between the engine and its services, never in the product.
+//! Planted faults that the simulation must notice; otherwise its properties prove nothing.
+//! They are planted between the engine and its services, never in the runtime.
 
 /// One planted fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mutant {
-    /// A commit stands whatever is stored.
+    /// A commit overwrites the stored task without a condition.
     BlindCommit,
-    /// A turn that lost a race applies its changes again, whatever the epoch.
+    /// A turn that lost a race applies its changes again without a check of the epoch.
     EpochIgnored,
-    /// A thread is written whatever is stored.
+    /// A thread is overwritten without a condition.
     BlindThread,
-    /// The store does not know its own write when the answer was lost.
+    /// After a lost reply the store does not recognise its own write.
     WriteIdIgnored,
     /// The store acknowledges a commit that it then loses.
     LostCommit,
     /// The blob store acknowledges bytes that it then loses.
     LostBlob,
-    /// One blob key for every attempt.
+    /// All attempts share one blob key.
     OneBlobKey,
     /// The message is deleted when it is received.
     EarlyDelete,
-    /// A message is deleted although its turn is another's.
+    /// A message is deleted although another process holds its turn.
     KeepDeletes,
-    /// A deletion takes every message of the task.
+    /// A deletion removes every message of the task.
     DeleteByTask,
-    /// The relay takes what the queue refused for sent.
+    /// The relay treats entries that the queue refused as sent.
     RelayForgets,
-    /// The relay sends one message a turn.
+    /// The relay sends only one message per turn.
     RelayOncePerTurn,
     /// An idempotency key is written after the commit it belongs to.
     KeyAfterTask,
-    /// An idempotency key is looked up, and then written whatever is stored.
+    /// An idempotency key is looked up, and then written without a condition.
     KeyUnchecked,
-    /// A release drops what it does not know of a task when it writes it.
+    /// A release drops members that it does not know when it writes a task.
     UnknownDropped,
-    /// Commits, heartbeats and changes that are applied again do not ask which task
-    /// has the id.
+    /// Commits, heartbeats and changes that are applied again do not check the task's
+    /// incarnation.
     IncarnationIgnored,
-    /// An answer opens the next turn and leaves the epoch as it is.
+    /// An answer opens the next turn without raising the epoch.
     EpochKeptByResume,
-    /// A doorbell is deleted when it is received.
+    /// A push queue message is deleted when it is received.
     BellEarlyDelete,
-    /// The store acknowledges that a courier has dropped its lease, and keeps it.
+    /// The store acknowledges that a push delivery worker has dropped its lease, but keeps it.
     LeaseStays,
 }
 

@@ -1,5 +1,5 @@
-//! The table's stream, the work queue and the doorbells: at least once, late,
-//! twice, early.
+//! The table's stream, the work queue and the push queue. They deliver at least once:
+//! late, twice or early.
 
 use crate::hub::{Fate, Hub, World};
 use crate::mutant::Mutant;
@@ -11,17 +11,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a received message stays hidden: the longest turn.
+/// How many milliseconds a received work message stays hidden: the longest turn.
 const VISIBILITY: i64 = 900_000;
-/// The same for a doorbell.
+/// The same for a push queue message.
 const BELL_VISIBILITY: i64 = 90_000;
 
-/// A message on its way.
+/// A message in a queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Queued<I> {
     pub(crate) item: I,
     pub(crate) visible_at: i64,
-    /// The last receipt.
+    /// The latest receipt.
     receipt: u64,
 }
 
@@ -56,7 +56,7 @@ impl<I: Clone> Line<I> {
         self.sent.push(item);
     }
 
-    /// The visible messages.
+    /// The numbers of the visible messages.
     pub(crate) fn visible(&self, now: i64) -> Vec<u64> {
         let visible = self.queued.iter().filter(|(_, it)| it.visible_at <= now);
         visible.map(|(number, _)| *number).collect()
@@ -74,7 +74,7 @@ impl<I: Clone> Line<I> {
         Some((queued.item.clone(), queued.receipt))
     }
 
-    /// Deletes by receipt: one that was received again is another's.
+    /// Deletes by receipt. The receipt of an earlier receive has no effect.
     pub(crate) fn delete(&mut self, number: u64, receipt: u64) {
         if self
             .queued
@@ -86,11 +86,11 @@ impl<I: Clone> Line<I> {
     }
 }
 
-/// What is on its way between a commit and a worker, or a webhook.
+/// Everything on its way from a commit to a worker or to a webhook.
 #[derive(Debug)]
 pub(crate) struct Messages {
     stream: Vec<TaskImage>,
-    /// How far the relay has come.
+    /// The number of stream records that the relay has handled.
     read: usize,
     pub(crate) work: Line<WorkItem>,
     pub(crate) bells: Line<PushItem>,
@@ -114,7 +114,7 @@ impl Messages {
         self.stream.push(TaskImage::of(record));
     }
 
-    /// The next images for the relay, and where they begin.
+    /// The next stream records for the relay, and the place of the first.
     pub(crate) fn images(&self) -> (usize, Vec<TaskImage>) {
         let images = self.stream.iter().skip(self.read).take(8);
         (self.read, images.cloned().collect())
@@ -124,7 +124,7 @@ impl Messages {
         self.read < self.stream.len()
     }
 
-    /// The relay has handled everything before this place.
+    /// The relay has handled every stream record before this place.
     pub(crate) fn relayed(&mut self, to: usize) {
         self.read = self.read.max(to).min(self.stream.len());
     }
@@ -134,12 +134,12 @@ impl Messages {
     }
 }
 
-/// The sending end.
+/// The sending end of both queues.
 pub(crate) struct SimQueue(pub(crate) Arc<Hub>);
 
 impl SimQueue {
-    /// One call that sends: it is refused, its answer is lost, or single items of
-    /// it are. One flag an item, whether it was taken.
+    /// Sends items in one call. The call may fail, lose its reply, or refuse single items.
+    /// Returns one flag per item: whether it was accepted.
     async fn send_each<I>(
         &self,
         items: &[I],
@@ -208,7 +208,7 @@ impl PushQueue for SimQueue {
             let at = world.now + i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
             world
                 .oracle
-                .note(|| format!("{} rings {copies} times at {at}", item.config));
+                .note(|| format!("{} is queued {copies} times for {at}", item.config));
             for _ in 0..copies {
                 world.messages.bells.add(item.clone(), at);
             }

@@ -1,5 +1,5 @@
-//! Eleven short histories without chance in what is asked: each is run once, its
-//! points are counted, and then it is run again with a death at each of them.
+//! Eleven short scenarios with fixed requests. Each runs once to count its points, and then
+//! again with a crash at each of them.
 
 use crate::clients::{Letter, after};
 use crate::driver::Driver;
@@ -9,27 +9,27 @@ use crate::mutant::Mutant;
 use crate::skills::{SCRIPT, SLOW};
 use a2a_lambda::task::{ContextId, SendMode, TaskId, TaskState};
 
-/// Names of the scenarios, for the reader of the figures.
+/// The names of the scenarios, as the report prints them.
 pub(crate) const SCENARIOS: [&str; 11] = [
     "deferred send",
     "send under a client's id",
     "background with a hand-over",
     "stream with group commits",
     "question, answer and session",
-    "cancel in mid-work with a blob",
-    "answer behind a stream that sleeps",
-    "keyed send, twice at once",
-    "keyed answer, twice at once",
+    "cancel during work with a blob",
+    "answer while a stream waits",
+    "keyed send, twice in parallel",
+    "keyed answer, twice in parallel",
     "answer while the question's write is repeated",
-    "id deleted and used again in mid-work",
+    "id deleted and reused during work",
 ];
 
 /// More rounds than any scenario needs.
 const ROUNDS: usize = 20_000;
 
 impl Lab {
-    /// One scenario, with deaths at these points; its stream is cut after
-    /// `frames` frames.
+    /// Runs one scenario with crashes at these points. Its stream is cut after `frames`
+    /// frames.
     pub(crate) fn scenario(
         &self,
         number: usize,
@@ -59,8 +59,8 @@ impl Lab {
         report
     }
 
-    /// Every scenario with a death at each of its points; pairs of deaths for
-    /// the shortest two.
+    /// Runs every scenario with a crash at each of its points, and the two shortest with each
+    /// pair of crashes.
     pub(crate) fn kill_sweep(&self) -> Vec<(&'static str, Report)> {
         let mut all = Vec::new();
         for (number, name) in SCENARIOS.into_iter().enumerate() {
@@ -69,7 +69,7 @@ impl Lab {
             for first in 1..=points {
                 report.add(self.scenario(number, &[first], u64::MAX, None));
                 if number < 2 {
-                    // After a death others go on, so there are more points.
+                    // After a crash other processes continue, so there are more points.
                     for second in first + 1..=points + 20 {
                         report.add(self.scenario(number, &[first, second], u64::MAX, None));
                     }
@@ -81,7 +81,7 @@ impl Lab {
         all
     }
 
-    /// Every scenario without a death, with this fault planted.
+    /// Runs every scenario without a crash and with this fault planted.
     pub(crate) fn all_scenarios(&self, mutant: Mutant) -> Report {
         let mut all = Report::default();
         for number in 0..SCENARIOS.len() {
@@ -90,8 +90,8 @@ impl Lab {
         all
     }
 
-    /// The stream, cut after each of its frames, and read on from there one
-    /// event a connection.
+    /// Runs the stream scenario, cut after each of its frames. The reader then resumes with
+    /// one event per connection.
     pub(crate) fn cut_sweep(&self) -> Report {
         let mut report = Report::default();
         for frames in 1..=FRAMES {
@@ -150,7 +150,7 @@ fn act(driver: &mut Driver, number: usize, frames: u64) {
     pump(driver);
 }
 
-/// The same letter, by two at once.
+/// Two processes send the same letter at the same time.
 fn twice(driver: &mut Driver, letter: &Letter) {
     let deadline = Some(after(&driver.site.hub, 900));
     for _ in 0..2 {
@@ -159,7 +159,7 @@ fn twice(driver: &mut Driver, letter: &Letter) {
     }
 }
 
-/// A question, and one answer that comes twice.
+/// A skill asks a question, and its answer is sent twice under one key.
 fn keyed_answer(driver: &mut Driver) {
     let site = driver.site.clone();
     let deadline = Some(after(&site.hub, 900));
@@ -175,7 +175,7 @@ fn keyed_answer(driver: &mut Driver) {
     }
 }
 
-/// A question in a conversation, answered by two at once.
+/// A skill asks a question in a context, and two clients answer it at the same time.
 fn answered_twice(driver: &mut Driver) {
     let site = driver.site.clone();
     let deadline = Some(after(&site.hub, 900));
@@ -197,7 +197,7 @@ fn answered_twice(driver: &mut Driver) {
     }
 }
 
-/// A cancel that comes while a stream makes artifacts.
+/// A cancel arrives while a stream makes artifacts.
 fn canceled(driver: &mut Driver, frames: u64) {
     let site = driver.site.clone();
     let deadline = Some(after(&site.hub, 900));
@@ -212,8 +212,8 @@ fn canceled(driver: &mut Driver, frames: u64) {
     }
 }
 
-/// A worker asks. It hears nothing of its write, and makes it again when the turn
-/// of the answer has made some of its commits.
+/// A worker asks a question. The reply to its write is lost, and it repeats the write after
+/// the turn of the answer has made some commits.
 fn answered_early(driver: &mut Driver) {
     let site = driver.site.clone();
     let short = Some(after(&site.hub, 29));
@@ -231,7 +231,7 @@ fn answered_early(driver: &mut Driver) {
         };
         let deadline = Some(after(&site.hub, 900));
         driver.start("continue", deadline, site.clone().send(letter, deadline));
-        // Whoever waits for an answer is always ready, so this has to end.
+        // A process that waits for its reply is always ready, so this loop needs a limit.
         for _ in 0..ROUNDS / 20 {
             if version(driver) >= 10 || !pump_once(driver) {
                 break;
@@ -241,8 +241,8 @@ fn answered_early(driver: &mut Driver) {
     site.hub.world().late = Late::Never;
 }
 
-/// A client takes away a task that still runs, and sends another under its id. The
-/// run of the first goes on when the second has got as far.
+/// A client cancels and deletes a running task, and sends another one under its id. The
+/// first run continues when the second has reached the same version.
 fn used_again(driver: &mut Driver) {
     let site = driver.site.clone();
     let deadline = Some(after(&site.hub, 900));
@@ -264,14 +264,14 @@ fn used_again(driver: &mut Driver) {
     while version(driver) < 3 && driver.poll_named("second send") {}
 }
 
-/// How often the task that lives has been written; 0 without one.
+/// The version of the living task; 0 without one.
 fn version(driver: &Driver) -> u64 {
     let world = driver.site.hub.world();
     let living = world.oracle.living().next();
     living.map_or(0, |(_, seen)| seen.record.version())
 }
 
-/// A stream that looks at its task when the next turn is open already.
+/// A stream reads its task when the next turn has already begun.
 fn gone_on(driver: &mut Driver, frames: u64) {
     let site = driver.site.clone();
     let deadline = Some(after(&site.hub, 900));
@@ -307,7 +307,7 @@ fn found(driver: &Driver, which: impl Fn(TaskState) -> bool) -> Option<TaskId> {
     found.map(|(life, _)| life.task.clone())
 }
 
-/// Lets everybody run, with relay and workers, until nothing happens by itself.
+/// Runs all processes, with relay and workers, until nothing is left to do.
 fn pump(driver: &mut Driver) {
     for _ in 0..ROUNDS {
         if !pump_once(driver) {
@@ -316,7 +316,7 @@ fn pump(driver: &mut Driver) {
     }
 }
 
-/// Lets everybody run until there is a task in this state.
+/// Runs all processes until a task is in this state.
 fn pump_until(driver: &mut Driver, which: impl Fn(TaskState) -> bool) {
     for _ in 0..ROUNDS {
         if found(driver, &which).is_some() || !pump_once(driver) {
@@ -325,7 +325,7 @@ fn pump_until(driver: &mut Driver, which: impl Fn(TaskState) -> bool) {
     }
 }
 
-/// Whether something has happened.
+/// Takes one step. Returns whether there was anything to do.
 fn pump_once(driver: &mut Driver) -> bool {
     if driver.is_broken() {
         return false;
@@ -351,7 +351,7 @@ fn pump_once(driver: &mut Driver) -> bool {
     true
 }
 
-/// The first reader comes back for one event at a time.
+/// The last reader resumes for one event at a time.
 fn read_singly(driver: &mut Driver) {
     for _ in 0..FRAMES * 2 {
         let world = driver.site.hub.world();
@@ -361,7 +361,7 @@ fn read_singly(driver: &mut Driver) {
         let Some(position) = position.filter(|it| it.last.is_some() && !it.ended) else {
             return;
         };
-        // The frame that says where it stands, and one event.
+        // Two frames: the resume frame and one event.
         let reader = driver.site.clone().subscribe(position.life.task, place, 2);
         driver.start("reader", None, reader);
         driver.finish();

@@ -1,5 +1,5 @@
-//! The agent of the simulation: skills that do what their message says, letter
-//! by letter, and mark what they make with the number of their run.
+//! The agent of the simulation. Its skills follow their message letter by letter, and mark
+//! their output with the number of the run.
 
 use crate::hub::Hub;
 use a2a_lambda::prelude::*;
@@ -9,12 +9,12 @@ use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The letters of a program, by how often they are drawn.
+/// The letters of a program; a letter that occurs more often is drawn more often.
 pub(crate) const LETTERS: &[u8] = b"UUCCCSSSDGGTTHWBQQPXLRU";
 
-/// The id of the skill whose turns run where they were asked for.
+/// The id of the skill with turns that run inside the call.
 pub(crate) const SCRIPT: &str = "script";
-/// The id of the skill whose turns a worker runs.
+/// The id of the skill with turns that a worker runs.
 pub(crate) const SLOW: &str = "slow";
 /// The id of the skill without tasks.
 pub(crate) const ECHO: &str = "echo";
@@ -48,7 +48,7 @@ impl SkillHandler for Echo {
     }
 }
 
-/// A skill that follows a program; in the background, or at once.
+/// A skill that follows a program, in the background or inside the call.
 struct Script<const BACKGROUND: bool>(Arc<Hub>);
 
 impl<const BACKGROUND: bool> Skill for Script<BACKGROUND> {
@@ -62,13 +62,13 @@ impl<const BACKGROUND: bool> Skill for Script<BACKGROUND> {
     };
 }
 
-/// What the program still has to do.
+/// The rest of the program.
 #[derive(Debug, Serialize, Deserialize)]
 struct Rest(String);
 
 impl SkillSlot for Rest {}
 
-/// The result: which run made it.
+/// The result: the run that made it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Done {
     run: u64,
@@ -158,7 +158,7 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
         })
     }
 
-    /// Looks for a value of its conversation, and leaves its own.
+    /// Reads its value in the thread, and writes its own.
     async fn remember(&self, cx: &mut TaskContext<'_>, run: u64) -> AgentResult<()> {
         let key = format!("{}-{}", cx.task_id(), cx.turn());
         let before: Option<u64> = cx.load_session(&key).await?;
@@ -179,7 +179,7 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
         report.finish_with(format!("{run}:end")).await
     }
 
-    /// What is made once a task: a run that finds it done leaves it alone.
+    /// Makes an artifact once per task. A run that finds it made does nothing.
     async fn guarded(&self, cx: &mut TaskContext<'_>, run: u64) -> AgentResult<()> {
         if cx.load_data::<u64>("kept")?.is_none() {
             let mut kept = cx.artifact_chunks("kept");
@@ -197,12 +197,12 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
     }
 }
 
-/// Bytes that only one run makes, above the limit of what stays in a record.
+/// Bytes that only one run makes, larger than the limit of a value inside the record.
 pub(crate) fn bytes_of(run: u64) -> Vec<u8> {
     run.to_be_bytes().repeat(16)
 }
 
-/// Their SHA-256 in hex, as a pointer names it.
+/// Their SHA-256 in hex, as a pointer has it.
 pub(crate) fn digest_of(run: u64) -> String {
     let digest = Sha256::digest(bytes_of(run));
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,4 +1,4 @@
-//! The memory store behind points and faults.
+//! The memory store with points and faults in front of it.
 
 use crate::hub::{Fate, Hub, Late};
 use crate::mutant::Mutant;
@@ -24,8 +24,8 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Write ids that a stored task remembers here, instead of the product's eight:
-/// so that a history can outrun them.
+/// Write ids that a stored task remembers here. The runtime keeps eight; with two, a
+/// history can exceed the number.
 const WRITES: usize = 2;
 
 /// The store of one history.
@@ -33,15 +33,16 @@ const WRITES: usize = 2;
 pub(crate) struct SimStore {
     pub(crate) memory: MemoryStore,
     hub: Arc<Hub>,
-    /// Keys as a planted fault keeps them: apart from their tasks.
+    /// Idempotency keys as a planted fault keeps them: apart from their tasks.
     loose: Mutex<BTreeMap<KeyHash, (String, TaskId)>>,
     /// The epochs that an answer has raised.
     resumed: Mutex<BTreeSet<(Life, u64)>>,
 }
 
-/// Up to three times so many points pass while an answer is waited for.
+/// The unit of points that pass during the wait for a lost reply: up to three times as
+/// many.
 const HELD: u64 = 8;
-/// Attempts of the SDK.
+/// Attempts of the AWS SDK per call.
 const ATTEMPTS: u32 = 3;
 
 fn away() -> StoreError {
@@ -59,8 +60,8 @@ impl SimStore {
         }
     }
 
-    /// One call as the SDK makes it: it is attempted again, unless the process has
-    /// used up what it may repeat.
+    /// One call as the SDK makes it: repeated on failure, unless the process has used up its
+    /// retries.
     async fn call<T, F>(&self, mut call: impl FnMut() -> F + Send) -> Result<T, StoreError>
     where
         T: Send,
@@ -75,8 +76,8 @@ impl SimStore {
         self.attempt(&mut call).await
     }
 
-    /// One attempt: it can be stopped before and after, fail before, and lose its
-    /// answer.
+    /// One attempt. It can be stopped before and after, fail before it takes effect, and lose
+    /// its reply.
     async fn attempt<T, F>(&self, call: &mut (impl FnMut() -> F + Send)) -> Result<T, StoreError>
     where
         T: Send,
@@ -101,7 +102,7 @@ impl SimStore {
         done
     }
 
-    /// Whoever waits for an answer that is lost waits while others go on.
+    /// Lets other processes run while the caller waits for a reply that is lost.
     async fn held(&self) {
         let points = self.hub.world().chance.below(4) * HELD;
         for _ in 0..points {
@@ -109,7 +110,7 @@ impl SimStore {
         }
     }
 
-    /// Stores a commit, and tells the oracle and the stream if it is new.
+    /// Stores a commit, and passes it to the oracle and the stream if it is new.
     async fn store(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         let mutant = self.hub.world().mutant;
         if mutant == Some(Mutant::LostCommit) && self.hub.world().chance.in_thousand(20) {
@@ -159,9 +160,8 @@ impl SimStore {
         }
     }
 
-    /// Whether a create whose answer was lost is repeated when its task has been
-    /// deleted and taken away meanwhile: no store can know that, and the history
-    /// has nothing more to say.
+    /// Whether a create is repeated after its reply was lost and its task was deleted and
+    /// removed. No store can recognise this repeat, so the history ends without a verdict.
     async fn is_made_again(&self, write: &TaskWrite) -> Result<bool, StoreError> {
         if write.expect != Expect::Absent || !self.hub.world().oracle.knows(write) {
             return Ok(false);
@@ -171,7 +171,7 @@ impl SimStore {
         Ok(stored.is_none_or(|stored| Life::of(&stored) != life))
     }
 
-    /// Tells the oracle and the stream of a commit, once.
+    /// Passes a commit to the oracle and the stream, once. Returns whether it was new.
     fn is_new(&self, write: &TaskWrite) -> bool {
         let world = self.hub.world();
         let new = !world.oracle.knows(write);
@@ -185,7 +185,7 @@ impl SimStore {
         new
     }
 
-    /// Notes whether this commit, which is stored, is an answer's.
+    /// Records the epoch if this stored commit is that of an answer.
     fn note_resume(&self, record: &TaskRecord) {
         let resumes = {
             let world = self.hub.world();
@@ -198,7 +198,7 @@ impl SimStore {
         }
     }
 
-    /// Whether nothing but an answer has raised the epoch of `mine`.
+    /// Whether only an answer has raised the epoch that `mine` has.
     fn is_resumed(&self, current: &TaskRecord, mine: &TaskRecord) -> bool {
         let raised = (Life::of(current), current.epoch());
         mine.epoch() + 1 == current.epoch() && self.resumed().contains(&raised)
@@ -208,7 +208,7 @@ impl SimStore {
         self.resumed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the answer to a question that was just stored comes late.
+    /// Whether the reply to the commit of a question is held back.
     fn takes_late(&self) -> bool {
         let late = &mut self.hub.world().late;
         let takes = *late == Late::Next;
@@ -240,7 +240,7 @@ impl SimStore {
         Ok(found.map(|record| Keyed { content, record }))
     }
 
-    /// A keyed commit in two writes, with others between.
+    /// Writes a keyed commit in two writes, with other processes in between.
     async fn store_loosely(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         let Some(key) = &write.key else {
             return self.memory.commit(write).await;
@@ -282,7 +282,7 @@ impl SimStore {
         })
     }
 
-    /// The write as a store takes it that does not ask which task has the id.
+    /// The write as a store applies it that does not check the incarnation.
     async fn of_any_task(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
         let blind = self.blind(write).await?;
         let version = |expect: &Expect| match expect {
@@ -406,7 +406,7 @@ impl SimStore {
 }
 
 impl SimStore {
-    /// What webhooks have not got though no doorbell is left.
+    /// The webhooks with missing events although no push queue message is left.
     pub(crate) fn unheard(&self, oracle: &Oracle) -> Vec<String> {
         let mut missed = Vec::new();
         for (life, seen) in oracle.living() {
@@ -420,7 +420,7 @@ impl SimStore {
         missed
     }
 
-    /// What is stored though nobody needs it.
+    /// Stored content that no task needs any more.
     pub(crate) fn left_over(&self, oracle: &Oracle) -> Vec<String> {
         let mut left = Vec::new();
         let mut named = String::new();
@@ -440,14 +440,14 @@ impl SimStore {
         let keys = self.memory.keys("", None, usize::MAX).now_or_never();
         for key in keys.and_then(Result::ok).unwrap_or_default() {
             if !named.contains(&key) {
-                left.push(format!("object {key} is nobody's"));
+                left.push(format!("object {key} is named by no task"));
             }
         }
         left
     }
 }
 
-/// What a commit of `mine` is told to stand in its way.
+/// The stored task as a commit of `mine` sees it in a conflict, with the planted fault.
 fn disguised(
     mutant: Option<Mutant>,
     current: &TaskRecord,
@@ -460,7 +460,7 @@ fn disguised(
     }
 }
 
-/// `record` with one member of its stored form as `other` has it.
+/// `record` with one member of its stored form taken from `other`.
 fn with(record: &TaskRecord, member: &str, other: &TaskRecord) -> Result<TaskRecord, StoreError> {
     let (mut form, other) = (stored::encode(record), stored::encode(other));
     if let (Some(own), Some(theirs)) = (form.get_mut(member), other.get(member)) {
@@ -469,7 +469,7 @@ fn with(record: &TaskRecord, member: &str, other: &TaskRecord) -> Result<TaskRec
     stored::decode(form)
 }
 
-/// The same call of the memory store, unless the simulation has its own way.
+/// The same call of the memory store, unless the simulation has its own version.
 macro_rules! behind {
     ($store:ident, $part:ident, $call:ident, ($($arg:ident),*)) => {
         $part::$call(&$store.memory, $($arg),*)
@@ -479,7 +479,7 @@ macro_rules! behind {
     };
 }
 
-/// Puts points before and after every call, and lets it fail.
+/// Puts points before and after every call, and lets the call fail.
 macro_rules! pointed {
     ($($part:ident {
         $([$plain:ident() -> $value:ty])*

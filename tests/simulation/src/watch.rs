@@ -16,7 +16,7 @@ pub(crate) struct Watch {
     resumed: bool,
     begun: bool,
     closed: bool,
-    /// It goes away after this many frames.
+    /// It disconnects after this many frames.
     left: u64,
 }
 
@@ -32,7 +32,7 @@ impl Watch {
         }
     }
 
-    /// Reads what `work` shows until it is over.
+    /// Reads the frames of `work` until it ends.
     pub(crate) async fn over<T>(
         mut self,
         work: impl Future<Output = T>,
@@ -62,7 +62,7 @@ impl Watch {
         let mut world = hub.world();
         let oracle = &mut world.oracle;
         if self.closed {
-            oracle.broken("G7: a frame after the last one".to_owned());
+            oracle.broken("G7: a frame follows the last one".to_owned());
         }
         let first = !std::mem::replace(&mut self.begun, true);
         match frame {
@@ -75,7 +75,10 @@ impl Watch {
                 ..
             } => {
                 if first || !self.goes_on(event, *last, oracle) {
-                    let text = format!("G7: event {} of task {task_id}", event.seq);
+                    let text = format!(
+                        "G7: event {} of task {task_id} is not the next stored event",
+                        event.seq
+                    );
                     oracle.broken(text);
                 }
                 self.closed = *last;
@@ -90,7 +93,10 @@ impl Watch {
 
     fn begins(&mut self, task: &Task, first: bool, oracle: &mut Oracle) {
         if !first || self.resumed {
-            oracle.broken(format!("G7: task {} is not the first frame", task.id));
+            oracle.broken(format!(
+                "G7: the frame with task {} is not the first of a new stream",
+                task.id
+            ));
         }
         let Some(life) = oracle.told(task) else {
             return;
@@ -115,16 +121,19 @@ impl Watch {
         let shown = task.status.state;
         if !oracle.may_resume(&place.life) {
             oracle.broken(format!(
-                "G7: a reader of {} is shown another task",
+                "G7: a reader of {} resumes in another task",
                 place.life
             ));
         }
         if !first || !self.resumed || shown != state.unwrap_or(TaskState::Working) {
-            oracle.broken(format!("G7: task {} resumes as {shown}", place.life));
+            oracle.broken(format!(
+                "G7: task {} resumes with a wrong first frame: {shown}",
+                place.life
+            ));
         }
     }
 
-    /// Whether this is the next event of the task that is read.
+    /// Whether this is the next event of the reader's task.
     fn goes_on(&self, event: &LoggedEvent, last: bool, oracle: &mut Oracle) -> bool {
         let place = self.place.and_then(|n| oracle.positions.get(n)).cloned();
         let Some(Position { life, seq, .. }) = place else {

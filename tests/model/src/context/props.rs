@@ -1,4 +1,4 @@
-//! The promises about a conversation's id.
+//! The properties of a context id.
 
 use super::*;
 use stateright::Property;
@@ -6,24 +6,22 @@ use stateright::Property;
 pub(super) fn properties(model: &Context) -> Vec<Property<Context>> {
     type P = Property<Context>;
     let mut all = vec![
-        P::always("G10 no expired conversation goes on", |_, w: &World| {
+        P::always("G10 no expired context continues", |_, w: &World| {
             !w.revived
         }),
         P::always(
-            "G10 an id is new only when it is forgotten",
+            "G10 an id is new only after its tombstone",
             |_, w: &World| !w.forgotten,
         ),
-        P::always("G10 who lives or is free is not refused", |_, w: &World| {
+        P::always("G10 no living or free id is refused", |_, w: &World| {
             !w.refused_alive
         }),
-        P::always(
-            "G10 no value of another conversation appears",
-            |_, w: &World| !w.foreign_state,
-        ),
-        P::always(
-            "G1 a living conversation keeps its values",
-            |_, w: &World| !w.state_lost,
-        ),
+        P::always("G10 no value of another context appears", |_, w: &World| {
+            !w.foreign_state
+        }),
+        P::always("G1 a living context keeps its values", |_, w: &World| {
+            !w.state_lost
+        }),
     ];
     if model.mutant.is_none() {
         all.extend(seen(model.server_made));
@@ -31,11 +29,11 @@ pub(super) fn properties(model: &Context) -> Vec<Property<Context>> {
     all
 }
 
-/// What must be reachable, or the properties above say nothing.
+/// States that must be reachable; otherwise the properties above prove nothing.
 fn seen(server_made: bool) -> Vec<Property<Context>> {
     type P = Property<Context>;
     let mut all = vec![
-        P::sometimes("a send races expiry and goes on", |_, w: &World| {
+        P::sometimes("a send races expiry and continues", |_, w: &World| {
             let late = |send: &Send| matches!(send, Send::Saw(Some(t), began) if t.lives(*began) && !t.lives(w.now));
             w.sends.iter().any(late)
         }),
@@ -52,7 +50,7 @@ fn seen(server_made: bool) -> Vec<Property<Context>> {
             w.generations == 2 && w.thread.is_some_and(|t| t.state > 0 && t.lives(w.now))
         }));
         all.push(P::sometimes(
-            "a new conversation begins over an old state",
+            "a new context begins over an old state",
             |_, w: &World| {
                 let old = |state: State| w.thread.is_some_and(|t| t.generation > state.generation);
                 w.state.is_some_and(old)

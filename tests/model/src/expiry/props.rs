@@ -1,4 +1,4 @@
-//! The promises about expiry.
+//! The properties of expiry.
 
 use super::*;
 use stateright::Property;
@@ -22,9 +22,12 @@ pub(super) fn properties(model: &Expiry) -> Vec<Property<Expiry>> {
         P::always("G1 running work does not expire", |_, w: &World| {
             !w.work_lost
         }),
-        P::always("G1 a task at rest lives its time", |_, w: &World| {
-            !w.meta.at_rest() || w.meta.deleted || w.meta.expires_at >= w.meta.rested + TTL
-        }),
+        P::always(
+            "G1 a task at rest keeps its whole lifetime",
+            |_, w: &World| {
+                !w.meta.at_rest() || w.meta.deleted || w.meta.expires_at >= w.meta.rested + TTL
+            },
+        ),
     ];
     if model.mutant.is_none() {
         all.extend(seen());
@@ -41,7 +44,7 @@ pub(super) fn properties(model: &Expiry) -> Vec<Property<Expiry>> {
     all
 }
 
-/// What must be reachable, or the properties above say nothing.
+/// States that must be reachable; otherwise the properties above prove nothing.
 fn seen() -> Vec<Property<Expiry>> {
     type P = Property<Expiry>;
     vec![

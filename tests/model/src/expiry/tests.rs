@@ -1,4 +1,4 @@
-//! The world of one id, and the faults planted in its rules.
+//! The model of one task id, without and with planted faults.
 
 use super::{Expiry, Mutant};
 use crate::check;
@@ -9,7 +9,7 @@ const EXPIRY: Expiry = Expiry {
     glitches: 2,
     mutant: None,
 };
-/// With a client that deletes its task and sends its id again.
+/// With a client that deletes its task and sends the same id again.
 const DELETION: Expiry = Expiry {
     deletions: 1,
     crashes: 1,
@@ -19,7 +19,7 @@ const DELETION: Expiry = Expiry {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
-fn what_rests_expires_and_what_runs_does_not() {
+fn tasks_at_rest_expire_and_running_tasks_do_not() {
     check::holds("expiry", EXPIRY);
     check::holds("deletion", DELETION);
 }

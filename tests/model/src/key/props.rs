@@ -1,9 +1,9 @@
-//! The promises of a key, as properties of a state.
+//! The properties of an idempotency key.
 
 use super::{At, Keyed, Kind, World};
 use stateright::Property;
 
-/// One key of a send opens one task, until that is gone.
+/// One key of a send opens one task, as long as that task exists.
 fn one_key_one_task(_: &Keyed, world: &World) -> bool {
     let lives = world.tasks.iter().filter(|meta| meta.state.lives());
     lives.count() <= 1
@@ -14,7 +14,7 @@ fn one_key_one_turn(_: &Keyed, world: &World) -> bool {
     world.tasks.iter().all(|meta| meta.answers <= 1)
 }
 
-/// No key keeps anybody at a task that is not there any more.
+/// No key leads to a task that is gone, and no send is refused because of one.
 fn a_key_ends_with_its_task(model: &Keyed, world: &World) -> bool {
     let mut calls = model.calls.iter().zip(&world.calls);
     !world.told_dead && calls.all(|(kind, call)| *kind != Kind::Send || call.at != At::Refused)
@@ -25,17 +25,16 @@ pub(super) fn properties(model: &Keyed) -> Vec<Property<Keyed>> {
     let mut all = vec![
         P::always("G4 one key, one task", one_key_one_task),
         P::always("G4 one key, one turn", one_key_one_turn),
-        P::always("G4 every caller is told of that task", |_, w| {
-            !w.told_another
-        }),
-        P::always("G4 no repeat is refused for itself", |_, w| {
-            !w.refused_for_itself
-        }),
+        P::always("G4 every caller receives that task", |_, w| !w.told_another),
+        P::always(
+            "G4 no repeat is refused because of its own request",
+            |_, w| !w.refused_for_itself,
+        ),
         P::always("G4 a key ends with its task", a_key_ends_with_its_task),
     ];
     if model.mutant.is_none() {
         all.push(P::sometimes(
-            "a repeat hears what a lost reply said",
+            "a repeat receives the result of a lost reply",
             |_, w| w.heard_late,
         ));
         let sends = model.calls.iter().filter(|kind| **kind == Kind::Send);

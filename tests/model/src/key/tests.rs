@@ -1,9 +1,9 @@
-//! The scenarios, and the faults planted in them.
+//! The scenarios of a key, without and with planted faults.
 
 use super::{Keyed, Kind, Mutant};
 use crate::check;
 
-/// One client asks until it hears, or four at once.
+/// One client repeats its send until it gets a reply, or four clients send at the same time.
 const SENT: Keyed = Keyed {
     calls: &[Kind::Send, Kind::Send, Kind::Send, Kind::Send],
     crashes: 2,
@@ -18,16 +18,16 @@ const ANSWERED: Keyed = Keyed {
 };
 
 #[test]
-fn a_send_that_comes_again_is_one_task() {
+fn repeated_sends_under_a_key_open_one_task() {
     check::holds("sent again under a key", SENT);
 }
 
 #[test]
-fn an_answer_that_comes_again_is_one_turn() {
+fn repeated_answers_under_a_key_open_one_turn() {
     check::holds("answered again under a key", ANSWERED);
 }
 
-/// A fault, where it is planted, and the promise that has to notice it.
+/// A fault, the scenario it is planted in, and the property that must notice it.
 const PLANTED: &[(Mutant, Keyed, &str)] = &[
     (Mutant::KeyAfterCreate, SENT, "G4 one key, one task"),
     (Mutant::KeyAfterAnswer, ANSWERED, "G4"),

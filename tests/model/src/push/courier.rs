@@ -1,46 +1,46 @@
-//! The couriers: each step is one call of the queue, the table or the webhook.
+//! The push delivery workers: each step is one call of the queue, the table or the webhook.
 
 use super::{Action, DEAD, EVENTS, FREE, Mutant, Push, Wait, World};
 
-/// No webhook was found.
+/// The cursor if there is no push config.
 const NONE: u8 = u8::MAX;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum At {
     #[default]
     Idle,
-    /// It has a message.
+    /// It has received a queue message.
     Has,
-    /// It has read the webhook: cursor and attempts.
+    /// It has read the push config: cursor and attempts.
     Found(u8, u8),
-    /// It has read the log up to the last number: there is news.
+    /// It has read the log up to the last number and found new events.
     Wants(u8, u8, u8),
     /// It has the lease and calls the webhook: cursor, last event it knows.
     Calls(u8, u8),
-    /// The webhook has taken the events up to the first number.
+    /// The webhook has accepted the events up to the first number.
     Taken(u8, u8),
-    /// The webhook has failed.
+    /// The webhook call has failed.
     Failed(u8),
-    /// It has rung for the end of the wait.
+    /// It has sent the queue message for the end of the wait.
     Rung(u8),
-    /// Planted: it has noted the wait and has not rung.
+    /// It has recorded the wait without sending the queue message (a mutant).
     Noted,
-    /// Its message is not needed any more.
+    /// It no longer needs its message.
     Done,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Courier {
     pub(super) at: At,
-    /// Its message is in the queue until it deletes it.
+    /// It still holds a queue message, which it has not deleted.
     message: bool,
     /// Its lease ended while it was at work.
     overtaken: bool,
-    /// It has delivered, so that it may be the one to say that all is told.
+    /// It has delivered an event, so that it may confirm that all is delivered.
     went: bool,
 }
 
-/// The number under which a courier holds the lease.
+/// The number under which a push delivery worker holds the lease.
 fn holder(number: usize) -> u8 {
     u8::try_from(number).unwrap() + 1
 }
@@ -54,7 +54,7 @@ impl World {
         self.retry && self.wait == Wait::Ahead
     }
 
-    /// The task goes off the index of the sweep if nobody waits for its end.
+    /// Removes the task from the index of the sweep if no delivery is pending.
     pub(super) fn settle(&mut self) {
         if self.terminal() && (!self.config.0 || self.config.1 == EVENTS) {
             self.open = false;
@@ -137,7 +137,7 @@ fn goes(model: &Push, w: &mut World, number: usize, it: &mut Courier) -> Option<
             }
         }
         At::Taken(..) | At::Rung(_) if w.lease != me && !model.is(Mutant::AdvanceWithoutHolder) => {
-            // It does not know why, and looks again.
+            // It has lost the lease, does not know why, and reads the config again.
             At::Has
         }
         At::Taken(cursor, upto) => {
@@ -177,7 +177,7 @@ fn goes(model: &Push, w: &mut World, number: usize, it: &mut Courier) -> Option<
             w.retry = true;
             (w.lease, w.past) = (FREE, false);
             it.overtaken = false;
-            // The doorbell may have come while it had the lease.
+            // The delayed message may have arrived while it still had the lease.
             if w.left_alone() || model.is(Mutant::GoesAfterItsWait) {
                 At::Done
             } else {
@@ -216,7 +216,8 @@ fn answers(model: &Push, w: &mut World, number: usize, taken: bool) -> Option<()
     Some(())
 }
 
-/// The couriers are alike: worlds that differ in their numbers only are one.
+/// The push delivery workers are alike: worlds that differ only in their numbering are
+/// one world.
 pub(super) fn order(w: &mut World) {
     let [first, second] = w.couriers;
     if second < first {
@@ -229,8 +230,8 @@ pub(super) fn order(w: &mut World) {
     }
 }
 
-/// It dies where it is. Nobody hears of it: its message comes again, and its
-/// lease ends.
+/// A push delivery worker dies where it is. No other process learns of it: its message is
+/// shown again, and its lease ends.
 pub(super) fn crash(w: &mut World, number: usize) -> Option<()> {
     let dead = std::mem::take(&mut w.couriers[number]);
     if dead.at == At::Idle {

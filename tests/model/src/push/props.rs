@@ -1,4 +1,4 @@
-//! The promises about webhooks.
+//! The properties of push delivery.
 
 use super::*;
 use stateright::Property;
@@ -11,14 +11,14 @@ pub(super) fn properties(model: &Push) -> Vec<Property<Push>> {
             |_, w: &World| !w.quiet() || w.lost || w.served(),
         ),
         P::always(
-            "G8 the sweep can still help, or all was delivered",
+            "G8 the sweep can still find the task, or all was delivered",
             |_, w: &World| !w.quiet() || w.open || w.served(),
         ),
         P::always("G8 events are delivered in order", |_, w: &World| {
             !w.out_of_order
         }),
         P::always(
-            "G8 one courier at a time calls a webhook",
+            "G8 one delivery worker at a time calls a webhook",
             |_, w: &World| !w.crossed,
         ),
         P::always("G2 a terminal task never changes", |_, w: &World| {
@@ -31,7 +31,7 @@ pub(super) fn properties(model: &Push) -> Vec<Property<Push>> {
     all
 }
 
-/// What must be reachable, or the properties above say nothing.
+/// States that must be reachable; otherwise the properties above prove nothing.
 fn seen() -> Vec<Property<Push>> {
     type P = Property<Push>;
     vec![
@@ -44,9 +44,12 @@ fn seen() -> Vec<Property<Push>> {
         P::sometimes("tried again after its wait, and served", |_, w: &World| {
             w.failures == 0 && w.wait == Wait::Over && w.quiet() && w.got != 0 && w.served()
         }),
-        P::sometimes("taken over from a courier that died", |_, w: &World| {
-            w.crashes == 0 && w.lease == FREE && !w.lost && w.quiet() && w.config.2 == 0
-        }),
+        P::sometimes(
+            "taken over from a delivery worker that died",
+            |_, w: &World| {
+                w.crashes == 0 && w.lease == FREE && !w.lost && w.quiet() && w.config.2 == 0
+            },
+        ),
         P::sometimes(
             "all faults spent, a record lost, and still served",
             |_, w: &World| {

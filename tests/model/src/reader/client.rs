@@ -2,7 +2,7 @@
 
 use super::{Client, Event, Kind, LOG, Meta, Mode, Mutant, Reader, World};
 
-/// The two `EVT#` items which an older task of the same id left behind.
+/// The number of `EVT#` items that an older task of the same id left behind.
 const LEFT_BEHIND: u8 = 2;
 
 impl Client {
@@ -12,7 +12,7 @@ impl Client {
         }
     }
 
-    /// Without a single event there is nothing to resume from.
+    /// Without a first event the client has no position to resume from.
     pub(super) fn after_cut(&self) -> Mode {
         if self.last == 0 { Mode::New } else { Mode::Cut }
     }
@@ -25,7 +25,7 @@ impl Client {
 }
 
 impl World {
-    /// Shows the next event: the artifact grows as any client would let it.
+    /// Shows the next event, and applies it to the artifact as a client does.
     pub(super) fn show(&mut self, event: Event) {
         let last = usize::from(self.client.last);
         if last >= LOG {
@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    /// The artifact that META and the chunks of its version are.
+    /// The artifact as stored: META's base and the chunks up to its version.
     pub(super) fn artifact(&self, meta: &Meta) -> [u8; 8] {
         let mut client = Client::default();
         for (i, event) in self.log.iter().enumerate().skip(usize::from(meta.base)) {
@@ -54,7 +54,7 @@ impl World {
 }
 
 impl Reader {
-    /// META, read consistently.
+    /// Reads META consistently.
     pub(super) fn read_meta(&self, world: &mut World) -> Option<()> {
         let ended = world.ended();
         let meta = world.meta;
@@ -63,7 +63,7 @@ impl Reader {
             Mode::New => client.mode = Mode::Snapshot,
             Mode::Tail => client.mode = Mode::MetaRead,
             Mode::Cut => {
-                // The first frame: the status as of the last event.
+                // The first frame of a resume: the status as of the last event the client saw.
                 let past = usize::from(client.last);
                 let known = world.log[..past].iter().any(|event| event.kind.terminal());
                 let told = if self.is(Mutant::ResumeTellsLater) {
@@ -85,7 +85,7 @@ impl Reader {
         Some(())
     }
 
-    /// The snapshot's chunks: those of META's version, and the frame is sent.
+    /// Reads the snapshot's chunks up to META's version, and sends the frame.
     pub(super) fn read_chunks(&self, world: &mut World) -> Option<()> {
         if world.client.mode != Mode::Snapshot {
             return None;
@@ -113,7 +113,7 @@ impl Reader {
         (1 << world.meta.moved) - 1
     }
 
-    /// The `EVT#` half of a poll, after META.
+    /// Reads the `EVT#` items of a poll, after META.
     pub(super) fn read_items(&self, world: &mut World) -> Option<()> {
         if world.client.mode != Mode::MetaRead {
             return None;
@@ -141,7 +141,7 @@ impl Reader {
         Some(())
     }
 
-    /// Shows what a poll has read: by number, only the next, of META's version.
+    /// Shows the events a poll has read: in order, without gaps, up to META's version.
     fn show_poll(&self, world: &mut World, meta_first: bool) {
         let (meta, items) = (world.client.meta, world.client.items);
         let embedded = |seq: u8| seq >= meta.moved && !self.is(Mutant::TailOverItemsOnly);
@@ -160,7 +160,7 @@ impl Reader {
             }
         }
         if self.is(Mutant::OtherIncarnationRead) && world.client.last < LEFT_BEHIND {
-            world.alien = true; // The old task's items are taken for the next events.
+            world.alien = true; // The client takes the old task's items for its next events.
         }
         world.left_out |= meta_first && world.client.last < meta.events;
         let last = usize::from(world.client.last);

@@ -1,9 +1,9 @@
-//! A stream and its log: what a client is shown is what is stored, once.
+//! A model of a stream and its log: a client sees each stored event once, in order.
 //!
-//! A turn emits one or two chunks of one artifact and ends; it is taken over, run
-//! again or cancelled. Events are embedded in META and moved out to `EVT#`
-//! items by later commits. One client either rides on the producing stream or
-//! subscribes; it is cut at any point and resumes after the last event it saw.
+//! A turn emits one or two chunks of one artifact and ends. It may be taken over, run
+//! again or cancelled. META embeds events; later commits move them out to `EVT#` items.
+//! One client either receives the stream of the producing process or subscribes. Its
+//! stream is cut at any point, and it resumes after the last event it saw.
 
 mod client;
 mod tests;
@@ -11,7 +11,7 @@ mod writer;
 
 use stateright::{Model, Property};
 
-/// Events a log can hold here.
+/// The capacity of the log in this model.
 pub(crate) const LOG: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ impl Kind {
     }
 }
 
-/// A stored event; its number is its place in the log.
+/// A stored event; its index in the log is its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Event {
     pub(crate) kind: Kind,
@@ -50,30 +50,30 @@ pub(crate) struct Writer {
     pub(crate) epoch: u8,
     /// Chunks it has emitted.
     pub(crate) chunks: u8,
-    /// The event was shown although nothing is committed (a mutant).
+    /// The event was shown before its commit (a mutant).
     pub(crate) shown: bool,
-    /// The log's length after its last commit, not yet shown on its stream.
+    /// The log's length after the last commit that its stream has not shown yet.
     pub(crate) committed: u8,
 }
 
-/// What one read of META told.
+/// The result of one read of META.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Meta {
     pub(crate) version: u8,
-    /// Events in all, and how many of them are `EVT#` items.
+    /// The number of events, and how many of them are `EVT#` items.
     pub(crate) events: u8,
     pub(crate) moved: u8,
-    /// Chunks up to this event are no part of the artifact any more.
+    /// Chunks up to this event no longer belong to the artifact.
     pub(crate) base: u8,
 }
 
-/// Where the client stands.
+/// The state of the client's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Mode {
-    /// It rides on the stream of the first process.
+    /// It receives the stream of the process that runs the turn.
     #[default]
     Producing,
-    /// It has nothing and will subscribe.
+    /// It has seen no event and will subscribe.
     New,
     /// A snapshot: META is read, the chunks are not.
     Snapshot,
@@ -82,7 +82,7 @@ pub(crate) enum Mode {
     MetaRead,
     /// A poll by one query: the `EVT#` items are read, META is not.
     ItemsRead,
-    /// Cut; it will resume after its last event.
+    /// Cut; it will resume after the last event it saw.
     Cut,
     Ended,
 }
@@ -90,14 +90,15 @@ pub(crate) enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Client {
     pub(crate) mode: Mode,
-    /// The event before the first it was shown.
+    /// The number of events before the first one it was shown.
     pub(crate) from: u8,
     /// The last event it was shown.
     pub(crate) last: u8,
     pub(crate) meta: Meta,
     /// `EVT#` items of a poll, one bit each.
     pub(crate) items: u16,
-    /// The artifact as the client holds it: numbers of its chunks.
+    /// The artifact as the client holds it: the numbers of its chunks.
+    /// The process that holds the turn, and one that lost it in a takeover.
     pub(crate) text: [u8; 8],
 }
 
@@ -112,11 +113,11 @@ pub(crate) struct World {
     pub(crate) crashes: u8,
     pub(crate) glitches: u8,
     pub(crate) cuts: u8,
-    /// A resume frame told a later status than that of its event.
+    /// A resume frame showed a later status than that of the client's last event.
     pub(crate) told_later: bool,
-    /// A poll ended without an event which its META had.
+    /// A poll ended without an event that its META had.
     pub(crate) left_out: bool,
-    /// An event was shown which is not the stored event of its number.
+    /// An event was shown that differs from the stored event of its number.
     pub(crate) alien: bool,
 }
 
@@ -146,7 +147,7 @@ pub(crate) struct Reader {
     pub(crate) crashes: u8,
     pub(crate) glitches: u8,
     pub(crate) cuts: u8,
-    /// Chunks a run of the turn emits before it ends.
+    /// Chunks that a run of the turn emits before it ends.
     pub(crate) chunks: u8,
     pub(crate) mutant: Option<Mutant>,
 }
@@ -155,10 +156,10 @@ pub(crate) struct Reader {
 pub(crate) enum Action {
     /// An event is shown before its commit (a mutant).
     ShowFirst,
-    /// One conditional write of one or two events; `true` moves what META held
-    /// out to `EVT#`.
+    /// One conditional write of one or two events; with `true` it moves the events that META
+    /// held out to `EVT#`.
     Commit(usize, u8, bool),
-    /// The stream of this process shows what was acknowledged.
+    /// The stream of this process shows the acknowledged events.
     Show(usize),
     Crash,
     TakeOver,
@@ -242,11 +243,11 @@ impl Model for Reader {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut all = vec![
             Property::always(
-                "G7 what is shown is the log, in order, once",
+                "G7 a stream shows the log, in order, once",
                 |_, w: &World| !w.alien && w.client.last <= w.meta.events,
             ),
             Property::always(
-                "G7 who saw the end has the stored artifact",
+                "G7 a client that saw the end has the stored artifact",
                 |_, w: &World| {
                     let completed = w.log.iter().any(|event| event.kind == Kind::Completed);
                     let same = w.client.text == w.artifact(&w.meta);
@@ -257,7 +258,7 @@ impl Model for Reader {
             Property::always("G7 a stream ends with the stored end", |_, w: &World| {
                 w.client.mode != Mode::Ended || (w.ended() && w.client.last == w.meta.events)
             }),
-            Property::always("G7 a resume tells no later status", |_, w: &World| {
+            Property::always("G7 a resume shows no later status", |_, w: &World| {
                 !w.told_later
             }),
             Property::always("G2 nothing follows the end", |_, w: &World| {
@@ -276,15 +277,18 @@ impl Reader {
     fn seen(&self) -> Vec<Property<Self>> {
         let mut all = vec![
             Property::sometimes(
-                "a client rides to the end without a cut",
+                "a client sees the end without a cut",
                 |m: &Self, w: &World| {
                     w.client.mode == Mode::Ended && w.client.from == 0 && w.cuts == m.cuts
                 },
             ),
-            Property::sometimes("all is spent and the end is seen", |_, w: &World| {
-                let spent = w.crashes + w.glitches + w.cuts == 0;
-                spent && w.client.mode == Mode::Ended && w.client.last > w.client.from + 1
-            }),
+            Property::sometimes(
+                "all faults are spent and the end is seen",
+                |_, w: &World| {
+                    let spent = w.crashes + w.glitches + w.cuts == 0;
+                    spent && w.client.mode == Mode::Ended && w.client.last > w.client.from + 1
+                },
+            ),
             Property::sometimes("a turn restarts twice and completes", |_, w: &World| {
                 let restarts = w.log.iter().filter(|event| event.kind == Kind::Restarted);
                 restarts.count() >= 2 && w.log.iter().any(|event| event.kind == Kind::Completed)

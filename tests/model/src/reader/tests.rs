@@ -1,4 +1,4 @@
-//! The stream with all its faults, and the faults planted in its rules.
+//! The model of a stream, without and with planted faults.
 
 use super::{Mutant, Reader};
 use crate::check;
@@ -18,23 +18,26 @@ const TAKEN_OVER: Reader = Reader {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
-fn a_cut_stream_goes_on_with_what_it_missed() {
+fn a_resumed_stream_shows_the_events_it_missed() {
     check::holds("stream, cut and resumed", READER);
     check::holds("stream, cut and taken over", TAKEN_OVER);
 }
 
-/// A fault, and the promise that has to notice it.
+/// A fault, and the property that must notice it.
 const PLANTED: &[(Mutant, &str)] = &[
-    (Mutant::ShownBeforeCommit, "G7 what is shown"),
+    (Mutant::ShownBeforeCommit, "G7 a stream shows"),
     (Mutant::TailAfterSecondRead, "G7"),
     (Mutant::TailOverItemsOnly, "G7 a poll"),
-    (Mutant::NoSeqCheck, "G7 what is shown"),
-    (Mutant::ChunksWithoutVersions, "G7 who saw the end"),
-    (Mutant::OtherIncarnationRead, "G7 what is shown"),
-    (Mutant::NewEpochAppends, "G7 who saw the end"),
+    (Mutant::NoSeqCheck, "G7 a stream shows"),
+    (
+        Mutant::ChunksWithoutVersions,
+        "G7 a client that saw the end",
+    ),
+    (Mutant::OtherIncarnationRead, "G7 a stream shows"),
+    (Mutant::NewEpochAppends, "G7 a client that saw the end"),
     (Mutant::ResumeTellsLater, "G7 a resume"),
     (Mutant::FencedCommits, "G2"),
-    (Mutant::ShownTwiceAfterResume, "G7 what is shown"),
+    (Mutant::ShownTwiceAfterResume, "G7 a stream shows"),
 ];
 
 #[test]

@@ -1,4 +1,4 @@
-//! The processes that run the turn and fill the log.
+//! The processes that run the turn and write the log.
 
 use super::{Event, Kind, Mode, Mutant, Reader, World, Writer};
 
@@ -7,7 +7,7 @@ impl Reader {
         self.mutant == Some(mutant)
     }
 
-    /// What the run emits next.
+    /// The next event of the run.
     fn emits(&self, writer: &Writer) -> Kind {
         let replaces = !self.is(Mutant::NewEpochAppends) || writer.epoch == 1;
         match writer.chunks {
@@ -17,7 +17,7 @@ impl Reader {
         }
     }
 
-    /// The event is shown, then committed.
+    /// Shows the event before its commit (a mutant).
     pub(super) fn show_first(&self, world: &mut World) -> Option<()> {
         let writer = world.writers[0];
         let rides = writer.alive && Self::producing(world, 0);
@@ -90,12 +90,13 @@ impl Reader {
         Some(())
     }
 
-    /// The client rides on the process that began the turn, whatever became of it.
+    /// Whether the client receives the stream of this process. It stays with the process that
+    /// began the turn, even after a takeover.
     fn producing(world: &World, i: usize) -> bool {
         world.client.mode == Mode::Producing && (i == 1) == (world.writers[0].epoch != 1)
     }
 
-    /// The commit is acknowledged: the process's own stream shows it.
+    /// The commit is acknowledged: the process shows its events on its own stream.
     pub(super) fn show_committed(&self, world: &mut World, i: usize) -> Option<()> {
         let _ = self;
         let writer = world.writers[i];
@@ -134,8 +135,8 @@ impl Reader {
         Some(())
     }
 
-    /// Another process claims the turn: it starts again from its base, the task
-    /// without an artifact, and says so.
+    /// Another process claims the turn. It starts again from its base, without the artifact,
+    /// and records a restart event.
     pub(super) fn take_over(&self, world: &mut World) -> Option<()> {
         let _ = self;
         if world.ended() {

@@ -1,4 +1,4 @@
-//! The promises about conversation state.
+//! The properties of thread state.
 
 use super::*;
 use stateright::Property;
@@ -19,10 +19,11 @@ pub(super) fn properties(model: &Threads) -> Vec<Property<Threads>> {
         P::always("G6 the thread's object exists", |_, w: &World| {
             w.ops().is_some()
         }),
-        P::always("G16 an answer agrees with the store", |_, w: &World| {
-            !w.doubled
-        }),
-        P::always("a skill starts once a claim", |_, w: &World| {
+        P::always(
+            "G16 a reported result agrees with the store",
+            |_, w: &World| !w.doubled,
+        ),
+        P::always("a skill starts once per claim", |_, w: &World| {
             w.tasks.iter().zip(&w.starts).all(|(task, starts)| {
                 let cancel = u8::from(task.state == State::Canceled);
                 *starts <= task.epoch - cancel
@@ -40,7 +41,7 @@ pub(super) fn properties(model: &Threads) -> Vec<Property<Threads>> {
     all
 }
 
-/// What must be reachable, or the properties above say nothing.
+/// States that must be reachable; otherwise the properties above prove nothing.
 fn seen() -> Vec<Property<Threads>> {
     type P = Property<Threads>;
     vec![

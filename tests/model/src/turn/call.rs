@@ -1,4 +1,4 @@
-//! What a client's call does, up to the answer.
+//! A client's call, from its first read to its response.
 
 use super::{Action, At, Broken, CallAt, Kind, Lease, Meta, Mutant, Reply, Run, State, Turn};
 use super::{Who, World};
@@ -32,7 +32,7 @@ impl Turn {
         )
     }
 
-    /// The task that continuations and cancels are about, once it exists.
+    /// The task that continuations and cancels name, once it exists.
     fn target(world: &World) -> Option<usize> {
         world
             .tasks
@@ -60,7 +60,7 @@ impl Turn {
                 let task = Self::target(world)?;
                 let meta = world.tasks[task];
                 if meta.state != State::Input && meta.turn < 2 && !meta.state.terminal() {
-                    return None; // The client has not been asked yet.
+                    return None; // The skill has not asked its question yet.
                 }
                 let call = &mut world.calls[i];
                 call.task = task as u8;
@@ -92,7 +92,7 @@ impl Turn {
     pub(super) fn write(&self, world: &mut World, i: usize, reply: Reply) -> Option<()> {
         let at = world.calls[i].at;
         if reply == Reply::Throttled {
-            // Nothing is decided and the same write is tried again: no step.
+            // The store decided nothing and the caller repeats the same write: no step.
             if !self.is(Mutant::ThrottleIsConflict) || at != CallAt::Checked || world.glitches == 0
             {
                 return None;
@@ -124,7 +124,7 @@ impl Turn {
         Self::lose(world, i, reply)
     }
 
-    /// A deferred send's finished task is one Put.
+    /// Writes the finished task of a deferred send in one Put.
     pub(super) fn finish(&self, world: &mut World, i: usize, reply: Reply) -> Option<()> {
         let send = matches!(self.scenario.calls[i], Kind::Blocking { .. });
         if world.calls[i].at != CallAt::Deferred || !send || reply == Reply::Throttled {
@@ -192,7 +192,7 @@ impl Turn {
         Some(())
     }
 
-    /// The same key and content: the task as it is.
+    /// A repeat with the same key and content receives the task as it is.
     fn replay(&self, world: &mut World, i: usize) {
         let task = world.key - 1;
         world.calls[i].task = task;
@@ -225,7 +225,7 @@ impl Turn {
         let task = usize::from(world.calls[i].task);
         let meta = world.tasks[task];
         if meta.version != world.calls[i].seen && !self.is(Mutant::ContinueCheckThenAct) {
-            world.calls[i].at = CallAt::Start; // Reads again and decides again.
+            world.calls[i].at = CallAt::Start; // The call reads again and decides again.
             return;
         }
         self.commit(world, task, i as u8 + 1, |meta| {
@@ -268,7 +268,7 @@ impl Turn {
         world.calls[i].at = CallAt::Written;
     }
 
-    /// The put is enqueued after the write (a mutant).
+    /// Puts the message into the queue after the write (a mutant).
     pub(super) fn enqueue(&self, world: &mut World, i: usize) -> Option<()> {
         if world.calls[i].at != CallAt::Enqueue {
             return None;
@@ -278,7 +278,7 @@ impl Turn {
         Some(())
     }
 
-    /// The reply was lost: the write id says whether the write is in.
+    /// The reply was lost: the write id tells whether the write is stored.
     pub(super) fn resolve(&self, world: &mut World, i: usize) -> Option<()> {
         let call = world.calls[i];
         if call.at != CallAt::Unsure {
@@ -292,14 +292,14 @@ impl Turn {
                 world.calls[i].run = Run::default();
                 world.calls[i].at = CallAt::Start;
             }
-            // The key leads to the task; without one the id is taken.
+            // The key leads to the task. Without a key the id is taken, and the send is refused.
             _ if self.keyed(i) => self.replay(world, i),
             _ => return self.refuse(world, i),
         }
         Some(())
     }
 
-    /// The client is told that another was first.
+    /// Refuses the call because another write was first.
     fn refuse(&self, world: &mut World, i: usize) -> Option<()> {
         let open = world.tasks[usize::from(world.calls[i].task)].state == State::Input;
         if open && matches!(self.scenario.calls[i], Kind::Continue { .. }) {
@@ -309,13 +309,13 @@ impl Turn {
         Some(())
     }
 
-    /// The answer leaves: from here on the client counts on it.
+    /// Sends the response. From here on the client relies on it.
     pub(super) fn answer(&self, world: &mut World, i: usize) -> Option<()> {
         let _ = self;
         (world.calls[i].at == CallAt::Written).then(|| world.calls[i].at = CallAt::Ok)
     }
 
-    /// After an inline step: a turn that rests or was handed over is answered.
+    /// After an inline step: responds if the turn is at rest or was handed over.
     pub(super) fn inline_answer(world: &mut World, i: usize) {
         if world.calls[i].run.at == At::Done {
             world.calls[i].run = Run::default();
@@ -332,7 +332,7 @@ impl Turn {
         }
     }
 
-    /// One commit: every change of a stored task goes through here.
+    /// Commits once. Every change of a stored task uses this function.
     pub(super) fn commit(
         &self,
         world: &mut World,
@@ -346,7 +346,8 @@ impl Turn {
         meta.version += 1;
         meta.wids = [wid, meta.wids[0]];
         change(meta);
-        // The stream shows the image; the relay's filter wants its own version.
+        // The stream carries the new image; the relay's filter passes only an image with a
+        // `dispatch` of its own version.
         if meta.dispatch == meta.version {
             world.stream[task] += 1;
         }

@@ -1,8 +1,8 @@
-//! One task and its turns: who may write it, who works on it, who is told.
+//! A model of one task and its turns: writes, runs, dispatches and responses.
 //!
-//! A store call is one action. A read followed by a conditional write on what
-//! was read is one action too where only the write decides; the reads on which
-//! an answer to a client rests are actions of their own.
+//! One store call is one action. A read and the conditional write on top of it are also
+//! one action where only the write decides. The reads that a response to a client depends
+//! on are separate actions.
 
 mod call;
 mod props;
@@ -15,20 +15,20 @@ mod world;
 use stateright::{Model, Property};
 pub(crate) use world::*;
 
-/// What a client or function does, in the order it may begin.
+/// The calls of a scenario, in the order in which they may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A send answered at once: stored with its dispatch intent.
+    /// A send with an immediate response: the task is stored with its dispatch intent.
     Queued { keyed: bool },
-    /// A send whose turn runs in the call. Without a key its create is deferred.
+    /// A send with its turn inside the call. Without a key its create is deferred.
     Blocking { keyed: bool },
-    /// An answer to a question, run in the call or left to a worker.
+    /// An answer to a question, run inside the call or by a worker.
     Continue { inline: bool },
     /// A cancel.
     Cancel,
 }
 
-/// A small world and what may go wrong in it.
+/// A small world and its budget of faults.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scenario {
     pub(crate) calls: &'static [Kind],
@@ -38,13 +38,13 @@ pub(crate) struct Scenario {
     pub(crate) lost: u8,
     pub(crate) handovers: u8,
     pub(crate) attempts: u8,
-    /// The first turn asks; the second completes.
+    /// The first turn asks a question; the second completes.
     pub(crate) asks: bool,
-    /// The first turn is over: the world begins with its question, its first
-    /// call answered and a message of that turn still in the queue.
+    /// The first turn is over: the world begins with its question, the first call has its
+    /// response, and a message of that turn is still in the queue.
     pub(crate) asked: bool,
     pub(crate) sweep: bool,
-    /// Stream records may be lost, and queued tasks look old to the sweep.
+    /// Stream records may be lost, and the sweep may find queued tasks old.
     pub(crate) aging: bool,
 }
 
@@ -93,7 +93,7 @@ impl Turn {
     }
 }
 
-/// Who runs a turn.
+/// The process that runs a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Worker(usize),
@@ -105,19 +105,19 @@ pub(crate) enum Who {
 pub(crate) enum Action {
     /// A call reads before it writes, or starts its skill.
     Begin(usize),
-    /// A call writes; the reply arrives, is lost, or says "throttled".
+    /// A call writes; its reply arrives, is lost, or says "throttled".
     Write(usize, Reply),
     /// A deferred send's skill ends before anything was written.
     Finish(usize, Reply),
-    /// A call puts a message into the queue itself (a mutant).
+    /// A call puts a message into the queue directly (a mutant).
     Enqueue(usize),
-    /// A call whose reply was lost looks for its write id.
+    /// A call that got no reply looks for its write id.
     Resolve(usize),
-    /// The client hears.
+    /// The client receives the response.
     Answer(usize),
     Receive(usize, usize),
     Run(Who, Do),
-    /// The relay sends an image's message; an entry may fail.
+    /// The relay sends the message of a stream record; the entry may fail.
     RelaySend(usize, bool),
     RelayCheckpoint,
     SweepRead(usize),
@@ -130,14 +130,14 @@ pub(crate) enum Action {
     LoseRecord(usize),
 }
 
-/// What crashes.
+/// A process that may crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proc {
     Who(Who),
     Relay,
 }
 
-/// What the caller of a write hears.
+/// The reply that the caller of a write gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Heard,
@@ -150,18 +150,18 @@ pub(crate) enum Reply {
 pub(crate) enum Do {
     Claim(Reply),
     Beat,
-    /// The artifact's bytes go to the object store.
+    /// Stores the artifact's bytes in the object store.
     Store,
     /// The final commit.
     End(Reply),
-    /// The skill's future is dropped, for a hand-over.
+    /// Drops the skill's future, for a hand-over.
     Drop,
     HandOver(Reply),
-    /// Looks for the write id of a commit whose reply was lost.
+    /// Looks for the write id of a commit that got no reply.
     Resolve,
-    /// A fresh read after a lost commit.
+    /// Reads the task again after a lost commit.
     Look,
-    /// Deletes the message. With `true` a superseded receipt still works.
+    /// Deletes the message. With `true` the queue still accepts a superseded receipt.
     Delete(bool),
 }
 

@@ -1,15 +1,15 @@
-//! The promises, as properties of a state.
+//! The properties of a turn.
 
 use super::{At, Broken, CallAt, Kind, Lease, Mutant, Scenario, State, Turn, World};
 use stateright::Property;
 
-/// Whether call `i` was acknowledged and its task has to come to rest.
+/// The tasks of acknowledged calls: each of them has to come to rest.
 fn acknowledged(world: &World) -> impl Iterator<Item = usize> + '_ {
     let ok = world.calls.iter().filter(|call| call.at == CallAt::Ok);
     ok.map(|call| usize::from(call.task))
 }
 
-/// G1: where nothing moves, queued work is at rest without the sweep's help.
+/// G1: in a quiet world, queued work is at rest without the help of the sweep.
 fn queued_work_rests(_: &Turn, world: &World) -> bool {
     !world.quiet()
         || acknowledged(world).all(|task| {
@@ -18,7 +18,7 @@ fn queued_work_rests(_: &Turn, world: &World) -> bool {
         })
 }
 
-/// G1: where nothing moves, the sweep has something to do or all is at rest.
+/// G1: in a quiet world, the sweep can still find a task, or all tasks are at rest.
 fn nothing_is_stuck(model: &Turn, world: &World) -> bool {
     !world.quiet()
         || world.sweep.0 > 0
@@ -30,7 +30,7 @@ fn nothing_is_stuck(model: &Turn, world: &World) -> bool {
         })
 }
 
-/// G3: of the continuations of one question at most one is in the history.
+/// G3: the history has at most one of the continuations of a question.
 fn one_continuation_wins(model: &Turn, world: &World) -> bool {
     let kinds = model.scenario.calls.iter().enumerate();
     let mut bits = kinds
@@ -44,7 +44,7 @@ fn one_continuation_wins(model: &Turn, world: &World) -> bool {
         && !world.has_broken(Broken::RefusedForNothing)
 }
 
-/// G4: one key, one task, and every caller is told that one.
+/// G4: one key opens one task, and every caller receives that task.
 fn one_key_one_task(model: &Turn, world: &World) -> bool {
     let mut keyed = model
         .scenario
@@ -67,7 +67,7 @@ fn one_key_one_task(model: &Turn, world: &World) -> bool {
             && keyed.all(|(_, call)| call.at != CallAt::Ok || call.task + 1 == world.key))
 }
 
-/// G5: after its success a cancel stands.
+/// G5: after a successful cancel the task stays canceled.
 fn a_cancel_stands(model: &Turn, world: &World) -> bool {
     model
         .scenario
@@ -80,7 +80,7 @@ fn a_cancel_stands(model: &Turn, world: &World) -> bool {
         })
 }
 
-/// G6: a completed task's artifact exists and holds the committed epoch's bytes.
+/// G6: a completed task's artifact exists and has the bytes of the committed epoch.
 fn artifacts_are_the_committed_bytes(model: &Turn, world: &World) -> bool {
     world
         .tasks
@@ -91,7 +91,7 @@ fn artifacts_are_the_committed_bytes(model: &Turn, world: &World) -> bool {
         })
 }
 
-/// G14: no skill is started more often than the attempts allow.
+/// G14: no skill starts more often than the attempts allow.
 fn attempts_are_bounded(model: &Turn, world: &World) -> bool {
     world
         .tasks
@@ -100,7 +100,7 @@ fn attempts_are_bounded(model: &Turn, world: &World) -> bool {
         && !world.has_broken(Broken::FailedEarly)
 }
 
-/// G16: success means it is written, a refusal means it is not.
+/// G16: a successful call is stored, a refused one is not.
 fn answers_agree_with_the_store(model: &Turn, world: &World) -> bool {
     model
         .scenario
@@ -124,7 +124,7 @@ fn no_fault(model: &Turn, world: &World) -> bool {
     (world.crashes, world.glitches, world.lost) == (all.crashes, all.glitches, all.lost)
 }
 
-/// Without a fault no two skills run for one task or key at once.
+/// Without a fault at most one skill runs at a time for a task or a key.
 fn one_skill_at_a_time(model: &Turn, world: &World) -> bool {
     let on = |task: usize| {
         let alive = |run: &&super::Run| run.skill_alive() && usize::from(run.task) == task;
@@ -142,7 +142,7 @@ fn one_skill_at_a_time(model: &Turn, world: &World) -> bool {
     !no_fault(model, world) || on(0).max(on(1)) + deferred.count() <= 1
 }
 
-/// Without a fault one message at most stands for a task.
+/// Without a fault a task has at most one message.
 fn one_message_at_a_time(model: &Turn, world: &World) -> bool {
     let one = |task: usize| {
         let shown = world
@@ -153,12 +153,12 @@ fn one_message_at_a_time(model: &Turn, world: &World) -> bool {
         let unsent = world.stream[task] - u8::from(usize::from(world.relay) == task + 1);
         shown + usize::from(unsent) <= 1
     };
-    // A scenario that begins with a late copy of a message has two from the start.
+    // A scenario that begins with a late copy of a message may have two from the start.
     let late = model.scenario.asked;
     late || !no_fault(model, world) || (0..world.tasks.len()).all(one)
 }
 
-/// Properties of a scenario: the promises, and that the interesting was seen.
+/// The properties of a scenario. Without a mutant, also the states that must be reachable.
 pub(super) fn properties(scenario: &Scenario, mutant: Option<Mutant>) -> Vec<Property<Turn>> {
     type P = Property<Turn>;
     let mut all = vec![
@@ -175,7 +175,7 @@ pub(super) fn properties(scenario: &Scenario, mutant: Option<Mutant>) -> Vec<Pro
             one_continuation_wins,
         ),
         P::always("G4 one key, one task", one_key_one_task),
-        P::always("G5 a cancel stands", a_cancel_stands),
+        P::always("G5 a canceled task stays canceled", a_cancel_stands),
         P::always(
             "G6 artifacts are the committed bytes",
             artifacts_are_the_committed_bytes,

@@ -1,4 +1,4 @@
-//! Relay, queue, sweep, and what goes wrong.
+//! Relay, queue, sweep, and the faults of the world.
 
 use super::{Action, At, CallAt, Lease, Mutant, Proc, State, TASKS, Turn, Who, World};
 
@@ -19,7 +19,7 @@ impl Turn {
         actions.extend(calls.map(|i| Action::Crash(Proc::Who(Who::Call(i)))));
     }
 
-    /// The relay sends an image's message. A failed entry stays in the stream.
+    /// The relay sends the message of a stream record. A failed entry stays in the stream.
     pub(super) fn relay_send(&self, world: &mut World, task: usize, failed: bool) -> Option<()> {
         if world.relay > 0 || world.stream[task] == 0 {
             return None;
@@ -27,7 +27,8 @@ impl Turn {
         let turn = 1 << world.tasks[task].turn;
         let repeat = self.is(Mutant::RelayDropsRepeats) && world.relayed[task] & turn != 0;
         if failed {
-            // Reported and tried again: no step, unless the report is ignored.
+            // The relay reports the entry and tries again: no step, unless a mutant ignores the
+            // failure.
             if !self.is(Mutant::RelayIgnoresFailed) || world.glitches == 0 {
                 return None;
             }
@@ -50,7 +51,7 @@ impl Turn {
         Some(())
     }
 
-    /// The queue shows a message again before its worker is done with it.
+    /// The queue shows a message again before its worker has finished with it.
     pub(super) fn redeliver(&self, world: &mut World, i: usize) -> Option<()> {
         let run = world.workers[i];
         let slot = usize::from(run.slot).checked_sub(1)?;
@@ -64,7 +65,7 @@ impl Turn {
         Some(())
     }
 
-    /// A lease ends: by itself once its holder is gone, early as a glitch.
+    /// A lease ends: freely if its holder is gone, early as a glitch.
     pub(super) fn lease_ends(&self, world: &mut World, task: usize) -> Option<()> {
         let meta = world.tasks[task];
         if meta.lease != Lease::Live {
@@ -85,7 +86,7 @@ impl Turn {
         Some(())
     }
 
-    /// A stream record is lost (24 h without a relay).
+    /// A stream record is lost: DynamoDB Streams keep a record for 24 hours.
     pub(super) fn lose_record(&self, world: &mut World, task: usize) -> Option<()> {
         if !self.scenario.aging || world.stream[task] == 0 || world.relay > 0 {
             return None;
@@ -96,7 +97,7 @@ impl Turn {
         Some(())
     }
 
-    /// The sweep finds a task: its lease is past, or it waits for too long.
+    /// The sweep finds a task with an ended lease, or one that has waited too long.
     pub(super) fn sweep_read(&self, world: &mut World, task: usize) -> Option<()> {
         let meta = world.tasks[task];
         if !self.scenario.sweep || world.sweep.0 > 0 || meta.state == State::Absent {
@@ -113,11 +114,12 @@ impl Turn {
             return None;
         }
         if waits && !(by_age && world.messages(task) < 2) && !Self::forgotten(world, task) {
-            // `dispatched_at` is old only where something held the message up.
+            // `dispatched_at` is old only if a fault delayed the message.
             world.glitches = world.glitches.checked_sub(1)?;
         }
         world.sweep = (task as u8 + 1, meta.version);
-        // The write decides, so that both are one step; without its condition not.
+        // The conditional write decides, so read and write are one step. Without the condition
+        // they are two.
         if self.is(Mutant::SweepWithoutCondition) {
             Some(())
         } else {
@@ -125,14 +127,14 @@ impl Turn {
         }
     }
 
-    /// Nothing stands for the task any more.
+    /// Whether no record, message or process is left for the task.
     fn forgotten(world: &World, task: usize) -> bool {
         let held = |run: &super::Run| run.at != At::Idle && usize::from(run.task) == task;
         world.stream[task] == 0 && world.messages(task) == 0 && !world.runs().any(held)
     }
 
-    /// What the sweep does: it sends the intent that stands once more, without a
-    /// write; where a lease has ended, it writes a new dispatch, or failed.
+    /// The sweep's action. For a valid intent it sends the message again without a write.
+    /// For an ended lease it writes a new dispatch, or fails the task.
     pub(super) fn sweep_write(&self, world: &mut World) -> Option<()> {
         let (task, version) = (usize::from(world.sweep.0).checked_sub(1)?, world.sweep.1);
         world.sweep = (0, 0);
@@ -150,6 +152,7 @@ impl Turn {
             world.enqueue_message(task);
             return Some(());
         }
+        // 200 is the write id of the sweep, which no call and no run uses.
         self.commit(world, task, 200, |meta| {
             meta.lease = Lease::None;
             meta.queued = true;
@@ -158,7 +161,7 @@ impl Turn {
         Some(())
     }
 
-    /// A process is gone, between any two of its store calls.
+    /// A process dies between any two of its store calls.
     pub(super) fn crash(&self, world: &mut World, process: Proc) -> Option<()> {
         let _ = self;
         world.crashes = world.crashes.checked_sub(1)?;

@@ -1,5 +1,5 @@
-//! The model and the record it stands for, side by side: each commit of the
-//! model is one commit of a record, and both agree on what decides a write.
+//! Compares the model with the task record: each commit of the model is one commit of a
+//! record, and both agree on the values that decide a write.
 
 use super::{Action as A, At, Do, Kind, Lease, Proc, Reply::Heard, Scenario, State, Turn, Who};
 use a2a_lambda::store::{queue::TaskImage, stored};
@@ -59,11 +59,11 @@ impl Walk {
     fn go(&mut self, actions: &[A]) {
         for action in actions {
             let next = self.model.next_state(&self.world, *action);
-            self.world = next.unwrap_or_else(|| panic!("{action:?} is no step"));
+            self.world = next.unwrap_or_else(|| panic!("{action:?} is not possible here"));
         }
     }
 
-    /// The model's last action and the record's commit are one and the same.
+    /// Takes the model's actions and the record's commit, and compares the results.
     fn agree(&mut self, actions: &[A], changes: impl IntoIterator<Item = Change>) {
         self.go(actions);
         let write = WriteId::made_of(u128::from(self.record.version()) + 1);
@@ -94,7 +94,7 @@ impl Walk {
             TaskState::Canceled => State::Canceled,
             other => panic!("the model has no {other:?}"),
         };
-        // The short form leaves one attempt out.
+        // The stored short form omits an attempt count of 1.
         let attempt = form.get("att").map_or(1, |att| att.as_u64().unwrap());
         let lease = form.get("lease").is_some();
         let (version, epoch) = (record.version(), record.epoch());
@@ -118,7 +118,7 @@ impl Walk {
         A::Run(Who::Worker(self.worker()), step)
     }
 
-    /// The relay and the queue bring the message to a worker, who claims.
+    /// The relay and the queue bring the message to a worker, and the worker claims the task.
     fn claims(&mut self, sent: bool) {
         if sent {
             self.go(&[A::RelaySend(0, false), A::RelayCheckpoint]);
@@ -163,7 +163,7 @@ fn fail() -> Change {
 }
 
 #[test]
-fn a_turn_in_the_call_its_question_and_its_answer_are_the_same_in_model_and_record() {
+fn model_and_record_agree_on_inline_turns_and_answers() {
     const CALLS: &[Kind] = &[
         Kind::Blocking { keyed: true },
         Kind::Continue { inline: true },
@@ -184,7 +184,7 @@ fn a_turn_in_the_call_its_question_and_its_answer_are_the_same_in_model_and_reco
 }
 
 #[test]
-fn a_turn_of_workers_its_hand_over_and_its_cancel_are_the_same_in_model_and_record() {
+fn model_and_record_agree_on_workers_hand_over_and_cancel() {
     const CALLS: &[Kind] = &[
         Kind::Queued { keyed: false },
         Kind::Continue { inline: false },
@@ -212,10 +212,10 @@ fn a_turn_of_workers_its_hand_over_and_its_cancel_are_the_same_in_model_and_reco
 }
 
 #[test]
-fn what_a_sweep_and_a_takeover_do_is_the_same_in_model_and_record() {
+fn model_and_record_agree_on_sweep_and_takeover() {
     let mut walk = Walk::new(&[Kind::Queued { keyed: false }], 2, false);
     walk.agree(&[A::Write(0, Heard)], [accept(), Change::Dispatch]);
-    // It is sent once more, and nothing is written.
+    // The sweep sends the intent again and writes nothing.
     walk.go(&[A::LoseRecord(0), A::SweepRead(0)]);
     assert_eq!(walk.of_model(), walk.of_record());
     walk.claims(false);

@@ -2,8 +2,9 @@
 
 use super::{Action, At, Broken, Do, Lease, Mutant, Reply, Run, State, Turn, Who, World};
 
-/// The write id of a run's commit: an epoch of a turn has one run.
+/// The write id of a run's commit. An epoch of a turn has one run, so the id is unique.
 fn wid(turn: u8, epoch: u8, kind: u8) -> u8 {
+    // The ids below 16 belong to the writes of calls.
     16 + turn * 64 + epoch * 4 + kind
 }
 const CLAIM: u8 = 0;
@@ -66,7 +67,7 @@ impl Turn {
         }
     }
 
-    /// Reads the task and claims it, or learns what to do with the message.
+    /// Reads the task and claims it, or decides how to treat the message.
     fn claim(&self, world: &mut World, who: Who, mut run: Run, reply: Reply) -> Option<()> {
         let Who::Worker(worker) = who else {
             return None;
@@ -111,7 +112,7 @@ impl Turn {
         Some(())
     }
 
-    /// The attempts are spent: failed, with a reason.
+    /// Fails the task, because its attempts are used up.
     pub(super) fn give_up(&self, world: &mut World, task: usize) {
         let meta = world.tasks[task];
         if meta.runs < self.scenario.attempts {
@@ -124,13 +125,13 @@ impl Turn {
         });
     }
 
-    /// Whether the run still holds the task: its epoch, and working.
+    /// Whether the run still holds the task: its epoch, and the task is working.
     fn holds(world: &World, run: &Run) -> bool {
         let meta = &world.tasks[usize::from(run.task)];
         meta.epoch == run.epoch && meta.state == State::Working
     }
 
-    /// The heartbeat: renews the lease, or learns that it is over.
+    /// The heartbeat extends the lease, or finds that the run is fenced out.
     fn beat(&self, world: &mut World, run: &mut Run) -> Option<()> {
         let task = usize::from(run.task);
         let lease = world.tasks[task].lease;
@@ -156,8 +157,8 @@ impl Turn {
         self.scenario.asks && run.turn == 1
     }
 
-    /// Notices a commit of a run that is not the one at work: by the turn too,
-    /// which no condition asks for.
+    /// Notices a commit of a run that does not hold the task. It also compares the turn, which
+    /// no condition of a write does.
     fn notice(world: &mut World, run: &Run) {
         let turn = world.tasks[usize::from(run.task)].turn;
         if !Self::holds(world, run) || turn != run.turn {
@@ -165,7 +166,7 @@ impl Turn {
         }
     }
 
-    /// The artifact's bytes under a key of this epoch.
+    /// Stores the artifact's bytes under a key of this epoch.
     fn store(&self, world: &mut World, run: &mut Run) -> Option<()> {
         if !matches!(run.at, At::Running | At::HandedRunning) || self.asks(run) {
             return None;
@@ -232,7 +233,7 @@ impl Turn {
         Some(())
     }
 
-    /// Checkpoint and dispatch with the lease removed.
+    /// Commits checkpoint and dispatch, and removes the lease.
     fn hand_over(&self, world: &mut World, run: &mut Run, reply: Reply) -> Option<()> {
         let early = self.is(Mutant::HandOverBeforeDrop);
         if run.at != (if early { At::Running } else { At::Dropped }) {
@@ -267,8 +268,8 @@ impl Turn {
         Some(())
     }
 
-    /// A write that is in is done. One that is not, while the epoch is the run's
-    /// own and the task open, lost against another and is applied again.
+    /// A stored write is done. A write that is not stored, while the run still holds the task,
+    /// lost against another write and is applied again.
     fn resolve_run(&self, world: &World, run: &mut Run) -> Option<()> {
         let asked = self.asks(run) || self.is(Mutant::MetaBeforeObject);
         let (kind, known, again) = match run.at {
@@ -289,7 +290,7 @@ impl Turn {
         Some(())
     }
 
-    /// A fresh read after a lost commit: at rest → delete, else keep.
+    /// Reads the task after a lost commit: at rest → delete the message, else keep it.
     fn look(&self, world: &mut World, who: Who, mut run: Run) -> Option<()> {
         let rests = world.tasks[usize::from(run.task)].state.at_rest();
         let done = rests || self.is(Mutant::FencedWorkerDeletes);
@@ -303,8 +304,8 @@ impl Turn {
         Some(())
     }
 
-    /// Deletes the message by its receipt. Whether a superseded receipt still
-    /// works is the queue's choice.
+    /// Deletes the message by its receipt. The queue chooses whether a superseded receipt
+    /// still works.
     fn delete(&self, world: &mut World, who: Who, run: Run, works: bool) -> Option<()> {
         let Who::Worker(i) = who else { return None };
         let slot = usize::from(run.slot).checked_sub(1);

@@ -1,4 +1,4 @@
-//! The scenarios, and the faults planted in them.
+//! The scenarios of a turn, without and with planted faults.
 
 use super::{Kind, Mutant, Scenario, Turn};
 use crate::check;
@@ -20,7 +20,7 @@ const KEYED: Scenario = Scenario {
     lost: 1,
     ..QUEUED
 };
-/// From the first send to the answer of a question.
+/// From the first send to the answer to a question.
 const CONTINUED: Scenario = Scenario {
     calls: &[
         Kind::Queued { keyed: false },
@@ -61,8 +61,8 @@ const CONTINUED_CANCELLED: Scenario = Scenario {
     ],
     ..CONTINUED_TWICE
 };
-/// An answer that runs in its call, while the worker that asked has not heard that
-/// its question is stored.
+/// An answer runs in its call, while the worker that asked has not heard that its question
+/// is stored.
 const ANSWERED_INLINE: Scenario = Scenario {
     calls: &[
         Kind::Queued { keyed: false },
@@ -117,13 +117,13 @@ fn holds(name: &str, scenario: Scenario) {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
-fn a_queued_task_comes_to_rest_whatever_dies() {
+fn a_queued_task_comes_to_rest_despite_any_crash() {
     holds("queued, cancelled", QUEUED);
 }
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
-fn two_sends_of_one_key_are_one_task() {
+fn two_sends_with_one_key_open_one_task() {
     holds("sent twice under a key", KEYED);
 }
 
@@ -143,23 +143,23 @@ fn of_two_continuations_one_wins() {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
-fn an_answer_that_runs_at_once_is_not_ended_by_the_turn_before() {
+fn an_inline_answer_is_not_ended_by_the_earlier_turn() {
     holds("asked unheard, answered", ANSWERED_INLINE);
 }
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
-fn a_turn_inside_a_call_is_not_lost_with_it() {
+fn an_inline_turn_survives_the_death_of_its_call() {
     holds("blocking, handed over", INLINE);
 }
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "exhaustive: see tests/run.sh --only model")]
-fn a_cancel_reaches_a_turn_inside_a_call() {
+fn a_cancel_ends_an_inline_turn() {
     holds("blocking, cancelled", INLINE_CANCELLED);
 }
 
-/// A fault, where it is planted, and the promise that has to notice it.
+/// A fault, the scenario it is planted in, and the property that must notice it.
 const PLANTED: &[(Mutant, Scenario, &str)] = &[
     (Mutant::FinalWriteWithoutCondition, QUEUED, "G2"),
     (Mutant::FinalWriteWithoutEpoch, QUEUED, "a fenced worker"),

@@ -1,7 +1,7 @@
-//! The state: what is stored, what is queued, where each process stands.
+//! The state of the model: stored items, queued messages and the position of each process.
 
-/// Tasks in a world: a second one exists only where two sends have no key in
-/// common, or a rule is broken.
+/// Tasks in a world. A second one exists only if two sends have no key in common, or if a
+/// rule is broken.
 pub(crate) const TASKS: usize = 2;
 /// Calls in a world.
 pub(crate) const CALLS: usize = 4;
@@ -31,7 +31,7 @@ impl State {
     }
 }
 
-/// The lease of a working task. Its end only permits a takeover.
+/// The lease of a working task. An ended lease only permits a takeover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Lease {
     #[default]
@@ -47,26 +47,26 @@ pub(crate) struct Meta {
     pub(crate) version: u8,
     pub(crate) epoch: u8,
     pub(crate) lease: Lease,
-    /// The version that asked for a worker; 0 = none.
+    /// The version that requested a worker; 0 = none.
     pub(crate) dispatch: u8,
     pub(crate) turn: u8,
     pub(crate) attempt: u8,
-    /// The last two write ids: two of the product's eight, so that lists run out.
+    /// The last two write ids. The runtime keeps eight; two make the list overflow here.
     pub(crate) wids: [u8; 2],
     pub(crate) turn_wid: u8,
-    /// The write that created it: its incarnation.
+    /// The write that created the task: its incarnation.
     pub(crate) made_by: u8,
-    /// The calls whose writes are in: messages of the history, a cancel.
+    /// The calls with a stored write: messages of the history, a cancel.
     pub(crate) applied: u8,
-    /// The epoch whose bytes the artifact pointer names; 0 = no artifact.
+    /// The epoch that wrote the artifact the task points to; 0 = no artifact.
     pub(crate) artifact: u8,
-    /// This turn was dispatched, so that a queue message stands for it.
+    /// This turn was dispatched, so that a queue message exists for it.
     pub(crate) queued: bool,
     /// How often the skill was started since the last progress (for the proof).
     pub(crate) runs: u8,
 }
 
-/// Where the process that runs a turn stands.
+/// The position of a process that runs a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum At {
     #[default]
@@ -77,7 +77,7 @@ pub(crate) enum At {
     UnsureClaim,
     /// The skill runs.
     Running,
-    /// The skill ended, its artifact's bytes are stored.
+    /// The skill has ended and its artifact's bytes are stored.
     Stored,
     UnsureEnd,
     /// The skill was dropped to hand the turn over.
@@ -85,9 +85,9 @@ pub(crate) enum At {
     UnsureHand,
     /// Handed over while the skill still runs (a mutant).
     HandedRunning,
-    /// Its commit was refused.
+    /// Its commit lost its condition.
     Fenced,
-    /// Nothing is left but the message.
+    /// Only the message is left to delete.
     Done,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Run {
     pub(crate) at: At,
     pub(crate) task: u8,
     pub(crate) epoch: u8,
-    /// The turn it runs (its commits are named by it, and the proof knows it).
+    /// The turn it runs: part of its write ids, and compared by the proof.
     pub(crate) turn: u8,
     /// The message's slot + 1; 0 = none.
     pub(crate) slot: u8,
@@ -117,7 +117,7 @@ impl Run {
     }
 }
 
-/// Where a call stands.
+/// The position of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum CallAt {
     #[default]
@@ -153,7 +153,7 @@ impl Call {
     }
 }
 
-/// What must never happen and is noticed when it does.
+/// Violations that are recorded when they happen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Broken {
     TerminalChanged = 1,
@@ -162,7 +162,7 @@ pub(crate) enum Broken {
     FailedEarly = 8,
 }
 
-/// Everything.
+/// The complete state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct World {
     pub(crate) tasks: [Meta; TASKS],
@@ -170,19 +170,19 @@ pub(crate) struct World {
     pub(crate) objects: [[u8; KEYS]; TASKS],
     /// The task under the idempotency key + 1; 0 = none.
     pub(crate) key: u8,
-    /// Images whose `dispatch` is their version and which the relay has not passed.
+    /// Stream records with a `dispatch` of their own version that the relay has not passed.
     pub(crate) stream: [u8; TASKS],
-    /// The task whose message the relay sent and has not checkpointed + 1.
+    /// The task + 1 of the message that the relay sent and has not checkpointed.
     pub(crate) relay: u8,
-    /// Turns the relay has sent (a mutant remembers them).
+    /// Turns the relay has sent, for the mutant that drops repeats.
     pub(crate) relayed: [u8; TASKS],
     /// Queue messages: 0 = none, else (task + 1) * 2, + 1 while in flight.
     pub(crate) slots: [u8; SLOTS],
     pub(crate) calls: [Call; CALLS],
     pub(crate) workers: [Run; 2],
-    /// The task the sweep looks at + 1, and the version it read.
+    /// The task + 1 that the sweep has read, and the version it read.
     pub(crate) sweep: (u8, u8),
-    /// A stream record of the task was lost: only the sweep can help.
+    /// A stream record of the task was lost: only the sweep can find the task.
     pub(crate) record_lost: [bool; TASKS],
     pub(crate) crashes: u8,
     pub(crate) glitches: u8,
@@ -200,7 +200,7 @@ impl World {
         self.broken & rule as u8 != 0
     }
 
-    /// The first turn has asked, and a late copy of its message is queued.
+    /// The first turn has asked its question, and a late copy of its message is queued.
     pub(crate) fn interrupted(&mut self) {
         self.tasks[0] = Meta {
             state: State::Input,
@@ -225,7 +225,7 @@ impl World {
         self.slots[free.expect("the queue of the model is large enough")] = (task as u8 + 1) * 2;
     }
 
-    /// Messages of `task` that the queue may show or shows.
+    /// The number of messages of `task`, visible or in flight.
     pub(crate) fn messages(&self, task: usize) -> usize {
         let own = (task as u8 + 1) * 2;
         self.slots.iter().filter(|&&slot| slot & !1 == own).count()
@@ -247,7 +247,7 @@ impl World {
         Some(())
     }
 
-    /// The worker stops; its message, if still its own, is shown again.
+    /// The worker stops. The queue shows its message again, unless the receipt is superseded.
     pub(crate) fn leave(&mut self, worker: usize) {
         let run = self.workers[worker];
         if run.slot > 0 && !run.stale {
@@ -271,7 +271,7 @@ impl World {
             && !self.calls.iter().any(Call::in_flight)
     }
 
-    /// Workers are alike, and so are messages: one order stands for all.
+    /// Sorts workers and messages: worlds that differ only in their order are one world.
     pub(crate) fn canonical(&mut self) {
         let mut order: [usize; SLOTS] = std::array::from_fn(|slot| slot);
         let holders = |slot: usize| {

@@ -1,4 +1,4 @@
-//! Answers and frames: what clients are told.
+//! Checks responses and frames: the tasks that clients see.
 
 use super::{Answer, Life, Moment, Oracle, Said, Seen};
 use a2a_lambda::task::{
@@ -6,15 +6,15 @@ use a2a_lambda::task::{
 };
 
 impl Oracle {
-    /// A client was told of this task: as it was stored at some time since its
-    /// call began, and of no task that it knew to be deleted by then.
+    /// Checks a task that a client received. It must be a version that was stored at some time
+    /// since the call began, and not of a task known to be deleted by then.
     pub(crate) fn told(&mut self, task: &Task) -> Option<Life> {
-        self.note(|| format!("told {} {}", task.id, task.status.state));
+        self.note(|| format!("shown {} {}", task.id, task.status.state));
         let first = task.history.iter().flatten().next();
         let said = first.and_then(|message| self.said_in.get(&message.id));
         let lives: Vec<Life> = said.into_iter().flatten().cloned().collect();
         let of_id = lives.into_iter().filter(|life| life.task == task.id);
-        let mut why = format!("G1: task {} was told of and is not stored", task.id);
+        let mut why = format!("G1: task {} was shown and is not stored", task.id);
         for life in of_id {
             let begun = self.begun;
             let Some(seen) = self.tasks.get_mut(&life) else {
@@ -31,8 +31,8 @@ impl Oracle {
         None
     }
 
-    /// The same in a list. Of a task that is taken away meanwhile it may show that
-    /// it was there, without its content.
+    /// Checks a task in a list. For a task that is deleted meanwhile the list may show that it
+    /// existed, without its content.
     pub(crate) fn listed(&mut self, task: &Task) {
         if task.history.iter().flatten().next().is_some() {
             self.told(task);
@@ -42,18 +42,18 @@ impl Oracle {
         let begun = self.begun;
         let mut lives = self.tasks.iter().filter(|(life, _)| life.task == task.id);
         if !lives.any(|(_, seen)| !seen.is_gone(begun)) {
-            let text = format!("G19: task {} is listed, and is deleted", task.id);
+            let text = format!("G19: task {} is listed although it is deleted", task.id);
             self.broken(text);
         }
     }
 
-    /// A message is on its way, perhaps not for the first time.
+    /// Records that a message is sent, perhaps not for the first time.
     pub(crate) fn says(&mut self, message: &str) {
         self.said.entry(message.to_owned()).or_insert(Said::Unheard);
     }
 
-    /// However often a keyed message is sent, there is one answer to it, as long
-    /// as its task is not deleted.
+    /// Checks that every repeat of a keyed message gets the same response, as long as its task
+    /// is not deleted.
     pub(crate) fn same_answer(&mut self, message: &str, answer: Answer) {
         let is_over = |it: &Answer| match it {
             Answer::Task(life) => self.tasks.get(life).is_some_and(|seen| seen.ended),
@@ -63,7 +63,7 @@ impl Oracle {
         match first {
             Some(first) if first == answer || is_over(&answer) => {}
             Some(first) if !is_over(&first) => self.broken(format!(
-                "G4: {message} was answered with {first:?}, then with {answer:?}"
+                "G4: {message} got {first:?} first and {answer:?} later"
             )),
             _ => drop(self.answers.insert(message.to_owned(), answer)),
         }
@@ -73,8 +73,8 @@ impl Oracle {
         self.said.insert(message.to_owned(), what);
     }
 
-    /// Whether a reader may go on in this task: its call began when the task was
-    /// not known to be deleted, and no other had its id.
+    /// Whether a reader may resume in this task: when its call began, the task was not known
+    /// to be deleted, and no other task had its id.
     pub(crate) fn may_resume(&self, life: &Life) -> bool {
         let gone = self
             .tasks
@@ -85,7 +85,7 @@ impl Oracle {
         !gone && began.is_none_or(|began| began > self.begun)
     }
 
-    /// The stored event that a reader was shown.
+    /// Whether the event shown to a reader equals the stored one.
     pub(crate) fn is_stored(&self, life: &Life, shown: &LoggedEvent) -> bool {
         let seen = self.tasks.get(life);
         let stored = seen.and_then(|seen| seen.log.iter().find(|event| event.seq == shown.seq));
@@ -94,7 +94,7 @@ impl Oracle {
 }
 
 impl Seen {
-    /// What is wrong with an answer to a call that began at `begun`.
+    /// Describes the fault of a response to a call that began at `begun`, if there is one.
     fn shown_as(&self, task: &Task, begun: Moment) -> Option<String> {
         let fits = |record: &TaskRecord| is_shown(record, task);
         let before = self.stored.iter().filter(|(at, _)| *at <= begun).count();
@@ -102,15 +102,17 @@ impl Seen {
         let (id, state) = (&task.id, task.status.state);
         if new.iter().any(|(_, record)| fits(record)) {
             let gone = self.is_gone(begun);
-            return gone.then(|| format!("G19: task {id} is shown, and is deleted"));
+            return gone.then(|| format!("G19: task {id} is shown although it is deleted"));
         }
         let earlier = old.iter().find(|(_, record)| fits(record));
         Some(match earlier {
             Some((_, record)) => {
                 let (then, now) = (record.version(), self.record.version());
-                format!("G16: task {id} goes back to version {then} of {now}")
+                format!(
+                    "G16: task {id} is shown as of version {then}, older than the call; the latest is {now}"
+                )
             }
-            None => format!("G16: task {id} was never as it is shown: {state}"),
+            None => format!("G16: task {id} never had the content shown in state {state}"),
         })
     }
 }
@@ -154,8 +156,8 @@ const fn in_store(part: &Part) -> bool {
     matches!(part.content, PartContent::Stored(_))
 }
 
-/// Whether an event was shown as it is stored; bytes kept elsewhere are put
-/// back in what is shown.
+/// Whether the event shown equals the stored one. A part that the store keeps as an object
+/// must be shown with its bytes.
 fn same(stored: &LoggedEvent, shown: &LoggedEvent) -> bool {
     if stored == shown {
         return true;

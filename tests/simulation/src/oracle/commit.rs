@@ -1,4 +1,4 @@
-//! Commits: what may follow what is stored.
+//! Checks commits: each must be allowed to follow the stored version.
 
 use super::skill::run_of;
 use super::{Life, Moment, Oracle, Said, Seen};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Oracle {
-    /// Whether this very commit is stored already.
+    /// Whether this very commit is already stored.
     pub(crate) fn knows(&self, write: &TaskWrite) -> bool {
         let Some(id) = write.id() else { return false };
         let seen = self.tasks.get(&Life::of(&write.record));
@@ -18,7 +18,7 @@ impl Oracle {
         made.is_some_and(|versions| versions.contains(&write.record.version()))
     }
 
-    /// A commit has been stored.
+    /// Checks and records a commit that was stored.
     pub(crate) fn committed(&mut self, write: &TaskWrite) {
         let record = &write.record;
         let life = Life::of(record);
@@ -55,18 +55,18 @@ impl Oracle {
         }
     }
 
-    /// One id has one life at a time, and a deletion ends one of them.
+    /// One id has one living task at a time, and a deletion ends one of them.
     fn check_life(&mut self, write: &TaskWrite, life: &Life, faults: &mut Vec<String>) {
         let before = self.current.insert(life.task.clone(), life.clone());
         if let Some(before) = before.filter(|before| before != life) {
             let ended = self.tasks.get(&before).is_some_and(|seen| seen.ended);
             if !ended {
-                faults.push(format!("G2: task {before} lives, and {life} takes its id"));
+                faults.push(format!(
+                    "G2: task {before} is alive, and {life} takes its id"
+                ));
             }
             if self.tasks.contains_key(life) {
-                faults.push(format!(
-                    "G2: task {life} comes back in the place of {before}"
-                ));
+                faults.push(format!("G2: task {life} takes its id back from {before}"));
             }
         }
         if !write.record.expired(write.now) {
@@ -75,17 +75,21 @@ impl Oracle {
         let context = write.record.context_id().to_string();
         let unwanted = self.unwanted.contains(life.task.as_str());
         if !unwanted && !self.unwanted.contains(&context) {
-            faults.push(format!("G1: nobody has asked to delete task {life}"));
+            faults.push(format!(
+                "G1: task {life} is deleted, and no client has asked for it"
+            ));
         }
         let call = (self.begun, life.task.clone());
         let first = self.deletes.entry(call).or_insert_with(|| life.clone());
         if first != life {
-            faults.push(format!("G1: who deletes task {first} deletes {life} too"));
+            faults.push(format!(
+                "G1: the call that deletes task {first} also deletes {life}"
+            ));
         }
     }
 
-    /// What is said and made in one task is in no other, and what a run makes is in
-    /// the turn it runs for.
+    /// Each message of a client is in one task only. Output of a run is in the turn that the
+    /// run belongs to.
     fn check_words(
         &mut self,
         life: &Life,
@@ -99,9 +103,9 @@ impl Oracle {
             if lives.contains(life) {
                 continue;
             }
-            // A keyed message is sent again, also when its task is deleted.
+            // A keyed message is sent again, even after its task is deleted.
             if !lives.is_empty() && !message.starts_with("keyed") {
-                faults.push(format!("G2: {message} of task {lives:?} is in {life}"));
+                faults.push(format!("G2: {message} of task {lives:?} is also in {life}"));
             }
             lives.push(life.clone());
         }
@@ -111,18 +115,18 @@ impl Oracle {
             };
             if !users.contains(&run.message) {
                 let message = &run.message;
-                faults.push(format!("G2: run {number} of {message} writes into {life}"));
+                faults.push(format!("G2: run {number} of {message} writes to {life}"));
             } else if run.turn != turn {
                 let its = run.turn;
                 faults.push(format!(
-                    "G5: run {number} of turn {its} writes into turn {turn} of {life}"
+                    "G5: run {number} of turn {its} writes to turn {turn} of {life}"
                 ));
             }
         }
     }
 
-    /// What a later release has added to a task is neither lost nor changed by
-    /// the others.
+    /// Checks that no release loses or changes the member that the next release added to a
+    /// task.
     fn check_added(&mut self, write: &TaskWrite, life: &Life, faults: &mut Vec<String>) {
         if !self.mixed {
             return;
@@ -133,12 +137,12 @@ impl Oracle {
         let now = fleet::added_to_task(record);
         if !fleet::follows(before.as_ref(), now.as_ref(), write.id()) {
             faults.push(format!(
-                "G17: what a later release has added to task {life} was {before:?} and is {now:?}"
+                "G17: the later release's member in task {life} was {before:?} and is {now:?}"
             ));
         }
     }
 
-    /// After everything: what was taken is kept once, what was refused is not.
+    /// At the end: an accepted message is stored once, a refused one is not stored.
     pub(crate) fn check_said(&mut self) {
         let mut kept: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         for seen in self.tasks.values() {
@@ -156,12 +160,12 @@ impl Oracle {
             let fits = match what {
                 Said::Unheard => once,
                 Said::Taken => once && all > 0,
-                // A task can be deleted while its sender waits.
+                // A task may be deleted while its sender waits for the response.
                 Said::Refused => living == 0,
             };
             if !fits {
                 faults.push(format!(
-                    "G3: message {message} was {what:?} and is there {all} times"
+                    "G3: message {message} was {what:?} and is stored {all} times"
                 ));
             }
         }
@@ -188,7 +192,7 @@ impl Seen {
         }
     }
 
-    /// This is stored from `now` on.
+    /// Records a version that is stored from `now` on.
     fn takes(&mut self, write: &TaskWrite, now: Moment, faults: &mut Vec<String>) {
         let record = &write.record;
         let image = TaskImage::of(record);
@@ -200,7 +204,9 @@ impl Seen {
             made.push(record.version());
             if made.len() > 1 {
                 let life = Life::of(record);
-                faults.push(format!("G16: one write of task {life} is done as {made:?}"));
+                faults.push(format!(
+                    "G16: one write of task {life} is stored as versions {made:?}"
+                ));
             }
         }
         self.ended = record.expired(write.now);
@@ -208,7 +214,7 @@ impl Seen {
         self.stored.push((now, Arc::clone(&self.record)));
     }
 
-    /// Whether `next` may follow what is stored.
+    /// Checks that `next` may follow the stored version.
     fn follows(&self, next: &TaskRecord, users: &[String], faults: &mut Vec<String>) {
         let id = Life::of(next);
         if self.turn == 0 {
@@ -220,32 +226,35 @@ impl Seen {
         }
         let last = &self.record;
         if last.state().is_terminal() {
-            faults.push(format!("G2: task {id} was {} and changes", last.state()));
+            faults.push(format!(
+                "G2: task {id} was {} and has changed",
+                last.state()
+            ));
         }
         if self.deleted.is_some() {
-            faults.push(format!("G19: task {id} is deleted and changes"));
+            faults.push(format!("G19: task {id} is deleted and has changed"));
         }
         if next.epoch() < last.epoch() {
-            faults.push(format!("G5: the epoch of task {id} goes back"));
+            faults.push(format!("G5: the epoch of task {id} decreases"));
         }
         let answered = last.state().is_interrupted() && !next.state().is_at_rest();
         if users.len() != self.users.len() + usize::from(answered) {
-            faults.push(format!("G3: task {id} took {} messages", users.len()));
+            faults.push(format!("G3: task {id} has {} client messages", users.len()));
         }
         self.adds(next, faults);
     }
 
-    /// Whether `next` is what is stored, with its life at its end.
+    /// Checks that `next` is the stored version with its life ended.
     fn ends(&self, next: &TaskRecord, users: &[String], faults: &mut Vec<String>) {
         let last = &self.record;
         if next.state() != last.state() || users != self.users || next.epoch() != last.epoch() {
             let life = Life::of(next);
-            faults.push(format!("G2: task {life} changes while it is deleted"));
+            faults.push(format!("G2: task {life} is changed by its deletion"));
         }
         self.adds(next, faults);
     }
 
-    /// Whether nothing that was stored is lost.
+    /// Checks that no stored content is lost.
     fn adds(&self, next: &TaskRecord, faults: &mut Vec<String>) {
         let id = Life::of(next);
         if next.version() != self.record.version() + 1 {
@@ -261,7 +270,7 @@ impl Seen {
     }
 }
 
-/// A commit, as the trace shows it.
+/// The line of a commit in the trace.
 fn line(write: &TaskWrite, life: &Life) -> String {
     let record = &write.record;
     let image = TaskImage::of(record);

@@ -1,10 +1,10 @@
-//! Webhooks: what they are told, in which order, and what they have to hear.
+//! Checks webhooks: the events they receive, their order, and that none is missing.
 
 use super::{Life, Oracle};
 use a2a_lambda::task::{LoggedEvent, PushRecord, TaskId};
 use std::collections::BTreeSet;
 
-/// What one webhook was told.
+/// The events that one webhook received.
 #[derive(Debug)]
 pub(super) struct Brought {
     life: Life,
@@ -12,7 +12,7 @@ pub(super) struct Brought {
 }
 
 impl Oracle {
-    /// A webhook has got an event.
+    /// A webhook has received an event.
     pub(crate) fn brought(&mut self, hook: &str, task: &TaskId, event: &LoggedEvent) {
         let seq = event.seq;
         self.note(|| format!("{hook} gets event {seq} of {task}"));
@@ -20,13 +20,15 @@ impl Oracle {
         let life = lives.find(|life| self.is_stored(life, event)).cloned();
         let Some(life) = life else {
             self.broken(format!(
-                "G8: {hook} is told what task {task} has not stored"
+                "G8: {hook} gets an event that task {task} has not stored"
             ));
             return;
         };
         let seen = self.tasks.get(&life);
         if seen.is_some_and(|seen| seen.is_gone(self.begun)) {
-            self.broken(format!("G19: {hook} is told of the deleted task {life}"));
+            self.broken(format!(
+                "G19: {hook} gets an event of the deleted task {life}"
+            ));
         }
         let told = self
             .brought
@@ -40,15 +42,17 @@ impl Oracle {
         told.events.insert(seq);
         if told.life != life {
             let first = told.life.clone();
-            self.broken(format!("G8: {hook} of task {first} is told of {life}"));
+            self.broken(format!(
+                "G8: {hook} of task {first} gets an event of {life}"
+            ));
         } else if !ordered {
             self.broken(format!(
-                "G8: {hook} gets event {seq} before the one ahead of it"
+                "G8: {hook} gets event {seq} before the preceding one"
             ));
         }
     }
 
-    /// What a webhook of a living task has not got, if anything.
+    /// Describes what a webhook of a living task has not received, if anything.
     pub(crate) fn missed(&self, life: &Life, push: &PushRecord) -> Option<String> {
         let (last, cursor) = (self.last_seq(life), push.delivery.cursor);
         let hook = push.listener.id.as_str();
@@ -59,7 +63,7 @@ impl Oracle {
         });
         (cursor < last || !all).then(|| {
             format!(
-                "G8: {hook} of task {life} is at event {cursor} of {last}, and no doorbell is left"
+                "G8: {hook} of task {life} is at event {cursor} of {last}, and no queue message is left"
             )
         })
     }

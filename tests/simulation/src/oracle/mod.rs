@@ -1,8 +1,8 @@
-//! What has to be true: every commit, answer and frame passes here.
+//! The oracle: checks every commit, response and frame of a history.
 //!
-//! A task is a [`Life`]: clients delete tasks and use their ids again, and what is
-//! of one life is never of another. Every version of each is kept, so that an
-//! answer has to be one that was stored while its call was on its way.
+//! A [`Life`] is one of the tasks that had the same id: clients delete tasks and reuse
+//! their ids, and content of one life must not appear in another. The oracle keeps every
+//! version of each. A response must show a version that was stored during its call.
 
 mod answer;
 mod commit;
@@ -18,16 +18,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// A place in the order of what happens.
+/// A position in the order of all occurrences of a history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(u64);
 
 impl Moment {
-    /// Behind all that happens.
+    /// Later than every other moment.
     pub(crate) const LAST: Self = Self(u64::MAX);
 }
 
-/// A task, of those that have one id after the other.
+/// One of the tasks that have the same id one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Life {
     pub(crate) task: TaskId,
@@ -50,7 +50,7 @@ impl fmt::Display for Life {
     }
 }
 
-/// What became of one task.
+/// The recorded history of one task.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) record: Arc<TaskRecord>,
@@ -58,29 +58,29 @@ pub(crate) struct Seen {
     stored: Vec<(Moment, Arc<TaskRecord>)>,
     /// The versions that each write made.
     writes: BTreeMap<String, Vec<u64>>,
-    /// Every event ever stored; a record may forget.
+    /// Every event ever stored; a record may drop old ones.
     log: Vec<LoggedEvent>,
-    /// The messages of its client, by id.
+    /// The ids of its client's messages.
     users: Vec<String>,
     turn: u32,
-    /// Whether a worker was ever asked for in this turn.
+    /// Whether a worker was ever requested in this turn.
     pub(crate) dispatched: bool,
     pub(crate) acknowledged: bool,
     /// Whether its life has ended by a deletion.
     pub(crate) ended: bool,
-    /// When somebody was told that it is deleted.
+    /// When a client first received the confirmation that it is deleted.
     pub(crate) deleted: Option<Moment>,
-    /// When somebody was told that its conversation is deleted.
+    /// When a client first received the confirmation that its context is deleted.
     cleared: Option<Moment>,
 }
 
 impl Seen {
-    /// When it was made.
+    /// When it was created.
     fn began(&self) -> Moment {
         self.stored.first().map_or(Moment(0), |(at, _)| *at)
     }
 
-    /// When it was written last.
+    /// When it was last written.
     fn changed(&self) -> Moment {
         self.stored.last().map_or(Moment(0), |(at, _)| *at)
     }
@@ -90,18 +90,18 @@ impl Seen {
     }
 }
 
-/// A message somebody sent.
+/// The outcome of a message, as its sender knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// No answer was heard.
+    /// No response was received.
     Unheard,
-    /// It was taken.
+    /// It was accepted.
     Taken,
     /// It was refused.
     Refused,
 }
 
-/// What a send was answered with.
+/// The response to a send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// A task.
@@ -110,7 +110,7 @@ pub(crate) enum Answer {
     Reply(String),
 }
 
-/// Where a reader stands.
+/// The position of a reader.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
     pub(crate) life: Life,
@@ -119,23 +119,23 @@ pub(crate) struct Position {
     pub(crate) ended: bool,
 }
 
-/// The memory of a history.
+/// The records of a history.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     pub(crate) violations: Vec<String>,
-    /// Whether nothing can be said of what follows.
+    /// Whether no property can be checked from here on.
     pub(crate) abandoned: bool,
     moment: u64,
-    /// When the call began whose process is polled.
+    /// When the call of the polled process began.
     pub(crate) begun: Moment,
     pub(crate) tasks: BTreeMap<Life, Seen>,
-    /// The last life of each id.
+    /// The latest life of each id.
     current: BTreeMap<TaskId, Life>,
-    /// The lives that hold a message of a client.
+    /// The lives that contain a message of a client.
     said_in: BTreeMap<String, Vec<Life>>,
-    /// The task that each call has deleted, by when the call began.
+    /// The task that each call has deleted, by the moment the call began.
     deletes: BTreeMap<(Moment, TaskId), Life>,
-    /// Ids of tasks and conversations that somebody wants deleted.
+    /// Ids of tasks and contexts that a client has asked to delete.
     unwanted: BTreeSet<String>,
     threads: BTreeMap<String, Talk>,
     runs: BTreeMap<u64, Run>,
@@ -143,15 +143,15 @@ pub(crate) struct Oracle {
     results: BTreeMap<(String, u32), u64>,
     starts: BTreeMap<String, u32>,
     pub(crate) said: BTreeMap<String, Said>,
-    /// What a keyed message was answered with.
+    /// The response to each keyed message.
     answers: BTreeMap<String, Answer>,
     pub(crate) positions: Vec<Position>,
-    /// What each webhook was told.
+    /// The events that each webhook received.
     brought: BTreeMap<String, Brought>,
     pub(crate) trace: Option<Vec<String>>,
     /// Whether processes of two releases run.
     pub(crate) mixed: bool,
-    /// Until when the list index lagged behind.
+    /// Until when the list index lagged.
     pub(crate) lagged: Moment,
 }
 
@@ -167,18 +167,18 @@ impl Oracle {
         self.violations.push(text);
     }
 
-    /// What happens now has a place behind all that was.
+    /// A new moment, later than all earlier ones.
     pub(crate) const fn passes(&mut self) -> Moment {
         self.moment += 1;
         Moment(self.moment)
     }
 
-    /// The tasks whose life goes on.
+    /// The tasks that are alive.
     pub(crate) fn living(&self) -> impl Iterator<Item = (&Life, &Seen)> {
         self.tasks.iter().filter(|(_, seen)| !seen.ended)
     }
 
-    /// Whether the life of a task goes on.
+    /// Whether a task is alive.
     pub(crate) fn lives(&self, life: &Life) -> bool {
         self.tasks.get(life).is_some_and(|seen| !seen.ended)
     }
@@ -190,12 +190,12 @@ impl Oracle {
         !lives.is_empty() && lives.iter().all(gone)
     }
 
-    /// Somebody wants a task or a conversation deleted.
+    /// A client asks to delete a task or a context.
     pub(crate) fn unwanted(&mut self, id: &str) {
         self.unwanted.insert(id.to_owned());
     }
 
-    /// Somebody was told that the task is deleted.
+    /// A client received the confirmation that the task is deleted.
     pub(crate) fn deleted(&mut self, id: &TaskId) {
         self.note(|| format!("deleted {id}"));
         let now = self.passes();
@@ -206,8 +206,8 @@ impl Oracle {
         }
     }
 
-    /// Somebody was told that the conversation is deleted. What is worked on at that
-    /// time goes later.
+    /// A client received the confirmation that the context is deleted. A task that runs at
+    /// that time is deleted later.
     pub(crate) fn cleared(&mut self, context: &str) {
         self.note(|| format!("cleared {context}"));
         let now = self.passes();
@@ -227,16 +227,16 @@ impl Oracle {
         }
         for life in left {
             self.broken(format!(
-                "G19: conversation {context} is deleted, and its task {life} is not"
+                "G19: context {context} is deleted, and its task {life} is not"
             ));
         }
     }
 
-    /// A call was refused. Our own mistakes are never the answer.
+    /// A call was refused. An internal error is never a valid response.
     pub(crate) fn refused(&mut self, refusal: &Refusal) {
         self.note(|| format!("refused {refusal:?}"));
         if matches!(refusal, Refusal::Internal | Refusal::InvalidAgentResponse) {
-            self.broken("G11: an internal error was answered".to_owned());
+            self.broken("G11: a client got an internal error".to_owned());
         }
     }
 

@@ -1,4 +1,4 @@
-//! Runs of skills: what they make, keep and hear.
+//! Checks runs of skills: their output, the values they keep, and the thread they read.
 
 use super::{Moment, Oracle};
 use crate::skills::{SCRIPT, SLOW, digest_of};
@@ -37,8 +37,8 @@ impl Oracle {
         *starts += 1;
         let starts = *starts;
         self.note(|| format!("run {number} of {task} turn {turn} by {message}: {program}"));
-        // Without a step or a saved value nothing sets the attempts back; and a
-        // keyed message can be that of a second task.
+        // Without a step or a saved value nothing resets the attempts. A keyed message may be
+        // that of a second task.
         let counts = !program.contains(['S', 'D', 'G']) && !self.is_repeated(message);
         if starts > crate::clients::ATTEMPTS && counts {
             self.broken(format!(
@@ -48,7 +48,7 @@ impl Oracle {
         number
     }
 
-    /// Whether a message was sent again after a task that it made was deleted.
+    /// Whether a message was sent again after a task of it was deleted.
     fn is_repeated(&self, message: &str) -> bool {
         let lives = self.said_in.get(message).map_or(&[][..], Vec::as_slice);
         message.starts_with("keyed")
@@ -70,7 +70,7 @@ impl Oracle {
         self.effects
     }
 
-    /// A step has returned: from now on this is its result.
+    /// A step has returned: from now on its result must not change.
     pub(crate) fn step_returned(&mut self, message: &str, step: u32, result: u64) {
         let key = (message.to_owned(), step);
         let first = *self.results.entry(key).or_insert(result);
@@ -81,7 +81,7 @@ impl Oracle {
         }
     }
 
-    /// A run was told of its conversation: of nothing that was deleted before.
+    /// A run has read its thread. The thread must not contain a message deleted before.
     pub(crate) fn heard<'a>(&mut self, run: u64, thread: impl Iterator<Item = &'a Message>) {
         let since = self.runs.get(&run).map_or(Moment(0), |run| run.began);
         let mut gone = Vec::new();
@@ -94,11 +94,13 @@ impl Oracle {
             }
         }
         for said in gone {
-            self.broken(format!("G19: run {run} hears {said}, which is deleted"));
+            self.broken(format!(
+                "G19: run {run} reads message {said}, which is deleted"
+            ));
         }
     }
 
-    /// A run finds a value that the run `keeper` has kept in the conversation.
+    /// A run finds a value that the run `keeper` has kept in the thread.
     pub(crate) fn remembers(&mut self, run: u64, keeper: u64) {
         let since = self.runs.get(&run).map_or(Moment(0), |run| run.began);
         let Some(keeper) = self.runs.get(&keeper) else {
@@ -110,12 +112,12 @@ impl Oracle {
         let gone = |life| self.tasks.get(life).is_some_and(cleared);
         if !lives.is_empty() && lives.iter().all(gone) {
             self.broken(format!(
-                "G19: run {run} finds a value of {message}, whose conversation is deleted"
+                "G19: run {run} finds a value of {message}, although its context is deleted"
             ));
         }
     }
 
-    /// A completed task holds what its last run made, whole.
+    /// A completed task has the complete output of its last run.
     pub(super) fn check_artifacts(&self, write: &TaskWrite, faults: &mut Vec<String>) {
         let view = write.record.view(0, true);
         let artifacts = view.artifacts.unwrap_or_default();
@@ -124,7 +126,7 @@ impl Oracle {
         let run = output.and_then(|it| it.parts.first()).and_then(output_of);
         let id = write.record.id();
         let Some((number, run)) = run.and_then(|n| Some((n, self.runs.get(&n)?))) else {
-            faults.push(format!("G6: completed task {id} holds no output"));
+            faults.push(format!("G6: completed task {id} has no output"));
             return;
         };
         for name in ["report", "kept"] {
@@ -146,7 +148,7 @@ impl Oracle {
             let mine = !run.makes.contains(name) || maker == number.to_string();
             if texts != whole || !mine {
                 faults.push(format!(
-                    "G6: run {number} of task {id} leaves {name} as {texts:?}"
+                    "G6: run {number} of task {id} left {name} as {texts:?}"
                 ));
             }
         }
@@ -156,11 +158,13 @@ impl Oracle {
             _ => false,
         });
         if run.makes.contains("blob") && !whole {
-            faults.push(format!("G6: the blob of task {id} is not of run {number}"));
+            faults.push(format!(
+                "G6: the blob of task {id} was not made by run {number}"
+            ));
         }
         let session = write.thread.as_ref().map(|it| &it.record.state.session);
         let kept = |key: &String| session.is_some_and(|session| session.contains_key(key));
-        // A turn whose conversation is deleted keeps nothing in it.
+        // A turn of a deleted context keeps no value in it.
         let context = write.record.context_id().to_string();
         if !run.keeps.iter().all(kept) && !self.unwanted.contains(&context) {
             faults.push(format!("task {id} completed without its session values"));
@@ -175,7 +179,7 @@ fn text_of(part: &Part) -> Option<&str> {
     }
 }
 
-/// The run whose result this is.
+/// The run that made this result.
 fn output_of(part: &Part) -> Option<u64> {
     match &part.content {
         PartContent::Data(data) => data.get("run").and_then(serde_json::Value::as_u64),
@@ -183,13 +187,13 @@ fn output_of(part: &Part) -> Option<u64> {
     }
 }
 
-/// The run that says this while it works.
+/// The run that sent this update or question.
 fn speaker(parts: &[Part]) -> Option<u64> {
     let text = parts.first().and_then(text_of)?;
     text.strip_prefix("run ")?.parse().ok()
 }
 
-/// The run that made an event, if it bears the mark of one.
+/// The run that made an event, if the event carries a run number.
 pub(super) fn run_of(event: &Event) -> Option<u64> {
     match event {
         Event::Status(update) => speaker(&update.status.message.as_ref()?.parts),

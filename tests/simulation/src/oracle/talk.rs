@@ -1,4 +1,4 @@
-//! Conversations: their threads.
+//! Checks threads.
 
 use super::Oracle;
 use crate::fleet;
@@ -7,28 +7,28 @@ use a2a_lambda::task::ContextId;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The stored thread of a conversation.
+/// The stored thread of a context.
 #[derive(Debug, Default)]
 pub(super) struct Talk {
     version: u64,
     /// The session values in it, by key.
     keys: BTreeSet<String>,
-    /// Whether it is expired or deleted: what follows is another one.
+    /// Whether it is expired or deleted. A later write begins another thread.
     over: bool,
-    /// What the release to come has added.
+    /// The member that the next release has added.
     added: Option<Value>,
 }
 
 impl Oracle {
-    /// A thread was written apart from a task: its values stay, unless it says
-    /// that they have expired.
+    /// A thread was written without a task. Its values stay, unless the write says that they
+    /// have expired.
     pub(crate) fn thread_kept(&mut self, write: &ThreadWrite) {
         let record = &write.record;
         let context = record.context_id.to_string();
         self.note(|| format!("thread {context} v{} {:?}", record.version, record.status));
         let talk = self.threads.entry(context).or_default();
         if record.version <= talk.version {
-            return; // The same write again.
+            return; // A repeat of the same write.
         }
         let skipped = record.version != talk.version + 1;
         talk.version = record.version;
@@ -61,7 +61,8 @@ impl Oracle {
         talk.over = write.record.status != ThreadStatus::Active;
     }
 
-    /// The same of a conversation.
+    /// Checks that no release loses or changes the member that the next release added to a
+    /// thread.
     fn check_added_to(&mut self, write: &ThreadWrite) -> Option<String> {
         let record = &write.record;
         let talk = self.threads.entry(record.context_id.to_string());
@@ -72,13 +73,11 @@ impl Oracle {
         let same = fleet::follows(before.as_ref(), now.as_ref(), Some(&write.write));
         (!same && !talk.over).then(|| {
             let id = &record.context_id;
-            format!(
-                "G17: what a later release has added to thread {id} was {before:?} and is {now:?}"
-            )
+            format!("G17: the later release's member in thread {id} was {before:?} and is {now:?}")
         })
     }
 
-    /// Keys of a conversation are added, never lost.
+    /// Session keys of a thread are added, never lost.
     pub(super) fn check_thread(&mut self, write: &TaskWrite, faults: &mut Vec<String>) {
         let Some(thread) = &write.thread else { return };
         if self.mixed {
