@@ -2,7 +2,7 @@
 
 use crate::pattern::{Names, compare};
 use crate::vector::ErrorRow;
-use a2a_lambda::task::{FieldViolation, Refusal, TaskState};
+use a2a_lambda::task::{A2aError, FieldViolation, TaskState};
 use a2a_lambda_tests::dialect::{Dialect, at};
 use a2a_lambda_tests::world::Reply;
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
 const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 
 /// The name of the row for an error.
-pub(crate) const fn name(refusal: &Refusal) -> &'static str {
-    use Refusal as R;
+pub(crate) const fn name(refusal: &A2aError) -> &'static str {
+    use A2aError as R;
     match refusal {
         R::TaskNotFound => "TaskNotFound",
         R::TaskNotCancelable { .. } => "TaskNotCancelable",
@@ -44,8 +44,8 @@ pub(crate) const fn name(refusal: &Refusal) -> &'static str {
 }
 
 /// One value of each error.
-pub(crate) fn all() -> Vec<Refusal> {
-    use Refusal as R;
+pub(crate) fn all() -> Vec<A2aError> {
+    use A2aError as R;
     let state = TaskState::Completed;
     vec![
         R::TaskNotFound,

@@ -27,7 +27,7 @@ mod tests {
     use crate::pattern::Names;
     use crate::run::{Agent, Run, expected, selected};
     use crate::vector::{ErrorRow, Given, Vector};
-    use a2a_lambda::protocol::{self, CardShape, Opened, RawRequest};
+    use a2a_lambda::protocol::{self, CardShape, OpenedRequest, RawRequest};
     use a2a_lambda_tests::dialect::{Dialect, Op, RPC_ID, Say};
     use a2a_lambda_tests::world::{Reply, Request, World};
     use serde_json::{Value, json};
@@ -200,7 +200,7 @@ mod tests {
     }
 
     /// The response to a send that is refused.
-    fn shown(dialect: Dialect, refusal: &a2a_lambda::task::Refusal) -> Reply {
+    fn shown(dialect: Dialect, refusal: &a2a_lambda::task::A2aError) -> Reply {
         let request = dialect.send(&Say::to("echo", "hi"));
         let raw = RawRequest {
             method: request.method,
@@ -210,7 +210,7 @@ mod tests {
             body: &request.body,
             ..RawRequest::default()
         };
-        let Ok(Opened::One(call)) = protocol::open(&raw) else {
+        let Ok(OpenedRequest::One(call)) = protocol::open(&raw) else {
             panic!("{dialect:?} opens no call");
         };
         let answer = protocol::refuse(&call, refusal);

@@ -9,7 +9,7 @@ use a2a_lambda::store::{
     Committed, ExpiringThread, ReadThreads as _, SweepThreads as _, ThreadQuery, WriteTasks as _,
 };
 use a2a_lambda::task::{
-    Change, ContextId, Generation, Message, Metadata, NewTask, Part, PartContent, Refusal,
+    A2aError, Change, ContextId, Generation, Message, Metadata, NewTask, Part, PartContent,
     SendCommand, SendMode, Sent, Task, TaskId, TaskRecord, Timestamp,
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
@@ -89,7 +89,7 @@ impl Stage {
     }
 
     /// Sends a message to the skill that keeps values for its context.
-    async fn say(&self, text: &str, context: Option<&ContextId>) -> Result<Task, Refusal> {
+    async fn say(&self, text: &str, context: Option<&ContextId>) -> Result<Task, A2aError> {
         let mut message = Message::from_user("m-1", vec![Part::text(text)]);
         message.context_id = context.cloned();
         let skill = ("a2a-lambda/skillId".to_owned(), "notes".into());
@@ -209,7 +209,7 @@ async fn a_sweep_keeps_living_threads_and_handles_each_expiry_once() {
     assert_eq!(stage.sweep().await, (0, 0, 0), "a sweep keeps tombstones");
     for context in &contexts {
         let late = stage.say("show", Some(context)).await.unwrap_err();
-        assert_eq!(late, Refusal::ContextExpired);
+        assert_eq!(late, A2aError::ContextExpired);
         let items = stage.items(context).await;
         let thread = items.keys().filter(|name| !name.starts_with("TASK#"));
         assert_eq!(thread.collect::<Vec<_>>(), ["META"]);
@@ -299,7 +299,7 @@ async fn a_deleted_context_id_is_refused_for_20_minutes_then_new() {
         let deleted = stage.engine.delete_context(&stage.caller, &context).await;
         deleted.unwrap();
         let late = stage.say("show", Some(&context)).await.unwrap_err();
-        assert_eq!(late, Refusal::ContextExpired);
+        assert_eq!(late, A2aError::ContextExpired);
         stage.clock.move_on(MINUTE * 20 - Duration::from_millis(1));
         assert_eq!(stage.sweep().await, (0, 0, 0));
         stage.clock.move_on(Duration::from_millis(1));

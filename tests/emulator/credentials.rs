@@ -1,7 +1,7 @@
 //! Answers to `auth-required` are sealed everywhere they are stored.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::{AwsClients, sdk_config};
@@ -47,13 +47,13 @@ fn owner() -> Owner {
 }
 
 /// An agent with a table, its stream, and a bucket.
-struct Site {
+struct Endpoint {
     embedded: Embedded,
     clients: AwsClients,
     runtime: Runtime,
 }
 
-impl Site {
+impl Endpoint {
     async fn new() -> Self {
         let embedded = Embedded::start(None).await.unwrap();
         let clients = AwsClients::connect(embedded.endpoints()).await;
@@ -72,7 +72,9 @@ impl Site {
             authorizer: None,
             authorization: Some("Bearer dev:acme:ann".to_owned()),
         };
-        let edge = self.runtime.edge(Door::of(request.method, request.path()));
+        let edge = self
+            .runtime
+            .edge(Function::of(request.method, request.path()));
         let reply = send(&edge, &request, identity).await.finish().await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         reply
@@ -190,7 +192,7 @@ fn work(record: &TaskRecord) -> WorkItem {
 async fn an_answer_to_auth_required_is_never_stored_in_the_clear() {
     // A short answer stays in the META item; a long one gets a separate item.
     for length in [0, 10_000] {
-        let site = Site::new().await;
+        let site = Endpoint::new().await;
         let words = format!("{CANARY}{}", "y".repeat(length));
         let task = site.asking().await;
         site.answer(&task, &words, true).await;
@@ -212,7 +214,7 @@ async fn an_answer_to_auth_required_is_never_stored_in_the_clear() {
 
 #[tokio::test]
 async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
-    let site = Site::new().await;
+    let site = Endpoint::new().await;
     let mut sealed = Vec::new();
     let mut tasks = Vec::new();
     for _ in 0..2 {

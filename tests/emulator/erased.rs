@@ -8,8 +8,8 @@ use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
-use a2a_lambda::store::over::OverBlobs;
 use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::wrap::WrapBlobs;
 use a2a_lambda::store::{Blobs, ReadTasks as _, StoreError, WriteTasks as _};
 use a2a_lambda::task::{
     ContextId, IdempotencyKey, Message, Owner, Part, TaskId, TaskKey, ThreadKey,
@@ -374,7 +374,7 @@ struct Busy<'a> {
 }
 
 #[async_trait::async_trait]
-impl OverBlobs for Busy<'_> {
+impl WrapBlobs for Busy<'_> {
     fn blobs(&self) -> &dyn Blobs {
         &self.emulator.blobs
     }

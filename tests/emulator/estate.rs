@@ -3,7 +3,7 @@
 
 use a2a_lambda::auth::{Caller, Identity};
 use a2a_lambda::engine::Engine;
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::{
@@ -163,7 +163,7 @@ impl Side {
 
     /// Sends a request of `owner` to the function it belongs to.
     pub(crate) async fn call(&self, owner: &Owner, method: &'static str, path: &str) -> Reply {
-        let edge = self.runtime.edge(Door::of(method, path));
+        let edge = self.runtime.edge(Function::of(method, path));
         let Owner { tenant, subject } = owner;
         let identity = Identity {
             authorizer: None,

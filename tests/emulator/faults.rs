@@ -19,14 +19,14 @@ use bytes::Bytes;
 use std::time::Duration;
 
 /// A store behind a faulty line, beside one with a direct connection.
-struct Bench {
+struct SkillTest {
     emulator: Emulator,
     line: FaultyLine,
     far: DynamoStore,
     world: World,
 }
 
-impl Bench {
+impl SkillTest {
     async fn new(case: &'static str) -> Self {
         let emulator = Emulator::start().await.unwrap();
         let line = FaultyLine::to(emulator.dynamodb).await.unwrap();
@@ -82,7 +82,7 @@ const FAULTS: [&[Fault]; 9] = [
 
 #[tokio::test]
 async fn a_commit_with_a_lost_reply_is_found_done() {
-    let bench = Bench::new("commit").await;
+    let bench = SkillTest::new("commit").await;
     let world = &bench.world;
     for faults in FAULTS {
         let task = world.task().unwrap();
@@ -94,7 +94,7 @@ async fn a_commit_with_a_lost_reply_is_found_done() {
 
 #[tokio::test]
 async fn a_commit_of_task_and_thread_with_a_lost_reply_is_found_done() {
-    let bench = Bench::new("transaction").await;
+    let bench = SkillTest::new("transaction").await;
     let world = &bench.world;
     for faults in FAULTS {
         let task = world.task().unwrap();
@@ -110,7 +110,7 @@ async fn a_commit_of_task_and_thread_with_a_lost_reply_is_found_done() {
 
 #[tokio::test]
 async fn a_commit_with_child_items_and_a_lost_reply_is_found_done() {
-    let bench = Bench::new("children").await;
+    let bench = SkillTest::new("children").await;
     let world = &bench.world;
     for faults in FAULTS {
         let text = vec![Part::text("x".repeat(9_000))];
@@ -129,7 +129,7 @@ async fn a_commit_with_child_items_and_a_lost_reply_is_found_done() {
 
 #[tokio::test]
 async fn a_thread_write_with_a_lost_reply_is_found_done() {
-    let bench = Bench::new("thread").await;
+    let bench = SkillTest::new("thread").await;
     let world = &bench.world;
     for faults in FAULTS {
         let id = world.task().unwrap().context_id().clone();
@@ -151,7 +151,7 @@ async fn a_thread_write_with_a_lost_reply_is_found_done() {
 
 #[tokio::test]
 async fn a_conflict_stays_a_conflict_after_lost_replies() {
-    let bench = Bench::new("conflict").await;
+    let bench = SkillTest::new("conflict").await;
     let world = &bench.world;
     for faults in [&[Fault::DropReply][..], &[Fault::DropReply, Fault::Refuse]] {
         let task = world.task().unwrap();
@@ -170,7 +170,7 @@ async fn a_conflict_stays_a_conflict_after_lost_replies() {
 
 #[tokio::test]
 async fn a_store_without_replies_is_unavailable_not_done_or_in_conflict() {
-    let bench = Bench::new("silent").await;
+    let bench = SkillTest::new("silent").await;
     let world = &bench.world;
     for fault in [Fault::Refuse, Fault::DropReply] {
         let task = world.task().unwrap();
@@ -192,7 +192,7 @@ async fn a_store_without_replies_is_unavailable_not_done_or_in_conflict() {
 
 #[tokio::test]
 async fn a_heartbeat_without_a_reply_is_an_error() {
-    let bench = Bench::new("heartbeat").await;
+    let bench = SkillTest::new("heartbeat").await;
     let world = &bench.world;
     let stores = bench.emulator.stores();
     let task = world.task().unwrap();
@@ -223,7 +223,7 @@ const THROTTLED: Fault = Fault::Answer(concat!(
 
 #[tokio::test]
 async fn a_throttled_write_is_repeated_and_done_once() {
-    let bench = Bench::new("throttled").await;
+    let bench = SkillTest::new("throttled").await;
     let world = &bench.world;
     // The SDK tries three times.
     for times in [1, 2] {
@@ -246,7 +246,7 @@ async fn a_throttled_write_is_repeated_and_done_once() {
 
 #[tokio::test]
 async fn a_tenant_erasure_succeeds_despite_throttling() {
-    let bench = Bench::new("erase-throttled").await;
+    let bench = SkillTest::new("erase-throttled").await;
     let (world, blobs) = (&bench.world, &bench.emulator.blobs);
     // Each of the two kinds of request in turn.
     for passing in [0, 1] {
@@ -265,7 +265,7 @@ async fn a_tenant_erasure_succeeds_despite_throttling() {
 
 #[tokio::test]
 async fn growth_of_a_list_with_a_lost_reply_is_found_done() {
-    let bench = Bench::new("grow").await;
+    let bench = SkillTest::new("grow").await;
     let world = &bench.world;
     for (n, faults) in FAULTS.iter().enumerate() {
         let shards = u32::try_from(n).unwrap() + 2;
@@ -289,7 +289,7 @@ async fn growth_of_a_list_with_a_lost_reply_is_found_done() {
 
 #[tokio::test]
 async fn a_push_config_removal_with_a_lost_reply_is_done() {
-    let bench = Bench::new("webhook").await;
+    let bench = SkillTest::new("webhook").await;
     let world = &bench.world;
     for faults in FAULTS {
         let (task, push) = world.listened(&bench.emulator.stores()).await.unwrap();
@@ -307,7 +307,7 @@ async fn a_push_config_removal_with_a_lost_reply_is_done() {
 
 #[tokio::test]
 async fn a_failing_request_is_attempted_three_times_and_no_more() {
-    let bench = Bench::new("attempts").await;
+    let bench = SkillTest::new("attempts").await;
     let world = &bench.world;
     for fault in [THROTTLED, MET, Fault::Refuse, Fault::CutReply] {
         let task = world.task().unwrap();
@@ -425,7 +425,7 @@ const MET: Fault = Fault::Answer(concat!(
 
 #[tokio::test]
 async fn a_commit_in_conflict_with_other_transactions_is_contended_and_not_stored() {
-    let bench = Bench::new("met").await;
+    let bench = SkillTest::new("met").await;
     let world = &bench.world;
     let task = world.task().unwrap();
     let mut write = world.create(&task);

@@ -6,7 +6,7 @@
 //! thousand of them through each function that makes keys and headers.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::{
@@ -128,7 +128,9 @@ impl Stack {
     }
 
     async fn call(&mut self, request: &Request) -> Reply {
-        let edge = self.runtime.edge(Door::of(request.method, request.path()));
+        let edge = self
+            .runtime
+            .edge(Function::of(request.method, request.path()));
         let identity = Identity {
             authorizer: None,
             authorization: Some(format!("Bearer dev:{}:ann", self.tenant)),

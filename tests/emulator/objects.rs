@@ -188,7 +188,7 @@ struct Meanwhile {
 }
 
 #[async_trait]
-impl a2a_lambda::store::over::OverBlobs for Meanwhile {
+impl a2a_lambda::store::wrap::WrapBlobs for Meanwhile {
     fn blobs(&self) -> &dyn Blobs {
         &self.blobs
     }

@@ -6,7 +6,7 @@ use a2a_lambda::engine::{Policy, Reader, SystemClock};
 use a2a_lambda::store::contract::{Stores, World};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::{
-    Blobs, Download, ReadTasks as _, StoreError, UploadTerms, UploadUrl, Wanted,
+    Blobs, Download, Projection, ReadTasks as _, StoreError, UploadTerms, UploadUrl,
 };
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ListQuery, Message, Metadata, Page, Part, TaskRecord,
@@ -350,8 +350,8 @@ fn commits(count: usize, change: impl Fn(usize) -> Change) -> Vec<Vec<Change>> {
 }
 
 /// A projection with everything that fits into `bytes`.
-const fn within(bytes: usize) -> Wanted {
-    Wanted {
+const fn within(bytes: usize) -> Projection {
+    Projection {
         history_length: usize::MAX,
         artifacts: true,
         bytes,
@@ -412,7 +412,7 @@ async fn objects_beyond_the_response_budget_are_not_read() {
         desk.shelf.hold(objects);
         let found = desk
             .store
-            .excerpt(head().await, within(bytes), desk.world.now);
+            .project(head().await, within(bytes), desk.world.now);
         let found = found.await.unwrap().unwrap();
         assert!(!found.complete, "{bytes}");
         let read = desk.shelf.once();
@@ -436,7 +436,7 @@ async fn a_small_read_budget_limits_the_query_page() {
         let head = desk.store.head(owner, task.id(), now).await;
         let head = head.unwrap().unwrap();
         desk.watch.taken();
-        let found = desk.store.excerpt(head, within(bytes), now).await;
+        let found = desk.store.project(head, within(bytes), now).await;
         let found = found.unwrap().unwrap();
         assert!(!found.complete);
         assert!(found.read < most, "{} of {bytes}", found.read);

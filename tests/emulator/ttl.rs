@@ -10,7 +10,7 @@ use a2a_lambda::skill::{
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::task::{
-    ContextId, Generation, GetQuery, IdempotencyKey, Message, Metadata, Part, PushOffer, Refusal,
+    A2aError, ContextId, Generation, GetQuery, IdempotencyKey, Message, Metadata, Part, PushOffer,
     SendCommand, SendMode, Sent, Task,
 };
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
@@ -126,7 +126,7 @@ impl Stage {
         }
     }
 
-    async fn get(&self, task: &Task) -> Result<Task, Refusal> {
+    async fn get(&self, task: &Task) -> Result<Task, A2aError> {
         let query = GetQuery {
             id: task.id.clone(),
             history_length: 0,
@@ -214,7 +214,7 @@ async fn every_item_has_a_ttl_and_its_removal_changes_no_response() {
     clock.sleep_until(clock.now().plus(LIFE)).await;
     gone(&stage, [&made, &served]).await;
     let again = stage.send(Some(&ours), "three").await.unwrap_err();
-    assert_eq!(again.refusal, Refusal::ContextExpired);
+    assert_eq!(again.refusal, A2aError::ContextExpired);
 
     // … and in the same way after the removal.
     while !stage.items().await.is_empty() {
@@ -230,13 +230,13 @@ async fn every_item_has_a_ttl_and_its_removal_changes_no_response() {
 /// Asserts that these tasks can neither be read nor continued.
 async fn gone(stage: &Stage, tasks: [&Task; 2]) {
     for task in tasks {
-        assert_eq!(stage.get(task).await.unwrap_err(), Refusal::TaskNotFound);
+        assert_eq!(stage.get(task).await.unwrap_err(), A2aError::TaskNotFound);
     }
     let context = &tasks[1].context_id;
     let more = stage.send(Some(context), "more").await.unwrap_err();
     assert_eq!(
         more.refusal,
-        Refusal::ContextExpired,
+        A2aError::ContextExpired,
         "a context made by the server"
     );
 }

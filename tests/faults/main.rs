@@ -12,7 +12,7 @@ mod case;
 mod line;
 mod scenario;
 
-use a2a_lambda::task::Refusal;
+use a2a_lambda::task::A2aError;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use case::Case;
 use line::{Answer, Fault, Plan};
@@ -160,7 +160,7 @@ async fn throttled_send_uses_three_attempts_and_is_unavailable() {
         .send(&case.caller, case.says("short", None), None);
     let refusal = sent.await.unwrap_err().refusal;
     assert!(
-        matches!(refusal, Refusal::Unavailable { .. }),
+        matches!(refusal, A2aError::Unavailable { .. }),
         "{refusal:?}"
     );
     assert_eq!(case.line.seen(), ["PutItem"; 3]);

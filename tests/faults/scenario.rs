@@ -5,7 +5,7 @@ use crate::case::Case;
 use a2a_lambda::engine::EngineError;
 use a2a_lambda::store::ReadThreads as _;
 use a2a_lambda::task::{
-    CancelCommand, Event, Frame, Generation, IdempotencyKey, Message, PartContent, Refusal, Role,
+    A2aError, CancelCommand, Event, Frame, Generation, IdempotencyKey, Message, PartContent, Role,
     SendCommand, SendMode, Sent, Task, TaskId, TaskRecord, TaskState,
 };
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn task(case: &Case, answer: Result<Sent, EngineError>) -> Option<Task> {
 fn blames_us(case: &Case, error: &EngineError) {
     let ours = matches!(
         error.refusal,
-        Refusal::Unavailable { .. } | Refusal::Internal
+        A2aError::Unavailable { .. } | A2aError::Internal
     );
     case.check(ours, || {
         format!("refused with an error of the client: {error:?}")

@@ -6,7 +6,7 @@ use crate::virtual_clock::SetClock;
 use crate::world::{self, Live, Reply, Request};
 use a2a_lambda::auth::Identity;
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda::runtime::{Runtime, RuntimeError};
 use a2a_lambda::settings::{Settings, SettingsError, Source};
 use a2a_lambda::skill::AgentDefinition;
@@ -116,7 +116,9 @@ impl Stand {
 
     /// The response with its body unread.
     pub async fn open(&self, request: &Request, caller: &str) -> Live {
-        let edge = self.runtime.edge(Door::of(request.method, request.path()));
+        let edge = self
+            .runtime
+            .edge(Function::of(request.method, request.path()));
         let identity = Identity {
             authorizer: None,
             authorization: Some(format!("Bearer dev:{}", self.tenant(caller))),

@@ -2,9 +2,9 @@
 
 use a2a_lambda::engine::Policy;
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::over::{OverBlobs, OverPushes, OverTasks, OverThreads};
 use a2a_lambda::store::push::{Pushes, WritePushes};
 use a2a_lambda::store::queue::OpenTask;
+use a2a_lambda::store::wrap::{WrapBlobs, WrapPushes, WrapTasks, WrapThreads};
 use a2a_lambda::store::{
     BlobReader, Blobs, Committed, Measured, ReadTasks, ReadThreads, RecordPage, RecordQuery,
     StoreError, Tail, TaskWrite, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl, WriteTasks,
@@ -203,7 +203,7 @@ impl WatchedStore {
 }
 
 #[async_trait]
-impl OverTasks for WatchedStore {
+impl WrapTasks for WatchedStore {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.inner
     }
@@ -299,7 +299,7 @@ impl OverTasks for WatchedStore {
 }
 
 #[async_trait]
-impl OverThreads for WatchedStore {
+impl WrapThreads for WatchedStore {
     fn threads(&self) -> &dyn WriteThreads {
         &self.inner
     }
@@ -333,7 +333,7 @@ impl OverThreads for WatchedStore {
 }
 
 #[async_trait]
-impl OverBlobs for WatchedStore {
+impl WrapBlobs for WatchedStore {
     fn blobs(&self) -> &dyn Blobs {
         &self.inner
     }
@@ -397,7 +397,7 @@ impl OverBlobs for WatchedStore {
 }
 
 #[async_trait]
-impl OverPushes for WatchedStore {
+impl WrapPushes for WatchedStore {
     fn webhooks(&self) -> &dyn Pushes {
         &self.inner
     }

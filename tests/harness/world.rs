@@ -4,8 +4,8 @@ use crate::tester::{self, Gate};
 use crate::virtual_clock::VirtualClock;
 use crate::watched_store::WatchedStore;
 use a2a_lambda::auth::{AuthMode, Identity};
-use a2a_lambda::engine::{Clock as _, ThreadSweep};
-use a2a_lambda::http::{Body, Door, Edge};
+use a2a_lambda::engine::{Clock as _, ThreadSweepReport};
+use a2a_lambda::http::{Body, Function, HttpService};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
@@ -20,12 +20,12 @@ use std::sync::Arc;
 pub const BASE_URL: &str = "https://agent.example/a2a";
 
 /// The entry points; each has its own edge.
-pub const DOORS: [Door; 5] = [
-    Door::AgentCard,
-    Door::TasksSend,
-    Door::TasksGet,
-    Door::TasksStream,
-    Door::Rpc,
+pub const DOORS: [Function; 5] = [
+    Function::AgentCard,
+    Function::TasksSend,
+    Function::TasksGet,
+    Function::TasksStream,
+    Function::Rpc,
 ];
 
 /// A request.
@@ -251,7 +251,7 @@ impl World {
     ///
     /// # Errors
     /// When the store is not available.
-    pub async fn sweep_threads(&self) -> Result<ThreadSweep, Box<dyn Error>> {
+    pub async fn sweep_threads(&self) -> Result<ThreadSweepReport, Box<dyn Error>> {
         let engine = self.runtime.engine();
         Ok(engine.sweep_threads(self.store.memory()).await?)
     }
@@ -263,7 +263,7 @@ impl World {
 
     /// The edge of one entry point.
     #[must_use]
-    pub fn edge(&self, door: Door) -> Edge {
+    pub fn edge(&self, door: Function) -> HttpService {
         self.runtime.edge(door)
     }
 
@@ -274,12 +274,12 @@ impl World {
 
     /// Sends a request to the function of its path and does not read the body.
     pub async fn open(&self, request: &Request) -> Live {
-        self.open_at(Door::of(request.method, request.path()), request)
+        self.open_at(Function::of(request.method, request.path()), request)
             .await
     }
 
     /// Sends a request to one function.
-    pub async fn open_at(&self, door: Door, request: &Request) -> Live {
+    pub async fn open_at(&self, door: Function, request: &Request) -> Live {
         let given = request.headers.iter();
         let given = given.filter(|(name, _)| name == "authorization");
         let identity = Identity {
@@ -294,7 +294,7 @@ impl World {
 }
 
 /// Sends a request to an edge.
-pub async fn send(edge: &Edge, request: &Request, identity: Identity) -> Live {
+pub async fn send(edge: &HttpService, request: &Request, identity: Identity) -> Live {
     let mut builder = http::Request::builder()
         .method(request.method)
         .uri(&request.target);

@@ -1,6 +1,6 @@
 //! The public card documents.
 
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda::protocol::CardShape;
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::at;
@@ -128,7 +128,7 @@ async fn no_request_header_changes_the_bytes_of_a_card() {
             assert_eq!(reply.header("etag"), plain.header("etag"), "{name}");
         }
         let absolute = Request::new("GET", format!("https://evil.example{path}?url=evil"));
-        let door = Door::of("GET", path);
+        let door = Function::of("GET", path);
         let reply = world.open_at(door, &absolute.from("evil:eve")).await;
         assert_eq!(reply.finish().await.body, plain.body);
     }

@@ -1,6 +1,6 @@
 //! Contexts: what they keep and when they expire.
 
-use a2a_lambda::engine::ThreadSweep;
+use a2a_lambda::engine::ThreadSweepReport;
 use a2a_lambda::settings::Settings;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, CONTEXT_EXPIRED, Fault, NOT_FOUND, PARAMS};
@@ -686,12 +686,18 @@ async fn the_sweep_removes_expired_items_and_changes_no_response() {
     let dialect = Dialect::Rest10;
     done(&world, dialect, "notes", "set k v", "mine:c").await;
     advance(HOUR - Duration::from_millis(1)).await;
-    assert_eq!(world.sweep_threads().await.unwrap(), ThreadSweep::default());
+    assert_eq!(
+        world.sweep_threads().await.unwrap(),
+        ThreadSweepReport::default()
+    );
     // The index records only the hour of the expiry.
     advance(HOUR + Duration::from_millis(1)).await;
     let swept = world.sweep_threads().await.unwrap();
     assert_eq!((swept.looked_at, swept.states_cleaned), (1, 1));
-    assert_eq!(world.sweep_threads().await.unwrap(), ThreadSweep::default());
+    assert_eq!(
+        world.sweep_threads().await.unwrap(),
+        ThreadSweepReport::default()
+    );
     let task = done(&world, dialect, "notes", "get k", "mine:c").await;
     assert_eq!(answer(dialect, &task), "nothing");
     assert_eq!(at(&task, RESET), &Value::Bool(true));
@@ -699,7 +705,11 @@ async fn the_sweep_removes_expired_items_and_changes_no_response() {
     advance(DAY).await;
     let before = say(&world, dialect, "echo", "more", "mine:c").await;
     let swept = world.sweep_threads().await.unwrap();
-    assert_eq!(swept, ThreadSweep::default(), "its expiry is not indexed");
+    assert_eq!(
+        swept,
+        ThreadSweepReport::default(),
+        "its expiry is not indexed"
+    );
     world.clean_up();
     let after = say(&world, dialect, "echo", "more", "mine:c").await;
     expired(dialect, &after);

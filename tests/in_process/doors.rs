@@ -1,13 +1,13 @@
 //! Each function serves only its own routes.
 
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, METHOD, Shape};
 use a2a_lambda_tests::world::{DOORS, Request, World};
 use serde_json::{Value, json};
 
 struct Route {
-    door: Door,
+    door: Function,
     dialect: Dialect,
     request: Request,
     /// Whether the request succeeds.
@@ -16,7 +16,7 @@ struct Route {
 
 /// A request and the function to which API Gateway routes it. A POST without a
 /// message is about the task `x`.
-fn route(door: Door, dialect: Dialect, line: &str, say: Option<Value>, works: bool) -> Route {
+fn route(door: Function, dialect: Dialect, line: &str, say: Option<Value>, works: bool) -> Route {
     let (method, path) = match line.split_once(' ').unwrap() {
         ("GET", path) => ("GET", path),
         ("DELETE", path) => ("DELETE", path),
@@ -51,27 +51,33 @@ fn cards_and_rpc() -> Vec<Route> {
         "GET /.well-known/agent.json",
         "GET /agent.json",
     ];
-    let cards = cards.map(|line| route(Door::AgentCard, Dialect::Rest10, line, None, true));
+    let cards = cards.map(|line| route(Function::AgentCard, Dialect::Rest10, line, None, true));
     let mut all: Vec<Route> = cards.into();
     for dialect in [Dialect::Rpc10, Dialect::Rpc03, Dialect::Rpc01] {
         for op in [Op::Send, Op::Stream] {
             let say = dialect.say(&Say::to("echo", "hi"));
             let call = dialect.envelope(op, &say);
-            all.push(route(Door::Rpc, dialect, "POST /", Some(call), true));
+            all.push(route(Function::Rpc, dialect, "POST /", Some(call), true));
         }
     }
     let skills = "GET /a2a-lambda/skills";
-    all.push(route(Door::TasksGet, Dialect::Rest10, skills, None, true));
+    all.push(route(
+        Function::TasksGet,
+        Dialect::Rest10,
+        skills,
+        None,
+        true,
+    ));
     let ours = [
-        (Door::TasksGet, "GET /a2a-lambda/contexts", true),
-        (Door::TasksSend, "DELETE /a2a-lambda/contexts/x", false),
-        (Door::TasksSend, "DELETE /a2a-lambda/tasks/x", false),
+        (Function::TasksGet, "GET /a2a-lambda/contexts", true),
+        (Function::TasksSend, "DELETE /a2a-lambda/contexts/x", false),
+        (Function::TasksSend, "DELETE /a2a-lambda/tasks/x", false),
     ];
     for (door, line, works) in ours {
         all.push(route(door, Dialect::Rest10, line, None, works));
     }
     let extended = "GET /agent/authenticatedExtendedCard";
-    let extended = route(Door::TasksGet, Dialect::Rest03, extended, None, false);
+    let extended = route(Function::TasksGet, Dialect::Rest03, extended, None, false);
     all.push(extended);
     all
 }
@@ -80,19 +86,43 @@ fn rest(dialect: Dialect, base: &str, extended: &str) -> Vec<Route> {
     let push = "/tasks/x/pushNotificationConfigs";
     let say = || Some(dialect.say(&Say::to("echo", "hi")));
     let extended = format!("GET {base}{extended}");
-    let mut all = vec![route(Door::TasksGet, dialect, &extended, None, false)];
+    let mut all = vec![route(Function::TasksGet, dialect, &extended, None, false)];
     for (door, method, path, say, works) in [
-        (Door::TasksSend, "POST", "/message:send", say(), true),
-        (Door::TasksStream, "POST", "/message:stream", say(), true),
-        (Door::TasksGet, "GET", "/tasks", None, true),
-        (Door::TasksGet, "GET", "/tasks/x", None, false),
-        (Door::TasksGet, "GET", "/tasks/x:subscribe", None, false),
-        (Door::TasksStream, "POST", "/tasks/x:subscribe", None, false),
-        (Door::TasksStream, "POST", "/tasks/x:cancel", None, false),
-        (Door::TasksSend, "POST", push, None, false),
-        (Door::TasksGet, "GET", push, None, false),
-        (Door::TasksGet, "GET", &format!("{push}/c"), None, false),
-        (Door::TasksSend, "DELETE", &format!("{push}/c"), None, false),
+        (Function::TasksSend, "POST", "/message:send", say(), true),
+        (
+            Function::TasksStream,
+            "POST",
+            "/message:stream",
+            say(),
+            true,
+        ),
+        (Function::TasksGet, "GET", "/tasks", None, true),
+        (Function::TasksGet, "GET", "/tasks/x", None, false),
+        (Function::TasksGet, "GET", "/tasks/x:subscribe", None, false),
+        (
+            Function::TasksStream,
+            "POST",
+            "/tasks/x:subscribe",
+            None,
+            false,
+        ),
+        (
+            Function::TasksStream,
+            "POST",
+            "/tasks/x:cancel",
+            None,
+            false,
+        ),
+        (Function::TasksSend, "POST", push, None, false),
+        (Function::TasksGet, "GET", push, None, false),
+        (Function::TasksGet, "GET", &format!("{push}/c"), None, false),
+        (
+            Function::TasksSend,
+            "DELETE",
+            &format!("{push}/c"),
+            None,
+            false,
+        ),
     ] {
         let line = format!("{method} {base}{path}");
         all.push(route(door, dialect, &line, say, works));
@@ -104,15 +134,23 @@ fn paths_of_0_1() -> Vec<Route> {
     let dialect = Dialect::Path01;
     let say = |id| Some(dialect.say(&Say::to("echo", "hi").under(id)));
     let rows = [
-        (Door::TasksSend, "POST /tasks/send", say("d:1")),
-        (Door::TasksStream, "POST /tasks/sendSubscribe", say("d:2")),
-        (Door::TasksStream, "POST /tasks/stream", say("d:3")),
-        (Door::TasksGet, "POST /tasks/get", None),
-        (Door::TasksGet, "GET /tasks/x/get", None),
-        (Door::TasksSend, "POST /tasks/cancel", None),
-        (Door::TasksStream, "POST /tasks/resubscribe", None),
-        (Door::TasksSend, "POST /tasks/pushNotification/set", None),
-        (Door::TasksGet, "POST /tasks/pushNotification/get", None),
+        (Function::TasksSend, "POST /tasks/send", say("d:1")),
+        (
+            Function::TasksStream,
+            "POST /tasks/sendSubscribe",
+            say("d:2"),
+        ),
+        (Function::TasksStream, "POST /tasks/stream", say("d:3")),
+        (Function::TasksGet, "POST /tasks/get", None),
+        (Function::TasksGet, "GET /tasks/x/get", None),
+        (Function::TasksSend, "POST /tasks/cancel", None),
+        (Function::TasksStream, "POST /tasks/resubscribe", None),
+        (
+            Function::TasksSend,
+            "POST /tasks/pushNotification/set",
+            None,
+        ),
+        (Function::TasksGet, "POST /tasks/pushNotification/get", None),
     ];
     let rows = rows.into_iter().map(|(door, line, say)| {
         let works = say.is_some();
@@ -132,7 +170,7 @@ async fn each_function_serves_its_own_routes_and_no_other() {
     } in routes()
     {
         let line = format!("{} {} at {door:?}", request.method, request.target);
-        assert_eq!(Door::of(request.method, request.path()), door, "{line}");
+        assert_eq!(Function::of(request.method, request.path()), door, "{line}");
         for other in DOORS.into_iter().filter(|other| *other != door) {
             let before = world.store.writes();
             let reply = world.open_at(other, &request).await.finish().await;

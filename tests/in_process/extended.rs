@@ -1,7 +1,7 @@
 //! The extended agent card and the catalogue of skills.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::{Backend, Cards, Door, Edge};
+use a2a_lambda::http::{Backend, Cards, Function, HttpService};
 use a2a_lambda::protocol::{Capabilities, CardInfo, CardShape, SkillInfo};
 use a2a_lambda_tests::dialect::{Dialect, at};
 use a2a_lambda_tests::error_rows::{
@@ -86,7 +86,7 @@ async fn the_extended_card_requires_authentication() {
     let gateway = World::serving(tester::extended_agent, behind_a_gateway).unwrap();
     refused(&gateway, UNAUTHENTICATED).await;
     for (dialect, request) in ways() {
-        let door = Door::of(request.method, request.path());
+        let door = Function::of(request.method, request.path());
         let authorizer = json!({"tenant": "acme", "subject": "ann"});
         let identity = Identity {
             authorizer: authorizer.as_object().cloned(),
@@ -133,8 +133,8 @@ async fn an_extended_card_that_is_declared_but_missing_has_its_own_error() {
     let cards = Arc::new(Cards::new(&info, CardShape::Union).unwrap());
     let auth = a2a_lambda::auth::AuthMode::Dev;
     for (dialect, request) in ways() {
-        let door = Door::of(request.method, request.path());
-        let edge = Edge::new(door, Backend::Cards, Arc::clone(&cards), auth, 1_000);
+        let door = Function::of(request.method, request.path());
+        let edge = HttpService::new(door, Backend::Cards, Arc::clone(&cards), auth, 1_000);
         let identity = Identity {
             authorizer: None,
             authorization: Some("Bearer dev:acme:ann".to_owned()),

@@ -4,7 +4,7 @@
 
 use crate::tenants::seen;
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda::protocol;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{CONTEXT_EXPIRED, Fault, NOT_FOUND, PARAMS, UNAUTHENTICATED};
@@ -509,7 +509,7 @@ async fn only_the_public_card_needs_no_authentication() {
         let target = nothing(Dialect::Rest10, "acme");
         for row in rows(&operation, &target).unwrap() {
             let world = World::with(behind_a_gateway).unwrap();
-            let edge = world.edge(Door::of(row.request.method, row.request.path()));
+            let edge = world.edge(Function::of(row.request.method, row.request.path()));
             let identity = Identity {
                 authorizer: None,
                 authorization: Some("Bearer dev:acme:ann".to_owned()),

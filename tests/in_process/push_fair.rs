@@ -1,7 +1,8 @@
 //! Fairness between the webhooks of two tenants.
 
 use a2a_lambda::engine::{
-    Clock as _, Courier, Notice, NoticeError, Outgoing, Policy, RandomIds, Webhooks, relay_pushes,
+    Clock as _, Policy, PushDelivery, PushDeliveryError, PushDispatcher, PushServices, RandomIds,
+    SendPush, relay_pushes,
 };
 use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::queue::{Ack, PushItem, TaskImage};
@@ -26,8 +27,8 @@ struct Hosts {
 }
 
 #[async_trait]
-impl Webhooks for Hosts {
-    async fn post(&self, notice: &Notice) -> Result<(), NoticeError> {
+impl SendPush for Hosts {
+    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError> {
         let url = notice.url.as_str().to_owned();
         let call = (url.clone(), self.clock.now());
         self.called.lock().unwrap().push(call);
@@ -60,7 +61,7 @@ async fn sent(world: &World, queue: &LocalQueue<PushItem>, caller: &'static str,
     assert_eq!(relay_pushes(queue, &[image]).await, [0_usize; 0]);
 }
 
-async fn deliver(courier: Courier, queue: LocalQueue<PushItem>) {
+async fn deliver(courier: PushDispatcher, queue: LocalQueue<PushItem>) {
     loop {
         let delivery = queue.receive().await;
         if courier.deliver(&delivery.item, None).await == Ack::Delete {
@@ -78,7 +79,7 @@ async fn silent_webhooks_delay_another_tenant_by_at_most_one_attempt() {
         clock: world.clock.clone(),
         called: Mutex::default(),
     });
-    let outgoing = Outgoing {
+    let outgoing = PushServices {
         tasks: world.store.clone(),
         pushes: world.store.clone(),
         queue: Arc::new(queue.clone()),
@@ -86,7 +87,7 @@ async fn silent_webhooks_delay_another_tenant_by_at_most_one_attempt() {
         clock: world.clock.clone(),
         ids: Arc::new(RandomIds),
     };
-    let courier = Courier::new(outgoing, Policy::default());
+    let courier = PushDispatcher::new(outgoing, Policy::default());
     for number in 0..SILENT {
         sent(&world, &queue, "noisy:ann", &format!("silent-{number}")).await;
     }

@@ -1,7 +1,7 @@
 //! A caller cannot read, change or detect what belongs to another caller.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, UNAUTHENTICATED};
 use a2a_lambda_tests::world::{Reply, Request, World, behind_a_gateway, send};
@@ -222,7 +222,7 @@ async fn a_deployed_agent_serves_only_callers_named_by_the_gateway() {
     for dialect in Dialect::ALL {
         let world = World::with(behind_a_gateway).unwrap();
         let request = dialect.send(&Say::to("echo", "hi"));
-        let edge = world.edge(Door::of(request.method, request.path()));
+        let edge = world.edge(Function::of(request.method, request.path()));
         for context in &identities {
             let identity = Identity {
                 authorizer: context.as_object().cloned(),

@@ -6,7 +6,7 @@
 
 use crate::plan::{Deed, Plan, Point};
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::store::aws::Keys;
+use a2a_lambda::store::aws::EmulatorKeys;
 use a2a_lambda::task::Timestamp;
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
@@ -41,7 +41,7 @@ struct Call {
 impl Call {
     /// Replaces the body of a DynamoDB call and signs it again; the store rejects a call
     /// with the old signature.
-    fn says(&mut self, body: &Value, keys: &Keys) {
+    fn says(&mut self, body: &Value, keys: &EmulatorKeys) {
         self.body = body.to_string().into();
         let headers = &mut self.head.headers;
         for name in ["content-length", "authorization", "x-amz-date"] {
@@ -76,7 +76,7 @@ impl Call {
 #[derive(Debug)]
 pub(crate) struct Watch {
     /// The credentials that the program signs with.
-    keys: Keys,
+    keys: EmulatorKeys,
     state: Mutex<State>,
     /// Whether the planned fault has occurred.
     struck: watch::Sender<bool>,
@@ -97,7 +97,7 @@ struct State {
 }
 
 impl Watch {
-    pub(crate) fn new(keys: Keys) -> Self {
+    pub(crate) fn new(keys: EmulatorKeys) -> Self {
         Self {
             keys,
             state: Mutex::default(),
@@ -314,7 +314,7 @@ fn is_write(call: &Call) -> bool {
 }
 
 /// The same call with a condition that always holds.
-fn disarm(call: &Call, keys: &Keys) -> Call {
+fn disarm(call: &Call, keys: &EmulatorKeys) -> Call {
     let mut call = call.clone();
     if let Ok(mut body) = serde_json::from_slice::<Value>(&call.body) {
         if let Some(members) = body.as_object_mut() {
@@ -346,7 +346,7 @@ fn always(value: &mut Value) {
 }
 
 /// The same transaction with its first part only.
-fn torn(call: &Call, keys: &Keys) -> Call {
+fn torn(call: &Call, keys: &EmulatorKeys) -> Call {
     let mut call = call.clone();
     if let Ok(mut body) = serde_json::from_slice::<Value>(&call.body) {
         if let Some(items) = body["TransactItems"].as_array_mut() {

@@ -3,10 +3,10 @@
 use crate::meter::{Bill, Counted, Index, Meter};
 use a2a_lambda::auth::Identity;
 use a2a_lambda::engine::{
-    Clock, Courier, Notice, NoticeError, Outgoing, Policy, RandomIds, SweepPlaces, SystemClock,
-    Webhooks, relay_pushes,
+    Clock, Policy, PushDelivery, PushDeliveryError, PushDispatcher, PushServices, RandomIds,
+    SendPush, SweepPlaces, SystemClock, relay_pushes,
 };
-use a2a_lambda::http::{Door, Edge};
+use a2a_lambda::http::{Function, HttpService};
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
@@ -228,9 +228,9 @@ impl Counter {
         }
     }
 
-    fn edge(&self, method: &str, path: &str) -> Edge {
+    fn edge(&self, method: &str, path: &str) -> HttpService {
         self.runtime
-            .edge(Door::of(method, path.split('?').next().unwrap()))
+            .edge(Function::of(method, path.split('?').next().unwrap()))
     }
 
     /// Sends one request, and returns the whole body of the response.
@@ -593,9 +593,9 @@ async fn later(counter: &mut Counter) {
 struct Hooks(bool);
 
 #[async_trait::async_trait]
-impl Webhooks for Hooks {
-    async fn post(&self, _: &Notice) -> Result<(), NoticeError> {
-        self.0.then_some(()).ok_or(NoticeError::Status(503))
+impl SendPush for Hooks {
+    async fn post(&self, _: &PushDelivery) -> Result<(), PushDeliveryError> {
+        self.0.then_some(()).ok_or(PushDeliveryError::Status(503))
     }
 }
 
@@ -616,7 +616,7 @@ async fn deliveries(counter: &mut Counter) {
         assert_eq!(relay_pushes(&queue, &[image]).await, [0_usize; 0]);
         let rung = queue.receive().await;
         let store = Arc::new(still.near.clone());
-        let outgoing = Outgoing {
+        let outgoing = PushServices {
             tasks: store.clone(),
             pushes: store,
             queue: Arc::new(queue.clone()),
@@ -624,7 +624,7 @@ async fn deliveries(counter: &mut Counter) {
             clock: still.clock.clone(),
             ids: Arc::new(RandomIds),
         };
-        let courier = Courier::new(outgoing, Policy::default());
+        let courier = PushDispatcher::new(outgoing, Policy::default());
         still.meter.take();
         courier.deliver(&rung.item, None).await;
         if takes {

@@ -4,7 +4,7 @@
 use crate::agent::{Folder, Running};
 use crate::talk::{Agent, GENERATIONS, Kind, Talk, listed};
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::AwsClients;
@@ -43,7 +43,9 @@ struct Later {
 
 impl Agent for Later {
     async fn call(&self, request: &Request) -> Reply {
-        let edge = self.runtime.edge(Door::of(request.method, request.path()));
+        let edge = self
+            .runtime
+            .edge(Function::of(request.method, request.path()));
         let identity = Identity {
             authorizer: None,
             authorization: None,

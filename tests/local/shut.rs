@@ -3,7 +3,7 @@
 
 use crate::agent::{Folder, Running, refusal};
 use crate::calls::Call;
-use a2a_lambda::store::aws::{AwsClients, Endpoints, Keys};
+use a2a_lambda::store::aws::{AwsClients, EmulatorKeys, Endpoints};
 use std::collections::BTreeSet;
 use std::path::Path;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -115,7 +115,7 @@ async fn the_table_and_the_bucket_require_the_credentials_of_the_run() {
     let endpoints = |secret: String| Endpoints {
         dynamodb: Some(dynamodb.clone()),
         s3: Some(s3.clone()),
-        keys: Some(Keys {
+        keys: Some(EmulatorKeys {
             id: id.clone(),
             secret,
         }),

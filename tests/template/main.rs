@@ -4,7 +4,7 @@
 //! checks beside this file see to that. Here each route has to enter the function
 //! which the code takes for it.
 
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 
 const MANIFEST: &str = include_str!("../../Cargo.toml");
 
@@ -38,13 +38,13 @@ fn routes() -> Vec<Route> {
     routes
 }
 
-fn door(function: &str) -> Option<Door> {
+fn door(function: &str) -> Option<Function> {
     Some(match function {
-        "agent-card" => Door::AgentCard,
-        "tasks-send" => Door::TasksSend,
-        "tasks-get" => Door::TasksGet,
-        "tasks-stream" => Door::TasksStream,
-        "rpc" => Door::Rpc,
+        "agent-card" => Function::AgentCard,
+        "tasks-send" => Function::TasksSend,
+        "tasks-get" => Function::TasksGet,
+        "tasks-stream" => Function::TasksStream,
+        "rpc" => Function::Rpc,
         _ => return None,
     })
 }
@@ -66,7 +66,7 @@ fn every_route_enters_the_function_that_answers_it() {
     for (path, method, function) in &routes {
         for filled in paths(path, method) {
             assert_eq!(
-                Some(Door::of(method, &filled)),
+                Some(Function::of(method, &filled)),
                 door(function),
                 "{method} {filled}"
             );

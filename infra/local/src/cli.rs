@@ -15,7 +15,7 @@ use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
 use a2a_lambda::store::s3::create_bucket;
-use a2a_lambda::task::{InvalidId, Owner, Subject, TenantId};
+use a2a_lambda::task::{IdError, Owner, Subject, TenantId};
 use a2a_lambda::telemetry::{self, LogFormat};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -58,7 +58,7 @@ pub enum RunError {
     },
     /// A tenant or a subject is not valid.
     #[error(transparent)]
-    Name(#[from] InvalidId),
+    Name(#[from] IdError),
     /// The number of partitions of a list did not change.
     #[error("failed to grow the list: {0}")]
     Grow(#[source] StoreError),

@@ -6,8 +6,8 @@
 
 use crate::host::only_programs_here;
 use crate::sigv4::{Claim, Unproven};
-use a2a_lambda::http::hosts::Foreign;
-use a2a_lambda::store::aws::Keys;
+use a2a_lambda::http::hosts::HostError;
+use a2a_lambda::store::aws::EmulatorKeys;
 use bytes::Bytes;
 use dynoxide::{Database, DynoxideError};
 use http::header::CONTENT_TYPE;
@@ -34,14 +34,14 @@ const SERVICES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 #[derive(Clone)]
 pub(crate) struct DynamoDoor {
     database: Database,
-    keys: Arc<Keys>,
+    keys: Arc<EmulatorKeys>,
 }
 
 /// Why a request fails.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("{}", .0.text().trim_end())]
-    Foreign(Foreign),
+    Foreign(HostError),
     #[error("the request is not signed with the credentials of this run")]
     Unproven(Unproven),
     #[error("no such call")]
@@ -53,7 +53,7 @@ enum Refused {
 }
 
 impl DynamoDoor {
-    pub(crate) fn new(database: Database, keys: Arc<Keys>) -> Self {
+    pub(crate) fn new(database: Database, keys: Arc<EmulatorKeys>) -> Self {
         Self { database, keys }
     }
 

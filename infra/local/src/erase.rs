@@ -8,7 +8,7 @@ use crate::deployment::{Deployment, DeploymentError, Reached};
 use crate::restore;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::dynamodb::{EraseError, Erasure};
-use a2a_lambda::task::{InvalidId, TenantId};
+use a2a_lambda::task::{IdError, TenantId};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,7 @@ pub struct EraseTenant {
 pub enum EraseTenantError {
     /// The tenant's name is not valid.
     #[error(transparent)]
-    Name(#[from] InvalidId),
+    Name(#[from] IdError),
     /// The table or the bucket cannot be opened.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),

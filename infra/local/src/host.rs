@@ -1,7 +1,7 @@
 //! Checks that a request to the embedded services comes from a program on this
 //! machine.
 
-use a2a_lambda::http::hosts::{Foreign, host, is_loopback};
+use a2a_lambda::http::hosts::{HostError, host, is_loopback};
 use http::{HeaderMap, header};
 
 /// Refuses requests of web pages. A request passes if its `Host` is a loopback host and
@@ -9,23 +9,23 @@ use http::{HeaderMap, header};
 /// user opened.
 ///
 /// # Errors
-/// [`Foreign`] when it does not pass.
-pub(crate) fn only_programs_here(headers: &HeaderMap) -> Result<(), Foreign> {
+/// [`HostError`] when it does not pass.
+pub(crate) fn only_programs_here(headers: &HeaderMap) -> Result<(), HostError> {
     if headers.contains_key(header::ORIGIN) {
-        return Err(Foreign::Page);
+        return Err(HostError::Page);
     }
     let named = headers.get(header::HOST).and_then(host);
     if named.is_some_and(|host| is_loopback(&host)) {
         Ok(())
     } else {
-        Err(Foreign::Host)
+        Err(HostError::Host)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::only_programs_here;
-    use a2a_lambda::http::hosts::Foreign;
+    use a2a_lambda::http::hosts::HostError;
     use http::{HeaderMap, HeaderValue, header};
 
     fn named(host: &'static str) -> HeaderMap {
@@ -37,14 +37,14 @@ mod tests {
         assert_eq!(only_programs_here(&named("127.0.0.1:8000")), Ok(()));
         for host in ["evil.example", "127.0.0.1.evil.example", ""] {
             let refused = only_programs_here(&named(host));
-            assert_eq!(refused, Err(Foreign::Host), "{host}");
+            assert_eq!(refused, Err(HostError::Host), "{host}");
         }
-        assert_eq!(only_programs_here(&HeaderMap::new()), Err(Foreign::Host));
+        assert_eq!(only_programs_here(&HeaderMap::new()), Err(HostError::Host));
         for origin in ["https://evil.example", "http://127.0.0.1:8080", "null"] {
             let mut headers = named("127.0.0.1:8000");
             headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
             let refused = only_programs_here(&headers);
-            assert_eq!(refused, Err(Foreign::Page), "{origin}");
+            assert_eq!(refused, Err(HostError::Page), "{origin}");
         }
     }
 }

@@ -2,13 +2,13 @@
 //! others.
 
 use a2a_lambda::engine::{Ids as _, RandomIds};
-use a2a_lambda::store::aws::Keys;
+use a2a_lambda::store::aws::EmulatorKeys;
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
 /// Random credentials for this run.
-pub(crate) fn fresh() -> Keys {
-    Keys {
+pub(crate) fn fresh() -> EmulatorKeys {
+    EmulatorKeys {
         id: format!("A2ALOCAL{:032X}", RandomIds.next()),
         secret: format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next()),
     }
@@ -16,7 +16,7 @@ pub(crate) fn fresh() -> Keys {
 
 /// Whether `id` is the access key id of `keys`. It compares HMACs, so that its time does
 /// not depend on where two ids differ.
-pub(crate) fn known(keys: &Keys, id: &str) -> bool {
+pub(crate) fn known(keys: &EmulatorKeys, id: &str) -> bool {
     let code = |id: &str| mac(keys.secret.as_bytes(), id.as_bytes());
     match (code(id), code(&keys.id)) {
         (Some(given), Some(own)) => given.verify(&own.finalize().into_bytes()).is_ok(),

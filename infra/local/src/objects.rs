@@ -3,7 +3,7 @@
 use crate::files::Files;
 use crate::host::only_programs_here;
 use crate::keys::known;
-use a2a_lambda::store::aws::Keys;
+use a2a_lambda::store::aws::EmulatorKeys;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) struct ObjectDoor(S3Service);
 
 /// The credentials of this run, with which signatures are checked.
-struct Run(Arc<Keys>);
+struct Run(Arc<EmulatorKeys>);
 
 #[async_trait::async_trait]
 impl S3Auth for Run {
@@ -37,7 +37,7 @@ impl ObjectDoor {
     ///
     /// # Errors
     /// The library's error text when the folder cannot be used.
-    pub(crate) fn new(root: &Path, keys: Arc<Keys>) -> Result<Self, String> {
+    pub(crate) fn new(root: &Path, keys: Arc<EmulatorKeys>) -> Result<Self, String> {
         let mut service = S3ServiceBuilder::new(Files::below(root)?);
         service.set_auth(Run(keys));
         Ok(Self(service.build()))

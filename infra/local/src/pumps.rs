@@ -8,14 +8,14 @@ use crate::embedded::Expiry;
 use crate::queue::{Delivery, LocalQueue};
 use crate::stream::Stream;
 use a2a_lambda::engine::{
-    Clock as _, Courier, Engine, EngineError, Leases, Outgoing, RandomIds, SweepPlaces,
+    Clock as _, Engine, EngineError, Leases, PushDispatcher, PushServices, RandomIds, SweepPlaces,
     SystemClock, relay, relay_pushes,
 };
+use a2a_lambda::outbound::webhook::WebhookClient;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
-use a2a_lambda::webhook::HttpWebhooks;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -86,15 +86,15 @@ impl Pumps {
         let client = aws_sdk_dynamodbstreams::Client::new(&config);
         let stream = Stream::new(client, &settings.table);
         let policy = settings.policy.clone();
-        let outgoing = Outgoing {
+        let outgoing = PushServices {
             tasks: store.clone(),
             pushes: store,
             queue: Arc::new(pushes.clone()),
-            webhooks: Arc::new(HttpWebhooks::new(policy.reach)),
+            webhooks: Arc::new(WebhookClient::new(policy.reach)),
             clock,
             ids: Arc::new(RandomIds),
         };
-        let courier = Courier::new(outgoing, policy);
+        let courier = PushDispatcher::new(outgoing, policy);
         let mut pumps = JoinSet::new();
         pumps.spawn(forward(stream, queue.clone(), pushes.clone()));
         pumps.spawn(deliver(courier, pushes));
@@ -186,7 +186,7 @@ async fn turn(engine: Engine, delivery: Delivery<WorkItem>) {
 }
 
 /// The push delivery workers: post events to webhooks.
-async fn deliver(courier: Courier, queue: LocalQueue<PushItem>) {
+async fn deliver(courier: PushDispatcher, queue: LocalQueue<PushItem>) {
     let mut deliveries = JoinSet::new();
     loop {
         tokio::select! {
@@ -202,7 +202,7 @@ async fn deliver(courier: Courier, queue: LocalQueue<PushItem>) {
     }
 }
 
-async fn delivered(courier: Courier, delivery: Delivery<PushItem>) {
+async fn delivered(courier: PushDispatcher, delivery: Delivery<PushItem>) {
     let Delivery { item, receipt } = delivery;
     let deadline = SystemClock.now().plus(DELIVERY);
     if courier.deliver(&item, Some(deadline)).await == Ack::Delete && !receipt.delete() {

@@ -10,7 +10,7 @@ use crate::deployment::{Deployment, DeploymentError, Reached};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
-use a2a_lambda::store::s3::{Erased, S3Blobs};
+use a2a_lambda::store::s3::{ErasedTenant, S3Blobs};
 use a2a_lambda::task::{TenantId, Timestamp};
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
@@ -81,7 +81,7 @@ pub(crate) async fn erase(
     let erased = records.erase_tenant(tenant, blobs, told).await?;
     blobs.purge_tenant(tenant, &|_| ()).await?;
     // A later restore to a time before this erasure reads the note and repeats it.
-    let note = Erased {
+    let note = ErasedTenant {
         tenant: tenant.clone(),
         at: SystemClock.now(),
     };

@@ -2,7 +2,7 @@
 
 use crate::accept::{Limits, accept};
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::{Body, Door, Edge};
+use a2a_lambda::http::{Body, Function, HttpService};
 use a2a_lambda::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
 use http::header::CONNECTION;
@@ -29,11 +29,11 @@ const LIMITS: Limits = Limits {
 /// The edges of all functions, behind one base URL.
 #[derive(Debug)]
 pub struct Functions {
-    agent_card: Edge,
-    tasks_send: Edge,
-    tasks_get: Edge,
-    tasks_stream: Edge,
-    rpc: Edge,
+    agent_card: HttpService,
+    tasks_send: HttpService,
+    tasks_get: HttpService,
+    tasks_stream: HttpService,
+    rpc: HttpService,
     max_body: usize,
 }
 
@@ -42,23 +42,23 @@ impl Functions {
     #[must_use]
     pub fn new(runtime: &Runtime, max_body: usize) -> Self {
         Self {
-            agent_card: runtime.edge(Door::AgentCard),
-            tasks_send: runtime.edge(Door::TasksSend),
-            tasks_get: runtime.edge(Door::TasksGet),
-            tasks_stream: runtime.edge(Door::TasksStream),
-            rpc: runtime.edge(Door::Rpc),
+            agent_card: runtime.edge(Function::AgentCard),
+            tasks_send: runtime.edge(Function::TasksSend),
+            tasks_get: runtime.edge(Function::TasksGet),
+            tasks_stream: runtime.edge(Function::TasksStream),
+            rpc: runtime.edge(Function::Rpc),
             max_body,
         }
     }
 
     /// Answers one request with the function that API Gateway would choose.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let edge = match Door::of(request.method().as_str(), request.uri().path()) {
-            Door::AgentCard => &self.agent_card,
-            Door::TasksSend => &self.tasks_send,
-            Door::TasksGet => &self.tasks_get,
-            Door::TasksStream => &self.tasks_stream,
-            Door::Rpc => &self.rpc,
+        let edge = match Function::of(request.method().as_str(), request.uri().path()) {
+            Function::AgentCard => &self.agent_card,
+            Function::TasksSend => &self.tasks_send,
+            Function::TasksGet => &self.tasks_get,
+            Function::TasksStream => &self.tasks_stream,
+            Function::Rpc => &self.rpc,
         };
         let identity = Identity::of(request.headers());
         let (parts, body) = request.into_parts();

@@ -2,7 +2,7 @@
 //! in the `Authorization` header. (The library of the embedded S3 checks its own.)
 
 use crate::keys::{known, mac};
-use a2a_lambda::store::aws::Keys;
+use a2a_lambda::store::aws::EmulatorKeys;
 use hmac::Mac as _;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -38,7 +38,7 @@ impl<'r> Claim<'r> {
     ///
     /// # Errors
     /// [`Unproven`] when it is missing, not readable, or does not name the id of `keys`.
-    pub(crate) fn of(headers: &'r HeaderMap, keys: &Keys) -> Result<Self, Unproven> {
+    pub(crate) fn of(headers: &'r HeaderMap, keys: &EmulatorKeys) -> Result<Self, Unproven> {
         let mut all = headers.get_all(AUTHORIZATION).iter();
         // A second header could name other keys, so only one is accepted.
         let (Some(one), None) = (all.next(), all.next()) else {
@@ -73,7 +73,12 @@ impl<'r> Claim<'r> {
     ///
     /// # Errors
     /// [`Unproven`] unless a holder of `keys` signed this request.
-    pub(crate) fn check(&self, head: &Parts, body: &[u8], keys: &Keys) -> Result<(), Unproven> {
+    pub(crate) fn check(
+        &self,
+        head: &Parts,
+        body: &[u8],
+        keys: &EmulatorKeys,
+    ) -> Result<(), Unproven> {
         let covered = |name: &&str| self.signed.split(';').any(|signed| signed == *name);
         if !COVERED.iter().all(covered) {
             return Err(Unproven::Wrong);
@@ -84,7 +89,7 @@ impl<'r> Claim<'r> {
             .ok_or(Unproven::Wrong)
     }
 
-    fn proven(&self, head: &Parts, body: &[u8], keys: &Keys) -> Option<bool> {
+    fn proven(&self, head: &Parts, body: &[u8], keys: &EmulatorKeys) -> Option<bool> {
         let time = head.headers.get("x-amz-date")?.to_str().ok()?;
         let request = hex::encode(Sha256::digest(self.canonical(head, body)?));
         let scope = self.scope.join("/");

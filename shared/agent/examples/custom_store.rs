@@ -1,17 +1,17 @@
 //! Uses a custom task store: it counts its writes and passes every call to the store in
 //! memory.
 //!
-//! `store::over` forwards the calls that this store does not implement. A store that keeps
+//! `store::wrap` forwards the calls that this store does not implement. A store that keeps
 //! tasks itself implements `ReadTasks` and `WriteTasks` instead, encodes records with
 //! `store::stored`, and passes the store contract (`store::contract`).
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::over::OverTasks;
+use a2a_lambda::store::wrap::WrapTasks;
 use a2a_lambda::store::{Committed, StoreError, TaskWrite, WriteTasks};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -30,7 +30,7 @@ struct Counting {
 }
 
 #[async_trait]
-impl OverTasks for Counting {
+impl WrapTasks for Counting {
     fn tasks(&self) -> &dyn WriteTasks {
         &*self.tasks
     }
@@ -85,7 +85,7 @@ async fn run() -> Result<String, Box<dyn Error>> {
         .header("content-type", "application/json")
         .header("a2a-version", "1.0")
         .body(Bytes::from(call.to_string()))?;
-    let edge = runtime.edge(Door::Rpc);
+    let edge = runtime.edge(Function::Rpc);
     let response = edge.handle(request, Identity::default(), None).await;
     let body = response.into_body().collect().await?.to_bytes();
     let answer: Value = serde_json::from_slice(&body)?;

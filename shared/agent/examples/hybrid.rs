@@ -1,6 +1,6 @@
 //! A skill that decides with the text of each reply whether to ask or to finish.
 
-use a2a_lambda::Bench;
+use a2a_lambda::SkillTest;
 use a2a_lambda::prelude::*;
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ async fn reply(cx: &mut TaskContext<'_>, _: &Thread) -> AgentResult<String> {
 async fn run() -> Result<String, Box<dyn Error>> {
     let skill = HybridSkill::new(Translate, reply);
     let agent = Agent::builder("translator").skill(skill).build()?;
-    let mut bench = Bench::new(&agent, "translate");
+    let mut bench = SkillTest::new(&agent, "translate");
     let asked = bench.send("translate good morning").await?;
     let done = bench.send("Finnish").await?;
     let text = done.artifact_text("translate").ok_or("no artifact")?;

@@ -1,6 +1,6 @@
 //! A skill that replies and makes no task.
 
-use a2a_lambda::Bench;
+use a2a_lambda::SkillTest;
 use a2a_lambda::prelude::*;
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -13,7 +13,7 @@ async fn shout(input: Content) -> AgentResult<Content> {
 
 async fn run() -> Result<String, Box<dyn Error>> {
     let agent = Agent::builder("shouter").skill(shout).build()?;
-    let reply = Bench::new(&agent, "shout").send("hello").await?;
+    let reply = SkillTest::new(&agent, "shout").send("hello").await?;
     Ok(format!(
         "no task: {}, {}",
         reply.task().is_none(),

@@ -1,7 +1,7 @@
 //! A skill that asks questions. It keeps all of its state in the slot, since the answer may
 //! arrive days later at another instance.
 
-use a2a_lambda::Bench;
+use a2a_lambda::SkillTest;
 use a2a_lambda::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -47,7 +47,7 @@ impl SkillHandler<Ask> for Order {
 
 async fn run() -> Result<String, Box<dyn Error>> {
     let agent = Agent::builder("pizzeria").skill(Order).build()?;
-    let mut bench = Bench::new(&agent, "order");
+    let mut bench = SkillTest::new(&agent, "order");
     for said in ["I want a pizza", "mushrooms"] {
         bench.send(said).await?;
     }

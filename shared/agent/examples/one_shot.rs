@@ -1,6 +1,6 @@
 //! A skill that makes a task and completes it: typed input, typed output.
 
-use a2a_lambda::Bench;
+use a2a_lambda::SkillTest;
 use a2a_lambda::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ async fn run() -> Result<String, Box<dyn Error>> {
     let agent = Agent::builder("geometer").skill(volume).build()?;
     let given = serde_json::json!({ "width": 2, "height": 3, "depth": 4 });
     let given = Content::from_parts(vec![a2a_lambda::task::Part::data(given)]);
-    let reply = Bench::new(&agent, "volume").send(given).await?;
+    let reply = SkillTest::new(&agent, "volume").send(given).await?;
     let artifact = reply.artifact_data("volume").ok_or("no artifact")?;
     Ok(artifact.to_string())
 }

@@ -4,7 +4,7 @@
 //! `--once` it sends itself one request for the Agent Card and exits.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::{Body, Door};
+use a2a_lambda::http::{Body, Function};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use http::{Request, Response, StatusCode};
@@ -44,7 +44,10 @@ impl Source for Development {
 /// With `A2A_AUTH=dev` the edge rejects hosts other than loopback and the host of the
 /// public URL. It also rejects writes from web pages of other sites.
 async fn answer(runtime: Runtime, request: Request<Incoming>) -> Response<Body> {
-    let edge = runtime.edge(Door::of(request.method().as_str(), request.uri().path()));
+    let edge = runtime.edge(Function::of(
+        request.method().as_str(),
+        request.uri().path(),
+    ));
     let identity = Identity::of(request.headers());
     let (head, body) = request.into_parts();
     match timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await {

@@ -1,6 +1,6 @@
 //! A skill that streams: a status update, then a text in chunks.
 
-use a2a_lambda::Bench;
+use a2a_lambda::SkillTest;
 use a2a_lambda::prelude::*;
 use a2a_lambda::task::Event;
 use std::error::Error;
@@ -19,7 +19,7 @@ async fn count_down(cx: &mut TaskContext<'_>, _: String) -> AgentResult<()> {
 
 async fn run() -> Result<String, Box<dyn Error>> {
     let agent = Agent::builder("counter").skill(count_down).build()?;
-    let mut bench = Bench::new(&agent, "count-down");
+    let mut bench = SkillTest::new(&agent, "count-down");
     let reply = bench.send("count down").await?;
     let chunks = bench.events().iter();
     let chunks = chunks

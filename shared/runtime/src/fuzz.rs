@@ -4,11 +4,11 @@
 //! The tests of this crate run the same functions over mutated examples.
 
 use crate::auth::Caller;
-use crate::engine::fuzz::{List, Place, TaskPlace, content_type, disposition};
-use crate::protocol::{Answer, Ask, Call, Opened, RawRequest, open, refuse};
+use crate::engine::fuzz::{PagePosition, PagedList, TaskPosition, content_type, disposition};
+use crate::protocol::{Call, MethodCall, OpenedRequest, RawRequest, WireResponse, open, refuse};
 use crate::store::{StoreError, ThreadPosition, stored};
 use crate::task::{
-    EventId, ListQuery, Message, Owner, Part, PartContent, Refusal, Subject, TenantId, Timestamp,
+    A2aError, EventId, ListQuery, Message, Owner, Part, PartContent, Subject, TenantId, Timestamp,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -78,11 +78,11 @@ pub fn rpc_decode(bytes: &[u8]) -> Result<(), Broken> {
 }
 
 /// The decoded operations of a request; those with an error are left out.
-fn request(request: &RawRequest<'_>) -> Result<Vec<Ask>, Broken> {
+fn request(request: &RawRequest<'_>) -> Result<Vec<MethodCall>, Broken> {
     let entries = match open(request) {
         Err(rejected) => vec![Err(rejected)],
-        Ok(Opened::One(call)) => vec![Ok(*call)],
-        Ok(Opened::Batch(entries)) => entries,
+        Ok(OpenedRequest::One(call)) => vec![Ok(*call)],
+        Ok(OpenedRequest::Batch(entries)) => entries,
     };
     let mut asks = Vec::new();
     for entry in entries {
@@ -94,12 +94,12 @@ fn request(request: &RawRequest<'_>) -> Result<Vec<Ask>, Broken> {
     Ok(asks)
 }
 
-fn read(call: &Call) -> Result<Option<Ask>, Broken> {
+fn read(call: &Call) -> Result<Option<MethodCall>, Broken> {
     let refusal = match call.check_version().and_then(|()| call.decode()) {
         Ok(ask) => return Ok(Some(ask)),
         Err(refusal) => refusal,
     };
-    if let Refusal::InvalidParams { violations } = &refusal {
+    if let A2aError::InvalidParams { violations } = &refusal {
         let named = violations.iter().all(|fault| !fault.field.is_empty());
         kept(named && (1..=100).contains(&violations.len()), || {
             format!("error names no field, or more than 100: {violations:?}")
@@ -108,7 +108,7 @@ fn read(call: &Call) -> Result<Option<Ask>, Broken> {
     in_order(&refuse(call, &refusal)).map(|()| None)
 }
 
-fn in_order(answer: &Answer) -> Result<(), Broken> {
+fn in_order(answer: &WireResponse) -> Result<(), Broken> {
     kept([200, 400, 404, 413, 415].contains(&answer.status), || {
         format!("response has the unexpected status {}", answer.status)
     })?;
@@ -171,7 +171,7 @@ pub fn parts(bytes: &[u8]) -> Result<(), Broken> {
         ..RawRequest::default()
     })?;
     for ask in &asks {
-        if let Ask::Send(command) = ask {
+        if let MethodCall::Send(command) = ask {
             handed_on(&command.message)?;
         }
     }
@@ -239,12 +239,12 @@ pub fn cursors(bytes: &[u8]) -> Result<(), Broken> {
         history_length: 0,
         include_artifacts: false,
     };
-    let tasks = List::tasks(b"a secret", &caller, &query);
-    let contexts = List::contexts(b"a secret", &caller);
-    let opened = tasks.place::<TaskPlace>(text, now).is_ok()
+    let tasks = PagedList::tasks(b"a secret", &caller, &query);
+    let contexts = PagedList::contexts(b"a secret", &caller);
+    let opened = tasks.place::<TaskPosition>(text, now).is_ok()
         || contexts.place::<ThreadPosition>(text, now).is_ok();
     kept(!opened, || format!("page token {text:?} opens"))?;
-    same_place::<TaskPlace>(text)?;
+    same_place::<TaskPosition>(text)?;
     same_place::<ThreadPosition>(text)?;
     for path in ["/tasks", "/v1/tasks", "/a2a-lambda/contexts", "/tasks/t"] {
         let _asks = request(&RawRequest {
@@ -271,7 +271,7 @@ fn caller() -> Option<Caller> {
     })
 }
 
-fn same_place<P: Place>(text: &str) -> Result<(), Broken> {
+fn same_place<P: PagePosition>(text: &str) -> Result<(), Broken> {
     let Some(place) = P::read(text) else {
         return Ok(());
     };

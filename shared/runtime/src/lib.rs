@@ -4,7 +4,7 @@
 //!
 //! - [`prelude`]: the names that a file with skills imports
 //! - [`skill`](mod@skill): agents, skills and the context that a skill's handler gets
-//! - [`Bench`]: runs a skill in a test, without AWS and without a server
+//! - [`SkillTest`]: runs a skill in a test, without AWS and without a server
 //! - [`runtime`]: joins an agent, its settings and its stores
 //! - [`http`]: answers HTTP requests, in any server
 
@@ -13,7 +13,6 @@
 extern crate self as a2a_lambda;
 
 pub mod auth;
-pub mod bench;
 pub mod engine;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
@@ -29,12 +28,11 @@ pub mod skill;
 pub mod store;
 pub mod task;
 pub mod telemetry;
+pub mod testing;
 pub mod thread;
-#[cfg(feature = "aws")]
-pub mod webhook;
 
 pub use a2a_lambda_macros::skill;
-pub use bench::Bench;
+pub use testing::SkillTest;
 
 /// The names that most files with skills need: `use a2a_lambda::prelude::*;`.
 pub mod prelude {

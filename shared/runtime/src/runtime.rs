@@ -2,7 +2,7 @@
 
 use crate::auth::AuthMode;
 use crate::engine::{Clock, Engine, Ids, RandomIds, Services, SystemClock};
-use crate::http::{Backend, Cards, Door, Edge};
+use crate::http::{Backend, Cards, Function, HttpService};
 use crate::protocol::{Capabilities, CardError, CardInfo, SecurityScheme, SkillInfo};
 use crate::settings::Settings;
 use crate::skill::model::Model;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// An agent with its settings and services, from which the functions get their
-/// [`Edge`].
+/// [`HttpService`].
 #[derive(Debug, Clone)]
 pub struct Runtime {
     engine: Engine,
@@ -72,11 +72,13 @@ impl Runtime {
     /// The edge of one function. It has only the part of the engine that the
     /// function needs: nothing, the reader, or everything.
     #[must_use]
-    pub fn edge(&self, door: Door) -> Edge {
+    pub fn edge(&self, door: Function) -> HttpService {
         let backend = match door {
-            Door::AgentCard => Backend::Cards,
-            Door::TasksGet => Backend::Reader(self.engine.reader().clone()),
-            Door::TasksSend | Door::TasksStream | Door::Rpc => Backend::Engine(self.engine.clone()),
+            Function::AgentCard => Backend::Cards,
+            Function::TasksGet => Backend::Reader(self.engine.reader().clone()),
+            Function::TasksSend | Function::TasksStream | Function::Rpc => {
+                Backend::Engine(self.engine.clone())
+            }
         };
         edge(door, backend, &self.cards, &self.settings)
     }
@@ -208,13 +210,16 @@ impl RuntimeBuilder {
 ///
 /// # Errors
 /// [`RuntimeError::Card`] when the agent has no valid card.
-pub fn card_edge(agent: &AgentDefinition, settings: &Settings) -> Result<Edge, RuntimeError> {
+pub fn card_edge(
+    agent: &AgentDefinition,
+    settings: &Settings,
+) -> Result<HttpService, RuntimeError> {
     let cards = Arc::new(cards(agent, settings)?);
-    Ok(edge(Door::AgentCard, Backend::Cards, &cards, settings))
+    Ok(edge(Function::AgentCard, Backend::Cards, &cards, settings))
 }
 
-fn edge(door: Door, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -> Edge {
-    Edge::new(
+fn edge(door: Function, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -> HttpService {
+    HttpService::new(
         door,
         backend,
         Arc::clone(cards),

@@ -22,7 +22,7 @@ pub use self::{push::push, relay::relay, sweep::sweep, worker::worker};
 
 use crate::auth::Identity;
 use crate::engine::{Clock as _, SystemClock};
-use crate::http::{Body, Edge};
+use crate::http::{Body, HttpService};
 use crate::settings::{self, Environment, Settings, SettingsError, Source as _};
 use crate::skill::{AgentDefinition, BuildError};
 use crate::task::Timestamp;
@@ -36,7 +36,7 @@ use serde_json::{Map, Value};
 use std::convert::Infallible;
 
 #[cfg(feature = "aws")]
-use crate::http::Door;
+use crate::http::Function;
 #[cfg(feature = "aws")]
 use crate::runtime::Runtime;
 #[cfg(feature = "aws")]
@@ -80,7 +80,7 @@ pub async fn agent_card(agent: Built) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_send(agent: Built) -> Result<(), ServeError> {
-    buffered(runtime(agent).await?.edge(Door::TasksSend)).await
+    buffered(runtime(agent).await?.edge(Function::TasksSend)).await
 }
 
 /// Serves the path operations that read, and `GET /tasks/{id}:subscribe`.
@@ -89,7 +89,7 @@ pub async fn tasks_send(agent: Built) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_get(agent: Built) -> Result<(), ServeError> {
-    streaming(runtime(agent).await?.edge(Door::TasksGet)).await
+    streaming(runtime(agent).await?.edge(Function::TasksGet)).await
 }
 
 /// Serves the path operations that stream, and `POST /tasks/{id}:cancel`.
@@ -98,7 +98,7 @@ pub async fn tasks_get(agent: Built) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_stream(agent: Built) -> Result<(), ServeError> {
-    streaming(runtime(agent).await?.edge(Door::TasksStream)).await
+    streaming(runtime(agent).await?.edge(Function::TasksStream)).await
 }
 
 /// Serves JSON-RPC: all methods on one URL.
@@ -107,7 +107,7 @@ pub async fn tasks_stream(agent: Built) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn rpc(agent: Built) -> Result<(), ServeError> {
-    streaming(runtime(agent).await?.edge(Door::Rpc)).await
+    streaming(runtime(agent).await?.edge(Function::Rpc)).await
 }
 
 fn logging() {
@@ -166,7 +166,7 @@ fn endpoint(name: &str) -> Option<String> {
 }
 
 /// Serves a function whose API Gateway integration sends whole responses.
-async fn buffered(edge: Edge) -> Result<(), ServeError> {
+async fn buffered(edge: HttpService) -> Result<(), ServeError> {
     let (edge, process) = (&edge, Process::start());
     let handler = service_fn(move |request: lambda_http::Request| async move {
         let response = Box::pin(answer(edge, process, request)).await;
@@ -188,7 +188,7 @@ async fn buffered(edge: Edge) -> Result<(), ServeError> {
 /// Serves a function whose API Gateway integration streams, also responses that are
 /// not streams.
 #[cfg(feature = "aws")]
-async fn streaming(edge: Edge) -> Result<(), ServeError> {
+async fn streaming(edge: HttpService) -> Result<(), ServeError> {
     let process = Process::start();
     let handler = move |request| {
         let edge = edge.clone();
@@ -197,7 +197,11 @@ async fn streaming(edge: Edge) -> Result<(), ServeError> {
     Ok(streaming::run(handler).await?)
 }
 
-async fn answer(edge: &Edge, process: Process, request: lambda_http::Request) -> Response<Body> {
+async fn answer(
+    edge: &HttpService,
+    process: Process,
+    request: lambda_http::Request,
+) -> Response<Body> {
     let identity = identity(&request);
     let context = request.lambda_context_ref();
     let deadline = context.and_then(|context| process.deadline(context.deadline));

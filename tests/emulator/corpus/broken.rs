@@ -1,6 +1,6 @@
 //! A damaged item causes an error, never a panic.
 
-use super::{Corpus, NOW, Site, owner, releases, tasks_of, text};
+use super::{Corpus, Endpoint, NOW, owner, releases, tasks_of, text};
 use a2a_lambda::store::push::ReadPushes as _;
 use a2a_lambda::store::queue::SweepTasks as _;
 use a2a_lambda::store::{ReadTasks as _, ReadThreads as _, StoreError};
@@ -76,7 +76,7 @@ fn fits<T>(read: Result<T, StoreError>, what: &str) -> bool {
 }
 
 /// Reads everything that the item is part of. Returns how many reads failed.
-async fn read_all(site: &Site, item: &Value, what: &str) -> usize {
+async fn read_all(site: &Endpoint, item: &Value, what: &str) -> usize {
     let (owner, now) = (owner(), Timestamp::from_millis(NOW));
     let mut refused = 0;
     let partition = text(item, "PK");
@@ -114,7 +114,7 @@ async fn a_damaged_item_is_an_error_and_never_a_panic() {
     let (mut tried, mut refused) = (0, 0);
     for release in releases() {
         let corpus = Corpus::read(&release);
-        let site = Site::with(&corpus).await;
+        let site = Endpoint::with(&corpus).await;
         assert!(!tasks_of(&corpus.items).is_empty());
         for item in &corpus.items {
             let names = item.as_object().unwrap().keys();

@@ -8,7 +8,7 @@ mod shapes;
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::engine::{Clock, Ids};
-use a2a_lambda::http::Door;
+use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::AwsClients;
@@ -79,7 +79,7 @@ fn owner() -> Owner {
 }
 
 /// An agent with a table and a bucket.
-struct Site {
+struct Endpoint {
     clients: AwsClients,
     records: Arc<DynamoStore>,
     blobs: Arc<S3Blobs>,
@@ -88,7 +88,7 @@ struct Site {
     _embedded: Embedded,
 }
 
-impl Site {
+impl Endpoint {
     async fn new() -> Self {
         let embedded = Embedded::start(None).await.unwrap();
         let clients = AwsClients::connect(embedded.endpoints()).await;
@@ -154,7 +154,9 @@ impl Site {
             authorizer: None,
             authorization: Some(format!("Bearer dev:{}:{}", owner.tenant, owner.subject)),
         };
-        let edge = self.runtime.edge(Door::of(request.method, request.path()));
+        let edge = self
+            .runtime
+            .edge(Function::of(request.method, request.path()));
         send(&edge, &request, identity).await.finish().await
     }
 

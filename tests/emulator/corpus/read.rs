@@ -1,6 +1,6 @@
 //! This release reads and continues the tasks that earlier releases have stored.
 
-use super::{Corpus, NOW, Site, owner, releases, tasks_of, text, untyped};
+use super::{Corpus, Endpoint, NOW, owner, releases, tasks_of, text, untyped};
 use a2a_lambda::store::push::{DeliverPushes as _, ReadPushes as _};
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
 use a2a_lambda::store::{ReadThreads as _, StoreError, ThreadWrite, WriteThreads as _};
@@ -23,7 +23,10 @@ impl Receipt for Held {
 }
 
 /// Calls `act` on each task of a corpus with a fitting state, each in its own table.
-async fn each(fits: impl Fn(TaskState) -> bool, act: impl AsyncFn(&Site, &TaskRecord)) -> usize {
+async fn each(
+    fits: impl Fn(TaskState) -> bool,
+    act: impl AsyncFn(&Endpoint, &TaskRecord),
+) -> usize {
     let mut found = 0;
     for release in releases() {
         let corpus = Corpus::read(&release);
@@ -32,7 +35,7 @@ async fn each(fits: impl Fn(TaskState) -> bool, act: impl AsyncFn(&Site, &TaskRe
             if !fits(state) {
                 continue;
             }
-            let site = Site::with(&corpus).await;
+            let site = Endpoint::with(&corpus).await;
             let record = site.load(&id).await.unwrap();
             // By then every lease has ended.
             site.clock.0.store(NOW + 3_600_000, Ordering::Relaxed);
@@ -43,7 +46,7 @@ async fn each(fits: impl Fn(TaskState) -> bool, act: impl AsyncFn(&Site, &TaskRe
     found
 }
 
-async fn state(site: &Site, task: &TaskRecord) -> TaskState {
+async fn state(site: &Endpoint, task: &TaskRecord) -> TaskState {
     site.load(task.id().as_str()).await.unwrap().state()
 }
 
@@ -51,7 +54,7 @@ async fn state(site: &Site, task: &TaskRecord) -> TaskState {
 async fn stored_content_of_every_release_reads_as_expected() {
     for release in releases() {
         let corpus = Corpus::read(&release);
-        let site = Site::with(&corpus).await;
+        let site = Endpoint::with(&corpus).await;
         let read = site.facts(&corpus.items).await;
         let (read, expected) = (
             read.as_object().unwrap(),
@@ -138,7 +141,7 @@ async fn an_open_task_of_an_earlier_release_can_be_canceled() {
 async fn a_keyed_send_answered_by_an_earlier_release_is_not_repeated() {
     for release in releases() {
         let corpus = Corpus::read(&release);
-        let site = Site::with(&corpus).await;
+        let site = Endpoint::with(&corpus).await;
         for (words, id, key) in [
             ("echo hello", "m3", "key-2"),
             ("", "tck-message-response-1", "key-3"),
@@ -178,7 +181,7 @@ fn has_later(item: &Value) -> (bool, bool) {
     )
 }
 
-async fn item_of(site: &Site, partition: &str, sort: &str) -> Value {
+async fn item_of(site: &Endpoint, partition: &str, sort: &str) -> Value {
     let items = site.items().await.into_iter();
     let mut own = items.filter(|item| text(item, "PK") == partition && text(item, "SK") == sort);
     own.next().unwrap()
@@ -196,7 +199,7 @@ async fn writes_keep_the_members_that_a_later_release_added() {
             if state.is_terminal() {
                 continue;
             }
-            let site = Site::with(&corpus).await;
+            let site = Endpoint::with(&corpus).await;
             let before = site.load(&id).await.unwrap();
             site.clock.0.store(NOW + 3_600_000, Ordering::Relaxed);
             let path = format!("/tasks/{id}:cancel");
@@ -215,7 +218,7 @@ async fn thread_writes_keep_the_members_that_a_later_release_added() {
     for release in releases() {
         let mut corpus = Corpus::read(&release);
         corpus.items = corpus.items.iter().map(later).collect();
-        let site = Site::with(&corpus).await;
+        let site = Endpoint::with(&corpus).await;
         // The thread of a context, and its state.
         let id = ContextId::parse("about-asking").unwrap();
         let mut record = site
@@ -269,7 +272,7 @@ async fn a_push_config_of_a_later_release_still_records_deliveries() {
                 item
             })
             .collect();
-        let site = Site::with(&corpus).await;
+        let site = Endpoint::with(&corpus).await;
         let task = TaskId::parse("heard").unwrap();
         let pushes = site.records.pushes(&owner(), &task).await.unwrap();
         assert_eq!(pushes.len(), 1, "{release}");

@@ -1,7 +1,7 @@
 //! Writes the corpus: every kind of item, and every shape of task that a table can contain
 //! during an upgrade.
 
-use super::{Corpus, NOW, Site, owner, this_release};
+use super::{Corpus, Endpoint, NOW, owner, this_release};
 use a2a_lambda::store::WriteTasks as _;
 use a2a_lambda::store::WriteThreads as _;
 use a2a_lambda::store::contract::World;
@@ -19,7 +19,7 @@ const DAY: i64 = 86_400_000;
 
 /// Makes the shapes one after the other.
 struct Maker {
-    site: Site,
+    site: Endpoint,
     world: World,
     made: u128,
 }
@@ -113,7 +113,7 @@ fn request() -> Change {
 impl Maker {
     async fn new() -> Self {
         Self {
-            site: Site::new().await,
+            site: Endpoint::new().await,
             world: World::new(1, "corpus").unwrap(),
             made: 0,
         }
@@ -294,7 +294,7 @@ impl Maker {
             let mut push = self.world.push(&task, &PushId::parse("hook").unwrap());
             push.clean_at = at(60 * DAY);
             push.created_at = at(0);
-            let listen = Change::Listen(Box::new(push.listener.clone()));
+            let listen = Change::RegisterPush(Box::new(push.listener.clone()));
             let task = self.then(&task, vec![listen]).await;
             self.site.records.put_push(&push).await.unwrap();
             let task = self.then(&task, vec![update("news")]).await;

@@ -10,7 +10,7 @@ mod courier;
 mod props;
 
 use crate::check;
-use courier::{At, Courier};
+use courier::{At, PushDispatcher};
 use stateright::{Model, Property};
 
 /// Events of the task: one while it runs, then its end.
@@ -64,7 +64,7 @@ struct World {
     queue: u8,
     delayed: u8,
     hidden: u8,
-    couriers: [Courier; COURIERS],
+    couriers: [PushDispatcher; COURIERS],
     /// The holder of the lease: [`FREE`], a push delivery worker by its number, or [`DEAD`].
     lease: u8,
     /// The lease has ended.

@@ -16,8 +16,8 @@ use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::queue::Ack;
 use a2a_lambda::store::{WriteTasks, WriteThreads};
 use a2a_lambda::task::{
-    CancelCommand, ContextId, Generation, GetQuery, IdempotencyKey, ListQuery, Message, Metadata,
-    Owner, Part, Refusal, Role, SendCommand, SendMode, Sent, Subject, SubscribeCommand, Task,
+    A2aError, CancelCommand, ContextId, Generation, GetQuery, IdempotencyKey, ListQuery, Message,
+    Metadata, Owner, Part, Role, SendCommand, SendMode, Sent, Subject, SubscribeCommand, Task,
     TaskId, TaskState, TenantId, Timestamp,
 };
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl Machine {
 
 /// The environment of a process.
 #[derive(Clone)]
-pub(crate) struct Site {
+pub(crate) struct Endpoint {
     pub(crate) hub: Arc<Hub>,
     pub(crate) store: Arc<SimStore>,
     /// The machine of this process.
@@ -131,7 +131,7 @@ impl Letter {
 /// How far the clocks of the three machines are ahead, in ms, where they differ.
 const AHEAD: [i64; 3] = [0, 5000, -5000];
 
-impl Site {
+impl Endpoint {
     pub(crate) fn new(hub: &Arc<Hub>, agent: &Arc<AgentDefinition>, caller: &Caller) -> Self {
         let store = Arc::new(SimStore::new(Arc::clone(hub)));
         let machine = Machine::new(hub, &store, agent, (None, 0));
@@ -234,14 +234,14 @@ impl Site {
 
     /// Records that a client's message was refused. The copy of a message that was sent twice
     /// may have been accepted, so a keyed message proves nothing.
-    fn turned_down(&self, letter: &Letter, message: &str, refusal: &Refusal) {
+    fn turned_down(&self, letter: &Letter, message: &str, refusal: &A2aError) {
         let mut world = self.hub.world();
         world.oracle.refused(refusal);
-        if *refusal == Refusal::IdempotencyKeyReused {
+        if *refusal == A2aError::IdempotencyKeyReused {
             let text = format!("G4: {message} is refused for another content");
             world.oracle.broken(text);
         }
-        if letter.key.is_none() && !matches!(refusal, Refusal::Unavailable { .. }) {
+        if letter.key.is_none() && !matches!(refusal, A2aError::Unavailable { .. }) {
             world.oracle.said(message, Said::Refused);
         }
     }
@@ -404,7 +404,7 @@ impl Site {
         }
     }
 
-    async fn read(&self, id: TaskId) -> Result<Option<Life>, Refusal> {
+    async fn read(&self, id: TaskId) -> Result<Option<Life>, A2aError> {
         let query = GetQuery {
             id,
             history_length: 100,

@@ -1,7 +1,7 @@
 //! Runs the processes of a history on one thread and without a runtime, one poll at a
 //! time: the seed determines the whole schedule.
 
-use crate::clients::{Site, after};
+use crate::clients::{Endpoint, after};
 use crate::hooks::BRINGS;
 use crate::hub::{Hub, World};
 use crate::oracle::{Life, Moment, Seen};
@@ -45,7 +45,7 @@ struct Process {
 
 /// The processes that are alive.
 pub(crate) struct Driver {
-    pub(crate) site: Site,
+    pub(crate) site: Endpoint,
     hub: Arc<Hub>,
     live: Vec<Process>,
     bell: Arc<Bell>,
@@ -56,7 +56,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(site: Site) -> Self {
+    pub(crate) fn new(site: Endpoint) -> Self {
         let bell = Arc::new(Bell::default());
         Self {
             hub: Arc::clone(&site.hub),

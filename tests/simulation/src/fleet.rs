@@ -7,8 +7,8 @@
 use crate::hub::Hub;
 use crate::mutant::Mutant;
 use crate::store::SimStore;
-use a2a_lambda::store::over::{OverTasks, OverThreads};
 use a2a_lambda::store::stored;
+use a2a_lambda::store::wrap::{WrapTasks, WrapThreads};
 use a2a_lambda::store::{
     Committed, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
 };
@@ -99,7 +99,7 @@ impl Released {
 }
 
 #[async_trait]
-impl OverTasks for Released {
+impl WrapTasks for Released {
     fn tasks(&self) -> &dyn WriteTasks {
         &*self.store
     }
@@ -116,7 +116,7 @@ impl OverTasks for Released {
 }
 
 #[async_trait]
-impl OverThreads for Released {
+impl WrapThreads for Released {
     fn threads(&self) -> &dyn WriteThreads {
         &*self.store
     }

@@ -1,7 +1,7 @@
 //! One random history: processes start, run a little, fail and die. Then faults stop,
 //! everything heals and is checked.
 
-use crate::clients::{Letter, Site, after};
+use crate::clients::{Endpoint, Letter, after};
 use crate::driver::Driver;
 use crate::fleet::Release;
 use crate::hub::{Features, Hub};
@@ -65,7 +65,7 @@ impl Lab {
         if self.traced {
             self.hub.world().oracle.trace = Some(Vec::new());
         }
-        Driver::new(Site::new(&self.hub, &self.agent, &self.caller))
+        Driver::new(Endpoint::new(&self.hub, &self.agent, &self.caller))
     }
 
     /// The report at the end of a history.

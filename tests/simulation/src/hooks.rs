@@ -1,10 +1,10 @@
 //! Webhooks: registration, delivery, and the receiving end.
 
-use crate::clients::{Letter, Site, policy};
+use crate::clients::{Endpoint, Letter, policy};
 use crate::hub::{Fate, Hub};
 use crate::mutant::Mutant;
 use crate::queue::SimQueue;
-use a2a_lambda::engine::{Courier, Notice, NoticeError, Outgoing, Webhooks};
+use a2a_lambda::engine::{PushDelivery, PushDeliveryError, PushDispatcher, PushServices, SendPush};
 use a2a_lambda::store::queue::Ack;
 use a2a_lambda::task::{Frame, Generation, PushId, PushOffer, Timestamp};
 use async_trait::async_trait;
@@ -16,7 +16,7 @@ const HOOKS: &str = "https://hooks.example/";
 /// How many milliseconds a slow webhook takes.
 const SLOW: i64 = 4_000;
 
-impl Site {
+impl Endpoint {
     /// The push config of a letter, in a history with webhooks.
     pub(crate) fn hook(&self, letter: &Letter) -> Option<PushOffer> {
         let mut world = self.hub.world();
@@ -54,8 +54,8 @@ impl Site {
         if self.hub.world().is(Mutant::BellEarlyDelete) {
             self.hub.world().messages.bells.delete(number, receipt);
         }
-        let courier = Courier::new(
-            Outgoing {
+        let courier = PushDispatcher::new(
+            PushServices {
                 tasks: self.store.clone(),
                 pushes: self.store.clone(),
                 queue: Arc::new(SimQueue(Arc::clone(&self.hub))),
@@ -81,8 +81,8 @@ impl Site {
 struct SimHooks(Arc<Hub>);
 
 #[async_trait]
-impl Webhooks for SimHooks {
-    async fn post(&self, notice: &Notice) -> Result<(), NoticeError> {
+impl SendPush for SimHooks {
+    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError> {
         self.0.pause().await;
         let (fate, slow) = {
             let mut world = self.0.world();
@@ -101,8 +101,8 @@ impl Webhooks for SimHooks {
         self.0.pause().await;
         match fate {
             Fate::Fine | Fate::Twice => Ok(()),
-            Fate::Refused => Err(NoticeError::Status(503)),
-            Fate::Unheard => Err(NoticeError::Silent("simulated".to_owned())),
+            Fate::Refused => Err(PushDeliveryError::Status(503)),
+            Fate::Unheard => Err(PushDeliveryError::NoResponse("simulated".to_owned())),
         }
     }
 }

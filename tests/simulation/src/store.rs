@@ -7,10 +7,10 @@ use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TaskImage};
 use a2a_lambda::store::{
-    BlobHead, Blobs, Committed, Download, Excerpt, Expect, ExpiringThread, Keyed, ReadTasks,
-    ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail, TaskWrite,
-    ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl, Wanted, WriteTasks,
-    WriteThreads, stored,
+    BlobHead, Blobs, Committed, Download, Expect, ExpiringThread, Keyed, ProjectedTask, Projection,
+    ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail,
+    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl,
+    WriteTasks, WriteThreads, stored,
 };
 use a2a_lambda::task::{
     ContextId, Delivery, KeyHash, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey,
@@ -166,7 +166,7 @@ impl SimStore {
         if write.expect != Expect::Absent || !self.hub.world().oracle.knows(write) {
             return Ok(false);
         }
-        let stored = self.memory.stored_at(&write.record.key()).await?;
+        let stored = self.memory.load_by_key(&write.record.key()).await?;
         let life = Life::of(&write.record);
         Ok(stored.is_none_or(|stored| Life::of(&stored) != life))
     }
@@ -295,7 +295,7 @@ impl SimStore {
 
     async fn beat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
         if self.hub.world().is(Mutant::IncarnationIgnored)
-            && let Some(stored) = self.memory.stored_at(&record.key()).await?
+            && let Some(stored) = self.memory.load_by_key(&record.key()).await?
             && stored.epoch() == record.epoch()
         {
             return self.memory.heartbeat(&stored, until).await;
@@ -430,7 +430,7 @@ impl SimStore {
                 named.push_str(&stored::encode(record).to_string());
                 continue;
             }
-            let found = self.memory.stored_at(&record.key()).now_or_never();
+            let found = self.memory.load_by_key(&record.key()).now_or_never();
             let found = found.and_then(Result::ok).flatten();
             let same = found.is_some_and(|found| Life::of(&found) == *life);
             if same && seen.deleted.is_some() {
@@ -511,7 +511,7 @@ pointed! {
         load(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
         head(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
         heads(tasks: &[OpenTask], now: Timestamp) -> Vec<TaskRecord>;
-        excerpt(head: TaskRecord, wanted: Wanted, now: Timestamp) -> Option<Excerpt>;
+        project(head: TaskRecord, wanted: Projection, now: Timestamp) -> Option<ProjectedTask>;
         tail(owner: &Owner, id: &TaskId, after: u64, now: Timestamp) -> Option<Tail>;
         list(owner: &Owner, query: &RecordQuery) -> RecordPage;
         load_key(owner: &Owner, key: &KeyHash, now: Timestamp) -> Option<Keyed> = find_key;
@@ -532,8 +532,8 @@ pointed! {
         ) -> (Vec<OpenTask>, Option<String>);
     }
     SweepObjects {
-        stored_at(key: &TaskKey) -> Option<TaskRecord>;
-        standing_at(key: &TaskKey) -> Option<TaskRecord>;
+        load_by_key(key: &TaskKey) -> Option<TaskRecord>;
+        head_by_key(key: &TaskKey) -> Option<TaskRecord>;
         state_object(thread: &ThreadKey) -> Option<String>;
         content_objects(key: &TaskKey) -> Vec<String>;
         objects_place() -> Option<ObjectsPlace>;

@@ -1,10 +1,10 @@
 use super::*;
-use a2a_lambda::Bench;
-use a2a_lambda::bench::Reply;
+use a2a_lambda::SkillTest;
 use a2a_lambda::task::{Event, TaskState};
+use a2a_lambda::testing::Reply;
 
-fn bench() -> Bench {
-    Bench::new(&agent(Duration::from_secs(2)).unwrap(), "conformance")
+fn bench() -> SkillTest {
+    SkillTest::new(&agent(Duration::from_secs(2)).unwrap(), "conformance")
 }
 
 async fn tells(message_id: &str) -> Reply {

@@ -7,14 +7,14 @@ mod logo;
 mod small;
 
 use crate::agent;
-use a2a_lambda::Bench;
-use a2a_lambda::bench::check_agent;
+use a2a_lambda::SkillTest;
 use a2a_lambda::skill::Content;
+use a2a_lambda::testing::check_agent;
 use serde_json::Value;
 
 /// A client of one skill of the reference agent.
-fn bench(skill: &str) -> Bench {
-    Bench::new(&agent().unwrap(), skill)
+fn bench(skill: &str) -> SkillTest {
+    SkillTest::new(&agent().unwrap(), skill)
 }
 
 fn data(value: &Value) -> Content {

@@ -5,7 +5,7 @@
 mod dev;
 mod gateway;
 
-use crate::task::{Owner, Refusal, TurnRequest};
+use crate::task::{A2aError, Owner, TurnRequest};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Map, Value};
@@ -90,14 +90,14 @@ impl AuthMode {
     /// The caller with this identity.
     ///
     /// # Errors
-    /// [`Refusal::Unauthenticated`] when the identity does not name a valid tenant and
+    /// [`A2aError::Unauthenticated`] when the identity does not name a valid tenant and
     /// subject. [`AuthMode::Gateway`] has no default caller.
-    pub fn caller(self, identity: &Identity) -> Result<Caller, Refusal> {
+    pub fn caller(self, identity: &Identity) -> Result<Caller, A2aError> {
         let found = match self {
             Self::Gateway => identity.authorizer.as_ref().and_then(gateway::caller),
             Self::Dev => dev::caller(identity.authorization.as_deref()),
         };
-        found.ok_or(Refusal::Unauthenticated)
+        found.ok_or(A2aError::Unauthenticated)
     }
 
     /// Checks that the sender has credentials. The extended card and the whole
@@ -105,12 +105,12 @@ impl AuthMode {
     /// the tenant `local`, but has no credentials.
     ///
     /// # Errors
-    /// [`Refusal::Unauthenticated`] when it has none.
-    pub fn proven(self, identity: &Identity) -> Result<(), Refusal> {
+    /// [`A2aError::Unauthenticated`] when it has none.
+    pub fn proven(self, identity: &Identity) -> Result<(), A2aError> {
         match self {
             Self::Gateway => self.caller(identity).map(|_| ()),
             Self::Dev if identity.authorization.is_some() => self.caller(identity).map(|_| ()),
-            Self::Dev => Err(Refusal::Unauthenticated),
+            Self::Dev => Err(A2aError::Unauthenticated),
         }
     }
 }

@@ -11,15 +11,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Tokio's clock, which the test runtime pauses.
-pub(super) struct Paused(Instant);
+pub(super) struct PausedClock(Instant);
 
-impl Paused {
+impl PausedClock {
     pub(super) fn new() -> Self {
         Self(Instant::now())
     }
 }
 
-impl Clock for Paused {
+impl Clock for PausedClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(1_700_000_000_000).plus(self.0.elapsed())
     }
@@ -31,13 +31,13 @@ impl Clock for Paused {
 
 /// A queue and the receipt of each message in it. `items` are its messages, `waits` the
 /// delays of push queue messages, and `hidden` the times for which messages were hidden.
-pub(super) struct Line<I> {
+pub(super) struct FakeQueue<I> {
     pub(super) items: Mutex<Vec<I>>,
     pub(super) waits: Mutex<Vec<Duration>>,
     pub(super) hidden: Mutex<Vec<Duration>>,
 }
 
-impl<I> Default for Line<I> {
+impl<I> Default for FakeQueue<I> {
     fn default() -> Self {
         Self {
             items: Mutex::default(),
@@ -47,7 +47,7 @@ impl<I> Default for Line<I> {
     }
 }
 
-impl<I: Clone> Line<I> {
+impl<I: Clone> FakeQueue<I> {
     fn take(&self, items: &[I]) -> Vec<bool> {
         self.items.lock().unwrap().extend_from_slice(items);
         vec![true; items.len()]
@@ -55,7 +55,7 @@ impl<I: Clone> Line<I> {
 }
 
 #[async_trait]
-impl WorkQueue for Line<WorkItem> {
+impl WorkQueue for FakeQueue<WorkItem> {
     async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
         Ok(self.take(items))
     }
@@ -66,7 +66,7 @@ impl WorkQueue for Line<WorkItem> {
 }
 
 #[async_trait]
-impl PushQueue for Line<PushItem> {
+impl PushQueue for FakeQueue<PushItem> {
     async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
         self.waits.lock().unwrap().push(wait);
         Ok(self.take(items))
@@ -74,7 +74,7 @@ impl PushQueue for Line<PushItem> {
 }
 
 #[async_trait]
-impl<I: Send> Receipt for Line<I> {
+impl<I: Send> Receipt for FakeQueue<I> {
     async fn hide(&self, time: Duration) -> Result<(), StoreError> {
         self.hidden.lock().unwrap().push(time);
         Ok(())

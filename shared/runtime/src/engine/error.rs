@@ -2,7 +2,7 @@
 //! log gets.
 
 use crate::store::StoreError;
-use crate::task::Refusal;
+use crate::task::A2aError;
 
 /// Seconds after which a client may try again when the store is unavailable.
 const RETRY_AFTER: u64 = 1;
@@ -12,7 +12,7 @@ const RETRY_AFTER: u64 = 1;
 #[error("{refusal}")]
 pub struct EngineError {
     /// The error that the client sees.
-    pub refusal: Refusal,
+    pub refusal: A2aError,
     /// The cause, logged once at the edge.
     #[source]
     pub(crate) cause: Option<Cause>,
@@ -33,7 +33,7 @@ impl EngineError {
     /// An internal error; only the log gets `text`.
     pub(crate) fn broken(text: impl Into<String>) -> Self {
         Self {
-            refusal: Refusal::Internal,
+            refusal: A2aError::Internal,
             cause: Some(Cause::Broken(text.into())),
         }
     }
@@ -59,8 +59,8 @@ impl EngineError {
     }
 }
 
-impl From<Refusal> for EngineError {
-    fn from(refusal: Refusal) -> Self {
+impl From<A2aError> for EngineError {
+    fn from(refusal: A2aError) -> Self {
         Self {
             refusal,
             cause: None,
@@ -72,13 +72,13 @@ impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         let refusal = match &error {
             // Only these errors are worth another request of the client.
-            StoreError::Unavailable(_) | StoreError::Contended(_) => Refusal::Unavailable {
+            StoreError::Unavailable(_) | StoreError::Contended(_) => A2aError::Unavailable {
                 retry_after: RETRY_AFTER,
             },
             StoreError::TooLarge(_)
             | StoreError::Corrupt(_)
             | StoreError::Refused(_)
-            | StoreError::Source(_) => Refusal::Internal,
+            | StoreError::Source(_) => A2aError::Internal,
         };
         Self {
             refusal,

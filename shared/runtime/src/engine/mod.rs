@@ -16,62 +16,35 @@
 //! through the store traits, [`Clock`] and [`Ids`], so that a simulation can replace
 //! all of them.
 
-mod admit;
-mod again;
-mod attend;
+mod accept;
 mod background;
-mod blob;
-mod cancel;
-mod clear;
 mod clock;
 mod commit;
-mod context;
-mod contexts;
-mod delete;
-mod deliver;
 #[cfg(test)]
 mod doubles;
 mod error;
-mod expire;
-mod get;
-mod idempotent;
-mod in_time;
-mod journal;
-mod list;
-mod page;
-mod pulse;
-mod push;
-mod race;
-mod reference;
-mod run;
+mod files;
+mod handler;
 mod seal;
-mod send;
-mod settle;
-mod sink;
-mod size;
-mod stream;
-mod subscribe;
-mod sweep;
-mod thread;
-mod tidy;
 mod turn;
-mod upload;
 
 /// The functions and types that the fuzz targets test.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz {
-    pub(crate) use super::blob::{content_type, disposition};
-    pub(crate) use super::page::{List, Place, TaskPlace};
+    pub(crate) use super::files::{content_type, disposition};
+    pub(crate) use super::handler::page_token::{PagePosition, PagedList, TaskPosition};
 }
 
-pub use background::relay;
+pub use background::collect_objects::CollectReport;
+pub use background::expire_contexts::ThreadSweepReport;
+pub use background::push_delivery::{
+    PushDelivery, PushDeliveryError, PushDispatcher, PushServices, SendPush, relay_pushes,
+};
+pub use background::sweep::{Leases, SweepPlaces, SweepReport, SweepRound};
+pub use background::worker::relay;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
-pub use deliver::{Courier, Notice, NoticeError, Outgoing, Webhooks, relay_pushes};
 pub use error::EngineError;
-pub use expire::ThreadSweep;
-pub use sink::Frames;
-pub use sweep::{Leases, SweepPlaces, SweepReport, Swept};
-pub use tidy::TidyReport;
+pub use turn::event_sink::Frames;
 
 use crate::outbound::Reach;
 use crate::skill::AgentDefinition;

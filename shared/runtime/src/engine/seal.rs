@@ -10,7 +10,7 @@
 use super::{Engine, EngineError};
 use crate::store::{StoreError, stored};
 use crate::task::{
-    FieldViolation, Message, Owner, PartContent, PushId, Refusal, Sealed, Secret, TaskId,
+    A2aError, FieldViolation, Message, Owner, PartContent, PushId, Sealed, Secret, TaskId,
     TaskRecord, WriteId,
 };
 use base64::Engine as _;
@@ -31,28 +31,28 @@ pub(super) struct Sealer {
 
 /// Where a secret belongs: it opens only there.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct SealPlace<'a> {
     pub(super) owner: &'a Owner,
     pub(super) task: &'a TaskId,
-    pub(super) of: Of<'a>,
+    pub(super) of: SealPurpose<'a>,
 }
 
 /// Which secret of its task it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Of<'a> {
+pub(super) enum SealPurpose<'a> {
     /// A secret of a push config: the config's id and the secret's name.
     Webhook(&'a PushId, &'static str),
     /// The answer that opened a turn: incarnation and turn number.
     Answer(&'a WriteId, u32),
 }
 
-impl<'a> Place<'a> {
+impl<'a> SealPlace<'a> {
     /// The place of the answer that opens turn number `turn` of `record`.
     pub(super) const fn of_answer(record: &'a TaskRecord, turn: u32) -> Self {
         Self {
             owner: &record.owner,
             task: &record.id,
-            of: Of::Answer(&record.incarnation, turn),
+            of: SealPurpose::Answer(&record.incarnation, turn),
         }
     }
 
@@ -60,8 +60,10 @@ impl<'a> Place<'a> {
     /// never have the same bytes.
     fn bytes(&self) -> Vec<u8> {
         let (kind, whose, which) = match self.of {
-            Of::Webhook(id, name) => ("webhook", id.as_str(), name.to_owned()),
-            Of::Answer(incarnation, turn) => ("answer", incarnation.as_str(), turn.to_string()),
+            SealPurpose::Webhook(id, name) => ("webhook", id.as_str(), name.to_owned()),
+            SealPurpose::Answer(incarnation, turn) => {
+                ("answer", incarnation.as_str(), turn.to_string())
+            }
         };
         let mut bytes = Vec::new();
         for field in [
@@ -96,7 +98,12 @@ impl Sealer {
 
     /// Seals `secret` for `place`. All bits of `number` must be random, since 96 of
     /// them are the nonce. `None` does not occur.
-    pub(super) fn seal(&self, secret: &Secret, place: Place<'_>, number: u128) -> Option<Sealed> {
+    pub(super) fn seal(
+        &self,
+        secret: &Secret,
+        place: SealPlace<'_>,
+        number: u128,
+    ) -> Option<Sealed> {
         let nonce: [u8; NONCE_LEN] = number.to_be_bytes().first_chunk().copied()?;
         let mut text = secret.expose().as_bytes().to_vec();
         self.key
@@ -113,7 +120,7 @@ impl Sealer {
 
     /// Opens what was sealed for `place`; `None` if it was sealed for another place or
     /// under another key.
-    pub(super) fn open(&self, sealed: &Sealed, place: Place<'_>) -> Option<Secret> {
+    pub(super) fn open(&self, sealed: &Sealed, place: SealPlace<'_>) -> Option<Secret> {
         let mut whole = STANDARD_NO_PAD.decode(sealed.as_str()).ok()?;
         let (nonce, text) = whole.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
@@ -130,8 +137,8 @@ impl Sealer {
 /// files would be stored unencrypted with the task.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each such part.
-pub(super) fn check_answer(message: &Message) -> Result<(), Refusal> {
+/// [`A2aError::InvalidParams`] naming each such part.
+pub(super) fn check_answer(message: &Message) -> Result<(), A2aError> {
     let parts = message.parts.iter().enumerate();
     let is_file =
         |content: &PartContent| !matches!(content, PartContent::Text(_) | PartContent::Data(_));
@@ -145,14 +152,14 @@ pub(super) fn check_answer(message: &Message) -> Result<(), Refusal> {
     if violations.is_empty() {
         return Ok(());
     }
-    Err(Refusal::InvalidParams { violations })
+    Err(A2aError::InvalidParams { violations })
 }
 
 impl Engine {
     /// Seals the answer that opens the next turn of `record`.
     ///
     /// # Errors
-    /// [`Refusal::InvalidParams`] if it is too large.
+    /// [`A2aError::InvalidParams`] if it is too large.
     pub(super) fn seal_answer(
         &self,
         record: &TaskRecord,
@@ -161,7 +168,7 @@ impl Engine {
         let too_large = |size: String| {
             let why =
                 format!("an answer to auth-required has at most {ANSWER_MAX} bytes, not {size}");
-            EngineError::from(Refusal::invalid("message.parts", why))
+            EngineError::from(A2aError::invalid("message.parts", why))
         };
         let text = match stored::message_text(message) {
             Ok(text) if text.len() <= ANSWER_MAX => text,
@@ -169,7 +176,7 @@ impl Engine {
             Err(StoreError::TooLarge(size)) => return Err(too_large(size)),
             Err(error) => return Err(error.into()),
         };
-        let place = Place::of_answer(record, record.turn + 1);
+        let place = SealPlace::of_answer(record, record.turn + 1);
         Sealer::new(&self.reader.policy.secret)
             .seal(&Secret::new(text), place, self.ids.next())
             .ok_or_else(|| EngineError::broken("failed to seal an answer"))
@@ -178,7 +185,7 @@ impl Engine {
     /// The answer that opened the current turn of `record`; `None` if it was sealed
     /// under another key.
     pub(super) fn open_answer(&self, record: &TaskRecord, sealed: &Sealed) -> Option<Message> {
-        let place = Place::of_answer(record, record.turn);
+        let place = SealPlace::of_answer(record, record.turn);
         let opened = Sealer::new(&self.reader.policy.secret).open(sealed, place)?;
         stored::message_of_text(opened.expose()).ok()
     }
@@ -199,10 +206,10 @@ mod tests {
         let (task, another) = (TaskId::made_of(1), TaskId::made_of(2));
         let (config, second) = (PushId::only(), PushId::made_of(1));
         let write = WriteId::made_of(1);
-        let place = Place {
+        let place = SealPlace {
             owner: &mine,
             task: &task,
-            of: Of::Webhook(&config, "token"),
+            of: SealPurpose::Webhook(&config, "token"),
         };
         let sealer = Sealer::new(b"secret");
         let secret = Secret::new("canary");
@@ -212,24 +219,24 @@ mod tests {
         let again = sealer.seal(&secret, place, 8 << 100).unwrap();
         assert_ne!(sealed, again, "each sealing uses a new nonce");
         for elsewhere in [
-            Place {
+            SealPlace {
                 owner: &other,
                 ..place
             },
-            Place {
+            SealPlace {
                 task: &another,
                 ..place
             },
-            Place {
-                of: Of::Webhook(&second, "token"),
+            SealPlace {
+                of: SealPurpose::Webhook(&second, "token"),
                 ..place
             },
-            Place {
-                of: Of::Webhook(&config, "credentials"),
+            SealPlace {
+                of: SealPurpose::Webhook(&config, "credentials"),
                 ..place
             },
-            Place {
-                of: Of::Answer(&write, 1),
+            SealPlace {
+                of: SealPurpose::Answer(&write, 1),
                 ..place
             },
         ] {
@@ -253,16 +260,19 @@ mod tests {
             subject: Subject::parse("ann").unwrap(),
         };
         let (task, write, later) = (TaskId::made_of(1), WriteId::made_of(1), WriteId::made_of(2));
-        let place = |of| Place {
+        let place = |of| SealPlace {
             owner: &owner,
             task: &task,
             of,
         };
         let (sealer, secret) = (Sealer::new(b"secret"), Secret::new("canary"));
-        let own = place(Of::Answer(&write, 2));
+        let own = place(SealPurpose::Answer(&write, 2));
         let sealed = sealer.seal(&secret, own, 9 << 100).unwrap();
         assert_eq!(sealer.open(&sealed, own), Some(secret));
-        for elsewhere in [Of::Answer(&write, 1), Of::Answer(&later, 2)] {
+        for elsewhere in [
+            SealPurpose::Answer(&write, 1),
+            SealPurpose::Answer(&later, 2),
+        ] {
             assert_eq!(sealer.open(&sealed, place(elsewhere)), None);
         }
     }

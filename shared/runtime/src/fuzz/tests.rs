@@ -118,7 +118,7 @@ fn mutated_page_tokens_and_positions_are_refused() {
         at: Timestamp::from_millis(5),
         context: crate::task::ContextId::parse("c").unwrap(),
     };
-    let token = List::contexts(b"another secret", &caller).token(&place, place.at);
+    let token = PagedList::contexts(b"another secret", &caller).token(&place, place.at);
     let texts = [
         token.as_str(),
         "3.1",

@@ -5,8 +5,8 @@
 
 use super::{Body, date, encode};
 use crate::engine::EngineError;
-use crate::protocol::{CardError, CardInfo, CardShape, CardSignature, Document, Reply};
-use crate::task::{Refusal, Timestamp};
+use crate::protocol::{CardDocument, CardError, CardInfo, CardShape, CardSignature, MethodResult};
+use crate::task::{A2aError, Timestamp};
 use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
     LAST_MODIFIED,
@@ -27,7 +27,7 @@ pub struct Cards {
     /// Whether the public card announces an extended card.
     announced: bool,
     /// The extended card, for authenticated callers.
-    extended: Option<Document>,
+    extended: Option<CardDocument>,
     /// The manifests of the skills on the public card.
     listed: Value,
     /// The manifests of all skills.
@@ -37,7 +37,7 @@ pub struct Cards {
 /// One public card.
 #[derive(Debug, Clone)]
 pub(super) struct Card {
-    document: Document,
+    document: CardDocument,
     modified: Option<Timestamp>,
 }
 
@@ -105,35 +105,38 @@ impl Cards {
     }
 
     /// The cards that can be signed, the public one first.
-    pub fn documents(&self) -> impl Iterator<Item = &Document> {
+    pub fn documents(&self) -> impl Iterator<Item = &CardDocument> {
         std::iter::once(&self.agent_card.document).chain(&self.extended)
     }
 
     /// The extended card. `proven` is an error if the sender has no credentials.
-    pub(super) fn answer_extended(&self, proven: Result<(), Refusal>) -> Result<Reply, Refusal> {
+    pub(super) fn answer_extended(
+        &self,
+        proven: Result<(), A2aError>,
+    ) -> Result<MethodResult, A2aError> {
         if !self.announced {
             // A2A 1.0 §3.3.4: an operation that the card does not announce is
             // unsupported, with or without credentials.
             let why = "this agent has no extended card";
-            return Err(Refusal::UnsupportedOperation { why });
+            return Err(A2aError::UnsupportedOperation { why });
         }
         proven?;
         let document = self.extended.as_ref();
         document
-            .map(|document| Reply::Document(document.value.clone()))
-            .ok_or(Refusal::ExtendedCardNotConfigured)
+            .map(|document| MethodResult::Document(document.value.clone()))
+            .ok_or(A2aError::ExtendedCardNotConfigured)
     }
 
     /// The catalogue. A sender without credentials gets the skills on the public card
     /// only.
-    pub(super) fn answer_catalogue(&self, proven: Result<(), Refusal>) -> Reply {
+    pub(super) fn answer_catalogue(&self, proven: Result<(), A2aError>) -> MethodResult {
         let skills = proven.map_or(&self.listed, |()| &self.all);
-        Reply::Document(json!({"skills": skills}))
+        MethodResult::Document(json!({"skills": skills}))
     }
 }
 
 impl Card {
-    const fn new(document: Document) -> Self {
+    const fn new(document: CardDocument) -> Self {
         Self {
             document,
             modified: None,

@@ -1,14 +1,17 @@
 //! Decodes a request into a call, and makes the checks that need no identity.
 
-use super::{Door, Edge};
-use crate::protocol::{self, Opened, Operation, RawRequest, Rejected, Site};
-use crate::task::Refusal;
+use super::{Function, HttpService};
+use crate::protocol::{self, Endpoint, OpenedRequest, Operation, RawRequest, Rejected};
+use crate::task::A2aError;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request};
 
 /// Checks size and encoding, then decodes the JSON-RPC envelope or the path. A call
 /// that belongs to another function is an error.
-pub(super) fn open(edge: &Edge, request: &Request<Bytes>) -> Result<Opened, Rejected> {
+pub(super) fn open(
+    edge: &HttpService,
+    request: &Request<Bytes>,
+) -> Result<OpenedRequest, Rejected> {
     let headers = request.headers();
     let raw = RawRequest {
         method: request.method().as_str(),
@@ -24,14 +27,17 @@ pub(super) fn open(edge: &Edge, request: &Request<Bytes>) -> Result<Opened, Reje
     };
     if request.body().len() > edge.max_body {
         let allowed = edge.max_body as u64;
-        return Err(protocol::reject(&raw, Refusal::PayloadTooLarge { allowed }));
+        return Err(protocol::reject(
+            &raw,
+            A2aError::PayloadTooLarge { allowed },
+        ));
     }
     // The limit counts bytes of JSON: a small compressed body could unpack to gigabytes.
     if text(headers, "content-encoding").is_some_and(|coding| coding != "identity") {
-        return Err(protocol::reject(&raw, Refusal::UnsupportedMediaType));
+        return Err(protocol::reject(&raw, A2aError::UnsupportedMediaType));
     }
-    if Door::of(raw.method, raw.path) != edge.door {
-        return Err(protocol::reject(&raw, Refusal::MethodNotFound));
+    if Function::of(raw.method, raw.path) != edge.door {
+        return Err(protocol::reject(&raw, A2aError::MethodNotFound));
     }
     protocol::open(&raw)
 }
@@ -53,7 +59,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-impl Door {
+impl Function {
     /// The function to which API Gateway routes a request, by the routes in
     /// `template.yaml`. A request without a route belongs to `rpc`, which responds
     /// with an error.
@@ -61,8 +67,8 @@ impl Door {
     pub fn of(method: &str, path: &str) -> Self {
         use Operation as O;
         match protocol::site(method, path) {
-            Site::JsonRpc | Site::Nowhere => Self::Rpc,
-            Site::Operation {
+            Endpoint::JsonRpc | Endpoint::Nowhere => Self::Rpc,
+            Endpoint::Operation {
                 operation,
                 below_task,
             } => match operation {

@@ -1,7 +1,7 @@
 //! Makes HTTP responses of the protocol's answers.
 
 use super::Body;
-use crate::protocol::Answer;
+use crate::protocol::WireResponse;
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, Full};
 const NOSNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
 /// A response with its whole body.
-pub(super) fn answer(answer: Answer) -> Response<Body> {
+pub(super) fn answer(answer: WireResponse) -> Response<Body> {
     let mut response = Response::new(whole(answer.body));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

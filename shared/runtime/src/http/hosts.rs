@@ -3,7 +3,7 @@
 //! Such identities need no secret, so a web page in the user's browser must not
 //! reach the agent. A page could use a name of its own that resolves to loopback
 //! (DNS rebinding): then `Host` has that name. Or it could send a cross-site request
-//! that needs no preflight: then `Origin` and `Sec-Fetch-Site` show the page's site.
+//! that needs no preflight: then `Origin` and `Sec-Fetch-Endpoint` show the page's site.
 //! A page cannot forge these three headers.
 
 use super::Body;
@@ -27,7 +27,7 @@ pub enum Hosts {
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Foreign {
+pub enum HostError {
     /// `Host` names another host.
     Host,
     /// A web page of another site sent it.
@@ -49,11 +49,11 @@ impl Hosts {
     /// it does not come from a browser.
     ///
     /// # Errors
-    /// [`Foreign`] when it fails a check.
-    pub fn admit(&self, method: &Method, headers: &HeaderMap) -> Result<(), Foreign> {
+    /// [`HostError`] when it fails a check.
+    pub fn admit(&self, method: &Method, headers: &HeaderMap) -> Result<(), HostError> {
         let named = headers.get(header::HOST);
         if named.is_some_and(|named| !self.serve(named)) {
-            return Err(Foreign::Host);
+            return Err(HostError::Host);
         }
         // Another site's page can send these methods, but cannot read the response.
         if [Method::GET, Method::HEAD, Method::OPTIONS].contains(method) {
@@ -63,7 +63,7 @@ impl Hosts {
         let cross = site.is_some_and(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site"));
         let mut origins = headers.get_all(header::ORIGIN).iter();
         if cross || !origins.all(|origin| self.is_own_page(origin, named)) {
-            return Err(Foreign::Page);
+            return Err(HostError::Page);
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl Hosts {
     }
 }
 
-impl Foreign {
+impl HostError {
     /// The status of the response.
     #[must_use]
     pub const fn status(self) -> StatusCode {
@@ -144,7 +144,7 @@ pub fn is_loopback(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Foreign, Hosts};
+    use super::{HostError, Hosts};
     use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
     fn headers(all: &[(HeaderName, &str)]) -> HeaderMap {
@@ -179,7 +179,7 @@ mod tests {
             "",
             "not a host",
         ] {
-            assert_eq!(admit(host), Err(Foreign::Host), "{host}");
+            assert_eq!(admit(host), Err(HostError::Host), "{host}");
         }
         assert_eq!(ours().admit(&Method::POST, &HeaderMap::new()), Ok(()));
     }
@@ -210,7 +210,7 @@ mod tests {
             for hosts in [ours(), Hosts::Any] {
                 for method in [Method::POST, Method::DELETE] {
                     let refused = from(&hosts, &method, other);
-                    assert_eq!(refused, Err(Foreign::Page), "{method} {other}");
+                    assert_eq!(refused, Err(HostError::Page), "{method} {other}");
                 }
                 assert_eq!(from(&hosts, &Method::GET, other), Ok(()), "{other}");
             }
@@ -223,7 +223,7 @@ mod tests {
             let name = HeaderName::from_static("sec-fetch-site");
             ours().admit(&Method::POST, &headers(&[(name, value)]))
         };
-        assert_eq!(site("cross-site"), Err(Foreign::Page));
+        assert_eq!(site("cross-site"), Err(HostError::Page));
         for fine in ["none", "same-origin", "same-site"] {
             assert_eq!(site(fine), Ok(()), "{fine}");
         }

@@ -1,6 +1,6 @@
 //! Answers HTTP requests: the edge of the runtime.
 //!
-//! All functions, the local agent and an author's own server call [`Edge::handle`].
+//! All functions, the local agent and an author's own server call [`HttpService::handle`].
 //! It never fails: each error becomes a response. This module knows HTTP and the
 //! order of the checks. The rules of the protocol are in `protocol`, those of a task
 //! in `engine`.
@@ -17,8 +17,10 @@ pub use hosts::Hosts;
 
 use crate::auth::{AuthMode, Caller, Identity};
 use crate::engine::{Engine, EngineError, Reader};
-use crate::protocol::{self, Answer, Ask, Call, CardForm, Opened, Rejected, Reply};
-use crate::task::{Refusal, SendCommand, Sent, Timestamp};
+use crate::protocol::{
+    self, Call, CardForm, MethodCall, MethodResult, OpenedRequest, Rejected, WireResponse,
+};
+use crate::task::{A2aError, SendCommand, Sent, Timestamp};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -32,7 +34,7 @@ pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 /// The function that a request reached. Each function accepts only its own
 /// operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum Function {
     /// The public card.
     AgentCard,
     /// Path operations that write.
@@ -58,8 +60,8 @@ pub enum Backend {
 
 /// The HTTP edge of one function.
 #[derive(Debug, Clone)]
-pub struct Edge {
-    door: Door,
+pub struct HttpService {
+    door: Function,
     backend: Backend,
     cards: Arc<Cards>,
     auth: AuthMode,
@@ -68,11 +70,11 @@ pub struct Edge {
     hosts: Hosts,
 }
 
-impl Edge {
+impl HttpService {
     /// An edge for the function `door`; `max_body` is the most bytes of a request body.
     #[must_use]
     pub const fn new(
-        door: Door,
+        door: Function,
         backend: Backend,
         cards: Arc<Cards>,
         auth: AuthMode,
@@ -116,22 +118,22 @@ impl Edge {
         {
             return foreign.answer();
         }
-        let visit = Visit {
+        let visit = CallContext {
             edge: self,
             identity,
             deadline,
-            answered_by: self.reader().ok().map(Reader::answered_by),
+            answered_by: self.reader().ok().map(Reader::answer_deadline),
             batch_waits_until: None,
         };
         match decode::open(self, &request) {
             // Boxed, since the future holds a whole turn: callers stay small.
-            Ok(Opened::One(call)) => Box::pin(visit.one(&call, &request)).await,
-            Ok(Opened::Batch(entries)) => {
+            Ok(OpenedRequest::One(call)) => Box::pin(visit.one(&call, &request)).await,
+            Ok(OpenedRequest::Batch(entries)) => {
                 let batch_waits_until = self
                     .engine()
                     .ok()
                     .map(|engine| engine.waits_until(deadline));
-                let visit = Visit {
+                let visit = CallContext {
                     batch_waits_until,
                     ..visit
                 };
@@ -141,25 +143,25 @@ impl Edge {
         }
     }
 
-    fn engine(&self) -> Result<&Engine, Refusal> {
+    fn engine(&self) -> Result<&Engine, A2aError> {
         match &self.backend {
             Backend::Engine(engine) => Ok(engine),
-            Backend::Cards | Backend::Reader(_) => Err(Refusal::MethodNotFound),
+            Backend::Cards | Backend::Reader(_) => Err(A2aError::MethodNotFound),
         }
     }
 
-    fn reader(&self) -> Result<&Reader, Refusal> {
+    fn reader(&self) -> Result<&Reader, A2aError> {
         match &self.backend {
             Backend::Engine(engine) => Ok(engine.reader()),
             Backend::Reader(reader) => Ok(reader),
-            Backend::Cards => Err(Refusal::MethodNotFound),
+            Backend::Cards => Err(A2aError::MethodNotFound),
         }
     }
 }
 
 /// One request while it is answered.
-struct Visit<'e> {
-    edge: &'e Edge,
+struct CallContext<'e> {
+    edge: &'e HttpService,
     identity: Identity,
     deadline: Option<Timestamp>,
     /// When a call without a stream must have its response.
@@ -168,7 +170,7 @@ struct Visit<'e> {
     batch_waits_until: Option<Timestamp>,
 }
 
-impl Visit<'_> {
+impl CallContext<'_> {
     /// Answers a call that is not in a batch, with JSON or a stream.
     async fn one(&self, call: &Call, request: &Request<Bytes>) -> Response<Body> {
         let answered = if call.operation.is_card() {
@@ -176,7 +178,9 @@ impl Visit<'_> {
             call.decode()
                 .map_err(EngineError::from)
                 .and_then(|ask| match ask {
-                    Ask::Card(CardForm::LegacyAgentJson) => self.edge.cards.legacy.respond(request),
+                    MethodCall::Card(CardForm::LegacyAgentJson) => {
+                        self.edge.cards.legacy.respond(request)
+                    }
                     _ => self.edge.cards.agent_card.respond(request),
                 })
         } else {
@@ -207,7 +211,7 @@ impl Visit<'_> {
     }
 
     /// Answers one entry of a batch, in at most `share` bytes.
-    async fn slot(&self, call: &Call, share: usize) -> Answer {
+    async fn slot(&self, call: &Call, share: usize) -> WireResponse {
         match self.unary(call, Some(share)).await {
             Ok(reply) => protocol::answer(call, &reply),
             Err(error) => {
@@ -218,7 +222,7 @@ impl Visit<'_> {
     }
 
     /// The reader, with a response budget of `share` bytes if given.
-    fn reader(&self, share: Option<usize>) -> Result<Reader, Refusal> {
+    fn reader(&self, share: Option<usize>) -> Result<Reader, A2aError> {
         let reader = self.edge.reader()?.clone();
         Ok(match share {
             Some(bytes) => reader.within(bytes),
@@ -227,7 +231,7 @@ impl Visit<'_> {
     }
 
     /// The engine, with a response budget of `share` bytes if given.
-    fn engine(&self, share: Option<usize>) -> Result<Engine, Refusal> {
+    fn engine(&self, share: Option<usize>) -> Result<Engine, A2aError> {
         let engine = self.edge.engine()?.clone();
         Ok(match share {
             Some(bytes) => engine.within(bytes),
@@ -242,7 +246,7 @@ impl Visit<'_> {
         }
         let (caller, ask) = self.enter(call)?;
         match ask {
-            Ask::Stream(command) => {
+            MethodCall::Stream(command) => {
                 let engine = self.edge.engine()?.clone();
                 let deadline = self.deadline;
                 stream::respond(call, move |frames| async move {
@@ -250,7 +254,7 @@ impl Visit<'_> {
                 })
                 .await
             }
-            Ask::Subscribe(command) => {
+            MethodCall::Subscribe(command) => {
                 let reader = self.edge.reader()?.clone();
                 let deadline = self.deadline;
                 stream::respond(call, move |frames| async move {
@@ -263,12 +267,12 @@ impl Visit<'_> {
     }
 
     /// Runs a call without a stream, until the client's response is due.
-    async fn unary(&self, call: &Call, share: Option<usize>) -> Result<Reply, EngineError> {
+    async fn unary(&self, call: &Call, share: Option<usize>) -> Result<MethodResult, EngineError> {
         let (caller, ask) = self.enter(call)?;
         // Boxed, since the future holds a whole turn.
         let reply = Box::pin(self.reply(&caller, ask, share));
         match (self.edge.reader(), self.answered_by) {
-            (Ok(reader), Some(by)) => reader.in_time(by, reply).await,
+            (Ok(reader), Some(by)) => reader.with_timeout(by, reply).await,
             _ => reply.await,
         }
     }
@@ -276,53 +280,59 @@ impl Visit<'_> {
     async fn reply(
         &self,
         caller: &Caller,
-        ask: Ask,
+        ask: MethodCall,
         share: Option<usize>,
-    ) -> Result<Reply, EngineError> {
+    ) -> Result<MethodResult, EngineError> {
         Ok(match ask {
-            Ask::Send(command) => Reply::Sent(self.send(caller, *command, share).await?),
-            Ask::Get(query) => {
-                Reply::Task(Box::new(self.reader(share)?.get(caller, &query).await?))
+            MethodCall::Send(command) => {
+                MethodResult::Sent(self.send(caller, *command, share).await?)
             }
-            Ask::List(query) => Reply::Page(self.reader(share)?.list(caller, &query).await?),
-            Ask::Cancel(command) => Reply::Task(Box::new(
+            MethodCall::Get(query) => {
+                MethodResult::Task(Box::new(self.reader(share)?.get(caller, &query).await?))
+            }
+            MethodCall::List(query) => {
+                MethodResult::Page(self.reader(share)?.list(caller, &query).await?)
+            }
+            MethodCall::Cancel(command) => MethodResult::Task(Box::new(
                 self.engine(share)?.cancel(caller, &command).await?,
             )),
-            Ask::CreateUpload(order) => Reply::Upload(Box::new(
+            MethodCall::CreateUpload(order) => MethodResult::Upload(Box::new(
                 self.edge.engine()?.create_upload(caller, order).await?,
             )),
-            Ask::CreatePush(command) => {
-                Reply::Push(self.edge.engine()?.create_push(caller, &command).await?)
+            MethodCall::CreatePush(command) => {
+                MethodResult::Push(self.edge.engine()?.create_push(caller, &command).await?)
             }
-            Ask::GetPush(query) => Reply::Push(self.edge.reader()?.get_push(caller, &query).await?),
-            Ask::ListPushes(query) => {
-                Reply::Pushes(self.edge.reader()?.list_pushes(caller, &query).await?)
+            MethodCall::GetPush(query) => {
+                MethodResult::Push(self.edge.reader()?.get_push(caller, &query).await?)
             }
-            Ask::DeletePush(query) => {
+            MethodCall::ListPushes(query) => {
+                MethodResult::Pushes(self.edge.reader()?.list_pushes(caller, &query).await?)
+            }
+            MethodCall::DeletePush(query) => {
                 self.edge.engine()?.delete_push(caller, &query).await?;
-                Reply::PushDeleted
+                MethodResult::PushDeleted
             }
-            Ask::ListContexts(query) => {
-                Reply::Contexts(self.edge.reader()?.contexts(caller, &query).await?)
+            MethodCall::ListContexts(query) => {
+                MethodResult::Contexts(self.edge.reader()?.contexts(caller, &query).await?)
             }
-            Ask::DeleteContext(id) => {
+            MethodCall::DeleteContext(id) => {
                 self.edge.engine()?.delete_context(caller, &id).await?;
-                Reply::Deleted
+                MethodResult::Deleted
             }
-            Ask::DeleteTask(id) => {
+            MethodCall::DeleteTask(id) => {
                 self.edge.engine()?.delete_task(caller, &id).await?;
-                Reply::Deleted
+                MethodResult::Deleted
             }
-            Ask::ExtendedCard => self.edge.cards.answer_extended(self.proven())?,
-            Ask::Skills => self.edge.cards.answer_catalogue(self.proven()),
-            Ask::Stream(_) | Ask::Subscribe(_) | Ask::Card(_) => {
+            MethodCall::ExtendedCard => self.edge.cards.answer_extended(self.proven())?,
+            MethodCall::Skills => self.edge.cards.answer_catalogue(self.proven()),
+            MethodCall::Stream(_) | MethodCall::Subscribe(_) | MethodCall::Card(_) => {
                 return Err(EngineError::broken("a stream or a card in a unary call"));
             }
         })
     }
 
     /// Checks that the sender has credentials.
-    fn proven(&self) -> Result<(), Refusal> {
+    fn proven(&self) -> Result<(), A2aError> {
         self.edge.auth.proven(&self.identity)
     }
 
@@ -344,7 +354,7 @@ impl Visit<'_> {
 
     /// Checks the caller, the version and the parameters, in this order: only
     /// authenticated callers get errors about the last two.
-    fn enter(&self, call: &Call) -> Result<(Caller, Ask), Refusal> {
+    fn enter(&self, call: &Call) -> Result<(Caller, MethodCall), A2aError> {
         let caller = self.edge.auth.caller(&self.identity)?;
         if let Some(newer) = call.newer_version() {
             tracing::warn!(
@@ -361,10 +371,10 @@ impl Visit<'_> {
             .as_deref()
             .is_some_and(|t| t != caller.owner.tenant.as_str());
         if elsewhere {
-            return Err(Refusal::TaskNotFound);
+            return Err(A2aError::TaskNotFound);
         }
         if call.operation.is_push() && !self.edge.push {
-            return Err(Refusal::PushNotSupported);
+            return Err(A2aError::PushNotSupported);
         }
         let ask = call.decode()?;
         Ok((caller, ask))

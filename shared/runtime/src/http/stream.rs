@@ -7,7 +7,7 @@
 use super::{Body, encode};
 use crate::engine::EngineError;
 use crate::protocol::{Call, StreamEncoder};
-use crate::task::{Frame, Refusal};
+use crate::task::{A2aError, Frame};
 use bytes::Bytes;
 use futures::stream;
 use http::Response;
@@ -45,7 +45,7 @@ where
     };
     let encoder = StreamEncoder::new(call);
     let headers = encoder.headers();
-    let flow = Flow {
+    let flow = SseBody {
         frames,
         turn: Some(turn),
         encoder,
@@ -56,14 +56,14 @@ where
 }
 
 /// A stream that is being sent.
-struct Flow {
+struct SseBody {
     frames: UnboundedReceiver<Frame>,
     turn: Option<JoinHandle<Result<(), EngineError>>>,
     encoder: StreamEncoder,
     next: Option<Frame>,
 }
 
-impl Flow {
+impl SseBody {
     /// The next chunk: at least one frame, and all others that are ready.
     async fn chunk(mut self) -> Option<(Result<Chunk<Bytes>, Infallible>, Self)> {
         let mut bytes = Vec::new();
@@ -95,7 +95,7 @@ impl Flow {
                     error.log();
                     Some(Frame::Refused(error.refusal))
                 }
-                Err(_) => Some(Frame::Refused(Refusal::Internal)),
+                Err(_) => Some(Frame::Refused(A2aError::Internal)),
             },
         }
     }

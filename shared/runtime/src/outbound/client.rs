@@ -195,12 +195,12 @@ fn connector(reach: Reach, encrypted: bool) -> Connector {
         // Not aws-lc: the first use of its random generator costs about 30 ms of CPU time,
         // which a small Lambda function spends in its first invocation.
         .tls_provider(tls::Provider::Rustls(CryptoMode::Ring))
-        .build_with_resolver(Checked { reach, encrypted })
+        .build_with_resolver(CheckedResolver { reach, encrypted })
 }
 
 /// A resolver that returns only addresses which are allowed.
 #[derive(Debug, Clone, Copy)]
-struct Checked {
+struct CheckedResolver {
     reach: Reach,
     encrypted: bool,
 }
@@ -209,20 +209,20 @@ struct Checked {
 /// chooses the address to which it connects.
 #[derive(Debug, thiserror::Error)]
 #[error("the host has an address that is not public")]
-struct NotPublic;
+struct NotPublicError;
 
-impl Checked {
-    fn check(self, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, NotPublic> {
+impl CheckedResolver {
+    fn check(self, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, NotPublicError> {
         let allowed = |address: &IpAddr| self.reach.allows(*address, self.encrypted);
         if addresses.iter().all(allowed) {
             Ok(addresses)
         } else {
-            Err(NotPublic)
+            Err(NotPublicError)
         }
     }
 }
 
-impl ResolveDns for Checked {
+impl ResolveDns for CheckedResolver {
     fn resolve_dns<'a>(&'a self, name: &'a str) -> DnsFuture<'a> {
         let (checked, name) = (*self, name.to_owned());
         DnsFuture::new(async move {

@@ -14,8 +14,10 @@ mod address;
 #[cfg(feature = "aws")]
 mod client;
 mod url;
+#[cfg(feature = "aws")]
+pub mod webhook;
 
 pub use address::is_public;
 #[cfg(feature = "aws")]
 pub use client::{FetchError, Fetched, Fetcher};
-pub use url::{OutboundUrl, Reach, UrlFault};
+pub use url::{OutboundUrl, Reach, UrlError};

@@ -53,7 +53,7 @@ impl Reach {
 
 /// Why a URL is refused. The text may be shown to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UrlFault {
+pub enum UrlError {
     /// It is not an absolute URL in the plain form.
     #[error("must be an absolute URL of at most 2048 printable ASCII characters")]
     Form,
@@ -96,29 +96,29 @@ impl OutboundUrl {
     /// Checks a URL.
     ///
     /// # Errors
-    /// The first [`UrlFault`] that is found.
-    pub fn parse(text: &str, reach: Reach) -> Result<Self, UrlFault> {
+    /// The first [`UrlError`] that is found.
+    pub fn parse(text: &str, reach: Reach) -> Result<Self, UrlError> {
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte);
         if text.len() > MAX || !text.bytes().all(plain) {
-            return Err(UrlFault::Form);
+            return Err(UrlError::Form);
         }
-        let (scheme, rest) = text.split_once("://").ok_or(UrlFault::Form)?;
+        let (scheme, rest) = text.split_once("://").ok_or(UrlError::Form)?;
         let encrypted = match scheme {
             "https" => true,
             "http" if reach != Reach::Public => false,
-            _ => return Err(UrlFault::Scheme),
+            _ => return Err(UrlError::Scheme),
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at_checked(end).ok_or(UrlFault::Form)?;
+        let (authority, path) = rest.split_at_checked(end).ok_or(UrlError::Form)?;
         if authority.contains('@') {
-            return Err(UrlFault::UserInfo);
+            return Err(UrlError::UserInfo);
         }
         if path.contains('#') {
-            return Err(UrlFault::Fragment);
+            return Err(UrlError::Fragment);
         }
         match host(authority)? {
             Host::Address(address) if !reach.allows(address, encrypted) => {
-                return Err(UrlFault::NotPublic);
+                return Err(UrlError::NotPublic);
             }
             Host::Name(name) => named(&name, reach, encrypted)?,
             Host::Address(_) => {}
@@ -143,7 +143,7 @@ impl OutboundUrl {
 }
 
 /// Checks a host name before it is resolved.
-fn named(name: &str, reach: Reach, encrypted: bool) -> Result<(), UrlFault> {
+fn named(name: &str, reach: Reach, encrypted: bool) -> Result<(), UrlError> {
     let below = |suffix: &str| {
         let rest = name.strip_suffix(suffix);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -152,23 +152,23 @@ fn named(name: &str, reach: Reach, encrypted: bool) -> Result<(), UrlFault> {
     match reach {
         Reach::Anything => Ok(()),
         Reach::Loopback if here => Ok(()),
-        _ if !encrypted => Err(UrlFault::Scheme),
+        _ if !encrypted => Err(UrlError::Scheme),
         // Each network resolves a name without a dot in its own way.
         _ if !name.contains('.') || INSIDE.iter().any(|suffix| below(suffix)) => {
-            Err(UrlFault::NotPublic)
+            Err(UrlError::NotPublic)
         }
         _ => Ok(()),
     }
 }
 
-fn host(authority: &str) -> Result<Host, UrlFault> {
+fn host(authority: &str) -> Result<Host, UrlError> {
     if let Some(rest) = authority.strip_prefix('[') {
-        let (address, port) = rest.split_once(']').ok_or(UrlFault::Host)?;
+        let (address, port) = rest.split_once(']').ok_or(UrlError::Host)?;
         if !port.is_empty() {
-            check_port(port.strip_prefix(':').ok_or(UrlFault::Host)?)?;
+            check_port(port.strip_prefix(':').ok_or(UrlError::Host)?)?;
         }
         // A zone (`%eth0`) does not parse.
-        let address: Ipv6Addr = address.parse().map_err(|_| UrlFault::Host)?;
+        let address: Ipv6Addr = address.parse().map_err(|_| UrlError::Host)?;
         return Ok(Host::Address(IpAddr::V6(address)));
     }
     let (name, port) = match authority.split_once(':') {
@@ -188,11 +188,11 @@ fn host(authority: &str) -> Result<Host, UrlFault> {
     })
 }
 
-fn check_port(text: &str) -> Result<(), UrlFault> {
+fn check_port(text: &str) -> Result<(), UrlError> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse::<u16>() {
         Ok(port) if digits && port > 0 => Ok(()),
-        _ => Err(UrlFault::Port),
+        _ => Err(UrlError::Port),
     }
 }
 
@@ -203,7 +203,7 @@ fn check_port(text: &str) -> Result<(), UrlFault> {
 /// as an IPv4 address (`0x7f.1`, `2130706433`, `127.1`), and no top-level domain
 /// begins with a digit. A trailing dot is refused too, since it is a second form of
 /// the same name.
-fn check_name(name: &str) -> Result<(), UrlFault> {
+fn check_name(name: &str) -> Result<(), UrlError> {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
             && !label.starts_with('-')
@@ -215,7 +215,7 @@ fn check_name(name: &str) -> Result<(), UrlFault> {
     let last = name.rsplit('.').next().unwrap_or_default();
     let numeric = last.starts_with(|c: char| c.is_ascii_digit());
     if name.len() > MAX_NAME || numeric || !name.split('.').all(label) {
-        return Err(UrlFault::Host);
+        return Err(UrlError::Host);
     }
     Ok(())
 }

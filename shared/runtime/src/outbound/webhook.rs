@@ -7,7 +7,7 @@
 //! | `X-A2A-Delivery-Id` | the id of the event, unique in its task; a repeated delivery has the same id |
 //! | `X-A2A-Signature` | `sha256=` and the HMAC-SHA256 in hex of `<delivery id>.<body>` under the token, if there is one |
 
-use crate::engine::{Notice, NoticeError, Webhooks};
+use crate::engine::{PushDelivery, PushDeliveryError, SendPush};
 use crate::outbound::{FetchError, Fetcher, Reach};
 use crate::protocol;
 use crate::task::Secret;
@@ -29,11 +29,11 @@ const AGENT: &str = concat!("a2a-lambda/", env!("CARGO_PKG_VERSION"));
 
 /// Sends push deliveries over HTTP.
 #[derive(Debug, Clone)]
-pub struct HttpWebhooks {
+pub struct WebhookClient {
     fetcher: Fetcher,
 }
 
-impl HttpWebhooks {
+impl WebhookClient {
     /// A sender that connects to the addresses which `reach` allows.
     #[must_use]
     pub fn new(reach: Reach) -> Self {
@@ -44,30 +44,30 @@ impl HttpWebhooks {
 }
 
 #[async_trait]
-impl Webhooks for HttpWebhooks {
-    async fn post(&self, notice: &Notice) -> Result<(), NoticeError> {
+impl SendPush for WebhookClient {
+    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError> {
         // The body has the form of the generation in which the client made the config.
-        let payload = protocol::notice(notice.generation, &notice.frame);
-        let (media, body) =
-            payload.ok_or_else(|| NoticeError::Silent("the frame has no payload".to_owned()))?;
+        let payload = protocol::push_payload(notice.generation, &notice.frame);
+        let (media, body) = payload
+            .ok_or_else(|| PushDeliveryError::NoResponse("the frame has no payload".to_owned()))?;
         let headers = headers(notice, media, &body)
-            .map_err(|_| NoticeError::Silent("a header value is not valid".to_owned()))?;
+            .map_err(|_| PushDeliveryError::NoResponse("a header value is not valid".to_owned()))?;
         let answer = self
             .fetcher
             .post(&notice.url, headers, Bytes::from(body), ANSWER)
             .await
-            .map_err(|error: FetchError| NoticeError::Silent(error.to_string()))?;
+            .map_err(|error: FetchError| PushDeliveryError::NoResponse(error.to_string()))?;
         match answer.status {
             200..=299 => Ok(()),
             // A redirect counts as a failure. The client never follows one: its target
             // could be a private address.
-            status => Err(NoticeError::Status(status)),
+            status => Err(PushDeliveryError::Status(status)),
         }
     }
 }
 
 fn headers(
-    notice: &Notice,
+    notice: &PushDelivery,
     media: &'static str,
     body: &[u8],
 ) -> Result<HeaderMap, InvalidHeaderValue> {
@@ -115,8 +115,8 @@ mod tests {
     use crate::task::{EventId, Frame, Generation, Message, Part};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    fn notice() -> Notice {
-        Notice {
+    fn push_payload() -> PushDelivery {
+        PushDelivery {
             url: OutboundUrl::parse("https://hook.example/", Reach::Public).unwrap(),
             generation: Generation::V10,
             id: EventId {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_delivery_carries_its_id_and_the_headers_of_the_push_config() {
-        let headers = headers(&notice(), "application/a2a+json", b"{}").unwrap();
+        let headers = headers(&push_payload(), "application/a2a+json", b"{}").unwrap();
         let text = |name: &str| headers[name].to_str().unwrap().to_owned();
         assert_eq!(text("authorization"), "Bearer canary-credentials");
         assert_eq!(text("x-a2a-notification-token"), "canary-token");
@@ -148,10 +148,10 @@ mod tests {
 
     #[test]
     fn a_delivery_omits_headers_that_the_push_config_lacks() {
-        let plain = Notice {
+        let plain = PushDelivery {
             scheme: None,
             token: None,
-            ..notice()
+            ..push_payload()
         };
         let headers = headers(&plain, "application/json", b"{}").unwrap();
         for name in [
@@ -165,20 +165,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_frame_without_a_payload_is_not_sent() {
-        let sent = HttpWebhooks::new(Reach::Public).post(&notice()).await;
-        assert!(matches!(sent, Err(NoticeError::Silent(_))), "{sent:?}");
+        let sent = WebhookClient::new(Reach::Public)
+            .post(&push_payload())
+            .await;
+        assert!(
+            matches!(sent, Err(PushDeliveryError::NoResponse(_))),
+            "{sent:?}"
+        );
     }
 
     #[tokio::test]
     async fn a_delivery_succeeds_on_2xx_and_follows_no_redirect() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let here = format!("http://{}/", listener.local_addr().unwrap());
-        let told = Notice {
+        let told = PushDelivery {
             url: OutboundUrl::parse(&here, Reach::Loopback).unwrap(),
             frame: Frame::Message(Message::from_agent("m-1", vec![Part::text("done")])),
-            ..notice()
+            ..push_payload()
         };
-        let webhooks = HttpWebhooks::new(Reach::Loopback);
+        let webhooks = WebhookClient::new(Reach::Loopback);
         for status in [200, 204, 301, 302, 307, 308, 400, 404, 500, 503] {
             let answers = async {
                 let (mut socket, _) = listener.accept().await.unwrap();
@@ -191,7 +196,7 @@ mod tests {
             let (sent, ()) = tokio::join!(webhooks.post(&told), answers);
             match sent {
                 Ok(()) => assert!((200..300).contains(&status), "{status}"),
-                Err(NoticeError::Status(told)) => assert_eq!(told, status),
+                Err(PushDeliveryError::Status(told)) => assert_eq!(told, status),
                 Err(other) => panic!("{status}: {other}"),
             }
         }

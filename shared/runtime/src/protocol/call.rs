@@ -1,12 +1,12 @@
 //! Opens a raw request: finds its operation and its dialect. The parameters stay
 //! unread until the caller is authenticated and the limiter admits the request.
 
-use super::json::Step;
+use super::json::PathStep;
 use super::jsonrpc::{self, Envelope, MAX_BATCH};
 use super::method::GenerationRule;
-use super::rest::{Route, Target};
+use super::rest::{PathTarget, Route};
 use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, rest, version};
-use crate::task::{FieldViolation, Generation, Refusal};
+use crate::task::{A2aError, FieldViolation, Generation};
 use serde_json::Value;
 
 /// A request as received, without the types of an HTTP library.
@@ -36,7 +36,7 @@ pub struct RawRequest<'a> {
 
 /// A request whose operation is known.
 #[derive(Debug)]
-pub enum Opened {
+pub enum OpenedRequest {
     /// One call.
     One(Box<Call>),
     /// A JSON-RPC batch of at most 16 unary calls, in order. An entry that is
@@ -87,7 +87,7 @@ pub(super) struct Params {
 #[derive(Debug, Clone)]
 pub struct Rejected {
     /// The error.
-    pub refusal: Refusal,
+    pub refusal: A2aError,
     /// The dialect of the error.
     pub dialect: Dialect,
     /// The id that the error repeats.
@@ -101,13 +101,13 @@ pub struct Rejected {
 ///
 /// # Errors
 /// [`Rejected`], with everything that its response needs.
-pub fn open(request: &RawRequest<'_>) -> Result<Opened, Rejected> {
-    let opener = Opener {
+pub fn open(request: &RawRequest<'_>) -> Result<OpenedRequest, Rejected> {
+    let opener = RequestReader {
         request,
         pairs: rest::query_pairs(request.query),
     };
     match rest::route(request.method, request.path) {
-        None => Err(reject(request, Refusal::MethodNotFound)),
+        None => Err(reject(request, A2aError::MethodNotFound)),
         Some(Route::JsonRpc) => opener.json_rpc(),
         Some(Route::Operation(target)) if target.params_in_body => opener.path_a_method(&target),
         Some(Route::Operation(target)) => opener.path(target),
@@ -117,7 +117,7 @@ pub fn open(request: &RawRequest<'_>) -> Result<Opened, Rejected> {
 /// Refuses a request without opening it, for example one that is too large, in the
 /// dialect of its path.
 #[must_use]
-pub fn reject(request: &RawRequest<'_>, refusal: Refusal) -> Rejected {
+pub fn reject(request: &RawRequest<'_>, refusal: A2aError) -> Rejected {
     let dialect = match rest::route(request.method, request.path) {
         Some(Route::JsonRpc) => Dialect::json_rpc(Generation::V10),
         Some(Route::Operation(target)) => Dialect::rest(target.generation),
@@ -130,7 +130,7 @@ fn rejected(
     request: &RawRequest<'_>,
     dialect: Dialect,
     rpc_id: RpcId,
-    refusal: Refusal,
+    refusal: A2aError,
 ) -> Rejected {
     Rejected {
         refusal,
@@ -140,19 +140,19 @@ fn rejected(
     }
 }
 
-struct Opener<'a> {
+struct RequestReader<'a> {
     request: &'a RawRequest<'a>,
     pairs: Vec<(String, String)>,
 }
 
-impl Opener<'_> {
-    fn json_rpc(&self) -> Result<Opened, Rejected> {
+impl RequestReader<'_> {
+    fn json_rpc(&self) -> Result<OpenedRequest, Rejected> {
         let refused = |refusal| self.refused(Generation::V10, RpcId::Null, refusal);
         let (value, duplicates) = self.read_body().map_err(refused)?;
         // JSON-RPC 2.0 §6: an array is a batch.
         let Value::Array(entries) = value else {
             let call = self.envelope(value, &duplicates)?;
-            return Ok(Opened::One(Box::new(call)));
+            return Ok(OpenedRequest::One(Box::new(call)));
         };
         if entries.is_empty() || entries.len() > MAX_BATCH {
             let why = format!("a batch has 1 to {MAX_BATCH} requests");
@@ -160,9 +160,9 @@ impl Opener<'_> {
         }
         let alone = entries.len() == 1;
         let slot = |(index, entry): (usize, Value)| {
-            let inside: Vec<Vec<Step>> = duplicates
+            let inside: Vec<Vec<PathStep>> = duplicates
                 .iter()
-                .filter(|path| path.first() == Some(&Step::Index(index)))
+                .filter(|path| path.first() == Some(&PathStep::Index(index)))
                 .map(|path| path.get(1..).unwrap_or_default().to_vec())
                 .collect();
             let mut call = self.envelope(entry, &inside)?;
@@ -179,21 +179,21 @@ impl Opener<'_> {
             }
             Ok(call)
         };
-        Ok(Opened::Batch(
+        Ok(OpenedRequest::Batch(
             entries.into_iter().enumerate().map(slot).collect(),
         ))
     }
 
-    fn refused(&self, generation: Generation, id: RpcId, refusal: Refusal) -> Rejected {
+    fn refused(&self, generation: Generation, id: RpcId, refusal: A2aError) -> Rejected {
         rejected(self.request, Dialect::json_rpc(generation), id, refusal)
     }
 
-    fn envelope(&self, value: Value, duplicates: &[Vec<Step>]) -> Result<Call, Rejected> {
+    fn envelope(&self, value: Value, duplicates: &[Vec<PathStep>]) -> Result<Call, Rejected> {
         let envelope = jsonrpc::envelope(value, duplicates)
             .map_err(|(id, refusal)| self.refused(Generation::V10, id, refusal))?;
         let Some((operation, rule)) = method::named(&envelope.method) else {
             let family = method::family(&envelope.method);
-            return Err(self.refused(family, envelope.id, Refusal::MethodNotFound));
+            return Err(self.refused(family, envelope.id, A2aError::MethodNotFound));
         };
         Ok(self.call_of(envelope, operation, rule))
     }
@@ -212,7 +212,7 @@ impl Opener<'_> {
     }
 
     /// 0.1 with one path per method: the body is an envelope or the bare parameters.
-    fn path_a_method(&self, target: &Target) -> Result<Opened, Rejected> {
+    fn path_a_method(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
         let bare = Dialect::rest(Generation::V01);
         let (value, duplicates) = self
             .read_body()
@@ -221,7 +221,7 @@ impl Opener<'_> {
         if !jsonrpc::looks_like_envelope(&value) {
             let params = self.params(value, &duplicates, None);
             let call = self.call(target.operation, bare, rule, None, params);
-            return Ok(Opened::One(Box::new(call)));
+            return Ok(OpenedRequest::One(Box::new(call)));
         }
         let refused = |(id, refusal)| self.refused(Generation::V01, id, refusal);
         let envelope = jsonrpc::envelope(value, &duplicates).map_err(refused)?;
@@ -236,10 +236,10 @@ impl Opener<'_> {
         }
         // Only 0.1 has these paths, although 0.3 shares some of the method names.
         let call = self.call_of(envelope, target.operation, rule);
-        Ok(Opened::One(Box::new(call)))
+        Ok(OpenedRequest::One(Box::new(call)))
     }
 
-    fn path(&self, target: Target) -> Result<Opened, Rejected> {
+    fn path(&self, target: PathTarget) -> Result<OpenedRequest, Rejected> {
         let dialect = Dialect::rest(target.generation);
         // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
         let (value, duplicates) = if self.request.method != "POST" || self.request.body.is_empty() {
@@ -252,10 +252,10 @@ impl Opener<'_> {
         params.config = target.config_id;
         let rule = GenerationRule::Named(target.generation);
         let call = self.call(target.operation, dialect, rule, target.tenant, params);
-        Ok(Opened::One(Box::new(call)))
+        Ok(OpenedRequest::One(Box::new(call)))
     }
 
-    fn params(&self, value: Value, duplicates: &[Vec<Step>], id: Option<String>) -> Params {
+    fn params(&self, value: Value, duplicates: &[Vec<PathStep>], id: Option<String>) -> Params {
         Params {
             value,
             id,
@@ -268,7 +268,7 @@ impl Opener<'_> {
         }
     }
 
-    fn read_body(&self) -> Result<(Value, Vec<Vec<Step>>), Refusal> {
+    fn read_body(&self) -> Result<(Value, Vec<Vec<PathStep>>), A2aError> {
         // The content type comes first: a body of another type need not be JSON.
         media::check(self.request.content_type)?;
         let scan = json::scan(self.request.body)?;
@@ -343,8 +343,8 @@ impl Call {
     /// Checks the protocol version that the client named (A2A 1.0 §3.6.2).
     ///
     /// # Errors
-    /// [`Refusal::VersionNotSupported`].
-    pub fn check_version(&self) -> Result<(), Refusal> {
+    /// [`A2aError::VersionNotSupported`].
+    pub fn check_version(&self) -> Result<(), A2aError> {
         let generation = self.dialect.generation;
         version::check(self.operation, generation, self.version.as_deref())
     }

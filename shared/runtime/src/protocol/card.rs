@@ -12,7 +12,7 @@ mod security;
 mod signature;
 
 pub use self::extension::{Extension, OFFERED as EXTENSIONS};
-pub use self::signature::{CardSignature, InvalidSignature, Unsigned};
+pub use self::signature::{CardSignature, SignatureError, Unsigned};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -160,7 +160,7 @@ pub enum CardShape {
 
 /// A card as bytes; equal input gives equal bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub struct CardDocument {
     /// The card.
     pub value: Value,
     /// JSON with sorted members.
@@ -169,7 +169,7 @@ pub struct Document {
     pub etag: String,
 }
 
-impl Document {
+impl CardDocument {
     fn of(value: Value) -> Self {
         let body = value.to_string().into_bytes();
         // A2A 1.0 §8.6.1: the `ETag` is a hash of the card's content.
@@ -232,9 +232,9 @@ impl CardInfo {
     ///
     /// # Errors
     /// [`CardError`] when something required is missing.
-    pub fn agent_card(&self, shape: CardShape) -> Result<Document, CardError> {
+    pub fn agent_card(&self, shape: CardShape) -> Result<CardDocument, CardError> {
         self.check()?;
-        Ok(Document::of(match shape {
+        Ok(CardDocument::of(match shape {
             CardShape::Union => build::union(self),
             CardShape::V1 => build::v1(self),
         }))
@@ -244,9 +244,9 @@ impl CardInfo {
     ///
     /// # Errors
     /// [`CardError`] when something required is missing.
-    pub fn legacy_agent_json(&self) -> Result<Document, CardError> {
+    pub fn legacy_agent_json(&self) -> Result<CardDocument, CardError> {
         self.check()?;
-        Ok(Document::of(build::legacy(self)))
+        Ok(CardDocument::of(build::legacy(self)))
     }
 
     /// Checks that no member that A2A 1.0 marks REQUIRED is empty.

@@ -12,13 +12,13 @@
 //! | artifact id | same | `index`, the id in the artifact's metadata |
 //! | context id, message id | same | `sessionId`, none |
 
-use super::read::{self, Object, SCHEME_RULE, Spelling, is_scheme};
-use super::write::Members;
-use crate::task::names::STATE_TRANSITIONS;
+use super::json_object::JsonObject;
+use super::params::{self, FieldCase, Object, SCHEME_RULE, is_scheme};
+use crate::task::metadata_keys::STATE_TRANSITIONS;
 use crate::task::{
-    CancelCommand, EventId, Generation, GetQuery, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS,
+    A2aError, CancelCommand, EventId, Generation, GetQuery, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS,
     MAX_PUSH_TOKEN, MAX_PUSH_URL, Metadata, Part, PartContent, PushConfig, PushId, PushOffer,
-    Refusal, Secret, Status, SubscribeCommand, Task, TaskState,
+    Secret, Status, SubscribeCommand, Task, TaskState,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -70,7 +70,7 @@ pub(crate) const fn state_names(state: TaskState) -> StateNames {
 
 /// How a generation writes tagged parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Tagged {
+pub(crate) struct PartTags {
     /// The member that names the kind of content.
     pub(crate) tag: &'static str,
     /// Whether data may be an array, too.
@@ -78,12 +78,12 @@ pub(crate) struct Tagged {
 }
 
 /// Parts of 0.1 (A2A 0.1 §6.5).
-pub(crate) const V01: Tagged = Tagged {
+pub(crate) const V01: PartTags = PartTags {
     tag: "type",
     arrays: true,
 };
 /// Parts of 0.3 (A2A 0.3 §6.5).
-pub(crate) const V03: Tagged = Tagged {
+pub(crate) const V03: PartTags = PartTags {
     tag: "kind",
     arrays: false,
 };
@@ -92,7 +92,7 @@ pub(crate) const V03: Tagged = Tagged {
 const KINDS: [(&str, &str); 3] = [("text", "text"), ("file", "file"), ("data", "data")];
 
 /// Reads a tagged part. If the tag is missing, the content gives the kind.
-pub(crate) fn read_part(part: &Object<'_>, shape: Tagged) -> Option<Part> {
+pub(crate) fn read_part(part: &Object<'_>, shape: PartTags) -> Option<Part> {
     let tag = part.choice(shape.tag, &KINDS);
     let metadata = part.metadata("metadata");
     let kind = match tag {
@@ -190,19 +190,21 @@ pub(crate) fn wrap_data(data: &Value, arrays: bool, metadata: &Metadata) -> (Val
 }
 
 /// Writes a tagged part.
-pub(crate) fn write_part(part: &Part, shape: Tagged) -> Value {
-    let Tagged { tag, arrays } = shape;
+pub(crate) fn write_part(part: &Part, shape: PartTags) -> Value {
+    let PartTags { tag, arrays } = shape;
     let members = match &part.content {
-        PartContent::Text(text) => Members::new().with(tag, "text").with("text", text.as_str()),
+        PartContent::Text(text) => JsonObject::new()
+            .with(tag, "text")
+            .with("text", text.as_str()),
         PartContent::Data(data) => {
             let (data, metadata) = wrap_data(data, arrays, &part.metadata);
-            return Members::new()
+            return JsonObject::new()
                 .with(tag, "data")
                 .with("data", data)
                 .metadata(metadata)
                 .build();
         }
-        PartContent::Raw(_) | PartContent::Url(_) | PartContent::Stored(_) => Members::new()
+        PartContent::Raw(_) | PartContent::Url(_) | PartContent::Stored(_) => JsonObject::new()
             .with(tag, "file")
             .with("file", write_file(part, ["bytes", "uri"])),
     };
@@ -211,7 +213,7 @@ pub(crate) fn write_part(part: &Part, shape: Tagged) -> Value {
 
 /// Writes a file; the names are those of the members for its bytes and its URI.
 pub(crate) fn write_file(part: &Part, [bytes, uri]: [&str; 2]) -> Value {
-    let file = Members::new()
+    let file = JsonObject::new()
         .maybe("name", part.filename.as_deref())
         .maybe("mimeType", part.media_type.as_deref());
     match &part.content {
@@ -226,7 +228,7 @@ pub(crate) fn write_file(part: &Part, [bytes, uri]: [&str; 2]) -> Value {
 
 /// Writes a status; `state` and `message` are already in the target format.
 pub(crate) fn write_status(status: &Status, state: &str, message: Option<Value>) -> Value {
-    Members::new()
+    JsonObject::new()
         .with("state", state)
         .maybe("message", message)
         .with("timestamp", status.timestamp.to_rfc3339())
@@ -242,7 +244,7 @@ pub(crate) fn task_metadata(task: &Task, name: impl Fn(TaskState) -> &'static st
         .transitions
         .iter()
         .map(|change| {
-            Members::new()
+            JsonObject::new()
                 .with("state", name(change.state))
                 .with("timestamp", change.at.to_rfc3339())
                 .build()
@@ -289,11 +291,11 @@ pub(crate) fn read_push(config: &Object<'_>, generation: Generation) -> Option<P
 }
 
 /// Writes a push config. `token` and `credentials` are write-only and left out.
-pub(crate) fn write_push(config: &PushConfig, id: Option<&PushId>) -> Members {
+pub(crate) fn write_push(config: &PushConfig, id: Option<&PushId>) -> JsonObject {
     let schemes = config.schemes.iter().map(String::as_str);
     let authentication =
-        (!config.schemes.is_empty()).then(|| Members::new().list("schemes", schemes));
-    Members::new()
+        (!config.schemes.is_empty()).then(|| JsonObject::new().list("schemes", schemes));
+    JsonObject::new()
         .maybe("id", id.map(PushId::as_str))
         .with("url", config.url.as_str())
         .maybe("authentication", authentication)
@@ -302,9 +304,9 @@ pub(crate) fn write_push(config: &PushConfig, id: Option<&PushId>) -> Members {
 /// Reads the parameters of `tasks/get` (A2A 0.3 §7.3.1; A2A 0.1 §7.3.1).
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn read_get(params: &Value, history_default: usize) -> Result<GetQuery, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn read_get(params: &Value, history_default: usize) -> Result<GetQuery, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         let history_length = params.history_length("historyLength", history_default);
         Some(GetQuery {
             id: params.required_task_id("id")?,
@@ -316,9 +318,9 @@ pub(crate) fn read_get(params: &Value, history_default: usize) -> Result<GetQuer
 /// Reads the parameters of `tasks/cancel` (A2A 0.3 §7.4.1; A2A 0.1 §7.4.1).
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn read_cancel(params: &Value) -> Result<CancelCommand, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn read_cancel(params: &Value) -> Result<CancelCommand, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         let metadata = params.metadata("metadata");
         Some(CancelCommand {
             id: params.required_task_id("id")?,
@@ -330,12 +332,12 @@ pub(crate) fn read_cancel(params: &Value) -> Result<CancelCommand, Refusal> {
 /// Reads the parameters of `tasks/resubscribe` (A2A 0.3 §7.9; A2A 0.1 §7.7).
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
+/// [`A2aError::InvalidParams`] naming each faulty field.
 pub(crate) fn read_subscribe(
     params: &Value,
     last_event: Option<EventId>,
-) -> Result<SubscribeCommand, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+) -> Result<SubscribeCommand, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         Some(SubscribeCommand {
             id: params.required_task_id("id")?,
             last_event,

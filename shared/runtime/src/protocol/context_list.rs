@@ -1,8 +1,8 @@
 //! Reads and writes the requests below `/a2a-lambda/contexts`, an extension of this
 //! project.
 
-use super::read;
-use crate::task::{ContextId, ContextPage, ContextQuery, Refusal};
+use super::params;
+use crate::task::{A2aError, ContextId, ContextPage, ContextQuery};
 use serde_json::{Value, json};
 
 /// The number of contexts on a page unless the client names one.
@@ -11,9 +11,9 @@ const PAGE_SIZE: i64 = 50;
 /// Reads the query of a list.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(super) fn decode_list(query: &[(String, String)]) -> Result<ContextQuery, Refusal> {
-    read::read_query(query, |query| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(super) fn decode_list(query: &[(String, String)]) -> Result<ContextQuery, A2aError> {
+    params::read_query(query, |query| {
         let page_size = query.integer("pageSize", 1..=100).unwrap_or(PAGE_SIZE);
         Some(ContextQuery {
             page_size: usize::try_from(page_size).ok()?,
@@ -25,10 +25,10 @@ pub(super) fn decode_list(query: &[(String, String)]) -> Result<ContextQuery, Re
 /// Reads the context id in a path.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] when it is malformed.
-pub(super) fn decode_id(text: &str) -> Result<ContextId, Refusal> {
+/// [`A2aError::InvalidParams`] when it is malformed.
+pub(super) fn decode_id(text: &str) -> Result<ContextId, A2aError> {
     ContextId::parse(text)
-        .map_err(|error| Refusal::invalid("id", format!("must be {}", error.rule)))
+        .map_err(|error| A2aError::invalid("id", format!("must be {}", error.rule)))
 }
 
 /// Writes a page of contexts.

@@ -41,7 +41,7 @@
 //! `A2A-Version` knows the code of the generation that defines the header.
 
 use super::{Binding, Dialect};
-use crate::task::{Generation, Refusal};
+use crate::task::{A2aError, Generation};
 use serde_json::{Map, Value, json};
 
 /// The domain of the errors that A2A defines (A2A 1.0 §10.6, §11.6).
@@ -70,7 +70,7 @@ pub struct ErrorRow {
 impl ErrorRow {
     /// The row of `refusal` in `generation`.
     #[must_use]
-    pub const fn of(refusal: &Refusal, generation: Generation) -> Self {
+    pub const fn of(refusal: &A2aError, generation: Generation) -> Self {
         let row = row(refusal);
         match generation {
             Generation::V10 | Generation::V03 => row,
@@ -93,8 +93,8 @@ impl ErrorRow {
     }
 }
 
-const fn row(refusal: &Refusal) -> ErrorRow {
-    use Refusal as R;
+const fn row(refusal: &A2aError) -> ErrorRow {
+    use A2aError as R;
     const FAILED: &str = "FAILED_PRECONDITION";
     const ARGUMENT: &str = "INVALID_ARGUMENT";
     // A2A 1.0 §5.4: codes and statuses of the A2A errors. A2A 1.0 §9.5: those of
@@ -149,8 +149,8 @@ const fn row(refusal: &Refusal) -> ErrorRow {
 }
 
 /// The code in 0.1; `code` is the one of the later generations.
-const fn code_in_v01(refusal: &Refusal, code: i32) -> i32 {
-    use Refusal as R;
+const fn code_in_v01(refusal: &A2aError, code: i32) -> i32 {
+    use A2aError as R;
     match refusal {
         R::TaskFinished { .. } | R::TaskBusy => -32009,
         R::InvalidAgentResponse => -32603,
@@ -180,7 +180,7 @@ const fn code_in_v01(refusal: &Refusal, code: i32) -> i32 {
 
 /// The error in a dialect: the `error` member of a JSON-RPC response, or the whole
 /// body of a REST response.
-pub(super) fn body(refusal: &Refusal, dialect: Dialect) -> Value {
+pub(super) fn body(refusal: &A2aError, dialect: Dialect) -> Value {
     let row = ErrorRow::of(refusal, dialect.generation);
     let details = details(refusal, &row);
     let message = short(&refusal.to_string());
@@ -209,23 +209,23 @@ fn short(text: &str) -> String {
 }
 
 /// The header that an error needs beside its status.
-pub(super) fn header(refusal: &Refusal) -> Option<(&'static str, String)> {
+pub(super) fn header(refusal: &A2aError) -> Option<(&'static str, String)> {
     // RFC 9110 §10.2.3: `Retry-After`. RFC 9110 §15.5.2: a 401 names a challenge.
     match refusal {
-        Refusal::RateLimited { retry_after }
-        | Refusal::Unavailable { retry_after }
-        | Refusal::Unfinished { retry_after } => Some(("retry-after", retry_after.to_string())),
-        Refusal::Unauthenticated => Some(("www-authenticate", "Bearer".to_owned())),
+        A2aError::RateLimited { retry_after }
+        | A2aError::Unavailable { retry_after }
+        | A2aError::Unfinished { retry_after } => Some(("retry-after", retry_after.to_string())),
+        A2aError::Unauthenticated => Some(("www-authenticate", "Bearer".to_owned())),
         _ => None,
     }
 }
 
 /// The details of an error: field violations first, then the reason. The older
 /// generations leave the form of `data` open, so they get the array of 1.0.
-fn details(refusal: &Refusal, row: &ErrorRow) -> Value {
+fn details(refusal: &A2aError, row: &ErrorRow) -> Value {
     // A2A 1.0 §9.5, §11.6: each object of the array has a `@type`.
     let mut details = Vec::new();
-    if let Refusal::InvalidParams { violations } = refusal {
+    if let A2aError::InvalidParams { violations } = refusal {
         let violations: Vec<Value> = violations
             .iter()
             .map(|v| json!({"field": short(&v.field), "description": short(&v.description)}))
@@ -249,23 +249,23 @@ fn details(refusal: &Refusal, row: &ErrorRow) -> Value {
 }
 
 /// The values of an error as text: `ErrorInfo.metadata` maps strings to strings.
-fn metadata(refusal: &Refusal) -> Map<String, Value> {
+fn metadata(refusal: &A2aError) -> Map<String, Value> {
     let facts: Vec<(&str, String)> = match refusal {
-        Refusal::TaskNotCancelable { state } | Refusal::TaskFinished { state } => {
+        A2aError::TaskNotCancelable { state } | A2aError::TaskFinished { state } => {
             vec![("state", state.to_string())]
         }
-        Refusal::StateTooLarge { current, allowed } => vec![
+        A2aError::StateTooLarge { current, allowed } => vec![
             ("current", current.to_string()),
             ("allowed", allowed.to_string()),
         ],
-        Refusal::PayloadTooLarge { allowed } => vec![("allowed", allowed.to_string())],
-        Refusal::RateLimited { retry_after }
-        | Refusal::Unavailable { retry_after }
-        | Refusal::Unfinished { retry_after } => {
+        A2aError::PayloadTooLarge { allowed } => vec![("allowed", allowed.to_string())],
+        A2aError::RateLimited { retry_after }
+        | A2aError::Unavailable { retry_after }
+        | A2aError::Unfinished { retry_after } => {
             vec![("retryAfter", retry_after.to_string())]
         }
-        Refusal::VersionNotSupported { version, .. } => vec![("version", version.clone())],
-        Refusal::ExtensionSupportRequired { uri } => vec![("uri", uri.clone())],
+        A2aError::VersionNotSupported { version, .. } => vec![("version", version.clone())],
+        A2aError::ExtensionSupportRequired { uri } => vec![("uri", uri.clone())],
         _ => Vec::new(),
     };
     facts

@@ -5,7 +5,7 @@
 //! values and depth, and records the paths of duplicate members, of which a `Value`
 //! would silently keep the last (RFC 8259 §4 leaves their meaning open).
 
-use crate::task::{FieldViolation, Refusal};
+use crate::task::{A2aError, FieldViolation};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, de};
 use serde_json::Value;
@@ -23,7 +23,7 @@ const MAX_NAME: usize = 64;
 
 /// One step from a value to a value inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     /// Into the member of this name.
     Name(String),
     /// Into the element at this index.
@@ -40,24 +40,24 @@ pub(super) struct Scan {
     )]
     pub(super) nodes: usize,
     /// The paths of members that repeat a name of their object.
-    pub(super) duplicates: Vec<Vec<Step>>,
+    pub(super) duplicates: Vec<Vec<PathStep>>,
 }
 
 /// Walks `bytes` without building a value.
 ///
 /// # Errors
-/// [`Refusal::Parse`] when they are not one JSON text;
-/// [`Refusal::InvalidRequest`] when it has more than [`MAX_NODES`] values or more
+/// [`A2aError::Parse`] when they are not one JSON text;
+/// [`A2aError::InvalidRequest`] when it has more than [`MAX_NODES`] values or more
 /// than [`MAX_DEPTH`] levels.
-pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Refusal> {
-    let mut walk = Walk::default();
+pub(super) fn scan(bytes: &[u8]) -> Result<Scan, A2aError> {
+    let mut walk = DepthWalk::default();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let result = Node(&mut walk)
+    let result = JsonNode(&mut walk)
         .deserialize(&mut reader)
         .and_then(|()| reader.end());
     match (result, walk.over) {
-        (_, Some(why)) => Err(Refusal::InvalidRequest { why }),
-        (Err(_), None) => Err(Refusal::Parse),
+        (_, Some(why)) => Err(A2aError::InvalidRequest { why }),
+        (Err(_), None) => Err(A2aError::Parse),
         (Ok(()), None) => Ok(Scan {
             nodes: walk.nodes,
             duplicates: walk.duplicates,
@@ -68,42 +68,42 @@ pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Refusal> {
 /// The value of bytes that [`scan`] accepted.
 ///
 /// # Errors
-/// [`Refusal::Parse`] when they are not one JSON text.
-pub(super) fn parse(bytes: &[u8]) -> Result<Value, Refusal> {
-    serde_json::from_slice(bytes).map_err(|_| Refusal::Parse)
+/// [`A2aError::Parse`] when they are not one JSON text.
+pub(super) fn parse(bytes: &[u8]) -> Result<Value, A2aError> {
+    serde_json::from_slice(bytes).map_err(|_| A2aError::Parse)
 }
 
 /// A path as violations name it: `message.parts[0].text`.
-pub(super) fn render(path: &[Step]) -> String {
+pub(super) fn render(path: &[PathStep]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
-            Step::Name(name) => {
+            PathStep::Name(name) => {
                 if !text.is_empty() {
                     text.push('.');
                 }
                 text.extend(name.chars().take(MAX_NAME));
             }
-            Step::Index(index) => text.push_str(&format!("[{index}]")),
+            PathStep::Index(index) => text.push_str(&format!("[{index}]")),
         }
     }
     text
 }
 
 /// The violation of a duplicate member.
-pub(super) fn duplicate(path: &[Step]) -> FieldViolation {
+pub(super) fn duplicate(path: &[PathStep]) -> FieldViolation {
     FieldViolation::new(render(path), "must stand only once in its object")
 }
 
 #[derive(Default)]
-struct Walk {
+struct DepthWalk {
     nodes: usize,
-    path: Vec<Step>,
-    duplicates: Vec<Vec<Step>>,
+    path: Vec<PathStep>,
+    duplicates: Vec<Vec<PathStep>>,
     over: Option<String>,
 }
 
-impl Walk {
+impl DepthWalk {
     fn count<E: de::Error>(&mut self) -> Result<(), E> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
@@ -126,9 +126,9 @@ impl Walk {
     }
 }
 
-struct Node<'a>(&'a mut Walk);
+struct JsonNode<'a>(&'a mut DepthWalk);
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for JsonNode<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -137,7 +137,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for JsonNode<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -170,12 +170,12 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
         self.0.enter()?;
-        self.0.path.push(Step::Index(0));
+        self.0.path.push(PathStep::Index(0));
         let mut next = 0;
-        while elements.next_element_seed(Node(self.0))?.is_some() {
+        while elements.next_element_seed(JsonNode(self.0))?.is_some() {
             next += 1;
             if let Some(step) = self.0.path.last_mut() {
-                *step = Step::Index(next);
+                *step = PathStep::Index(next);
             }
         }
         self.0.path.pop();
@@ -188,11 +188,11 @@ impl<'de> Visitor<'de> for Node<'_> {
         while let Some(name) = members.next_key::<String>()? {
             // Names are not counted. Each has a value, which the seed below counts, so
             // a huge object reaches the limit too.
-            self.0.path.push(Step::Name(name.clone()));
+            self.0.path.push(PathStep::Name(name.clone()));
             if !names.insert(name) && self.0.duplicates.len() < MAX_DUPLICATES {
                 self.0.duplicates.push(self.0.path.clone());
             }
-            members.next_value_seed(Node(self.0))?;
+            members.next_value_seed(JsonNode(self.0))?;
             self.0.path.pop();
         }
         Ok(())

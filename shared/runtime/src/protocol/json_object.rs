@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 
 /// An object under construction.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Members(Map<String, Value>);
+pub(crate) struct JsonObject(Map<String, Value>);
 
-impl Members {
+impl JsonObject {
     /// An object without members.
     pub(crate) fn new() -> Self {
         Self::default()
@@ -54,8 +54,8 @@ impl Members {
     }
 }
 
-impl From<Members> for Value {
-    fn from(members: Members) -> Self {
+impl From<JsonObject> for Value {
+    fn from(members: JsonObject) -> Self {
         members.build()
     }
 }

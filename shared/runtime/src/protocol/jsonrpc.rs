@@ -3,8 +3,8 @@
 //! The decoder of `a2a-lf` is not used: it refuses ids above `i64::MAX` and absent
 //! ids, and it does not check the version.
 
-use super::json::{self, Step};
-use crate::task::{FieldViolation, Refusal};
+use super::json::{self, PathStep};
+use crate::task::{A2aError, FieldViolation};
 use serde_json::{Map, Number, Value, json};
 
 /// The most entries of a batch.
@@ -61,11 +61,11 @@ pub(super) struct Envelope {
 /// Reads one envelope; `duplicates` are the duplicate members inside `value`.
 ///
 /// # Errors
-/// [`Refusal::InvalidRequest`], with the id of the error response.
+/// [`A2aError::InvalidRequest`], with the id of the error response.
 pub(super) fn envelope(
     value: Value,
-    duplicates: &[Vec<Step>],
-) -> Result<Envelope, (RpcId, Refusal)> {
+    duplicates: &[Vec<PathStep>],
+) -> Result<Envelope, (RpcId, A2aError)> {
     let refused = |id, why: &str| (id, invalid(why));
     // JSON-RPC 2.0 §4: the members of a request object.
     let Value::Object(mut members) = value else {
@@ -75,10 +75,10 @@ pub(super) fn envelope(
         let why = format!("`id` must be a string of up to {MAX_ID} bytes, an integer or null");
         return Err(refused(RpcId::Null, &why));
     };
-    let (inside, outside): (Vec<&Vec<Step>>, Vec<&Vec<Step>>) =
+    let (inside, outside): (Vec<&Vec<PathStep>>, Vec<&Vec<PathStep>>) =
         duplicates.iter().partition(|path| in_params(path));
     if let Some(path) = outside.first() {
-        if path.first() == Some(&Step::Name("id".to_owned())) {
+        if path.first() == Some(&PathStep::Name("id".to_owned())) {
             // JSON-RPC 2.0 §5: the id is null if it cannot be determined.
             id = RpcId::Null;
         }
@@ -102,13 +102,13 @@ pub(super) fn envelope(
     })
 }
 
-fn in_params(path: &[Step]) -> bool {
-    path.len() > 1 && path.first() == Some(&Step::Name("params".to_owned()))
+fn in_params(path: &[PathStep]) -> bool {
+    path.len() > 1 && path.first() == Some(&PathStep::Name("params".to_owned()))
 }
 
 /// The error for a body or batch entry that is not a request.
-pub(super) fn invalid(why: impl Into<String>) -> Refusal {
-    Refusal::InvalidRequest { why: why.into() }
+pub(super) fn invalid(why: impl Into<String>) -> A2aError {
+    A2aError::InvalidRequest { why: why.into() }
 }
 
 /// Whether a body on a path of 0.1 is an envelope and not the bare parameters.

@@ -1,7 +1,7 @@
 //! Checks the content types of requests and picks those of responses.
 
 use super::Binding;
-use crate::task::Refusal;
+use crate::task::A2aError;
 
 /// Plain JSON.
 pub(super) const JSON: &str = "application/json";
@@ -19,12 +19,12 @@ fn is(header: &str, wanted: &str) -> bool {
 /// Checks the `Content-Type` of a body.
 ///
 /// # Errors
-/// [`Refusal::UnsupportedMediaType`] when it is absent or neither [`JSON`] nor
+/// [`A2aError::UnsupportedMediaType`] when it is absent or neither [`JSON`] nor
 /// [`A2A_JSON`].
-pub(super) fn check(content_type: Option<&str>) -> Result<(), Refusal> {
+pub(super) fn check(content_type: Option<&str>) -> Result<(), A2aError> {
     match content_type {
         Some(header) if is(header, JSON) || is(header, A2A_JSON) => Ok(()),
-        _ => Err(Refusal::UnsupportedMediaType),
+        _ => Err(A2aError::UnsupportedMediaType),
     }
 }
 
@@ -73,11 +73,11 @@ mod tests {
         ] {
             assert_eq!(
                 check(Some(bad)),
-                Err(Refusal::UnsupportedMediaType),
+                Err(A2aError::UnsupportedMediaType),
                 "{bad}"
             );
         }
-        assert_eq!(check(None), Err(Refusal::UnsupportedMediaType));
+        assert_eq!(check(None), Err(A2aError::UnsupportedMediaType));
     }
 
     #[test]

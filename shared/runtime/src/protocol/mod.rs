@@ -2,7 +2,7 @@
 //!
 //! The module has no clock, makes no ids, does no I/O and names no
 //! `http::Request`. A request becomes a `task` command or a
-//! [`Refusal`](crate::task::Refusal); a response is made of `task` values.
+//! [`A2aError`](crate::task::A2aError); a response is made of `task` values.
 //! Only `v1` names `a2a_lf`.
 //!
 //! A request is read in two steps, with authentication and the limiter between
@@ -10,20 +10,21 @@
 //! [`Call::check_version`] and [`Call::decode`] read the rest. [`answer`],
 //! [`refuse`] and [`StreamEncoder`] write in the dialect of the call.
 
-mod answer;
-mod ask;
 mod call;
 mod card;
-mod context;
+mod compat;
+mod context_list;
 mod error;
 mod idempotency;
 mod json;
+mod json_object;
 mod jsonrpc;
-mod legacy;
 mod media;
 mod method;
-mod notice;
-mod read;
+mod params;
+mod push_payload;
+mod request;
+mod response;
 mod rest;
 mod sse;
 mod stream;
@@ -32,20 +33,19 @@ mod v01;
 mod v03;
 mod v1;
 mod version;
-mod write;
 
-pub use answer::{Answer, Reply, answer, batch, refuse};
-pub use ask::{Ask, CardForm};
-pub use call::{Call, Opened, RawRequest, Rejected, open, reject};
+pub use call::{Call, OpenedRequest, RawRequest, Rejected, open, reject};
 pub use card::{
-    ApiKeyLocation, Capabilities, CardError, CardInfo, CardShape, CardSignature, Document,
-    EXTENSIONS, Extension, InvalidSignature, Provider, SecurityScheme, SkillInfo, Unsigned,
+    ApiKeyLocation, Capabilities, CardDocument, CardError, CardInfo, CardShape, CardSignature,
+    EXTENSIONS, Extension, Provider, SecurityScheme, SignatureError, SkillInfo, Unsigned,
 };
 pub use error::ErrorRow;
 pub use jsonrpc::RpcId;
 pub use method::{Operation, methods};
-pub use notice::notice;
-pub use rest::{Site, site};
+pub use push_payload::push_payload;
+pub use request::{CardForm, MethodCall};
+pub use response::{MethodResult, WireResponse, answer, batch, refuse};
+pub use rest::{Endpoint, site};
 pub use stream::StreamEncoder;
 
 use crate::task::Generation;

@@ -12,7 +12,7 @@ mod value;
 pub(crate) use object::{Object, snake};
 pub(crate) use value::base64;
 
-use crate::task::{FieldViolation, InvalidId, MAX_PUSH_SCHEME, PushId, Refusal, TaskId};
+use crate::task::{A2aError, FieldViolation, IdError, MAX_PUSH_SCHEME, PushId, TaskId};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 
@@ -26,7 +26,7 @@ const MAX_VIOLATIONS: usize = 100;
 
 /// The encoding of member names and scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spelling {
+pub(crate) enum FieldCase {
     /// Plain JSON.
     Json,
     /// `ProtoJSON`: a member may have its snake-case proto name, an integer may be
@@ -49,12 +49,12 @@ impl Problems {
     }
 
     /// The value, or the faults if there are any.
-    fn settle<T>(self, value: Option<T>) -> Result<T, Refusal> {
+    fn settle<T>(self, value: Option<T>) -> Result<T, A2aError> {
         let violations = self.0.into_inner();
         match value {
             Some(value) if violations.is_empty() => Ok(value),
-            None if violations.is_empty() => Err(Refusal::invalid(ROOT, "is not valid")),
-            _ => Err(Refusal::InvalidParams { violations }),
+            None if violations.is_empty() => Err(A2aError::invalid(ROOT, "is not valid")),
+            _ => Err(A2aError::InvalidParams { violations }),
         }
     }
 }
@@ -65,14 +65,14 @@ const ROOT: &str = "params";
 /// Reads an object with `decode`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault, also when `params` is not an object.
+/// [`A2aError::InvalidParams`] with every fault, also when `params` is not an object.
 pub(crate) fn read<T>(
     params: &Value,
-    spelling: Spelling,
+    spelling: FieldCase,
     decode: impl FnOnce(&Object<'_>) -> Option<T>,
-) -> Result<T, Refusal> {
+) -> Result<T, A2aError> {
     let Value::Object(map) = params else {
-        return Err(Refusal::invalid(ROOT, "must be an object"));
+        return Err(A2aError::invalid(ROOT, "must be an object"));
     };
     read_map(map, spelling, decode)
 }
@@ -80,35 +80,35 @@ pub(crate) fn read<T>(
 /// Reads query parameters with `decode`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault, also when a parameter is repeated.
+/// [`A2aError::InvalidParams`] with every fault, also when a parameter is repeated.
 pub(crate) fn read_query<T>(
     pairs: &[(String, String)],
     decode: impl FnOnce(&Object<'_>) -> Option<T>,
-) -> Result<T, Refusal> {
+) -> Result<T, A2aError> {
     let mut map = Map::new();
     for (name, value) in pairs {
         let earlier = map.insert(name.clone(), Value::String(value.clone()));
         if earlier.is_some() {
-            return Err(Refusal::invalid(name.as_str(), "is given twice"));
+            return Err(A2aError::invalid(name.as_str(), "is given twice"));
         }
     }
-    read_map(&map, Spelling::Query, decode)
+    read_map(&map, FieldCase::Query, decode)
 }
 
 /// Reads a task id in a path.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] when it is malformed.
-pub(crate) fn task_id(text: &str) -> Result<TaskId, Refusal> {
-    TaskId::parse(text).map_err(|error| Refusal::invalid("id", rule(&error)))
+/// [`A2aError::InvalidParams`] when it is malformed.
+pub(crate) fn task_id(text: &str) -> Result<TaskId, A2aError> {
+    TaskId::parse(text).map_err(|error| A2aError::invalid("id", rule(&error)))
 }
 
 /// Reads the id of a push config in a path.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] when it is malformed.
-pub(crate) fn push_id(text: &str) -> Result<PushId, Refusal> {
-    PushId::parse(text).map_err(|error| Refusal::invalid("id", rule(&error)))
+/// [`A2aError::InvalidParams`] when it is malformed.
+pub(crate) fn push_id(text: &str) -> Result<PushId, A2aError> {
+    PushId::parse(text).map_err(|error| A2aError::invalid("id", rule(&error)))
 }
 
 /// Whether a text has 1 to `max` printable ASCII characters.
@@ -134,9 +134,9 @@ pub(crate) const SCHEME_RULE: &str = "must be the name of an HTTP authentication
 
 fn read_map<T>(
     map: &Map<String, Value>,
-    spelling: Spelling,
+    spelling: FieldCase,
     decode: impl FnOnce(&Object<'_>) -> Option<T>,
-) -> Result<T, Refusal> {
+) -> Result<T, A2aError> {
     let problems = Problems::default();
     let value = decode(&Object {
         path: String::new(),
@@ -147,6 +147,6 @@ fn read_map<T>(
     problems.settle(value)
 }
 
-fn rule(error: &InvalidId) -> String {
+fn rule(error: &IdError) -> String {
     format!("must be {}", error.rule)
 }

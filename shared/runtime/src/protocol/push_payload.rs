@@ -8,7 +8,7 @@ use crate::task::{Frame, Generation};
 ///
 /// `None` for a frame that this generation does not deliver.
 #[must_use]
-pub fn notice(generation: Generation, frame: &Frame) -> Option<(&'static str, Vec<u8>)> {
+pub fn push_payload(generation: Generation, frame: &Frame) -> Option<(&'static str, Vec<u8>)> {
     let (media, value) = match (generation, frame) {
         // A2A 1.0 §4.3.3: the payload is a `StreamResponse`. 0.3 and 0.1 get the task.
         (Generation::V10, _) => (media::A2A_JSON, v1::encode_frame(frame)?),

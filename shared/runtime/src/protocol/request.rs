@@ -1,10 +1,10 @@
 //! Reads the parameters of a call and makes the engine's command of them.
 
 use super::method::Operation as O;
-use super::{Binding, Call, context, idempotency, read, upload, v01, v1, v03};
+use super::{Binding, Call, context_list, idempotency, params, upload, v01, v1, v03};
 use crate::task::{
-    CancelCommand, ContextId, ContextQuery, CreatePush, EventId, Generation, GetQuery,
-    InvalidEventId, ListQuery, PushListQuery, PushQuery, Refusal, SendCommand, SubscribeCommand,
+    A2aError, CancelCommand, ContextId, ContextQuery, CreatePush, EventId, EventIdError,
+    Generation, GetQuery, ListQuery, PushListQuery, PushQuery, SendCommand, SubscribeCommand,
     TaskId, UploadOrder,
 };
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ pub enum CardForm {
 
 /// The command of a call whose parameters are read.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ask {
+pub enum MethodCall {
     /// Send a message and wait.
     Send(Box<SendCommand>),
     /// Send a message and stream.
@@ -61,32 +61,34 @@ impl Call {
     /// Reads the parameters.
     ///
     /// # Errors
-    /// [`Refusal::InvalidParams`] naming each faulty field by its path.
-    pub fn decode(&self) -> Result<Ask, Refusal> {
+    /// [`A2aError::InvalidParams`] naming each faulty field by its path.
+    pub fn decode(&self) -> Result<MethodCall, A2aError> {
         if !self.params.faults.is_empty() {
-            return Err(Refusal::InvalidParams {
+            return Err(A2aError::InvalidParams {
                 violations: self.params.faults.clone(),
             });
         }
         Ok(match self.operation {
-            O::Send => Ask::Send(Box::new(self.decode_send()?)),
-            O::Stream => Ask::Stream(Box::new(self.decode_send()?)),
-            O::Get => Ask::Get(self.decode_get()?),
-            O::List => Ask::List(self.decode_list()?),
-            O::Cancel => Ask::Cancel(self.decode_cancel()?),
-            O::Subscribe => Ask::Subscribe(self.decode_subscribe()?),
-            O::ListContexts => Ask::ListContexts(context::decode_list(&self.own_pairs())?),
-            O::DeleteContext => Ask::DeleteContext(context::decode_id(self.path_id())?),
-            O::DeleteTask => Ask::DeleteTask(read::task_id(self.path_id())?),
-            O::Card => Ask::Card(CardForm::AgentCard),
-            O::LegacyCard => Ask::Card(CardForm::LegacyAgentJson),
-            O::ExtendedCard => Ask::ExtendedCard,
-            O::CreatePushConfig => Ask::CreatePush(Box::new(self.decode_create_push()?)),
-            O::GetPushConfig => Ask::GetPush(self.decode_get_push()?),
-            O::ListPushConfigs => Ask::ListPushes(self.decode_list_pushes()?),
-            O::DeletePushConfig => Ask::DeletePush(self.decode_delete_push()?),
-            O::CreateUpload => Ask::CreateUpload(upload::decode(&self.params.value)?),
-            O::ListSkills => Ask::Skills,
+            O::Send => MethodCall::Send(Box::new(self.decode_send()?)),
+            O::Stream => MethodCall::Stream(Box::new(self.decode_send()?)),
+            O::Get => MethodCall::Get(self.decode_get()?),
+            O::List => MethodCall::List(self.decode_list()?),
+            O::Cancel => MethodCall::Cancel(self.decode_cancel()?),
+            O::Subscribe => MethodCall::Subscribe(self.decode_subscribe()?),
+            O::ListContexts => {
+                MethodCall::ListContexts(context_list::decode_list(&self.own_pairs())?)
+            }
+            O::DeleteContext => MethodCall::DeleteContext(context_list::decode_id(self.path_id())?),
+            O::DeleteTask => MethodCall::DeleteTask(params::task_id(self.path_id())?),
+            O::Card => MethodCall::Card(CardForm::AgentCard),
+            O::LegacyCard => MethodCall::Card(CardForm::LegacyAgentJson),
+            O::ExtendedCard => MethodCall::ExtendedCard,
+            O::CreatePushConfig => MethodCall::CreatePush(Box::new(self.decode_create_push()?)),
+            O::GetPushConfig => MethodCall::GetPush(self.decode_get_push()?),
+            O::ListPushConfigs => MethodCall::ListPushes(self.decode_list_pushes()?),
+            O::DeletePushConfig => MethodCall::DeletePush(self.decode_delete_push()?),
+            O::CreateUpload => MethodCall::CreateUpload(upload::decode(&self.params.value)?),
+            O::ListSkills => MethodCall::Skills,
         })
     }
 
@@ -94,7 +96,7 @@ impl Call {
         self.params.id.as_deref().unwrap_or_default()
     }
 
-    fn decode_send(&self) -> Result<SendCommand, Refusal> {
+    fn decode_send(&self) -> Result<SendCommand, A2aError> {
         let params = &self.params.value;
         let mut command = match (self.dialect.generation, self.dialect.binding) {
             (Generation::V10, _) => v1::decode_send(params),
@@ -106,7 +108,7 @@ impl Call {
         Ok(command)
     }
 
-    fn decode_get(&self) -> Result<GetQuery, Refusal> {
+    fn decode_get(&self) -> Result<GetQuery, A2aError> {
         let (params, pairs) = (&self.params.value, self.own_pairs());
         match (self.dialect.generation, self.params.id.as_deref()) {
             (Generation::V10, Some(id)) => v1::decode_get_pairs(id, &pairs),
@@ -118,19 +120,19 @@ impl Call {
         }
     }
 
-    fn decode_list(&self) -> Result<ListQuery, Refusal> {
+    fn decode_list(&self) -> Result<ListQuery, A2aError> {
         match (self.dialect.generation, self.dialect.binding) {
             (Generation::V10, Binding::JsonRpc) => v1::decode_list(&self.params.value),
             (Generation::V10, Binding::Rest) => v1::decode_list_pairs(&self.own_pairs()),
             (Generation::V03, Binding::Rest) => v03::rest::decode_list(&self.own_pairs()),
             // A2A 0.3 §3.5.6: `tasks/list` exists over gRPC and REST only.
             (Generation::V03, Binding::JsonRpc) | (Generation::V01, _) => {
-                Err(Refusal::MethodNotFound)
+                Err(A2aError::MethodNotFound)
             }
         }
     }
 
-    fn decode_cancel(&self) -> Result<CancelCommand, Refusal> {
+    fn decode_cancel(&self) -> Result<CancelCommand, A2aError> {
         let params = &self.params.value;
         match (self.dialect.generation, self.params.id.as_deref()) {
             (Generation::V10, _) => v1::decode_cancel(&self.with_id()?),
@@ -140,7 +142,7 @@ impl Call {
         }
     }
 
-    fn decode_subscribe(&self) -> Result<SubscribeCommand, Refusal> {
+    fn decode_subscribe(&self) -> Result<SubscribeCommand, A2aError> {
         let last_event = self.last_event()?;
         let params = &self.params.value;
         match (self.dialect.generation, self.params.id.as_deref()) {
@@ -151,7 +153,7 @@ impl Call {
         }
     }
 
-    fn decode_create_push(&self) -> Result<CreatePush, Refusal> {
+    fn decode_create_push(&self) -> Result<CreatePush, A2aError> {
         let params = &self.params.value;
         match (self.dialect.generation, self.params.id.as_deref()) {
             (Generation::V10, Some(id)) => v1::decode_create_push(&self.with(&[("taskId", id)])?),
@@ -162,7 +164,7 @@ impl Call {
         }
     }
 
-    fn decode_get_push(&self) -> Result<PushQuery, Refusal> {
+    fn decode_get_push(&self) -> Result<PushQuery, A2aError> {
         let params = &self.params.value;
         match (self.dialect.generation, self.push_of_path()?) {
             (_, Some(query)) => Ok(query),
@@ -172,36 +174,36 @@ impl Call {
         }
     }
 
-    fn decode_delete_push(&self) -> Result<PushQuery, Refusal> {
+    fn decode_delete_push(&self) -> Result<PushQuery, A2aError> {
         let params = &self.params.value;
         match (self.dialect.generation, self.push_of_path()?) {
             (_, Some(query)) => Ok(query),
             (Generation::V10, None) => v1::decode_one_push(params),
             (Generation::V03, None) => v03::decode_delete_push(params),
             // Unreachable: 0.1 has no method that deletes a push config.
-            (Generation::V01, None) => Err(Refusal::MethodNotFound),
+            (Generation::V01, None) => Err(A2aError::MethodNotFound),
         }
     }
 
-    fn decode_list_pushes(&self) -> Result<PushListQuery, Refusal> {
+    fn decode_list_pushes(&self) -> Result<PushListQuery, A2aError> {
         let (params, pairs) = (&self.params.value, self.own_pairs());
         match (self.dialect.generation, self.params.id.as_deref()) {
             (Generation::V10, Some(id)) => v1::decode_list_pushes_pairs(id, &pairs),
             (Generation::V10, None) => v1::decode_list_pushes(params),
             (Generation::V03, Some(id)) => v03::rest::decode_list_pushes(id, &pairs),
             (Generation::V03, None) => v03::decode_list_pushes(params),
-            (Generation::V01, _) => Err(Refusal::MethodNotFound),
+            (Generation::V01, _) => Err(A2aError::MethodNotFound),
         }
     }
 
     /// The push config that a path names, in any generation.
-    fn push_of_path(&self) -> Result<Option<PushQuery>, Refusal> {
+    fn push_of_path(&self) -> Result<Option<PushQuery>, A2aError> {
         let (Some(task), Some(config)) = (&self.params.id, &self.params.config) else {
             return Ok(None);
         };
         Ok(Some(PushQuery {
-            task: read::task_id(task)?,
-            id: Some(read::push_id(config)?),
+            task: params::task_id(task)?,
+            id: Some(params::push_id(config)?),
         }))
     }
 
@@ -225,7 +227,7 @@ impl Call {
     }
 
     /// The parameters of 1.0, with the id replaced by that of the path.
-    fn with_id(&self) -> Result<Value, Refusal> {
+    fn with_id(&self) -> Result<Value, A2aError> {
         match &self.params.id {
             Some(id) => self.with(&[("id", id)]),
             None => Ok(self.params.value.clone()),
@@ -233,26 +235,26 @@ impl Call {
     }
 
     /// The parameters of 1.0, with members replaced by those of the path.
-    fn with(&self, said: &[(&str, &str)]) -> Result<Value, Refusal> {
+    fn with(&self, said: &[(&str, &str)]) -> Result<Value, A2aError> {
         let mut members = match &self.params.value {
             Value::Null => Map::new(),
             Value::Object(members) => members.clone(),
-            _ => return Err(Refusal::invalid("params", "must be an object")),
+            _ => return Err(A2aError::invalid("params", "must be an object")),
         };
         for (name, value) in said {
             // A2A 1.0 §5.5: ProtoJSON readers take the proto name too, so it is replaced as well.
-            members.remove(&read::snake(name));
+            members.remove(&params::snake(name));
             members.insert((*name).to_owned(), (*value).into());
         }
         Ok(Value::Object(members))
     }
 
-    fn last_event(&self) -> Result<Option<EventId>, Refusal> {
+    fn last_event(&self) -> Result<Option<EventId>, A2aError> {
         let Some(text) = &self.last_event_id else {
             return Ok(None);
         };
         text.parse()
             .map(Some)
-            .map_err(|error: InvalidEventId| Refusal::invalid("Last-Event-ID", error.to_string()))
+            .map_err(|error: EventIdError| A2aError::invalid("Last-Event-ID", error.to_string()))
     }
 }

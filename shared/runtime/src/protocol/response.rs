@@ -1,21 +1,21 @@
 //! Writes the response to a call from the engine's reply.
 
 use super::card::EXTENSIONS;
+use super::json_object::JsonObject;
 use super::method::GenerationRule;
-use super::write::Members;
 use super::{
-    Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, context, error, jsonrpc, legacy,
+    Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, compat, context_list, error, jsonrpc,
     upload, v01, v1, v03,
 };
 use crate::task::{
-    ContextPage, Frame, Generation, Page, PushConfig, PushPage, Refusal, Sent, Task, TaskId,
+    A2aError, ContextPage, Frame, Generation, Page, PushConfig, PushPage, Sent, Task, TaskId,
     UploadGrant,
 };
 use serde_json::Value;
 
 /// The engine's reply to a unary call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
+pub enum MethodResult {
     /// The result of a send.
     Sent(Sent),
     /// A task that was read or canceled.
@@ -40,7 +40,7 @@ pub enum Reply {
 
 /// A whole response, without the types of an HTTP library.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct WireResponse {
     /// The HTTP status.
     pub status: u16,
     /// Headers; names in lower case.
@@ -51,26 +51,26 @@ pub struct Answer {
 
 /// Writes the response to a call.
 #[must_use]
-pub fn answer(call: &Call, reply: &Reply) -> Answer {
+pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
     let result = match reply {
-        Reply::Sent(sent) => call.sent(sent),
-        Reply::Task(task) => call.task(task),
-        Reply::Contexts(page) => context::encode_page(page),
-        Reply::Deleted => Value::Object(serde_json::Map::new()),
-        Reply::Upload(grant) => upload::encode(grant),
-        Reply::Document(document) => document.clone(),
-        Reply::Page(page) => match call.dialect.generation {
+        MethodResult::Sent(sent) => call.sent(sent),
+        MethodResult::Task(task) => call.task(task),
+        MethodResult::Contexts(page) => context_list::encode_page(page),
+        MethodResult::Deleted => Value::Object(serde_json::Map::new()),
+        MethodResult::Upload(grant) => upload::encode(grant),
+        MethodResult::Document(document) => document.clone(),
+        MethodResult::Page(page) => match call.dialect.generation {
             Generation::V10 => v1::encode_page(page),
             // Unreachable for 0.1, which cannot list tasks.
             Generation::V03 | Generation::V01 => v03::rest::encode_page(page),
         },
-        Reply::Push(config) => call.push(config),
-        Reply::Pushes(page) => call.pushes(page),
+        MethodResult::Push(config) => call.push(config),
+        MethodResult::Pushes(page) => call.pushes(page),
         // A2A 0.3 §7.8: the JSON-RPC result of a delete is `null`. Elsewhere it is an
         // empty object.
-        Reply::PushDeleted => match (call.dialect.generation, call.dialect.binding) {
+        MethodResult::PushDeleted => match (call.dialect.generation, call.dialect.binding) {
             (Generation::V03 | Generation::V01, Binding::JsonRpc) => Value::Null,
-            (Generation::V10, _) | (_, Binding::Rest) => Members::new().build(),
+            (Generation::V10, _) | (_, Binding::Rest) => JsonObject::new().build(),
         },
     };
     let body = match call.dialect.binding {
@@ -79,7 +79,7 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
     };
     let mut headers = vec![("content-type", call.media.to_owned())];
     headers.extend(call.extensions_header());
-    Answer {
+    WireResponse {
         status: 200,
         headers,
         body: body.to_string().into_bytes(),
@@ -88,7 +88,7 @@ pub fn answer(call: &Call, reply: &Reply) -> Answer {
 
 /// Writes the error of a call.
 #[must_use]
-pub fn refuse(call: &Call, refusal: &Refusal) -> Answer {
+pub fn refuse(call: &Call, refusal: &A2aError) -> WireResponse {
     let refusal = call.own_fields(refusal);
     let answer = refused(&refusal, call.dialect, &call.rpc_id, call.media);
     if answer.status == 200 && call.reads_only_a_stream() {
@@ -98,9 +98,9 @@ pub fn refuse(call: &Call, refusal: &Refusal) -> Answer {
 }
 
 /// The error as the only event of a stream.
-fn refused_in_a_stream(call: &Call, refusal: Refusal) -> Answer {
+fn refused_in_a_stream(call: &Call, refusal: A2aError) -> WireResponse {
     let mut encoder = StreamEncoder::new(call);
-    Answer {
+    WireResponse {
         status: 200,
         headers: encoder.headers(),
         body: encoder.frame(&Frame::Refused(refusal)).unwrap_or_default(),
@@ -110,12 +110,12 @@ fn refused_in_a_stream(call: &Call, refusal: Refusal) -> Answer {
 impl Rejected {
     /// Writes the error of the request.
     #[must_use]
-    pub fn answer(&self) -> Answer {
+    pub fn answer(&self) -> WireResponse {
         refused(&self.refusal, self.dialect, &self.rpc_id, self.media)
     }
 }
 
-fn refused(refusal: &Refusal, dialect: Dialect, id: &RpcId, media: &'static str) -> Answer {
+fn refused(refusal: &A2aError, dialect: Dialect, id: &RpcId, media: &'static str) -> WireResponse {
     let row = super::ErrorRow::of(refusal, dialect.generation);
     let body = error::body(refusal, dialect);
     let body = match dialect.binding {
@@ -124,7 +124,7 @@ fn refused(refusal: &Refusal, dialect: Dialect, id: &RpcId, media: &'static str)
     };
     let mut headers = vec![("content-type", media.to_owned())];
     headers.extend(error::header(refusal));
-    Answer {
+    WireResponse {
         status: row.http_status(dialect.binding),
         headers,
         body: body.to_string().into_bytes(),
@@ -134,7 +134,7 @@ fn refused(refusal: &Refusal, dialect: Dialect, id: &RpcId, media: &'static str)
 /// Joins the responses of a batch, in their order. The HTTP status is always 200,
 /// as each entry has its own result or error.
 #[must_use]
-pub fn batch(answers: &[Answer]) -> Answer {
+pub fn batch(answers: &[WireResponse]) -> WireResponse {
     // JSON-RPC 2.0 §6: the response to a batch is an array of responses.
     let bodies: Vec<&[u8]> = answers
         .iter()
@@ -143,7 +143,7 @@ pub fn batch(answers: &[Answer]) -> Answer {
     let mut body = vec![b'['];
     body.extend(bodies.join(&b','));
     body.push(b']');
-    Answer {
+    WireResponse {
         status: 200,
         headers: vec![("content-type", super::media::JSON.to_owned())],
         body,
@@ -160,9 +160,9 @@ impl Call {
 
     /// The error with its fields named as in the client's request. The engine names
     /// the fields as in 1.0.
-    fn own_fields(&self, refusal: &Refusal) -> Refusal {
+    fn own_fields(&self, refusal: &A2aError) -> A2aError {
         let mut refusal = refusal.clone();
-        let Refusal::InvalidParams { violations } = &mut refusal else {
+        let A2aError::InvalidParams { violations } = &mut refusal else {
             return refusal;
         };
         for violation in violations {
@@ -200,7 +200,7 @@ impl Call {
         let wrapping = match part.and_then(|part| Some((part, part.get("data")?))) {
             Some((part, data)) if rest_03 => v03::rest::wrapping(part, data),
             Some((part, data)) if self.dialect.generation != Generation::V10 => {
-                legacy::wrapping(part, data).to_owned()
+                compat::wrapping(part, data).to_owned()
             }
             _ => String::new(),
         };

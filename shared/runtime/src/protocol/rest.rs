@@ -9,12 +9,12 @@ pub(super) enum Route {
     /// The base URL: the body names the JSON-RPC method.
     JsonRpc,
     /// The path names an operation.
-    Operation(Target),
+    Operation(PathTarget),
 }
 
 /// The kind of a route, for code that picks the function of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Site {
+pub enum Endpoint {
     /// JSON-RPC: the body names the operation.
     JsonRpc,
     /// The path names an operation.
@@ -31,11 +31,11 @@ pub enum Site {
 
 /// The kind of the route of a method and a raw path.
 #[must_use]
-pub fn site(method: &str, path: &str) -> Site {
+pub fn site(method: &str, path: &str) -> Endpoint {
     match route(method, path) {
-        None => Site::Nowhere,
-        Some(Route::JsonRpc) => Site::JsonRpc,
-        Some(Route::Operation(target)) => Site::Operation {
+        None => Endpoint::Nowhere,
+        Some(Route::JsonRpc) => Endpoint::JsonRpc,
+        Some(Route::Operation(target)) => Endpoint::Operation {
             operation: target.operation,
             below_task: target.id.is_some(),
         },
@@ -44,7 +44,7 @@ pub fn site(method: &str, path: &str) -> Site {
 
 /// An operation named by a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct PathTarget {
     pub(super) operation: Operation,
     pub(super) generation: Generation,
     /// The tenant at the start of the path: a routing value.
@@ -58,7 +58,7 @@ pub(super) struct Target {
     pub(super) params_in_body: bool,
 }
 
-impl Target {
+impl PathTarget {
     const fn new(operation: Operation, generation: Generation) -> Self {
         Self {
             operation,
@@ -105,7 +105,7 @@ pub(super) fn family(path: &str) -> Generation {
     }
 }
 
-fn target(method: &str, segments: &[&str]) -> Option<Target> {
+fn target(method: &str, segments: &[&str]) -> Option<PathTarget> {
     if let Some(found) = card(method, segments).or_else(|| path_a_method(method, segments)) {
         return Some(found);
     }
@@ -113,25 +113,25 @@ fn target(method: &str, segments: &[&str]) -> Option<Target> {
         ["a2a-lambda", rest @ ..] => ours(method, rest),
         ["v1", rest @ ..] => v03(method, rest),
         ["agent", "authenticatedExtendedCard"] if method == "GET" => {
-            Some(Target::new(Operation::ExtendedCard, Generation::V03))
+            Some(PathTarget::new(Operation::ExtendedCard, Generation::V03))
         }
         _ => v10(method, segments),
     }
 }
 
-fn card(method: &str, segments: &[&str]) -> Option<Target> {
+fn card(method: &str, segments: &[&str]) -> Option<PathTarget> {
     let operation = match segments {
         // A2A 1.0 §8.2, A2A 0.3 §5.3: the well-known path. The others are of 0.1 and 0.2.
         [".well-known", "agent-card.json"] => Operation::Card,
         [".well-known", "agent.json"] | ["agent.json"] => Operation::LegacyCard,
         _ => return None,
     };
-    (method == "GET").then(|| Target::new(operation, Generation::V10))
+    (method == "GET").then(|| PathTarget::new(operation, Generation::V10))
 }
 
 /// The paths of 0.1. They do not collide with the task routes of 1.0: there, POST
 /// needs a verb, and GET has no segment `get` after an id.
-fn path_a_method(method: &str, segments: &[&str]) -> Option<Target> {
+fn path_a_method(method: &str, segments: &[&str]) -> Option<PathTarget> {
     let operation = match (method, segments) {
         ("POST", ["tasks", "send"]) => Operation::Send,
         ("POST", ["tasks", "sendSubscribe" | "stream"]) => Operation::Stream,
@@ -141,14 +141,14 @@ fn path_a_method(method: &str, segments: &[&str]) -> Option<Target> {
         ("POST", ["tasks", "pushNotification", "set"]) => Operation::CreatePushConfig,
         ("POST", ["tasks", "pushNotification", "get"]) => Operation::GetPushConfig,
         ("GET", ["tasks", id, "get"]) => {
-            return Some(Target::new(Operation::Get, Generation::V01).of(decode(id)?));
+            return Some(PathTarget::new(Operation::Get, Generation::V01).of(decode(id)?));
         }
         _ => return None,
     };
-    Some(Target::new(operation, Generation::V01).in_body())
+    Some(PathTarget::new(operation, Generation::V01).in_body())
 }
 
-fn ours(method: &str, segments: &[&str]) -> Option<Target> {
+fn ours(method: &str, segments: &[&str]) -> Option<PathTarget> {
     let (operation, id) = match (method, segments) {
         ("POST", ["uploads"]) => (Operation::CreateUpload, None),
         ("GET", ["contexts"]) => (Operation::ListContexts, None),
@@ -160,23 +160,23 @@ fn ours(method: &str, segments: &[&str]) -> Option<Target> {
     if id.as_ref().is_some_and(String::is_empty) {
         return None;
     }
-    let mut target = Target::new(operation, Generation::V10);
+    let mut target = PathTarget::new(operation, Generation::V10);
     target.id = id;
     Some(target)
 }
 
 /// The routes of 0.3, below `/v1`.
-fn v03(method: &str, segments: &[&str]) -> Option<Target> {
+fn v03(method: &str, segments: &[&str]) -> Option<PathTarget> {
     // A2A 0.3 §3.5.6: the routes of 1.0 below `/v1`, except that of the extended card.
     match (method, segments) {
-        ("GET", ["card"]) => Some(Target::new(Operation::ExtendedCard, Generation::V03)),
+        ("GET", ["card"]) => Some(PathTarget::new(Operation::ExtendedCard, Generation::V03)),
         (_, ["extendedAgentCard"]) => None,
         _ => operation(method, segments, Generation::V03),
     }
 }
 
 /// The routes of 1.0, at the root or below a tenant.
-fn v10(method: &str, segments: &[&str]) -> Option<Target> {
+fn v10(method: &str, segments: &[&str]) -> Option<PathTarget> {
     if let Some(found) = operation(method, segments, Generation::V10) {
         return Some(found);
     }
@@ -188,9 +188,9 @@ fn v10(method: &str, segments: &[&str]) -> Option<Target> {
 }
 
 /// The routes that 0.3 and 1.0 share.
-fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<Target> {
+fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<PathTarget> {
     // A2A 1.0 §11.3; A2A 0.3 §3.5.6: paths and HTTP methods of the operations.
-    let target = |operation| Some(Target::new(operation, generation));
+    let target = |operation| Some(PathTarget::new(operation, generation));
     match (method, segments) {
         ("POST", ["message:send"]) => target(Operation::Send),
         ("POST", ["message:stream"]) => target(Operation::Stream),
@@ -198,7 +198,7 @@ fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<
         ("GET", ["extendedAgentCard"]) => target(Operation::ExtendedCard),
         (_, ["tasks", task]) => {
             let (id, operation) = task_operation(method, task)?;
-            Some(Target::new(operation, generation).of(decode(id)?))
+            Some(PathTarget::new(operation, generation).of(decode(id)?))
         }
         (_, ["tasks", task, "pushNotificationConfigs", rest @ ..]) => {
             let (operation, config) = match (method, rest) {
@@ -208,7 +208,7 @@ fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<
                 ("DELETE", [config]) => (Operation::DeletePushConfig, Some(decode(config)?)),
                 _ => return None,
             };
-            let mut found = Target::new(operation, generation).of(decode(task)?);
+            let mut found = PathTarget::new(operation, generation).of(decode(task)?);
             found.config_id = config;
             Some(found)
         }

@@ -1,8 +1,8 @@
 //! Reads and writes `POST /a2a-lambda/uploads`, an extension of this project that is
 //! the same for all generations.
 
-use super::read::{self, Spelling};
-use crate::task::{Refusal, UploadGrant, UploadOrder};
+use super::params::{self, FieldCase};
+use crate::task::{A2aError, UploadGrant, UploadOrder};
 use serde_json::{Map, Value, json};
 
 /// The most characters of a file name or media type.
@@ -11,9 +11,9 @@ const TEXT: usize = 1024;
 /// Reads `{filename?, mediaType?, size, sha256}`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
-pub(super) fn decode(params: &Value) -> Result<UploadOrder, Refusal> {
-    read::read(params, Spelling::Json, |order| {
+/// [`A2aError::InvalidParams`] with every fault.
+pub(super) fn decode(params: &Value) -> Result<UploadOrder, A2aError> {
+    params::read(params, FieldCase::Json, |order| {
         let text = |name: &str| {
             let text = order.text(name);
             if text.is_some_and(|text| text.chars().count() > TEXT) {
@@ -72,7 +72,7 @@ mod tests {
 
     fn fields(params: &Value) -> Vec<String> {
         match decode(params) {
-            Err(Refusal::InvalidParams { violations }) => {
+            Err(A2aError::InvalidParams { violations }) => {
                 violations.into_iter().map(|v| v.field).collect()
             }
             other => panic!("{other:?}"),

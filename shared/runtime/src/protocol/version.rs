@@ -1,7 +1,7 @@
 //! Checks the protocol version that a client names (A2A 1.0 §3.6).
 
 use super::Operation;
-use crate::task::{Generation, Refusal};
+use crate::task::{A2aError, Generation};
 
 /// The most characters of a client's version that errors and logs repeat.
 const SHOWN: usize = 32;
@@ -45,20 +45,20 @@ pub(super) fn is_newer(version: &str) -> bool {
 /// Checks the version against the operation and its generation.
 ///
 /// # Errors
-/// [`Refusal::VersionNotSupported`]. An operation of 1.0 needs `1.0`. The older
+/// [`A2aError::VersionNotSupported`]. An operation of 1.0 needs `1.0`. The older
 /// operations accept every published version, as their name already gives the
 /// generation. Cards and this project's extensions need no version.
 pub(super) fn check(
     operation: Operation,
     generation: Generation,
     version: Option<&str>,
-) -> Result<(), Refusal> {
+) -> Result<(), A2aError> {
     if operation.is_card() || operation.is_ours() {
         return Ok(());
     }
     // A2A 1.0 §3.6.2: an absent or empty version means 0.3.
     let parsed = version.map_or(Some((0, 3)), parse);
-    let refused = |supported| Refusal::VersionNotSupported {
+    let refused = |supported| A2aError::VersionNotSupported {
         version: version.unwrap_or("0.3").to_owned(),
         supported,
     };

@@ -6,9 +6,9 @@ use aws_lambda_events::event::streams::{SqsBatchItemFailure, SqsEventResponse};
 /// The response to a batch. It names the messages that SQS must deliver again (AWS
 /// Lambda, `ReportBatchItemFailures`).
 #[derive(Default)]
-pub(super) struct Answer(SqsEventResponse);
+pub(super) struct BatchResponse(SqsEventResponse);
 
-impl Answer {
+impl BatchResponse {
     /// Records whether the message `id` is done.
     pub(super) fn note(&mut self, id: Option<String>, ack: Ack) {
         if ack == Ack::Keep {

@@ -1,15 +1,15 @@
 //! Runs the function `push`, which posts events to webhooks.
 
-use super::batch::Answer;
+use super::batch::BatchResponse;
 use super::{Process, ServeError, clients, endpoint, logging};
-use crate::engine::{Courier, Outgoing, RandomIds, SystemClock};
+use crate::engine::{PushDispatcher, PushServices, RandomIds, SystemClock};
+use crate::outbound::webhook::WebhookClient;
 use crate::runtime::stores;
 use crate::settings::{Environment, Settings};
 use crate::store::aws::sqs_client;
 use crate::store::queue::Ack;
 use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
-use crate::webhook::HttpWebhooks;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
 use aws_lambda_events::event::streams::SqsEventResponse;
 use lambda_runtime::{LambdaEvent, service_fn};
@@ -27,16 +27,16 @@ pub async fn push() -> Result<(), ServeError> {
     let queue = SqsQueue::new(client, settings.push_queue()?);
     let clients = clients().await;
     let store = Arc::new(stores(&clients, &settings).0);
-    let outgoing = Outgoing {
+    let outgoing = PushServices {
         tasks: store.clone(),
         pushes: store,
         queue: Arc::new(queue),
-        webhooks: Arc::new(HttpWebhooks::new(settings.policy.reach)),
+        webhooks: Arc::new(WebhookClient::new(settings.policy.reach)),
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
     };
-    let deliveries = &Deliveries {
-        courier: Courier::new(outgoing, settings.policy),
+    let deliveries = &PushWorker {
+        courier: PushDispatcher::new(outgoing, settings.policy),
     };
     let process = Process::start();
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
@@ -46,14 +46,14 @@ pub async fn push() -> Result<(), ServeError> {
     Ok(lambda_runtime::run(handler).await?)
 }
 
-struct Deliveries {
-    courier: Courier,
+struct PushWorker {
+    courier: PushDispatcher,
 }
 
-impl Deliveries {
+impl PushWorker {
     /// Handles a batch; the response names the messages to deliver again.
     async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
-        let mut answer = Answer::default();
+        let mut answer = BatchResponse::default();
         for message in event.records {
             let ack = self.message(&message, deadline).await;
             answer.note(message.message_id, ack);

@@ -91,7 +91,7 @@ where
         body,
         context,
     } = invocation;
-    let place = Place {
+    let place = Invocation {
         request_id: context.request_id.clone(),
         invocation_id: parts.headers.get(INVOCATION_ID).cloned(),
     };
@@ -168,12 +168,12 @@ fn begin(
 }
 
 /// The invocation that a response belongs to.
-struct Place {
+struct Invocation {
     request_id: String,
     invocation_id: Option<HeaderValue>,
 }
 
-impl Place {
+impl Invocation {
     /// The request that posts a response. Its headers are those of `lambda_runtime`. It
     /// announces trailers for an error but never sends one, since a [`Body`] cannot
     /// fail.

@@ -1,7 +1,7 @@
 //! Runs the function `sweep`, which looks for turns whose process died.
 
 use super::{Built, Process, ServeError, clients, logging, push_queue, queue};
-use crate::engine::{EngineError, SweepPlaces, Swept};
+use crate::engine::{EngineError, SweepPlaces, SweepRound};
 use crate::runtime::{Runtime, stores};
 use crate::settings::{Environment, Settings};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
@@ -44,7 +44,7 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
 
 /// Logs the one line of a round, from whose fields operators make metrics. Seed
 /// RAD-H5 sets the name `a2a_states_cleaned_total`.
-fn report(swept: &Swept, is_done: bool) {
+fn report(swept: &SweepRound, is_done: bool) {
     tracing::info!(
         sweep.looked_at = swept.tasks.looked_at,
         sweep.redispatched = swept.tasks.redispatched,
@@ -83,7 +83,7 @@ impl From<SweepError> for Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ThreadSweep;
+    use crate::engine::ThreadSweepReport;
     use crate::store::StoreError;
     use std::io;
     use std::sync::Mutex as Shared;
@@ -105,13 +105,13 @@ mod tests {
 
     #[test]
     fn a_sweep_logs_the_number_of_removed_states() {
-        let swept = Swept {
-            threads: ThreadSweep {
+        let swept = SweepRound {
+            threads: ThreadSweepReport {
                 looked_at: 5,
                 states_cleaned: 3,
-                ..ThreadSweep::default()
+                ..ThreadSweepReport::default()
             },
-            ..Swept::default()
+            ..SweepRound::default()
         };
         let lines = Lines::default();
         let writer = lines.clone();

@@ -1,6 +1,6 @@
 //! Runs the function `worker`, which runs the turns of the work queue.
 
-use super::batch::Answer;
+use super::batch::BatchResponse;
 use super::{Built, Process, ServeError, clients, logging, queue};
 use crate::engine::Engine;
 use crate::runtime::Runtime;
@@ -38,13 +38,13 @@ pub async fn worker(agent: Built) -> Result<(), ServeError> {
 
 /// Runs a turn. The engine does; tests replace it.
 #[async_trait]
-trait Turns: Send + Sync {
+trait RunTurn: Send + Sync {
     async fn run(&self, item: &WorkItem, receipt: &dyn Receipt, deadline: Option<Timestamp>)
     -> Ack;
 }
 
 #[async_trait]
-impl Turns for Engine {
+impl RunTurn for Engine {
     async fn run(
         &self,
         item: &WorkItem,
@@ -60,10 +60,10 @@ struct Worker<T> {
     queue: SqsQueue,
 }
 
-impl<T: Turns> Worker<T> {
+impl<T: RunTurn> Worker<T> {
     /// Runs the turns of a batch; the response names the messages to deliver again.
     async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
-        let mut answer = Answer::default();
+        let mut answer = BatchResponse::default();
         for message in event.records {
             let ack = self.message(&message, deadline).await;
             answer.note(message.message_id, ack);

@@ -3,8 +3,8 @@
 use super::host::{Emission, TurnHost};
 use super::model::Model;
 use super::{
-    AgentError, AgentResult, Artifact, Content, FilePart, FileSource, OpenFile, Outcome,
-    ReferencedTask,
+    AgentError, AgentResult, Artifact, Content, FilePart, FileSource, OpenFile, ReferencedTask,
+    SkillOutcome,
 };
 use crate::auth::Caller;
 use crate::task::{ContextId, Part, TaskId};
@@ -131,18 +131,18 @@ impl<'a> TaskContext<'a> {
     }
 
     /// The outcome of a turn, after the files of its artifacts are stored.
-    pub(crate) async fn deliver(&self, outcome: Outcome) -> Outcome {
-        let Outcome::Completed { message, artifacts } = outcome else {
+    pub(crate) async fn deliver(&self, outcome: SkillOutcome) -> SkillOutcome {
+        let SkillOutcome::Completed { message, artifacts } = outcome else {
             return outcome;
         };
         let mut stored = Vec::with_capacity(artifacts.len());
         for artifact in artifacts {
             match self.kept(artifact).await {
                 Ok(artifact) => stored.push(artifact),
-                Err(error) => return Outcome::Failed(error),
+                Err(error) => return SkillOutcome::Failed(error),
             }
         }
-        Outcome::Completed {
+        SkillOutcome::Completed {
             message,
             artifacts: stored,
         }

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 pub(crate) struct Decoded(Box<dyn Any + Send>);
 
 /// The start of a turn.
-pub(crate) enum Call {
+pub(crate) enum TurnStart {
     /// The first message of a task.
     Request(Decoded),
     /// The answer to an open question.
@@ -23,7 +23,7 @@ pub(crate) enum Call {
 
 /// The end of a turn.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum SkillOutcome {
     /// A reply without a task.
     Message(Content),
     /// A question.
@@ -64,13 +64,17 @@ pub(crate) trait AnySkill: Send + Sync {
     /// `INVALID_INPUT` with a JSON pointer, or `MISSING_INPUT`.
     fn decode(&self, input: &Content) -> AgentResult<Decoded>;
     /// Runs one turn. It does not catch a panic of the handler.
-    fn turn<'a>(&'a self, cx: &'a mut TaskContext<'_>, call: Call) -> BoxFuture<'a, Outcome>;
+    fn turn<'a>(
+        &'a self,
+        cx: &'a mut TaskContext<'_>,
+        call: TurnStart,
+    ) -> BoxFuture<'a, SkillOutcome>;
     /// Runs the skill's `on_completed` handler.
     fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()>;
 }
 
 /// A skill with its slot type. An `impl AnySkill for H` would leave `S` unconstrained.
-pub(super) struct Erased<H, S> {
+pub(super) struct ErasedSkill<H, S> {
     handler: H,
     metadata: SkillMetadata,
     input_schema: Value,
@@ -78,7 +82,7 @@ pub(super) struct Erased<H, S> {
     slot: PhantomData<fn() -> S>,
 }
 
-impl<S: SkillSlot, H: SkillHandler<S>> Erased<H, S> {
+impl<S: SkillSlot, H: SkillHandler<S>> ErasedSkill<H, S> {
     pub(super) fn new(handler: H) -> Self {
         Self {
             handler,
@@ -89,11 +93,14 @@ impl<S: SkillSlot, H: SkillHandler<S>> Erased<H, S> {
         }
     }
 
-    fn outcome(&self, result: AgentResult<OnRequestResult<H::Output, S>>) -> AgentResult<Outcome> {
+    fn outcome(
+        &self,
+        result: AgentResult<OnRequestResult<H::Output, S>>,
+    ) -> AgentResult<SkillOutcome> {
         use OnRequestResult as R;
         Ok(match result? {
-            R::Message { message } => Outcome::Message(message),
-            R::InputRequired { message, slot } => Outcome::InputRequired {
+            R::Message { message } => SkillOutcome::Message(message),
+            R::InputRequired { message, slot } => SkillOutcome::InputRequired {
                 message,
                 slot: slot::save(&slot)?,
             },
@@ -101,7 +108,7 @@ impl<S: SkillSlot, H: SkillHandler<S>> Erased<H, S> {
                 message,
                 slot,
                 auth,
-            } => Outcome::AuthRequired {
+            } => SkillOutcome::AuthRequired {
                 message,
                 slot: slot::save(&slot)?,
                 auth,
@@ -112,10 +119,10 @@ impl<S: SkillSlot, H: SkillHandler<S>> Erased<H, S> {
                 mut artifacts,
             } => {
                 artifacts.extend(output::artifact(self.metadata.id, output)?);
-                Outcome::Completed { message, artifacts }
+                SkillOutcome::Completed { message, artifacts }
             }
-            R::Failed { error } => Outcome::Failed(error),
-            R::Rejected { reason } => Outcome::Rejected { reason },
+            R::Failed { error } => SkillOutcome::Failed(error),
+            R::Rejected { reason } => SkillOutcome::Rejected { reason },
         })
     }
 
@@ -167,7 +174,7 @@ fn filled_in<S: SkillSlot, H: SkillHandler<S>>() -> SkillMetadata {
     metadata
 }
 
-impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for Erased<H, S> {
+impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
     fn metadata(&self) -> &SkillMetadata {
         &self.metadata
     }
@@ -192,13 +199,17 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for Erased<H, S> {
         H::Input::decode(input).map(|input| Decoded(Box::new(input)))
     }
 
-    fn turn<'a>(&'a self, cx: &'a mut TaskContext<'_>, call: Call) -> BoxFuture<'a, Outcome> {
+    fn turn<'a>(
+        &'a self,
+        cx: &'a mut TaskContext<'_>,
+        call: TurnStart,
+    ) -> BoxFuture<'a, SkillOutcome> {
         Box::pin(async move {
             let result = match call {
-                Call::Request(input) => self.request(cx, input).await,
-                Call::Input(slot, content) => self.answer(cx, slot, content).await,
+                TurnStart::Request(input) => self.request(cx, input).await,
+                TurnStart::Input(slot, content) => self.answer(cx, slot, content).await,
             };
-            self.outcome(result).unwrap_or_else(Outcome::Failed)
+            self.outcome(result).unwrap_or_else(SkillOutcome::Failed)
         })
     }
 

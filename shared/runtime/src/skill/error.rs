@@ -28,10 +28,10 @@ pub type AgentResult<T> = Result<T, AgentError>;
 /// assert_eq!(error.text(), "internal error");
 /// ```
 #[derive(Clone, PartialEq)]
-pub struct AgentError(Box<Parts>);
+pub struct AgentError(Box<ErrorParts>);
 
 #[derive(Clone, PartialEq)]
-struct Parts {
+struct ErrorParts {
     code: ErrorCode,
     text: String,
     details: Metadata,
@@ -226,7 +226,7 @@ public_text! {
 
 impl AgentError {
     fn new(code: ErrorCode, text: impl Into<String>) -> Self {
-        Self(Box::new(Parts {
+        Self(Box::new(ErrorParts {
             code,
             text: text.into(),
             details: Metadata::new(),

@@ -50,7 +50,9 @@ impl FileReader {
     /// When the reader was already taken.
     pub(crate) fn take(&self) -> AgentResult<Reading> {
         let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reading.take().ok_or_else(|| AgentError::from(ReadTwice))
+        reading
+            .take()
+            .ok_or_else(|| AgentError::from(ReadTwiceError))
     }
 }
 
@@ -87,7 +89,7 @@ impl fmt::Debug for OpenFile {
 /// The error for a skill that delivers one reader in two artifacts.
 #[derive(Debug, thiserror::Error)]
 #[error("a file reader was delivered twice, expected a new reader for each artifact")]
-struct ReadTwice;
+struct ReadTwiceError;
 
 impl PartialEq for FileReader {
     fn eq(&self, other: &Self) -> bool {

@@ -3,7 +3,7 @@
 //! Comparisons ignore parameters and case (RFC 9110 §8.3.1).
 
 use super::SkillMetadata;
-use crate::task::{Part, Refusal};
+use crate::task::{A2aError, Part};
 
 pub(super) const TEXT: &[&str] = &["text/plain"];
 pub(super) const JSON: &[&str] = &["application/json"];
@@ -94,10 +94,10 @@ pub(crate) fn admits(skill: &SkillMetadata, parts: &[Part]) -> bool {
 }
 
 /// Checks every part against the skill's input modes, before a handler runs.
-pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), Refusal> {
+pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), A2aError> {
     match refused(skill, parts) {
         None => Ok(()),
-        Some(given) => Err(Refusal::ContentTypeNotSupported {
+        Some(given) => Err(A2aError::ContentTypeNotSupported {
             detail: format!(
                 "skill `{}` takes {}, not `{given}`",
                 skill.id,
@@ -109,12 +109,12 @@ pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), R
 
 /// Checks that the client accepts at least one output mode of the skill. An empty list
 /// accepts every type.
-pub(crate) fn check_accepted(skill: &SkillMetadata, accepted: &[String]) -> Result<(), Refusal> {
+pub(crate) fn check_accepted(skill: &SkillMetadata, accepted: &[String]) -> Result<(), A2aError> {
     let readable = |given: &str| accepted.iter().any(|mode| meet(mode, given));
     if accepted.is_empty() || skill.output_modes.iter().any(|mode| readable(mode)) {
         return Ok(());
     }
-    Err(Refusal::ContentTypeNotSupported {
+    Err(A2aError::ContentTypeNotSupported {
         detail: format!(
             "skill `{}` gives {}, and none of them is accepted",
             skill.id,

@@ -53,4 +53,4 @@ pub use registry::{
 pub use slot::{NoSlot, SkillSlot};
 
 pub(crate) use context::TurnFacts;
-pub(crate) use erased::{AnySkill, Call, Outcome};
+pub(crate) use erased::{AnySkill, SkillOutcome, TurnStart};

@@ -1,6 +1,6 @@
 //! Builds an agent from its skills, and makes the manifest it publishes.
 
-use super::erased::{AnySkill, Erased};
+use super::erased::{AnySkill, ErasedSkill};
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
 use crate::task::SkillId;
 use serde::{Serialize, Serializer};
@@ -67,7 +67,7 @@ impl SkillSet {
     /// Adds a skill.
     #[must_use]
     pub fn skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
-        self.skills.push(Arc::new(Erased::new(handler)));
+        self.skills.push(Arc::new(ErasedSkill::new(handler)));
         self
     }
 }
@@ -138,7 +138,7 @@ impl AgentBuilder {
         self.skills.push(Registered {
             set: None,
             extended,
-            skill: Arc::new(Erased::new(handler)),
+            skill: Arc::new(ErasedSkill::new(handler)),
         });
         self
     }

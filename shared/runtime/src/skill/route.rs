@@ -18,7 +18,7 @@ mod lexical;
 
 use super::media::{admits, check_input};
 use super::{AgentDefinition, AnySkill, Content};
-use crate::task::{Message, Metadata, PartContent, Refusal, SavedSlot, SkillId};
+use crate::task::{A2aError, Message, Metadata, PartContent, SavedSlot, SkillId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -93,14 +93,14 @@ impl Route {
         }
     }
 
-    fn admitted(self, agent: &AgentDefinition) -> Result<Routed, Refusal> {
+    fn admitted(self, agent: &AgentDefinition) -> Result<Routed, A2aError> {
         let Self {
             id,
             content,
             wrapped,
             how,
         } = self;
-        let skill = agent.skill(&id).ok_or(Refusal::UnsupportedOperation {
+        let skill = agent.skill(&id).ok_or(A2aError::UnsupportedOperation {
             why: "the skill of this task is not offered any more",
         })?;
         check_input(skill.metadata(), content.parts())?;
@@ -117,7 +117,7 @@ impl Route {
 pub(crate) fn route(
     agent: &AgentDefinition,
     request: &RouteRequest<'_>,
-) -> Result<Routed, Refusal> {
+) -> Result<Routed, A2aError> {
     if let Some(route) = explicit_route(agent, request)? {
         return route.admitted(agent);
     }
@@ -135,7 +135,7 @@ pub(crate) fn route_answer(
     agent: &AgentDefinition,
     original: &Message,
     answer: &RouteRequest<'_>,
-) -> Result<Routed, Refusal> {
+) -> Result<Routed, A2aError> {
     if let Some(mut route) = explicit_route(agent, answer)? {
         if only_text(answer.message) {
             route.content = Content::from_parts(original.parts.clone());
@@ -159,13 +159,13 @@ fn only_text(message: &Message) -> bool {
 fn explicit_route(
     agent: &AgentDefinition,
     request: &RouteRequest<'_>,
-) -> Result<Option<Route>, Refusal> {
+) -> Result<Option<Route>, A2aError> {
     let call = explicit::call(agent, request)?;
     let Some(pinned) = request.pinned else {
         return Ok(call.map(|call| call.route));
     };
     match call {
-        Some(call) if call.route.id != *pinned => Err(Refusal::invalid(
+        Some(call) if call.route.id != *pinned => Err(A2aError::invalid(
             call.field,
             format!("the task belongs to the skill `{pinned}`"),
         )),
@@ -186,7 +186,7 @@ enum Implied {
 type Skills<'a> = Vec<(&'a SkillId, &'a Arc<dyn AnySkill>)>;
 
 /// Steps 3 to 6, for a message that names no skill.
-fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, Refusal> {
+fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, A2aError> {
     let one = |id: &SkillId, how| Ok(Implied::One(Route::to(id, message, how)));
     let all: Skills<'_> = agent.skills().collect();
     if let [(only, _)] = all.as_slice() {
@@ -218,7 +218,7 @@ fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, 
 }
 
 /// Step 4: the skills that accept every part.
-fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, Refusal> {
+fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError> {
     let admitting = |skill: &dyn AnySkill| admits(skill.metadata(), &message.parts);
     let takers: Skills<'_> = (all.iter().copied())
         .filter(|(_, skill)| admitting(&***skill))
@@ -227,7 +227,7 @@ fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, Refusal
         let types: Vec<_> = (message.parts.iter())
             .map(|part| format!("`{}`", part.effective_media_type()))
             .collect();
-        return Err(Refusal::ContentTypeNotSupported {
+        return Err(A2aError::ContentTypeNotSupported {
             detail: format!("no skill takes {} together", types.join(", ")),
         });
     }

@@ -4,7 +4,8 @@ use super::file::Reading;
 use super::host::{Emission, References, Step, TurnHost};
 use super::model::Model;
 use super::{
-    AgentResult, AnySkill, Artifact, Call, Content, Outcome, TaskContext, Thread, TurnFacts,
+    AgentResult, AnySkill, Artifact, Content, SkillOutcome, TaskContext, Thread, TurnFacts,
+    TurnStart,
 };
 use crate::auth::Caller;
 use crate::task::{Blob, ContextId, Message, Owner, Part, PartContent, Subject, TaskId, TenantId};
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 /// A [`TurnHost`] that records what a turn does.
 #[derive(Default)]
-pub(super) struct Host {
+pub(super) struct RecordingHost {
     pub(super) emitted: Mutex<Vec<Emission>>,
     pub(super) data: Mutex<BTreeMap<String, Value>>,
     pub(super) session: Mutex<BTreeMap<String, Value>>,
@@ -30,7 +31,7 @@ pub(super) struct Host {
     pub(super) cancelled: bool,
 }
 
-impl Host {
+impl RecordingHost {
     /// Starts another attempt of the same turn: stored values stay.
     pub(super) fn again(&self) {
         self.begun.lock().unwrap().clear();
@@ -60,7 +61,7 @@ impl Host {
     }
 }
 
-impl TurnHost for Host {
+impl TurnHost for RecordingHost {
     fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
         Box::pin(async {
             if let Some(source) = artifact.source() {
@@ -169,16 +170,16 @@ pub(super) fn caller() -> Caller {
 }
 
 /// Runs a turn of the skill to its end.
-pub(super) fn turn(skill: &dyn AnySkill, host: &Host, call: Call) -> Outcome {
+pub(super) fn turn(skill: &dyn AnySkill, host: &RecordingHost, call: TurnStart) -> SkillOutcome {
     let facts = facts();
     let mut cx = TaskContext::new(host, &facts);
     block_on(skill.turn(&mut cx, call))
 }
 
 /// Runs the first turn of a task with this content.
-pub(super) fn request(skill: &dyn AnySkill, content: impl Into<Content>) -> Outcome {
+pub(super) fn request(skill: &dyn AnySkill, content: impl Into<Content>) -> SkillOutcome {
     let input = skill.decode(&content.into()).unwrap();
-    turn(skill, &Host::default(), Call::Request(input))
+    turn(skill, &RecordingHost::default(), TurnStart::Request(input))
 }
 
 pub(super) fn message(parts: Vec<Part>) -> Message {

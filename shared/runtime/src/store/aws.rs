@@ -46,19 +46,19 @@ pub struct Endpoints {
     /// URL of S3.
     pub s3: Option<String>,
     /// The credentials of both, if they are this program's own.
-    pub keys: Option<Keys>,
+    pub keys: Option<EmulatorKeys>,
 }
 
 /// Credentials for one pair of endpoints.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Keys {
+pub struct EmulatorKeys {
     /// The access key id.
     pub id: String,
     /// The secret access key.
     pub secret: String,
 }
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for EmulatorKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Keys").finish_non_exhaustive()
     }
@@ -146,7 +146,7 @@ fn retries() -> RetryConfig {
 
 /// The common settings of our clients: TLS, timeouts, the `endpoint` (`None` is AWS), and
 /// its credentials if they are known.
-pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&Keys>) -> SdkConfig {
+pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT)
         .operation_attempt_timeout(ATTEMPT)
@@ -173,10 +173,12 @@ pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&Keys>) -> SdkConfi
 }
 
 /// The credentials for an endpoint on this machine.
-fn credentials(keys: Option<&Keys>) -> CredentialsProviderChain {
+fn credentials(keys: Option<&EmulatorKeys>) -> CredentialsProviderChain {
     let fixed = |id: &str, secret: &str| Credentials::new(id, secret, None, None, "loopback");
     match keys {
-        Some(Keys { id, secret }) => CredentialsProviderChain::first_try("keys", fixed(id, secret)),
+        Some(EmulatorKeys { id, secret }) => {
+            CredentialsProviderChain::first_try("keys", fixed(id, secret))
+        }
         None => CredentialsProviderChain::first_try(
             "environment",
             EnvironmentVariableCredentialsProvider::new(),

@@ -10,7 +10,7 @@ mod pushes;
 mod tests;
 mod threads;
 
-use self::blobs::Kept;
+use self::blobs::StoredBlob;
 use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks};
 use super::{
     Committed, Expect, IN_CONTEXT, KeyWrite, Keyed, ListPosition, ReadTasks, RecordPage,
@@ -33,17 +33,17 @@ const THREAD_WRITES: usize = 4;
 /// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    shelf: Mutex<Shelf>,
+    tables: Mutex<Tables>,
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct Tables {
     tasks: BTreeMap<TaskKey, TaskRecord>,
     /// The tasks as the list index sees them while it lags.
     lagging: Option<BTreeMap<TaskKey, TaskRecord>>,
     threads: BTreeMap<(Owner, ContextId), StoredThread>,
     keys: BTreeMap<(TenantId, KeyHash), StoredKey>,
-    blobs: BTreeMap<String, Kept>,
+    blobs: BTreeMap<String, StoredBlob>,
     pushes: BTreeMap<(TaskKey, PushId), PushRecord>,
     /// Tasks at rest whose pushes are confirmed, with the version of the
     /// confirmation.
@@ -77,35 +77,35 @@ impl MemoryStore {
     /// Freezes the list index, as if it lagged, until
     /// [`MemoryStore::catch_up_index`].
     pub fn lag_index(&self) {
-        let mut shelf = self.shelf();
-        shelf.lagging = Some(shelf.tasks.clone());
+        let mut tables = self.tables();
+        tables.lagging = Some(tables.tasks.clone());
     }
 
     /// Lets the list index see every task again.
     pub fn catch_up_index(&self) {
-        self.shelf().lagging = None;
+        self.tables().lagging = None;
     }
 
     /// Removes what the TTL of a table would remove at `now`: expired tasks and keys,
     /// and threads past their time. A thread of a client-made id stays for
     /// `tombstone` after its expiry.
     pub fn clean_up(&self, now: Timestamp, tombstone: Duration) {
-        let mut shelf = self.shelf();
-        shelf.tasks.retain(|_, task| !task.expired(now));
-        shelf.keys.retain(|_, key| now < key.kept_until);
-        shelf
+        let mut tables = self.tables();
+        tables.tasks.retain(|_, task| !task.expired(now));
+        tables.keys.retain(|_, key| now < key.kept_until);
+        tables
             .threads
             .retain(|_, thread| now < thread.record.kept_until(tombstone));
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
         // Nothing between the changes of one commit can panic, so the data behind a
         // poisoned lock is complete.
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shelf {
+impl Tables {
     /// The outcome if the task's condition does not hold; `None` if it holds.
     fn refuse(&self, write: &TaskWrite, id: &WriteId) -> Option<Committed> {
         let record = &write.record;
@@ -193,16 +193,16 @@ impl Shelf {
         self.keys.insert((tenant.clone(), key.clone()), stored);
     }
 
-    fn thread_accepts(&self, write: &ThreadWrite) -> Accepts {
+    fn thread_accepts(&self, write: &ThreadWrite) -> ThreadCheck {
         let stored = self.threads.get(&thread_key(&write.record));
         if stored.is_some_and(|stored| stored.writes.contains(&write.write)) {
-            return Accepts::Already;
+            return ThreadCheck::Already;
         }
         let version = stored.map_or(0, |stored| stored.record.version);
         if version == write.expect {
-            Accepts::Now
+            ThreadCheck::Now
         } else {
-            Accepts::No
+            ThreadCheck::No
         }
     }
 
@@ -246,7 +246,7 @@ impl Shelf {
     }
 }
 
-enum Accepts {
+enum ThreadCheck {
     Now,
     Already,
     No,
@@ -264,23 +264,23 @@ impl ReadTasks for MemoryStore {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let shelf = self.shelf();
-        let stored = shelf.tasks.get(&TaskKey::new(owner, id));
+        let tables = self.tables();
+        let stored = tables.tasks.get(&TaskKey::new(owner, id));
         Ok(stored
             .filter(|record| record.owner() == owner && !record.expired(now))
             .cloned())
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        let shelf = self.shelf();
+        let tables = self.tables();
         if let Some(context) = &query.context_id {
-            let inner = shelf.tasks.values().filter(|it| is_in(it, owner, context));
+            let inner = tables.tasks.values().filter(|it| is_in(it, owner, context));
             let inner: Vec<TaskRecord> = inner.take(IN_CONTEXT + 1).cloned().collect();
             if inner.len() <= IN_CONTEXT {
                 return Ok(RecordPage::of_all(inner, owner, query));
             }
         }
-        let index = shelf.lagging.as_ref().unwrap_or(&shelf.tasks);
+        let index = tables.lagging.as_ref().unwrap_or(&tables.tasks);
         let mut found: Vec<ListPosition> = index
             .values()
             .filter(|record| query.matches(owner, record))
@@ -293,7 +293,7 @@ impl ReadTasks for MemoryStore {
         found.truncate(query.limit);
         let records = found
             .iter()
-            .filter_map(|place| shelf.tasks.get(&TaskKey::new(owner, &place.task)))
+            .filter_map(|place| tables.tasks.get(&TaskKey::new(owner, &place.task)))
             .filter(|record| query.matches(owner, record))
             .cloned()
             .collect();
@@ -310,18 +310,18 @@ impl ReadTasks for MemoryStore {
         key: &KeyHash,
         now: Timestamp,
     ) -> Result<Option<Keyed>, StoreError> {
-        Ok(self.shelf().keyed(owner, key, now))
+        Ok(self.tables().keyed(owner, key, now))
     }
 }
 
 #[async_trait]
 impl SweepObjects for MemoryStore {
-    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        Ok(self.shelf().tasks.get(key).cloned())
+    async fn load_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        Ok(self.tables().tasks.get(key).cloned())
     }
 
-    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.stored_at(key).await
+    async fn head_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.load_by_key(key).await
     }
 
     async fn state_object(&self, _: &ThreadKey) -> Result<Option<String>, StoreError> {
@@ -334,11 +334,11 @@ impl SweepObjects for MemoryStore {
     }
 
     async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
-        Ok(self.shelf().objects_place.clone())
+        Ok(self.tables().objects_place.clone())
     }
 
     async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
-        self.shelf().objects_place = Some(place.clone());
+        self.tables().objects_place = Some(place.clone());
         Ok(())
     }
 }
@@ -352,11 +352,11 @@ impl SweepTasks for MemoryStore {
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
         let after = after.as_deref().map(open_place).transpose()?;
-        let shelf = self.shelf();
-        let index = shelf.lagging.as_ref().unwrap_or(&shelf.tasks);
+        let tables = self.tables();
+        let index = tables.lagging.as_ref().unwrap_or(&tables.tasks);
         let mut found: Vec<_> = index
             .iter()
-            .filter(|(key, record)| shelf.is_open(key, record))
+            .filter(|(key, record)| tables.is_open(key, record))
             .map(|(key, record)| {
                 let at = record.created_at.as_millis();
                 ((at, key.tenant().as_str(), key.local()), record)
@@ -408,25 +408,25 @@ impl WriteTasks for MemoryStore {
         if let Some(thread) = &write.thread {
             stored::state_text(&thread.record.state)?;
         }
-        let mut shelf = self.shelf();
+        let mut tables = self.tables();
         // The key decides before the task's condition: a repeated send gets the task of
         // its key, not a conflict.
-        let refused = shelf.key_refuses(write, id);
-        if let Some(answer) = refused.or_else(|| shelf.refuse(write, id)) {
+        let refused = tables.key_refuses(write, id);
+        if let Some(answer) = refused.or_else(|| tables.refuse(write, id)) {
             return Ok(answer);
         }
         if let Some(thread) = &write.thread {
-            match shelf.thread_accepts(thread) {
-                Accepts::Now => shelf.keep_thread(thread),
-                Accepts::Already | Accepts::No => return Ok(Committed::ThreadConflict),
+            match tables.thread_accepts(thread) {
+                ThreadCheck::Now => tables.keep_thread(thread),
+                ThreadCheck::Already | ThreadCheck::No => return Ok(Committed::ThreadConflict),
             }
         }
-        shelf.keep_key(write, id);
+        tables.keep_key(write, id);
         let key = write.record.key();
         for push in &write.pushes {
-            shelf.keep_push(&key, push);
+            tables.keep_push(&key, push);
         }
-        shelf.tasks.insert(key, write.record.clone());
+        tables.tasks.insert(key, write.record.clone());
         Ok(Committed::Done)
     }
 
@@ -436,7 +436,7 @@ impl WriteTasks for MemoryStore {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let found = self.stored_at(&TaskKey::new(owner, id)).await?;
+        let found = self.load_by_key(&TaskKey::new(owner, id)).await?;
         Ok(found.filter(|record| record.owner() == owner && record.expired(now)))
     }
 
@@ -449,8 +449,8 @@ impl WriteTasks for MemoryStore {
     ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
         let after = after.as_deref().map(ListPosition::parse).transpose()?;
         let after = after.map(Reverse);
-        let shelf = self.shelf();
-        let found = shelf.tasks.values().filter(|it| is_in(it, owner, context));
+        let tables = self.tables();
+        let found = tables.tasks.values().filter(|it| is_in(it, owner, context));
         let (named, mut found): (Vec<_>, Vec<_>) =
             found.partition(|it| it.names_its_conversation());
         found.retain(|it| after.as_ref().is_none_or(|after| made(it) > *after));
@@ -466,18 +466,18 @@ impl WriteTasks for MemoryStore {
     }
 
     async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        let mut shelf = self.shelf();
+        let mut tables = self.tables();
         let key = record.key();
-        let Some(stored) = shelf.tasks.get(&key) else {
+        let Some(stored) = tables.tasks.get(&key) else {
             return Ok(true);
         };
         let same = stored.owner() == record.owner()
             && stored.version() == record.version()
             && stored.incarnation == record.incarnation;
         if same {
-            shelf.tasks.remove(&key);
-            shelf.pushes.retain(|(of, _), _| *of != key);
-            shelf
+            tables.tasks.remove(&key);
+            tables.pushes.retain(|(of, _), _| *of != key);
+            tables
                 .keys
                 .retain(|_, stored| stored.task != key || stored.incarnation != record.incarnation);
         }
@@ -489,8 +489,8 @@ impl WriteTasks for MemoryStore {
         beating: &TaskRecord,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError> {
-        let mut shelf = self.shelf();
-        let stored = shelf.tasks.get_mut(&beating.key());
+        let mut tables = self.tables();
+        let stored = tables.tasks.get_mut(&beating.key());
         let running = stored.filter(|record| {
             record.owner() == beating.owner()
                 && record.state() == TaskState::Working

@@ -13,10 +13,9 @@ mod blobs;
 pub mod contract;
 #[cfg(feature = "aws")]
 pub mod dynamodb;
-mod excerpt;
-mod key;
+mod idempotency;
 pub mod memory;
-pub mod over;
+mod projection;
 pub mod push;
 pub mod queue;
 #[cfg(feature = "aws")]
@@ -25,6 +24,7 @@ pub mod s3;
 pub mod sqs;
 pub mod stored;
 mod thread;
+pub mod wrap;
 
 pub use thread::{
     Expiring, ExpiringThread, ReadThreads, StateRemoved, SweepThreads, ThreadPage, ThreadPosition,
@@ -37,8 +37,8 @@ pub use blobs::{
 pub(crate) use blobs::{
     Chained, OBJECTS_AT_ONCE, measured as blobs_measured, measured_to_end, read_up_to,
 };
-pub use excerpt::{Excerpt, Wanted};
-pub use key::{KeyWrite, Keyed};
+pub use idempotency::{KeyWrite, Keyed};
+pub use projection::{ProjectedTask, Projection};
 
 use crate::task::{
     ContextId, KeyHash, LoggedEvent, Owner, PushRecord, TaskId, TaskRecord, TaskState, Timestamp,
@@ -360,14 +360,14 @@ pub trait ReadTasks: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or an item is corrupt.
-    async fn excerpt(
+    async fn project(
         &self,
         head: TaskRecord,
-        wanted: Wanted,
+        wanted: Projection,
         now: Timestamp,
-    ) -> Result<Option<Excerpt>, StoreError> {
+    ) -> Result<Option<ProjectedTask>, StoreError> {
         let _nothing_to_read = (wanted, now);
-        Ok(Some(Excerpt::of_whole(head)))
+        Ok(Some(ProjectedTask::of_whole(head)))
     }
 
     /// The task's state and the events after number `after`, read consistently;

@@ -4,7 +4,7 @@ use crate::task::TaskRecord;
 
 /// Which content of a task to read besides its status and metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Projection {
     /// How many of the newest messages.
     pub history_length: usize,
     /// Whether to read the artifacts.
@@ -16,7 +16,7 @@ pub struct Wanted {
 
 /// A task with the wanted part of its content.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Excerpt {
+pub struct ProjectedTask {
     /// The task. Content that was not wanted may be missing, so a store refuses a
     /// commit on top of it.
     pub record: TaskRecord,
@@ -26,7 +26,7 @@ pub struct Excerpt {
     pub read: usize,
 }
 
-impl Excerpt {
+impl ProjectedTask {
     /// The projection of a whole record.
     #[must_use]
     pub const fn of_whole(record: TaskRecord) -> Self {

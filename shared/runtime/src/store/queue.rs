@@ -196,27 +196,27 @@ pub trait SweepObjects: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or the item is corrupt.
-    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
+    async fn load_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
 
     /// The same with only the content in the item itself: state, incarnation and
     /// expiry.
     ///
     /// # Errors
-    /// As [`SweepObjects::stored_at`].
-    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
+    /// As [`SweepObjects::load_by_key`].
+    async fn head_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
 
     /// The object in which the store keeps the state of a thread, if it does; read
     /// consistently.
     ///
     /// # Errors
-    /// As [`SweepObjects::stored_at`].
+    /// As [`SweepObjects::load_by_key`].
     async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError>;
 
     /// The objects in which the store itself keeps content of the task under `key`,
     /// read consistently. Objects that the task's record names are not included.
     ///
     /// # Errors
-    /// As [`SweepObjects::stored_at`].
+    /// As [`SweepObjects::load_by_key`].
     async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError>;
 
     /// The progress that the last sweep stored; `None` if there was none.

@@ -13,7 +13,7 @@ mod multipart;
 mod presign;
 mod versions;
 
-pub use versions::Erased;
+pub use versions::ErasedTenant;
 
 use super::aws::broke_off;
 use super::blobs::read_up_to;
@@ -54,7 +54,7 @@ pub struct S3Blobs {
 }
 
 /// The result of one attempt of a put.
-enum Put {
+enum PutResult {
     Stored,
     /// An object exists under the key.
     Taken,
@@ -65,9 +65,9 @@ enum Put {
 /// The SDK also repeats these requests: a put that meets another put of its key, which can
 /// only be an earlier attempt of our own, and a request with a truncated response.
 #[derive(Debug)]
-struct Repeats;
+struct RetryPut;
 
-impl ClassifyRetry for Repeats {
+impl ClassifyRetry for RetryPut {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
         let racing = context
             .response()
@@ -96,7 +96,7 @@ impl S3Blobs {
         let config = client.config().to_builder();
         Self {
             signer: presign::signer(&client),
-            client: Client::from_conf(config.retry_classifier(Repeats).build()),
+            client: Client::from_conf(config.retry_classifier(RetryPut).build()),
             bucket: bucket.into(),
         }
     }
@@ -104,9 +104,9 @@ impl S3Blobs {
     async fn try_put(
         &self,
         key: &str,
-        note: Option<Note>,
+        note: Option<ObjectNote>,
         bytes: Bytes,
-    ) -> Result<Put, StoreError> {
+    ) -> Result<PutResult, StoreError> {
         let sent = self
             .client
             .put_object()
@@ -120,16 +120,21 @@ impl S3Blobs {
         put_of(sent)
     }
 
-    async fn keep(&self, key: &str, note: Option<Note>, bytes: Bytes) -> Result<(), StoreError> {
+    async fn keep(
+        &self,
+        key: &str,
+        note: Option<ObjectNote>,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
         match self.try_put(key, note, bytes.clone()).await? {
-            Put::Stored => Ok(()),
-            Put::Taken => match self.get(key).await? {
+            PutResult::Stored => Ok(()),
+            PutResult::Taken => match self.get(key).await? {
                 Some(stored) if stored == bytes => Ok(()),
                 Some(_) => Err(taken(key)),
                 // Another process deleted the object in between.
                 None => Err(racing(key)),
             },
-            Put::Racing => Err(racing(key)),
+            PutResult::Racing => Err(racing(key)),
         }
     }
 
@@ -159,14 +164,16 @@ pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), StoreErr
 }
 
 /// Converts the response to a conditional write.
-fn put_of<T, E: ProvideErrorMetadata>(sent: Result<T, SdkError<E>>) -> Result<Put, StoreError> {
+fn put_of<T, E: ProvideErrorMetadata>(
+    sent: Result<T, SdkError<E>>,
+) -> Result<PutResult, StoreError> {
     match sent {
-        Ok(_) => Ok(Put::Stored),
+        Ok(_) => Ok(PutResult::Stored),
         Err(error) => match status(&error) {
             // S3 answers a failed `If-None-Match: *` with 412, and with 409 while another put
             // of the key is in progress.
-            Some(412) => Ok(Put::Taken),
-            Some(409) => Ok(Put::Racing),
+            Some(412) => Ok(PutResult::Taken),
+            Some(409) => Ok(PutResult::Racing),
             status => Err(failed(status, &error)),
         },
     }
@@ -200,19 +207,19 @@ fn failed<E: ProvideErrorMetadata>(status: Option<u16>, error: &SdkError<E>) -> 
 }
 
 /// The name and the value of an object's metadata entry.
-type Note = (&'static str, String);
+type ObjectNote = (&'static str, String);
 
 /// Encodes a task as metadata. Neither part can contain a `/`.
 fn note(task: &TaskKey) -> String {
     format!("{}/{}", task.tenant().as_str(), task.local())
 }
 
-fn note_of(task: &TaskKey) -> Note {
+fn note_of(task: &TaskKey) -> ObjectNote {
     (TASK_NOTE, note(task))
 }
 
 /// Encodes a thread as metadata. No part of it can contain a `/`.
-fn note_of_thread(thread: &ThreadKey) -> Note {
+fn note_of_thread(thread: &ThreadKey) -> ObjectNote {
     let (tenant, subject, context) = (thread.tenant(), thread.subject(), thread.context());
     (THREAD_NOTE, format!("{tenant}/{subject}/{context}"))
 }

@@ -110,7 +110,7 @@ impl WorkQueue for SqsQueue {
             .map(|batch| async move { (batch.len(), self.send_batch(batch).await) })
             .collect();
         let mut batches = stream::iter(batches).buffered(AT_ONCE);
-        let mut sent = Sent::default();
+        let mut sent = BatchResult::default();
         while let Some((count, batch)) = batches.next().await {
             sent.note(count, batch);
         }
@@ -130,12 +130,12 @@ impl WorkQueue for SqsQueue {
 
 /// The results of several batches.
 #[derive(Default)]
-struct Sent {
+struct BatchResult {
     flags: Vec<bool>,
     error: Option<StoreError>,
 }
 
-impl Sent {
+impl BatchResult {
     fn note(&mut self, count: usize, batch: Result<Vec<bool>, StoreError>) {
         match batch {
             Ok(taken) => self.flags.extend(taken),
@@ -186,7 +186,7 @@ fn whole_seconds(time: Duration) -> i32 {
 
 /// The body of a message.
 #[derive(Serialize, Deserialize)]
-struct Body {
+struct WorkBody {
     v: u32,
     tenant: String,
     subject: String,
@@ -199,7 +199,7 @@ struct Body {
 /// The body of the message for `item`.
 #[must_use]
 pub fn encode(item: &WorkItem) -> String {
-    let body = Body {
+    let body = WorkBody {
         v: BODY,
         tenant: item.owner.tenant.to_string(),
         subject: item.owner.subject.to_string(),
@@ -217,7 +217,7 @@ pub fn encode(item: &WorkItem) -> String {
 /// # Errors
 /// [`StoreError::Corrupt`] when it is not a body of a known version.
 pub fn decode(body: &str) -> Result<WorkItem, StoreError> {
-    let body: Body = serde_json::from_str(body).map_err(corrupt)?;
+    let body: WorkBody = serde_json::from_str(body).map_err(corrupt)?;
     if body.v != BODY {
         return Err(corrupt(format_args!("unknown message version {}", body.v)));
     }

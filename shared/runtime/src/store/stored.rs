@@ -6,30 +6,30 @@
 //! added are kept, so that an upgrade can be rolled back. Malformed input is an
 //! error, never a panic.
 
+mod compact;
 mod content;
 #[cfg(feature = "aws")]
 mod join;
 mod layout;
+#[cfg(feature = "aws")]
+mod partial;
 mod pieces;
 mod push;
-mod short;
-#[cfg(feature = "aws")]
-mod some;
 mod task;
 mod thread;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::compact::ItemAttributes;
 #[cfg(feature = "aws")]
-pub(crate) use self::join::{Found, events_of, has_older_children, join, names};
+pub(crate) use self::join::{FoundChild, events_of, has_older_children, join, names};
+#[cfg(feature = "aws")]
+pub(crate) use self::partial::{NeededChildren, join_some, needs};
 pub use self::pieces::arrange;
 pub(crate) use self::pieces::pieces;
 #[cfg(feature = "aws")]
-pub(crate) use self::pieces::{CHILD_MIN, Child, Place, child_expiry};
-pub(crate) use self::short::Beside;
-#[cfg(feature = "aws")]
-pub(crate) use self::some::{Needs, join_some, needs};
+pub(crate) use self::pieces::{CHILD_MIN, Child, ChildName, child_expiry};
 
 use super::{StoreError, ThreadRecord, ThreadState};
 use crate::task::{Message, PushRecord, Saved, TaskRecord};
@@ -59,7 +59,7 @@ pub fn encode(record: &TaskRecord) -> Value {
 
 fn written(record: &TaskRecord) -> task::Stored {
     let mut stored = task::Stored::from(record);
-    stored.shorten();
+    stored.compact();
     stored
 }
 
@@ -73,7 +73,7 @@ pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
 
 fn whole(mut form: task::Stored) -> Result<TaskRecord, StoreError> {
     known(form.schema)?;
-    form.expand(&Beside::default())?;
+    form.expand(&ItemAttributes::default())?;
     form.into_record()
 }
 
@@ -120,7 +120,7 @@ pub fn task_of_text(text: &str) -> Result<TaskRecord, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`], as [`decode`].
 #[cfg(feature = "aws")]
-pub(crate) fn head_of_text(text: &str, beside: &Beside) -> Result<TaskRecord, StoreError> {
+pub(crate) fn head_of_text(text: &str, beside: &ItemAttributes) -> Result<TaskRecord, StoreError> {
     let mut form: task::Stored = serde_json::from_str(text).map_err(corrupt)?;
     known(form.schema.or(beside.schema))?;
     form.expand(beside)?;
@@ -219,8 +219,8 @@ pub fn state_size(state: &ThreadState) -> usize {
 
 /// The length of the JSON text of `form`, without building the text.
 fn length(form: &impl serde::Serialize) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
+    struct ByteCount(usize);
+    impl std::io::Write for ByteCount {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0 += bytes.len();
             Ok(bytes.len())
@@ -229,7 +229,7 @@ fn length(form: &impl serde::Serialize) -> usize {
             Ok(())
         }
     }
-    let mut count = Count(0);
+    let mut count = ByteCount(0);
     // Infallible: plain values with text keys are always valid JSON.
     if serde_json::to_writer(&mut count, form).is_err() {
         return usize::MAX;

@@ -156,7 +156,7 @@ impl ThreadRecord {
     /// The thread of a context without a stored one, derived from its first task. It
     /// lives as long as the task is open, and for `ttl` after that.
     #[must_use]
-    pub fn stood_for(task: &TaskRecord, ttl: Duration, now: Timestamp) -> Self {
+    pub fn from_first_task(task: &TaskRecord, ttl: Duration, now: Timestamp) -> Self {
         let (owner, id) = (task.owner().clone(), task.context_id().clone());
         let active = if task.state().is_at_rest() {
             task.active_at()

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use a2a_lambda::store::memory::MemoryStore;
-//! use a2a_lambda::store::over::OverTasks;
+//! use a2a_lambda::store::wrap::OverTasks;
 //! use a2a_lambda::store::{Committed, StoreError, TaskWrite, WriteTasks};
 //! use std::sync::atomic::{AtomicUsize, Ordering};
 //!
@@ -40,10 +40,10 @@
 use super::push::{DeliverPushes, Pushes, ReadPushes, WritePushes};
 use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks};
 use super::{
-    BlobHead, BlobReader, Blobs, Committed, Download, Excerpt, ExpiringThread, Keyed, Measured,
-    ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl, Wanted,
-    WriteTasks, WriteThreads,
+    BlobHead, BlobReader, Blobs, Committed, Download, ExpiringThread, Keyed, Measured,
+    ProjectedTask, Projection, ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved,
+    StoreError, SweepThreads, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite,
+    UploadTerms, UploadUrl, WriteTasks, WriteThreads,
 };
 use crate::task::{
     Blob, ContextId, Delivery, KeyHash, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey,
@@ -112,13 +112,13 @@ macro_rules! over {
 
 over! {
     /// A wrapper of a task store.
-    OverTasks: Send, Sync;
+    WrapTasks: Send, Sync;
     tasks: WriteTasks;
     ReadTasks {
         load(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
         head(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
         heads(tasks: &[OpenTask], now: Timestamp) -> Vec<TaskRecord>;
-        excerpt(head: TaskRecord, wanted: Wanted, now: Timestamp) -> Option<Excerpt>;
+        project(head: TaskRecord, wanted: Projection, now: Timestamp) -> Option<ProjectedTask>;
         tail(owner: &Owner, id: &TaskId, after: u64, now: Timestamp) -> Option<Tail>;
         list(owner: &Owner, query: &RecordQuery) -> RecordPage;
         load_key(owner: &Owner, key: &KeyHash, now: Timestamp) -> Option<Keyed>;
@@ -136,7 +136,7 @@ over! {
 
 over! {
     /// A wrapper of a thread store.
-    OverThreads: Send, Sync;
+    WrapThreads: Send, Sync;
     threads: WriteThreads;
     ReadThreads {
         load_thread(owner: &Owner, id: &ContextId) -> Option<ThreadRecord>;
@@ -152,7 +152,7 @@ over! {
 
 over! {
     /// A wrapper of a push config store.
-    OverPushes: Send, Sync;
+    WrapPushes: Send, Sync;
     webhooks: Pushes;
     ReadPushes {
         pushes(owner: &Owner, task: &TaskId) -> Vec<PushRecord>;
@@ -172,7 +172,7 @@ over! {
 
 over! {
     /// A wrapper of a blob store.
-    OverBlobs: Send, Sync;
+    WrapBlobs: Send, Sync;
     blobs: Blobs;
     Blobs {
         put(key: &str, bytes: Bytes) -> ();
@@ -196,7 +196,7 @@ over! {
 
 over! {
     /// A wrapper of the index of open tasks.
-    OverSweepTasks: Send, Sync;
+    WrapSweepTasks: Send, Sync;
     open_index: SweepTasks;
     SweepTasks {
         [open_shards() -> u32]
@@ -208,7 +208,7 @@ over! {
 
 over! {
     /// A wrapper of the index of threads to sweep.
-    OverSweepThreads: OverThreads;
+    WrapSweepThreads: WrapThreads;
     expiry_index: SweepThreads;
     SweepThreads {
         [expiry_shards() -> u32]
@@ -222,11 +222,11 @@ over! {
 
 over! {
     /// A wrapper of what the collection of unreferenced objects reads.
-    OverObjects: Send, Sync;
+    WrapObjects: Send, Sync;
     objects: SweepObjects;
     SweepObjects {
-        stored_at(key: &TaskKey) -> Option<TaskRecord>;
-        standing_at(key: &TaskKey) -> Option<TaskRecord>;
+        load_by_key(key: &TaskKey) -> Option<TaskRecord>;
+        head_by_key(key: &TaskKey) -> Option<TaskRecord>;
         state_object(thread: &ThreadKey) -> Option<String>;
         content_objects(key: &TaskKey) -> Vec<String>;
         objects_place() -> Option<ObjectsPlace>;

@@ -4,11 +4,11 @@
 //! changes can be applied again to a fresh record after a lost race.
 
 use super::layout::truncate;
-use super::names;
+use super::metadata_keys;
 use super::{
-    Artifact, ArtifactUpdate, Base, Event, EventId, EventMark, InvalidTransition, Listener,
-    LoggedEvent, Message, Metadata, PushId, Saved, SavedSlot, Sealed, SkillId, Status,
-    StatusUpdate, TaskEvent, TaskRecord, TaskState, Timestamp, Transition, TurnRequest,
+    Artifact, ArtifactUpdate, Base, Event, EventId, EventMark, LoggedEvent, Message, Metadata,
+    PushId, PushRegistration, Saved, SavedSlot, Sealed, SkillId, Status, StatusUpdate, TaskEvent,
+    TaskRecord, TaskState, Timestamp, Transition, TransitionError, TurnRequest,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -120,7 +120,7 @@ pub enum Change {
     /// The client canceled the task.
     Cancel,
     /// A push config is registered in the same commit.
-    Listen(Box<Listener>),
+    RegisterPush(Box<PushRegistration>),
 }
 
 impl Change {
@@ -137,7 +137,7 @@ impl Change {
             | Self::Fail { .. }
             | Self::Reject { .. }
             // Push deliveries name a task.
-            | Self::Listen(_) => true,
+            | Self::RegisterPush(_) => true,
             Self::Accept { .. }
             | Self::Pin(_)
             | Self::Request(_)
@@ -159,7 +159,7 @@ impl TaskRecord {
         &mut self,
         change: Change,
         at: Timestamp,
-    ) -> Result<Option<Event>, InvalidTransition> {
+    ) -> Result<Option<Event>, TransitionError> {
         self.hidden &= !change.makes_a_task();
         let status = match change {
             Change::Accept { message } => {
@@ -185,7 +185,7 @@ impl TaskRecord {
             }
             Change::Save { key, value } => return self.checkpoint(key, value, |s| &mut s.data),
             Change::Step { key, value } => return self.checkpoint(key, value, |s| &mut s.steps),
-            Change::Listen(listener) => {
+            Change::RegisterPush(listener) => {
                 self.listen(&listener.id);
                 return Ok(None);
             }
@@ -257,7 +257,7 @@ impl TaskRecord {
         &mut self,
         lease_until: Timestamp,
         at: Timestamp,
-    ) -> Result<StatusUpdate, InvalidTransition> {
+    ) -> Result<StatusUpdate, TransitionError> {
         let update = self.step(TaskEvent::Start, None, at)?;
         self.epoch += 1;
         self.attempt = 1;
@@ -272,7 +272,7 @@ impl TaskRecord {
         secret: Option<Sealed>,
         lease_until: Timestamp,
         at: Timestamp,
-    ) -> Result<StatusUpdate, InvalidTransition> {
+    ) -> Result<StatusUpdate, TransitionError> {
         let update = self.step(TaskEvent::Resume, None, at)?;
         self.epoch += 1;
         self.open_turn(message, secret);
@@ -286,7 +286,7 @@ impl TaskRecord {
         message: Message,
         secret: Option<Sealed>,
         at: Timestamp,
-    ) -> Result<StatusUpdate, InvalidTransition> {
+    ) -> Result<StatusUpdate, TransitionError> {
         let update = self.step(TaskEvent::Queue, None, at)?;
         self.epoch += 1;
         self.open_turn(message, secret);
@@ -302,7 +302,7 @@ impl TaskRecord {
         self.dispatched_at = Some(at);
     }
 
-    fn hand_over(&mut self, progress: bool, at: Timestamp) -> Result<(), InvalidTransition> {
+    fn hand_over(&mut self, progress: bool, at: Timestamp) -> Result<(), TransitionError> {
         self.status.state.apply(TaskEvent::Progress)?;
         if progress {
             self.attempt = 0;
@@ -316,7 +316,7 @@ impl TaskRecord {
         &mut self,
         lease_until: Timestamp,
         at: Timestamp,
-    ) -> Result<Option<Event>, InvalidTransition> {
+    ) -> Result<Option<Event>, TransitionError> {
         let update = match self.status.state {
             TaskState::Submitted => Some(self.step(TaskEvent::Start, None, at)?),
             _ if self.is_past_base() => {
@@ -324,7 +324,7 @@ impl TaskRecord {
                 let mut update = self.step(TaskEvent::Progress, None, at)?;
                 update
                     .metadata
-                    .insert(names::RESTARTED.to_owned(), Value::Bool(true));
+                    .insert(metadata_keys::RESTARTED.to_owned(), Value::Bool(true));
                 Some(update)
             }
             state => {
@@ -345,7 +345,7 @@ impl TaskRecord {
         key: String,
         value: Value,
         place: impl FnOnce(&mut Saved) -> &mut BTreeMap<String, Value>,
-    ) -> Result<Option<Event>, InvalidTransition> {
+    ) -> Result<Option<Event>, TransitionError> {
         self.status.state.apply(TaskEvent::Progress)?;
         self.set_base();
         place(&mut self.saved).insert(key, value);
@@ -406,7 +406,7 @@ impl TaskRecord {
         message: Message,
         slot: SavedSlot,
         at: Timestamp,
-    ) -> Result<StatusUpdate, InvalidTransition> {
+    ) -> Result<StatusUpdate, TransitionError> {
         let update = self.step(event, Some(message), at)?;
         self.saved.slot = Some(slot);
         Ok(update)
@@ -419,7 +419,7 @@ impl TaskRecord {
         event: TaskEvent,
         message: Option<Message>,
         at: Timestamp,
-    ) -> Result<StatusUpdate, InvalidTransition> {
+    ) -> Result<StatusUpdate, TransitionError> {
         let state = self.status.state.apply(event)?;
         if state != self.status.state {
             self.transitions.push(Transition { state, at });

@@ -166,7 +166,7 @@ pub enum Frame {
         last: bool,
     },
     /// The stream ends with an error.
-    Refused(super::Refusal),
+    Refused(super::A2aError),
     /// A comment that keeps an idle connection open.
     KeepAlive,
     /// The stream ends as planned before the task does; the client reconnects.

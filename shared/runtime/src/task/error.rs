@@ -28,7 +28,7 @@ impl FieldViolation {
 
 /// Why a request is refused. Clients see this text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum A2aError {
     /// No such task for this caller; a foreign task looks the same.
     #[error("task not found")]
     TaskNotFound,
@@ -162,7 +162,7 @@ fn first(violations: &[FieldViolation]) -> String {
     })
 }
 
-impl Refusal {
+impl A2aError {
     /// Invalid parameters with one violation.
     #[must_use]
     pub fn invalid(field: impl Into<String>, description: impl Into<String>) -> Self {

@@ -90,10 +90,10 @@ impl fmt::Display for EventId {
 /// Text that is not an event id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event id is `<version>.<n>` or `<version>.<n>.<mark>`")]
-pub struct InvalidEventId;
+pub struct EventIdError;
 
 impl FromStr for EventId {
-    type Err = InvalidEventId;
+    type Err = EventIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let plain = |part: &str| {
@@ -102,19 +102,19 @@ impl FromStr for EventId {
         let hex = |part: &str| {
             part.len() == 8 && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
         };
-        let (version, rest) = text.split_once('.').ok_or(InvalidEventId)?;
+        let (version, rest) = text.split_once('.').ok_or(EventIdError)?;
         let (n, mark) = match rest.split_once('.') {
             Some((n, mark)) => (n, Some(mark)),
             None => (rest, None),
         };
         if !plain(version) || !plain(n) || !mark.is_none_or(hex) {
-            return Err(InvalidEventId);
+            return Err(EventIdError);
         }
         let mark = mark.map(|mark| u32::from_str_radix(mark, 16).map(EventMark));
         Ok(Self {
-            version: version.parse().map_err(|_| InvalidEventId)?,
-            n: n.parse().map_err(|_| InvalidEventId)?,
-            mark: mark.transpose().map_err(|_| InvalidEventId)?,
+            version: version.parse().map_err(|_| EventIdError)?,
+            n: n.parse().map_err(|_| EventIdError)?,
+            mark: mark.transpose().map_err(|_| EventIdError)?,
         })
     }
 }

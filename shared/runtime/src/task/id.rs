@@ -6,7 +6,7 @@ use std::fmt;
 /// A name that does not have the form of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} must be {rule}")]
-pub struct InvalidId {
+pub struct IdError {
     /// The kind of name, in the protocol's words.
     pub kind: &'static str,
     /// The required form.
@@ -101,12 +101,12 @@ fn all_of(text: &str, max: usize, extra: &[u8]) -> bool {
 }
 
 /// An id that clients send: 1-128 of `A-Za-z0-9._:-`.
-fn on_the_wire(kind: &'static str, text: String) -> Result<String, InvalidId> {
+fn on_the_wire(kind: &'static str, text: String) -> Result<String, IdError> {
     if all_of(&text, 128, b"._:-") {
         Ok(text)
     } else {
         let rule = "1-128 of `A-Za-z0-9._:-`";
-        Err(InvalidId { kind, rule })
+        Err(IdError { kind, rule })
     }
 }
 
@@ -115,12 +115,12 @@ impl TenantId {
     ///
     /// # Errors
     /// When the text has another form or is a reserved path segment.
-    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
         let text = text.into();
         if all_of(&text, 64, b"._-") && !RESERVED.contains(&text.as_str()) {
             Ok(Self(text))
         } else {
-            Err(InvalidId {
+            Err(IdError {
                 kind: "tenant",
                 rule: "1-64 of `A-Za-z0-9._-` and no reserved word",
             })
@@ -133,12 +133,12 @@ impl Subject {
     ///
     /// # Errors
     /// When it is empty or longer than 256 bytes.
-    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
         let text = text.into();
         if (1..=256).contains(&text.len()) {
             Ok(Self(text))
         } else {
-            Err(InvalidId {
+            Err(IdError {
                 kind: "subject",
                 rule: "1-256 bytes",
             })
@@ -166,7 +166,7 @@ impl TaskId {
     ///
     /// # Errors
     /// When it is not 1-128 of `A-Za-z0-9._:-`.
-    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
         on_the_wire("task id", text.into()).map(Self)
     }
 
@@ -188,7 +188,7 @@ impl ContextId {
     ///
     /// # Errors
     /// When it is not 1-128 of `A-Za-z0-9._:-`.
-    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
         on_the_wire("context id", text.into()).map(Self)
     }
 
@@ -232,7 +232,7 @@ impl PushId {
     ///
     /// # Errors
     /// When it is not 1-128 of `A-Za-z0-9._:-`.
-    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
         on_the_wire("push configuration id", text.into()).map(Self)
     }
 
@@ -254,7 +254,7 @@ impl SkillId {
     ///
     /// # Errors
     /// When it is not `[a-z0-9][a-z0-9._-]{0,63}`.
-    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
         let text = text.into();
         let first = text
             .bytes()
@@ -264,7 +264,7 @@ impl SkillId {
         if first && !upper && all_of(&text, 64, b"._-") {
             Ok(Self(text))
         } else {
-            Err(InvalidId {
+            Err(IdError {
                 kind: "skill id",
                 rule: "`[a-z0-9][a-z0-9._-]{0,63}`",
             })

@@ -1,7 +1,7 @@
 //! Idempotency keys: the name of one send, so that a repeat after a lost response is
 //! not a second request.
 
-use super::{InvalidId, Owner, Timestamp};
+use super::{IdError, Owner, Timestamp};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
@@ -12,32 +12,32 @@ const MAX: usize = 256;
 /// The name of one send. A client that repeats a send uses the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    kind: Kind,
+    kind: KeySource,
     text: String,
 }
 
 /// The origin of a key. Keys of different kinds never name the same send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum KeySource {
     Given,
     Message,
 }
 
 impl IdempotencyKey {
     /// The metadata member in which a client may send the key.
-    pub const METADATA: &'static str = super::names::IDEMPOTENCY_KEY;
+    pub const METADATA: &'static str = super::metadata_keys::IDEMPOTENCY_KEY;
 
     /// Parses a key that a client sent in the metadata.
     ///
     /// # Errors
     /// When it is not 1-256 bytes of text without control characters.
-    pub fn parse(text: impl Into<String>) -> Result<Self, InvalidId> {
+    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
         let text = text.into();
         if (1..=MAX).contains(&text.len()) && !text.contains(char::is_control) {
-            let kind = Kind::Given;
+            let kind = KeySource::Given;
             Ok(Self { kind, text })
         } else {
-            Err(InvalidId {
+            Err(IdError {
                 kind: "idempotency key",
                 rule: "1-256 bytes of text without control characters",
             })
@@ -48,7 +48,7 @@ impl IdempotencyKey {
     #[must_use]
     pub fn of_message(id: impl Into<String>) -> Self {
         Self {
-            kind: Kind::Message,
+            kind: KeySource::Message,
             text: id.into(),
         }
     }
@@ -72,8 +72,8 @@ impl IdempotencyKey {
 
     const fn kind(&self) -> &'static str {
         match self.kind {
-            Kind::Given => "key",
-            Kind::Message => "message",
+            KeySource::Given => "key",
+            KeySource::Message => "message",
         }
     }
 }

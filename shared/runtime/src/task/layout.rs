@@ -19,7 +19,7 @@ pub struct Segment {
 
 /// The events that have moved, from the start of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batches {
+pub struct MovedEvents {
     /// The number of the last moved event; it is the name of the last batch.
     pub upto: u64,
     /// The number of the first event of the last batch.
@@ -30,7 +30,7 @@ pub struct Batches {
 
 /// A value in a child that is replaced as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Doc {
+pub enum StoredValue {
     /// Slot, data and steps.
     Saved,
     /// Metadata of the request.
@@ -43,7 +43,7 @@ pub enum Doc {
     Replaced,
 }
 
-impl Doc {
+impl StoredValue {
     /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Saved,
@@ -68,7 +68,7 @@ impl Doc {
 
 /// A value that is in a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Apart {
+pub struct MovedValue {
     /// The version of the commit that stored it.
     pub version: u64,
     /// The hash of its stored form, to detect a change.
@@ -77,7 +77,7 @@ pub struct Apart {
 
 /// How much content of lists has moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Volume {
+pub struct MovedSize {
     /// Bytes moved in total.
     pub bytes: u64,
     /// Bytes that had been moved before the commit of `version`.
@@ -88,7 +88,7 @@ pub struct Volume {
 
 /// How long the children stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
+pub struct ChildLifetime {
     /// All of them stay at least until then.
     pub until: Timestamp,
     /// The version of the commit that set this expiry.
@@ -99,7 +99,7 @@ pub struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
     /// The moved events.
-    pub events: Option<Batches>,
+    pub events: Option<MovedEvents>,
     /// The moved messages of the history.
     pub history: Vec<Segment>,
     /// The moved parts of each artifact, by its id.
@@ -107,11 +107,11 @@ pub struct Layout {
     /// The same for the artifacts that the turn has replaced.
     pub replaced: BTreeMap<String, Vec<Segment>>,
     /// The values in children.
-    pub docs: BTreeMap<Doc, Apart>,
+    pub docs: BTreeMap<StoredValue, MovedValue>,
     /// How much has been moved.
-    pub volume: Volume,
+    pub volume: MovedSize,
     /// How long the children stay; `None` while there are none.
-    pub kept: Option<Kept>,
+    pub kept: Option<ChildLifetime>,
 }
 
 impl Layout {
@@ -129,7 +129,7 @@ impl Layout {
     /// it is not known.
     #[must_use]
     pub fn most(&self) -> Option<usize> {
-        let shown = [Doc::Metadata, Doc::Status];
+        let shown = [StoredValue::Metadata, StoredValue::Status];
         if shown.iter().any(|doc| self.docs.contains_key(doc)) {
             return None;
         }
@@ -169,7 +169,7 @@ impl Layout {
             let upto = batches.from.saturating_sub(1);
             // The start and version of the earlier batch are no longer known; no commit
             // has version 0.
-            self.events = (upto > 0).then_some(Batches {
+            self.events = (upto > 0).then_some(MovedEvents {
                 upto,
                 from: upto,
                 version: 0,
@@ -251,7 +251,7 @@ mod tests {
     fn forget_removes_only_the_segments_of_one_commit() {
         let mut layout = Layout {
             history: segments(&[(2, 3), (5, 2)]),
-            events: Some(Batches {
+            events: Some(MovedEvents {
                 upto: 9,
                 from: 7,
                 version: 5,

@@ -17,16 +17,16 @@
 mod artifact;
 mod change;
 mod command;
+mod error;
 mod event;
 mod id;
-mod key;
+mod idempotency;
 mod layout;
 mod message;
-pub(crate) mod names;
+pub(crate) mod metadata_keys;
 mod part;
 mod push;
 mod record;
-mod refusal;
 mod state;
 mod thread_key;
 mod timestamp;
@@ -37,24 +37,26 @@ pub use command::{
     CancelCommand, Context, ContextPage, ContextQuery, Frame, GetQuery, ListQuery, Page,
     SendCommand, SendMode, Sent, SubscribeCommand, UploadGrant, UploadOrder,
 };
+pub use error::{A2aError, FieldViolation};
 pub use event::{
-    ArtifactUpdate, Event, EventId, EventMark, InvalidEventId, LoggedEvent, Status, StatusUpdate,
+    ArtifactUpdate, Event, EventId, EventIdError, EventMark, LoggedEvent, Status, StatusUpdate,
 };
 pub use id::{
-    ContextId, InvalidId, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,
+    ContextId, IdError, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,
 };
-pub use key::{HeldKeys, IdempotencyKey, KeyHash};
-pub use layout::{Apart, Batches, Doc, Kept, Layout, Segment, Volume, moved};
+pub use idempotency::{HeldKeys, IdempotencyKey, KeyHash};
+pub use layout::{
+    ChildLifetime, Layout, MovedEvents, MovedSize, MovedValue, Segment, StoredValue, moved,
+};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
 pub use push::{
-    CreatePush, Delivery, Listener, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME,
-    MAX_PUSH_TOKEN, MAX_PUSH_URL, PushConfig, PushLease, PushListQuery, PushOffer, PushPage,
-    PushQuery, PushRecord, Sealed, Secret,
+    CreatePush, Delivery, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME, MAX_PUSH_TOKEN,
+    MAX_PUSH_URL, PushConfig, PushLease, PushListQuery, PushOffer, PushPage, PushQuery, PushRecord,
+    PushRegistration, Sealed, Secret,
 };
 pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
-pub use refusal::{FieldViolation, Refusal};
-pub use state::{InvalidTransition, TaskEvent, TaskState};
+pub use state::{TaskEvent, TaskState, TransitionError};
 pub use thread_key::ThreadKey;
 pub use timestamp::Timestamp;
 

@@ -145,7 +145,7 @@ pub struct PushPage {
 
 /// The stored registration of a push config, without the progress of its deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listener {
+pub struct PushRegistration {
     /// Its id.
     pub id: PushId,
     /// The generation whose wire format the deliveries use.
@@ -170,7 +170,7 @@ pub struct PushRecord {
     /// The incarnation of the task; a config of another incarnation counts as absent.
     pub incarnation: WriteId,
     /// The registration.
-    pub listener: Listener,
+    pub listener: PushRegistration,
     /// When it was registered.
     pub created_at: Timestamp,
     /// When the store may remove it.

@@ -6,9 +6,9 @@
 //! record after a lost race.
 
 use super::{
-    Artifact, Change, ContextId, Event, EventId, Generation, HeldKeys, InvalidTransition, KeyHash,
-    Layout, LoggedEvent, Message, Metadata, Owner, PartContent, PushId, Sealed, SkillId, Status,
-    TaskId, TaskKey, TaskState, Timestamp, WriteId,
+    Artifact, Change, ContextId, Event, EventId, Generation, HeldKeys, KeyHash, Layout,
+    LoggedEvent, Message, Metadata, Owner, PartContent, PushId, Sealed, SkillId, Status, TaskId,
+    TaskKey, TaskState, Timestamp, TransitionError, WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -245,7 +245,7 @@ impl TaskRecord {
     /// registers push configs does not change the expiry of a task at rest.
     ///
     /// # Errors
-    /// [`InvalidTransition`] when the record does not accept one of the changes;
+    /// [`TransitionError`] when the record does not accept one of the changes;
     /// `self` never changes.
     pub fn next(
         &self,
@@ -253,7 +253,7 @@ impl TaskRecord {
         write: WriteId,
         at: Timestamp,
         expires_at: Timestamp,
-    ) -> Result<Self, InvalidTransition> {
+    ) -> Result<Self, TransitionError> {
         let mut next = self.clone();
         next.version += 1;
         next.write_ids.push(write);
@@ -262,7 +262,7 @@ impl TaskRecord {
         let mut n = 0;
         let mut only_listens = false;
         for (index, change) in changes.into_iter().enumerate() {
-            let listens = matches!(change, Change::Listen(_));
+            let listens = matches!(change, Change::RegisterPush(_));
             only_listens = listens && (only_listens || index == 0);
             if let Some(event) = next.apply(change, at)? {
                 n += 1;

@@ -53,14 +53,14 @@ pub enum TaskEvent {
 /// An event that a state does not accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a task that is {state} does not accept {event:?}")]
-pub struct InvalidTransition {
+pub struct TransitionError {
     /// The state the task is in.
     pub state: TaskState,
     /// The event that the state does not accept.
     pub event: TaskEvent,
 }
 
-impl InvalidTransition {
+impl TransitionError {
     /// Whether the event has already had its effect. Then an at-least-once worker
     /// repeats it, which is not an error.
     #[must_use]
@@ -93,9 +93,9 @@ impl TaskState {
     /// The state after `event`.
     ///
     /// # Errors
-    /// [`InvalidTransition`] when this state does not accept the event. A
+    /// [`TransitionError`] when this state does not accept the event. A
     /// terminal state accepts none.
-    pub const fn apply(self, event: TaskEvent) -> Result<Self, InvalidTransition> {
+    pub const fn apply(self, event: TaskEvent) -> Result<Self, TransitionError> {
         use TaskEvent as E;
         Ok(match (self, event) {
             (Self::Submitted, E::Start) => Self::Working,
@@ -108,7 +108,7 @@ impl TaskState {
             (Self::Working, E::Complete) => Self::Completed,
             (state, E::Fail) if !state.is_terminal() => Self::Failed,
             (state, E::Cancel) if !state.is_terminal() => Self::Canceled,
-            (state, event) => return Err(InvalidTransition { state, event }),
+            (state, event) => return Err(TransitionError { state, event }),
         })
     }
 

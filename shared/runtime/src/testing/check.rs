@@ -8,7 +8,7 @@ use crate::task::{Message, Metadata};
 
 /// A mistake in the definition of an agent that its clients would notice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AgentFault {
+pub enum AgentCheckError {
     /// The agent has no valid card.
     #[error("the agent has no card: {why}")]
     Card {
@@ -48,8 +48,8 @@ pub enum AgentFault {
 ///
 /// It runs no skill and calls no model.
 #[must_use]
-pub fn check_agent(agent: &AgentDefinition) -> Vec<AgentFault> {
-    let mut faults: Vec<AgentFault> = card(agent).into_iter().collect();
+pub fn check_agent(agent: &AgentDefinition) -> Vec<AgentCheckError> {
+    let mut faults: Vec<AgentCheckError> = card(agent).into_iter().collect();
     for (id, skill) in agent.skills() {
         for example in skill.metadata().examples {
             faults.extend(fits(&**skill, example));
@@ -68,7 +68,7 @@ impl Source for Defaults {
     }
 }
 
-fn card(agent: &AgentDefinition) -> Option<AgentFault> {
+fn card(agent: &AgentDefinition) -> Option<AgentCheckError> {
     let why = match Settings::read(&Defaults) {
         Ok(settings) => Runtime::builder(agent.clone(), settings)
             .build()
@@ -76,20 +76,20 @@ fn card(agent: &AgentDefinition) -> Option<AgentFault> {
             .to_string(),
         Err(error) => error.to_string(),
     };
-    Some(AgentFault::Card { why })
+    Some(AgentCheckError::Card { why })
 }
 
 fn takes(skill: &dyn AnySkill, content: &Content) -> bool {
     media::admits(skill.metadata(), content.parts())
 }
 
-fn fits(skill: &dyn AnySkill, example: &str) -> Option<AgentFault> {
+fn fits(skill: &dyn AnySkill, example: &str) -> Option<AgentCheckError> {
     let content = Content::from_text(example);
     if !takes(skill, &content) {
         return None;
     }
     let error = skill.decode(&content).err()?;
-    Some(AgentFault::Input {
+    Some(AgentCheckError::Input {
         skill: skill.metadata().id.to_owned(),
         example: example.to_owned(),
         why: error.text().to_owned(),
@@ -101,7 +101,7 @@ fn reaches(
     id: &str,
     skill: &dyn AnySkill,
     example: &str,
-) -> Option<AgentFault> {
+) -> Option<AgentCheckError> {
     let content = Content::from_text(example);
     if !takes(skill, &content) {
         return None;
@@ -117,7 +117,7 @@ fn reaches(
         Ok(Routed::Ask { .. }) => "a question".to_owned(),
         Err(refusal) => refusal.to_string(),
     };
-    Some(AgentFault::Example {
+    Some(AgentCheckError::Example {
         skill: id.to_owned(),
         example: example.to_owned(),
         reaches,

@@ -11,15 +11,15 @@ const START: i64 = 1_767_225_600_000;
 
 /// A clock that moves only when the test or a wait of the engine moves it.
 #[derive(Debug)]
-pub(super) struct BenchClock(AtomicI64);
+pub(super) struct TestClock(AtomicI64);
 
-impl Default for BenchClock {
+impl Default for TestClock {
     fn default() -> Self {
         Self(AtomicI64::new(START))
     }
 }
 
-impl BenchClock {
+impl TestClock {
     pub(super) fn later(&self, time: Duration) -> Timestamp {
         self.now().plus(time)
     }
@@ -33,7 +33,7 @@ impl BenchClock {
     }
 }
 
-impl Clock for BenchClock {
+impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::Relaxed))
     }

@@ -1,7 +1,7 @@
 //! Runs the skills of an agent in tests: on the real engine, with a store in
 //! memory, without AWS and without a server.
 //!
-//! A [`Bench`] is a client of one skill. Each [`Bench::send`] runs one turn to its
+//! A [`SkillTest`] is a client of one skill. Each [`SkillTest::send`] runs one turn to its
 //! end and returns a [`Reply`]. [`check_agent`] checks an agent without running it.
 //!
 //! **State.** The store encodes and decodes each task and each thread as it would
@@ -10,7 +10,7 @@
 //! instance of the function.
 //!
 //! **Time.** The bench has its own clock, which begins at 2026-01-01T00:00:00Z. It
-//! moves when the test calls [`Bench::advance`], and when the engine waits (for
+//! moves when the test calls [`SkillTest::advance`], and when the engine waits (for
 //! example to group events). Such a wait, and a skill that sleeps with
 //! `tokio::time`, take real time; under `#[tokio::test(start_paused = true)]` they
 //! take none. The executor has to be Tokio, with its timer enabled.
@@ -20,24 +20,24 @@ mod clock;
 mod reply;
 mod store;
 
-pub use check::{AgentFault, check_agent};
-pub use reply::{BenchError, Reply};
+pub use check::{AgentCheckError, check_agent};
+pub use reply::{Reply, SkillTestError};
 
 use crate::auth::Caller;
 use crate::engine::{Engine, Policy, Services};
 use crate::skill::model::Model;
 use crate::skill::{AgentDefinition, Content, media};
-use crate::task::names;
+use crate::task::metadata_keys;
 use crate::task::{
-    CancelCommand, ContextId, Event, Frame, Generation, GetQuery, InvalidId, Message, Metadata,
+    CancelCommand, ContextId, Event, Frame, Generation, GetQuery, IdError, Message, Metadata,
     Owner, Part, SendCommand, SendMode, SkillId, Subject, TaskId, TenantId,
 };
-use clock::{BenchClock, CountedIds};
+use clock::{CountedIds, TestClock};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use store::BenchStore;
+use store::TestStore;
 use tokio::sync::mpsc;
 
 /// The most messages of history in a [`Reply`].
@@ -45,7 +45,7 @@ const HISTORY: usize = 100;
 
 /// A client that sends messages to one skill, in tests.
 ///
-/// [`Bench::send`] returns when the turn has ended. If the task waits for input,
+/// [`SkillTest::send`] returns when the turn has ended. If the task waits for input,
 /// the next message continues it. Otherwise the next message makes a new task in the
 /// same context.
 ///
@@ -68,11 +68,11 @@ const HISTORY: usize = 100;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Bench {
+pub struct SkillTest {
     agent: AgentDefinition,
     skill: String,
-    store: Arc<BenchStore>,
-    clock: Arc<BenchClock>,
+    store: Arc<TestStore>,
+    clock: Arc<TestClock>,
     ids: Arc<CountedIds>,
     caller: Option<Caller>,
     model: Option<Arc<dyn Model>>,
@@ -93,9 +93,9 @@ struct Next {
     cancel_after: Option<u64>,
 }
 
-impl Bench {
+impl SkillTest {
     /// A client of the skill with the id `skill`. If the agent does not have this
-    /// skill, the first [`Bench::send`] returns an error.
+    /// skill, the first [`SkillTest::send`] returns an error.
     #[must_use]
     pub fn new(agent: &AgentDefinition, skill: impl Into<String>) -> Self {
         Self {
@@ -121,12 +121,12 @@ impl Bench {
     /// Otherwise it makes a new task in the same context.
     ///
     /// # Errors
-    /// - [`BenchError::Refused`] when the agent refuses the message, for example
+    /// - [`SkillTestError::Refused`] when the agent refuses the message, for example
     ///   because it has no such skill, the input does not fit the skill, or the task
     ///   belongs to another caller.
-    /// - [`BenchError::OutputMode`] when the skill returned a media type that is not
+    /// - [`SkillTestError::OutputMode`] when the skill returned a media type that is not
     ///   among its output modes.
-    pub async fn send(&mut self, content: impl Into<Content>) -> Result<Reply, BenchError> {
+    pub async fn send(&mut self, content: impl Into<Content>) -> Result<Reply, SkillTestError> {
         let next = std::mem::take(&mut self.next);
         let cancel_after = next.cancel_after;
         let command = self.command(content.into(), next);
@@ -150,13 +150,13 @@ impl Bench {
     }
 
     /// Cancels the current task, between two turns. To cancel during a turn, use
-    /// [`Bench::cancel_after`].
+    /// [`SkillTest::cancel_after`].
     ///
     /// # Errors
-    /// - [`BenchError::NoTask`] when no message has made a task yet.
-    /// - [`BenchError::Refused`] when the task has ended or belongs to another caller.
-    pub async fn cancel(&mut self) -> Result<Reply, BenchError> {
-        let id = self.task.clone().ok_or(BenchError::NoTask)?;
+    /// - [`SkillTestError::NoTask`] when no message has made a task yet.
+    /// - [`SkillTestError::Refused`] when the task has ended or belongs to another caller.
+    pub async fn cancel(&mut self) -> Result<Reply, SkillTestError> {
+        let id = self.task.clone().ok_or(SkillTestError::NoTask)?;
         let caller = self.calling()?;
         let engine = self.engine();
         engine.cancel(&caller, &cancel(id)).await?;
@@ -166,8 +166,8 @@ impl Bench {
     /// Reads the task `id` as it is stored now.
     ///
     /// # Errors
-    /// [`BenchError::Refused`] when this caller has no such task.
-    pub async fn get(&self, id: &TaskId) -> Result<Reply, BenchError> {
+    /// [`SkillTestError::Refused`] when this caller has no such task.
+    pub async fn get(&self, id: &TaskId) -> Result<Reply, SkillTestError> {
         let caller = self.calling()?;
         let query = GetQuery {
             id: id.clone(),
@@ -178,7 +178,7 @@ impl Bench {
     }
 
     /// The events that a client which streams would have received during the last
-    /// [`Bench::send`], in order: status updates and artifact updates. The first
+    /// [`SkillTest::send`], in order: status updates and artifact updates. The first
     /// frame of a stream, the task itself, is not among them.
     #[must_use]
     pub fn events(&self) -> &[Event] {
@@ -189,8 +189,8 @@ impl Bench {
     /// of the tenant `bench`.
     ///
     /// # Errors
-    /// [`InvalidId`] when `tenant` or `subject` is not valid.
-    pub fn caller(&mut self, tenant: &str, subject: &str) -> Result<&mut Self, InvalidId> {
+    /// [`IdError`] when `tenant` or `subject` is not valid.
+    pub fn caller(&mut self, tenant: &str, subject: &str) -> Result<&mut Self, IdError> {
         self.caller = Some(caller(tenant, subject)?);
         Ok(self)
     }
@@ -254,7 +254,7 @@ impl Bench {
     }
 
     /// Cancels the task during the next turn, after the turn has stored `events`
-    /// events. If the turn has ended by then, [`Bench::send`] returns the error of the
+    /// events. If the turn has ended by then, [`SkillTest::send`] returns the error of the
     /// cancellation.
     pub const fn cancel_after(&mut self, events: u64) -> &mut Self {
         self.next.cancel_after = Some(events);
@@ -279,7 +279,7 @@ impl Bench {
         Engine::new(Arc::new(self.agent.clone()), services, policy)
     }
 
-    fn calling(&self) -> Result<Caller, BenchError> {
+    fn calling(&self) -> Result<Caller, SkillTestError> {
         match &self.caller {
             Some(caller) => Ok(caller.clone()),
             None => Ok(caller("bench", "bench")?),
@@ -294,7 +294,7 @@ impl Bench {
         if self.open {
             message.task_id.clone_from(&self.task);
         } else {
-            let key = names::SKILL_ID.to_owned();
+            let key = metadata_keys::SKILL_ID.to_owned();
             message.metadata.insert(key, self.skill.clone().into());
         }
         SendCommand {
@@ -311,13 +311,13 @@ impl Bench {
     }
 
     /// Runs a turn to its end. Cancels its task after `cancel_after` events, if given.
-    async fn run<T, E: Into<BenchError>>(
+    async fn run<T, E: Into<SkillTestError>>(
         &self,
         engine: &Engine,
         caller: &Caller,
         cancel_after: Option<u64>,
         turn: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, BenchError> {
+    ) -> Result<T, SkillTestError> {
         let Some(events) = cancel_after else {
             return turn.await.map_err(Into::into);
         };
@@ -325,7 +325,7 @@ impl Bench {
         let watch = async {
             // An error means that the turn ended with fewer events.
             let Ok(id) = stop.reached.await else {
-                return std::future::pending::<Result<Infallible, BenchError>>().await;
+                return std::future::pending::<Result<Infallible, SkillTestError>>().await;
             };
             engine.cancel(caller, &cancel(id)).await?;
             // The send fails when the turn has ended meanwhile: nothing to release.
@@ -341,7 +341,7 @@ impl Bench {
 
     /// Records a frame of the stream. Returns the message of a skill that replies
     /// without a task.
-    fn note(&mut self, frame: Frame) -> Result<Option<Message>, BenchError> {
+    fn note(&mut self, frame: Frame) -> Result<Option<Message>, SkillTestError> {
         match frame {
             Frame::Task(task) | Frame::Resumed(task) => {
                 self.task = Some(task.id.clone());
@@ -353,16 +353,16 @@ impl Bench {
                 self.context = context.or_else(|| self.context.take());
                 return Ok(Some(message));
             }
-            Frame::Refused(refusal) => return Err(BenchError::Refused(refusal)),
+            Frame::Refused(refusal) => return Err(SkillTestError::Refused(refusal)),
             Frame::KeepAlive | Frame::ComeBack => {}
         }
         Ok(None)
     }
 
     /// Reads the stored task after a turn, and notes whether it is terminal.
-    async fn look(&mut self, engine: &Engine, caller: &Caller) -> Result<Reply, BenchError> {
+    async fn look(&mut self, engine: &Engine, caller: &Caller) -> Result<Reply, SkillTestError> {
         let query = GetQuery {
-            id: self.task.clone().ok_or(BenchError::NoTask)?,
+            id: self.task.clone().ok_or(SkillTestError::NoTask)?,
             history_length: HISTORY,
         };
         let task = engine.reader().get(caller, &query).await?;
@@ -372,14 +372,14 @@ impl Bench {
 
     /// Checks that all parts of reply and artifacts have a media type that is among the
     /// skill's output modes.
-    fn check_output(&self, reply: &Reply) -> Result<(), BenchError> {
+    fn check_output(&self, reply: &Reply) -> Result<(), SkillTestError> {
         let skill = SkillId::parse(self.skill.clone()).ok();
         let Some(skill) = skill.and_then(|id| self.agent.skill(&id)) else {
             return Ok(());
         };
         let check = |place: &str, parts: &[Part]| match media::unpromised(skill.metadata(), parts) {
             None => Ok(()),
-            Some(given) => Err(BenchError::OutputMode {
+            Some(given) => Err(SkillTestError::OutputMode {
                 skill: self.skill.clone(),
                 place: place.to_owned(),
                 given: given.to_owned(),
@@ -405,7 +405,7 @@ fn cancel(id: TaskId) -> CancelCommand {
     }
 }
 
-fn caller(tenant: &str, subject: &str) -> Result<Caller, InvalidId> {
+fn caller(tenant: &str, subject: &str) -> Result<Caller, IdError> {
     Ok(Caller {
         owner: Owner {
             tenant: TenantId::parse(tenant)?,
@@ -416,7 +416,7 @@ fn caller(tenant: &str, subject: &str) -> Result<Caller, InvalidId> {
     })
 }
 
-impl std::fmt::Debug for Bench {
+impl std::fmt::Debug for SkillTest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Bench")
             .field("skill", &self.skill)

@@ -1,9 +1,9 @@
-//! The replies and errors that [`Bench::send`](super::Bench::send) returns.
+//! The replies and errors that [`SkillTest::send`](super::SkillTest::send) returns.
 
 use crate::engine::EngineError;
 use crate::skill::{Artifact, Content};
-use crate::task::names;
-use crate::task::{InvalidId, Message, Part, PartContent, Refusal, Task, TaskState};
+use crate::task::metadata_keys;
+use crate::task::{A2aError, IdError, Message, Part, PartContent, Task, TaskState};
 use serde_json::Value;
 
 /// The reply to a message.
@@ -17,10 +17,10 @@ pub enum Reply {
 
 /// Why there is no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BenchError {
+pub enum SkillTestError {
     /// The agent refused the request, with the error that a client would get.
     #[error("refused: {0}")]
-    Refused(Refusal),
+    Refused(A2aError),
     /// The skill returned a media type that is not among its output modes.
     #[error("skill `{skill}` gave `{given}` in `{place}`, which is not among its output modes")]
     OutputMode {
@@ -36,13 +36,13 @@ pub enum BenchError {
     NoTask,
     /// An id, a tenant or a subject is not valid.
     #[error(transparent)]
-    Id(#[from] InvalidId),
+    Id(#[from] IdError),
 }
 
-impl BenchError {
-    /// The agent's error, if it is [`BenchError::Refused`].
+impl SkillTestError {
+    /// The agent's error, if it is [`SkillTestError::Refused`].
     #[must_use]
-    pub const fn refusal(&self) -> Option<&Refusal> {
+    pub const fn refusal(&self) -> Option<&A2aError> {
         match self {
             Self::Refused(refusal) => Some(refusal),
             _ => None,
@@ -50,7 +50,7 @@ impl BenchError {
     }
 }
 
-impl From<EngineError> for BenchError {
+impl From<EngineError> for SkillTestError {
     fn from(error: EngineError) -> Self {
         error.log();
         Self::Refused(error.refusal)
@@ -94,7 +94,9 @@ impl Reply {
     #[must_use]
     pub fn error_code(&self) -> Option<&str> {
         let metadata = &self.message()?.metadata;
-        metadata.get(names::ERROR_CODE).and_then(Value::as_str)
+        metadata
+            .get(metadata_keys::ERROR_CODE)
+            .and_then(Value::as_str)
     }
 
     /// The task's first artifact with this name.

@@ -2,7 +2,7 @@
 //! DynamoDB would, and can hold a turn after a number of its events.
 
 use crate::store::memory::MemoryStore;
-use crate::store::over::{OverBlobs, OverTasks, OverThreads};
+use crate::store::wrap::{WrapBlobs, WrapTasks, WrapThreads};
 use crate::store::{
     Blobs, Committed, ReadThreads, StoreError, TaskWrite, ThreadRecord, WriteTasks, WriteThreads,
     stored,
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 /// The store of one bench.
 #[derive(Debug, Default)]
-pub(super) struct BenchStore {
+pub(super) struct TestStore {
     memory: MemoryStore,
     brake: Mutex<Option<Brake>>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Stop {
     pub(super) go_on: oneshot::Sender<()>,
 }
 
-impl BenchStore {
+impl TestStore {
     /// Holds the next turn after this many of its events.
     pub(super) fn stop_after(&self, events: u64) -> Stop {
         let (reached, on_reached) = oneshot::channel();
@@ -77,7 +77,7 @@ impl BenchStore {
 }
 
 #[async_trait]
-impl OverTasks for BenchStore {
+impl WrapTasks for TestStore {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.memory
     }
@@ -94,7 +94,7 @@ impl OverTasks for BenchStore {
 }
 
 #[async_trait]
-impl OverThreads for BenchStore {
+impl WrapThreads for TestStore {
     fn threads(&self) -> &dyn WriteThreads {
         &self.memory
     }
@@ -110,7 +110,7 @@ impl OverThreads for BenchStore {
     }
 }
 
-impl OverBlobs for BenchStore {
+impl WrapBlobs for TestStore {
     fn blobs(&self) -> &dyn Blobs {
         &self.memory
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::prelude::*;
-use crate::task::{Refusal, TaskState};
+use crate::task::{A2aError, TaskState};
 use serde::{Deserialize, Serialize};
 
 /// Sends two updates and ends without waiting.
@@ -147,11 +147,11 @@ fn agent() -> AgentDefinition {
         .unwrap()
 }
 
-fn bench(skill: &str) -> Bench {
-    Bench::new(&agent(), skill)
+fn bench(skill: &str) -> SkillTest {
+    SkillTest::new(&agent(), skill)
 }
 
-fn shown(bench: &Bench) -> Vec<String> {
+fn shown(bench: &SkillTest) -> Vec<String> {
     let events = bench.events().iter();
     events
         .map(|event| match event {
@@ -183,7 +183,7 @@ async fn an_output_outside_the_output_modes_is_an_error() {
 async fn a_message_to_an_unknown_skill_is_refused() {
     let error = bench("unknown").send("go").await.unwrap_err();
     assert!(
-        matches!(error.refusal(), Some(Refusal::InvalidParams { .. })),
+        matches!(error.refusal(), Some(A2aError::InvalidParams { .. })),
         "{error}"
     );
 }
@@ -232,7 +232,7 @@ async fn a_task_expires_a_month_after_its_last_turn() {
     bench.send("go").await.unwrap();
     let month = Duration::from_secs(31 * 24 * 3600);
     let error = bench.advance(month).send("more").await.unwrap_err();
-    assert_eq!(error.refusal(), Some(&Refusal::TaskNotFound));
+    assert_eq!(error.refusal(), Some(&A2aError::TaskNotFound));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn an_example_that_reaches_another_skill_is_a_fault() {
         .skill(say)
         .build()
         .unwrap();
-    let fault = AgentFault::Example {
+    let fault = AgentCheckError::Example {
         skill: "say".to_owned(),
         example: "/add it".to_owned(),
         reaches: "skill `add`".to_owned(),

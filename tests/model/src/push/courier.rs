@@ -30,7 +30,7 @@ pub(super) enum At {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Courier {
+pub(super) struct PushDispatcher {
     pub(super) at: At,
     /// It still holds a queue message, which it has not deleted.
     message: bool,
@@ -98,7 +98,7 @@ pub(super) fn step(model: &Push, w: &mut World, action: Action) -> Option<()> {
     clippy::too_many_lines,
     reason = "one arm a step of the protocol, in their order"
 )]
-fn goes(model: &Push, w: &mut World, number: usize, it: &mut Courier) -> Option<()> {
+fn goes(model: &Push, w: &mut World, number: usize, it: &mut PushDispatcher) -> Option<()> {
     let me = holder(number);
     it.at = match it.at {
         At::Idle if w.queue > 0 => {
@@ -197,7 +197,7 @@ fn answers(model: &Push, w: &mut World, number: usize, taken: bool) -> Option<()
     let At::Calls(cursor, upto) = w.couriers[number].at else {
         return None;
     };
-    let calls = |it: &Courier| matches!(it.at, At::Calls(..)) && !it.overtaken;
+    let calls = |it: &PushDispatcher| matches!(it.at, At::Calls(..)) && !it.overtaken;
     w.crossed |= w.couriers.iter().filter(|it| calls(it)).count() > 1;
     let event = if model.is(Mutant::LatestOnly) {
         upto - 1

@@ -159,7 +159,7 @@ impl Turn {
 
     /// Notices a commit of a run that does not hold the task. It also compares the turn, which
     /// no condition of a write does.
-    fn notice(world: &mut World, run: &Run) {
+    fn push_payload(world: &mut World, run: &Run) {
         let turn = world.tasks[usize::from(run.task)].turn;
         if !Self::holds(world, run) || turn != run.turn {
             world.breaks(Broken::FencedWrote);
@@ -204,7 +204,7 @@ impl Turn {
             run.at = At::Fenced;
             return Some(());
         }
-        Self::notice(world, run);
+        Self::push_payload(world, run);
         self.commit(world, task, wid(run.turn, run.epoch, END), |meta| {
             meta.state = if asks { State::Input } else { State::Completed };
             meta.artifact = if asks { 0 } else { run.epoch };
@@ -252,7 +252,7 @@ impl Turn {
         }
         let dispatched = !self.is(Mutant::HandOverWithoutDispatch);
         let name = wid(run.turn, run.epoch, HAND);
-        Self::notice(world, run);
+        Self::push_payload(world, run);
         self.commit(world, usize::from(run.task), name, |meta| {
             meta.lease = Lease::None;
             meta.attempt = 0;

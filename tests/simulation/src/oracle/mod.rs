@@ -13,7 +13,7 @@ mod talk;
 use crate::oracle::hooks::Brought;
 use crate::oracle::skill::Run;
 use crate::oracle::talk::Talk;
-use a2a_lambda::task::{Event, EventId, LoggedEvent, Refusal, TaskId, TaskRecord, TaskState};
+use a2a_lambda::task::{A2aError, Event, EventId, LoggedEvent, TaskId, TaskRecord, TaskState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -233,9 +233,9 @@ impl Oracle {
     }
 
     /// A call was refused. An internal error is never a valid response.
-    pub(crate) fn refused(&mut self, refusal: &Refusal) {
+    pub(crate) fn refused(&mut self, refusal: &A2aError) {
         self.note(|| format!("refused {refusal:?}"));
-        if matches!(refusal, Refusal::Internal | Refusal::InvalidAgentResponse) {
+        if matches!(refusal, A2aError::Internal | A2aError::InvalidAgentResponse) {
             self.broken("G11: a client got an internal error".to_owned());
         }
     }

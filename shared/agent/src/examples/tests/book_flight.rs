@@ -1,8 +1,8 @@
 use super::{bench, data};
 use crate::agent;
-use a2a_lambda::Bench;
+use a2a_lambda::SkillTest;
 use a2a_lambda::prelude::*;
-use a2a_lambda::task::{Refusal, TaskState};
+use a2a_lambda::task::{A2aError, TaskState};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -70,7 +70,10 @@ async fn client_cancels_instead_of_answering() {
     assert_eq!(canceled.state(), Some(TaskState::Canceled));
     let error = bench.cancel().await.unwrap_err();
     let state = TaskState::Canceled;
-    assert_eq!(error.refusal(), Some(&Refusal::TaskNotCancelable { state }));
+    assert_eq!(
+        error.refusal(),
+        Some(&A2aError::TaskNotCancelable { state })
+    );
 }
 
 #[tokio::test]
@@ -86,7 +89,7 @@ async fn another_caller_cannot_answer() {
             .unwrap_err();
         assert_eq!(
             error.refusal(),
-            Some(&Refusal::TaskNotFound),
+            Some(&A2aError::TaskNotFound),
             "{tenant} {subject}"
         );
     }
@@ -139,7 +142,7 @@ fn before() -> AgentDefinition {
 
 #[tokio::test]
 async fn new_version_accepts_the_answer_to_an_old_question() {
-    let mut bench = Bench::new(&before(), "book-flight");
+    let mut bench = SkillTest::new(&before(), "book-flight");
     bench.send("Book a flight").await.unwrap();
     let reply = bench
         .redeploy(&agent().unwrap())
@@ -148,7 +151,7 @@ async fn new_version_accepts_the_answer_to_an_old_question() {
         .unwrap();
     assert_eq!(reply.text(), "When?");
 
-    let mut bench = Bench::new(&before(), "book-flight");
+    let mut bench = SkillTest::new(&before(), "book-flight");
     bench.send("Book a flight").await.unwrap();
     bench.send("Helsinki").await.unwrap();
     let reply = bench

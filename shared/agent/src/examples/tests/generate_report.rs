@@ -1,12 +1,12 @@
 use super::{bench, data};
-use a2a_lambda::Bench;
+use a2a_lambda::SkillTest;
 use a2a_lambda::skill::Content;
 use a2a_lambda::task::{Event, TaskState};
 use serde_json::json;
 
 /// The events: texts of updates and names of artifacts, with `+` in front for an appended
 /// chunk and `.` at the end for the last one.
-fn shown(bench: &Bench) -> Vec<String> {
+fn shown(bench: &SkillTest) -> Vec<String> {
     let events = bench.events().iter();
     events
         .map(|event| match event {

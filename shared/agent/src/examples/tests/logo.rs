@@ -1,6 +1,6 @@
 use super::bench;
-use a2a_lambda::bench::Reply;
 use a2a_lambda::task::TaskState;
+use a2a_lambda::testing::Reply;
 
 fn drawing(reply: &Reply) -> String {
     reply.artifact_text("logo.svg").unwrap()

@@ -1,6 +1,6 @@
 use super::{bench, data};
-use a2a_lambda::bench::Reply;
-use a2a_lambda::task::{Refusal, TaskState};
+use a2a_lambda::task::{A2aError, TaskState};
+use a2a_lambda::testing::Reply;
 use serde_json::json;
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn invalid_terms_are_refused_with_their_field() {
         .send(data(&json!({ "a": 1, "b": "two" })))
         .await
         .unwrap_err();
-    let Some(Refusal::InvalidParams { violations }) = error.refusal() else {
+    let Some(A2aError::InvalidParams { violations }) = error.refusal() else {
         panic!("{error}");
     };
     assert!(violations[0].field.ends_with(".b"), "{violations:?}");

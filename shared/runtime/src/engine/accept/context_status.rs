@@ -9,11 +9,11 @@
 //! life, so that a busy thread is not a hot item. Expiry is judged when a message
 //! arrives, by the clock of that call; a running turn keeps its context alive.
 
-use super::commit::{Beside, Outcome, Race};
-use super::idempotent::SendKey;
-use super::{Engine, EngineError};
+use super::idempotency::SendKey;
+use crate::engine::commit::{CommitExtras, CommitOutcome, OnConflict};
+use crate::engine::{Engine, EngineError};
 use crate::store::{StoreError, ThreadRecord, ThreadStatus, ThreadWrite};
-use crate::task::{Change, ContextId, Owner, Refusal, TaskRecord, Timestamp, WriteId};
+use crate::task::{A2aError, Change, ContextId, Owner, TaskRecord, Timestamp, WriteId};
 use std::time::Duration;
 
 /// A thread is written again after this fraction of its life (1/20).
@@ -28,17 +28,17 @@ const ROUNDS: usize = 8;
 
 /// The state of a context when the engine accepts a message to it.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(in crate::engine) struct ContextStatus {
     /// The context id.
-    pub(super) id: ContextId,
+    pub(in crate::engine) id: ContextId,
     /// When it began.
-    pub(super) began: Timestamp,
+    pub(in crate::engine) began: Timestamp,
     /// Whether its state has expired.
-    pub(super) reset: bool,
+    pub(in crate::engine) reset: bool,
     /// The thread that has to be stored with the first write of the task.
-    pub(super) opens: Option<ThreadWrite>,
+    pub(in crate::engine) opens: Option<ThreadWrite>,
     /// The stored thread, if it has to be refreshed before that write.
-    pub(super) stale: Option<ThreadRecord>,
+    pub(in crate::engine) stale: Option<ThreadRecord>,
     /// When the continued task was created, if the context has a thread.
     of: Option<Timestamp>,
 }
@@ -46,14 +46,14 @@ pub(super) struct Standing {
 impl Engine {
     /// A new context with an id that the server makes. `derived` says that the id of its
     /// first task can be derived from it, so that it needs no thread.
-    pub(super) fn fresh_context(
+    pub(in crate::engine) fn fresh_context(
         &self,
         owner: &Owner,
         id: ContextId,
         derived: bool,
         now: Timestamp,
-    ) -> Standing {
-        Standing {
+    ) -> ContextStatus {
+        ContextStatus {
             opens: (!derived).then(|| self.opened(owner, &id, now, now, None)),
             id,
             began: now,
@@ -66,72 +66,77 @@ impl Engine {
     /// The state of context `id` for a new task in it.
     ///
     /// # Errors
-    /// [`Refusal::ContextExpired`] for a server-made id that is absent, expired or
+    /// [`A2aError::ContextExpired`] for a server-made id that is absent, expired or
     /// another caller's, and for a client-made id with a tombstone.
-    pub(super) async fn standing(
+    pub(in crate::engine) async fn status(
         &self,
         owner: &Owner,
         id: &ContextId,
         now: Timestamp,
-    ) -> Result<Standing, EngineError> {
+    ) -> Result<ContextStatus, EngineError> {
         if let Some(head) = self.threads.load_thread_head(owner, id).await? {
             let tombstone = self.reader.policy.thread_tombstone;
             if head.lives(now) || head.is_remembered(now, tombstone) {
-                return self.going_on(head, None, now);
+                return self.continue_existing(head, None, now);
             }
             // The id counts as new; the new thread replaces the old one.
-            return Ok(self.anew(id, Some(&head), owner, now));
+            return Ok(self.begin_new(id, Some(&head), owner, now));
         }
         let Some(first) = id.first_task() else {
-            return Ok(self.anew(id, None, owner, now));
+            return Ok(self.begin_new(id, None, owner, now));
         };
         let record = self.tasks.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id == *id) {
-            Some(record) if !record.hidden => self.stood_for(&record, now, true),
+            Some(record) if !record.hidden => self.from_first_task(&record, now, true),
             // A server-made id is never created by a message that names it.
-            _ => Err(Refusal::ContextExpired.into()),
+            _ => Err(A2aError::ContextExpired.into()),
         }
     }
 
     /// The state of a stored task's context for a message to the task.
     ///
     /// # Errors
-    /// [`Refusal::ContextExpired`].
-    pub(super) async fn standing_of(
+    /// [`A2aError::ContextExpired`].
+    pub(in crate::engine) async fn status_of(
         &self,
         record: &TaskRecord,
         now: Timestamp,
-    ) -> Result<Standing, EngineError> {
+    ) -> Result<ContextStatus, EngineError> {
         let (owner, id) = (&record.owner, &record.context_id);
         match self.threads.load_thread_head(owner, id).await? {
-            Some(head) => self.going_on(head, Some(record.created_at), now),
-            None => self.stood_for(record, now, !stands_for_thread(record)),
+            Some(head) => self.continue_existing(head, Some(record.created_at), now),
+            None => self.from_first_task(record, now, !serves_as_thread(record)),
         }
     }
 
     /// Whether what began at `at` belongs to an earlier context than the one that began
-    /// at `began` under the same id. Only a client-made id is used again, and only after
+    /// at `context_began_at` under the same id. Only a client-made id is used again, and only after
     /// the earlier context has expired.
-    pub(super) fn is_earlier(&self, id: &ContextId, at: Timestamp, began: Timestamp) -> bool {
+    pub(in crate::engine) fn is_earlier(
+        &self,
+        id: &ContextId,
+        at: Timestamp,
+        began: Timestamp,
+    ) -> bool {
         let opening = OPENING.min(self.reader.policy.thread_ttl / 2);
         !id.is_server_made() && at.plus(opening) < began
     }
 
     /// The state of a context without a thread. `record` has its last activity.
-    fn stood_for(
+    fn from_first_task(
         &self,
         record: &TaskRecord,
         now: Timestamp,
         opens: bool,
-    ) -> Result<Standing, EngineError> {
+    ) -> Result<ContextStatus, EngineError> {
         let policy = &self.reader.policy;
         let silent = |ttl: Duration| record.active_at().plus(ttl) <= now;
         let open = !record.state().is_at_rest();
         if !open && silent(policy.thread_ttl) {
-            return Err(Refusal::ContextExpired.into());
+            return Err(A2aError::ContextExpired.into());
         }
         let (owner, id) = (&record.owner, &record.context_id);
-        Ok(Standing {
+        Ok(ContextStatus {
             id: id.clone(),
             began: record.created_at,
             reset: !open && silent(policy.state_ttl),
@@ -143,14 +148,14 @@ impl Engine {
 
     /// The state of a new context under a client-made id that is unknown or has no
     /// tombstone.
-    fn anew(
+    fn begin_new(
         &self,
         id: &ContextId,
         left: Option<&ThreadRecord>,
         owner: &Owner,
         now: Timestamp,
-    ) -> Standing {
-        Standing {
+    ) -> ContextStatus {
+        ContextStatus {
             id: id.clone(),
             began: now,
             reset: false,
@@ -162,17 +167,17 @@ impl Engine {
 
     /// The state of a context with a stored thread. `of` is the creation time of the
     /// continued task, if there is one.
-    fn going_on(
+    fn continue_existing(
         &self,
         head: ThreadRecord,
         of: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<Standing, EngineError> {
+    ) -> Result<ContextStatus, EngineError> {
         let earlier = |at| self.is_earlier(&head.context_id, at, head.created_at);
         if of.is_some_and(earlier) || !head.lives(now) {
-            return Err(Refusal::ContextExpired.into());
+            return Err(A2aError::ContextExpired.into());
         }
-        Ok(Standing {
+        Ok(ContextStatus {
             id: head.context_id.clone(),
             began: head.created_at,
             reset: head.state_expires_at <= now,
@@ -190,10 +195,10 @@ impl Engine {
     /// expired.
     ///
     /// # Errors
-    /// [`Refusal::ContextExpired`].
-    pub(super) async fn refresh(
+    /// [`A2aError::ContextExpired`].
+    pub(in crate::engine) async fn refresh(
         &self,
-        standing: &mut Standing,
+        standing: &mut ContextStatus,
         now: Timestamp,
     ) -> Result<(), EngineError> {
         for _ in 0..ROUNDS {
@@ -204,9 +209,9 @@ impl Engine {
                 return Ok(());
             }
             let found = self.threads.load_thread_head(&head.owner, &head.context_id);
-            let head = found.await?.ok_or(Refusal::ContextExpired)?;
-            let fresh = self.going_on(head, standing.of, now)?;
-            *standing = Standing {
+            let head = found.await?.ok_or(A2aError::ContextExpired)?;
+            let fresh = self.continue_existing(head, standing.of, now)?;
+            *standing = ContextStatus {
                 // Another message may have refreshed the thread: the state is gone all
                 // the same.
                 reset: standing.reset || fresh.reset,
@@ -217,13 +222,13 @@ impl Engine {
     }
 
     /// The shorter of the two lives of a thread.
-    fn life(&self) -> Duration {
+    fn shorter_ttl(&self) -> Duration {
         let policy = &self.reader.policy;
         policy.thread_ttl.min(policy.state_ttl)
     }
 
     fn is_stale(&self, head: &ThreadRecord, now: Timestamp) -> bool {
-        head.updated_at.plus(self.life() / REFRESH) <= now
+        head.updated_at.plus(self.shorter_ttl() / REFRESH) <= now
     }
 
     /// The first write of a thread. It replaces `left`, an earlier thread of the same id.
@@ -253,7 +258,11 @@ impl Engine {
     }
 
     /// The next write of `record`: active, with its full life.
-    pub(super) fn renewed(&self, mut record: ThreadRecord, now: Timestamp) -> ThreadWrite {
+    pub(in crate::engine) fn renewed(
+        &self,
+        mut record: ThreadRecord,
+        now: Timestamp,
+    ) -> ThreadWrite {
         let policy = &self.reader.policy;
         let expect = record.version;
         record.version = expect + 1;
@@ -269,14 +278,14 @@ impl Engine {
     }
 
     /// Stores a commit and, in parallel, the thread it opens.
-    pub(super) async fn commit_opening(
+    pub(in crate::engine) async fn commit_opening(
         &self,
         base: TaskRecord,
         changes: Vec<Change>,
         (opens, key): (Option<ThreadWrite>, Option<SendKey>),
-        race: Race,
-    ) -> Result<Outcome, EngineError> {
-        let beside = Beside { thread: None, key };
+        race: OnConflict,
+    ) -> Result<CommitOutcome, EngineError> {
+        let beside = CommitExtras { thread: None, key };
         let commit = self.commit_beside(base, changes, beside, race);
         let Some(opens) = opens else {
             return commit.await;
@@ -305,30 +314,44 @@ impl Engine {
     }
 
     /// Whether a turn that checked its thread at `since` has to check it again.
-    pub(super) fn looks_again(&self, since: Timestamp, now: Timestamp) -> bool {
-        since.plus(self.life() / LOOK) <= now
+    pub(in crate::engine) fn needs_thread_extension(
+        &self,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> bool {
+        since.plus(self.shorter_ttl() / LOOK) <= now
     }
 
     /// Whether half of the thread's life is over since the running turn checked it.
-    pub(super) fn half_way(&self, since: Timestamp, now: Timestamp) -> bool {
-        since.plus(self.life() / 2) <= now
+    pub(in crate::engine) fn thread_extension_is_due(
+        &self,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> bool {
+        since.plus(self.shorter_ttl() / 2) <= now
     }
 
     /// Keeps the context of a running task alive. The run is activity, and revives a
     /// thread that expired meanwhile. A failure is logged; the next check tries again.
-    pub(super) async fn look_after_thread(&self, record: &TaskRecord) {
-        if let Err(error) = self.try_look_after(record).await {
+    pub(in crate::engine) async fn extend_thread(&self, record: &TaskRecord) {
+        if let Err(error) = self.try_extend_thread(record).await {
             error.log();
         }
     }
 
-    async fn try_look_after(&self, record: &TaskRecord) -> Result<(), EngineError> {
+    async fn try_extend_thread(&self, record: &TaskRecord) -> Result<(), EngineError> {
         let (owner, id) = (&record.owner, &record.context_id);
         for _ in 0..ROUNDS {
             let now = self.reader.clock.now();
             let write = match self.threads.load_thread_head(owner, id).await? {
-                None if stands_for_thread(record) => return Ok(()),
-                None => self.opened(owner, id, self.began(record, now).await?, now, None),
+                None if serves_as_thread(record) => return Ok(()),
+                None => self.opened(
+                    owner,
+                    id,
+                    self.context_began_at(record, now).await?,
+                    now,
+                    None,
+                ),
                 // A task of a deleted or an earlier context keeps nothing alive.
                 Some(head)
                     if head.is_cleared()
@@ -347,7 +370,11 @@ impl Engine {
     }
 
     /// When the context of a task began, if it has no thread yet.
-    async fn began(&self, record: &TaskRecord, now: Timestamp) -> Result<Timestamp, EngineError> {
+    async fn context_began_at(
+        &self,
+        record: &TaskRecord,
+        now: Timestamp,
+    ) -> Result<Timestamp, EngineError> {
         let first = match record.context_id.first_task() {
             Some(first) => self.tasks.load(&record.owner, &first, now).await?,
             None => None,
@@ -357,13 +384,16 @@ impl Engine {
     }
 
     /// Stores a thread; `false` if another write came first.
-    pub(super) async fn keep_thread(&self, write: &ThreadWrite) -> Result<bool, EngineError> {
+    pub(in crate::engine) async fn keep_thread(
+        &self,
+        write: &ThreadWrite,
+    ) -> Result<bool, EngineError> {
         Ok(self.threads.put_thread(write).await?)
     }
 }
 
 /// Whether the record of a task serves as the thread of its context while there is none:
 /// the context is named after this task.
-pub(super) fn stands_for_thread(record: &TaskRecord) -> bool {
+pub(in crate::engine) fn serves_as_thread(record: &TaskRecord) -> bool {
     record.names_its_conversation()
 }

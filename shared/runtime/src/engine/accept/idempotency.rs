@@ -4,15 +4,15 @@
 //! transaction with the task. So the second of two sends finds the first one's task,
 //! even if both arrive together, and the skill runs once.
 
-use super::admit::Admission;
-use super::run::{Job, Work};
-use super::sink::Sink;
-use super::upload::Reference;
-use super::{Engine, EngineError, Reader};
+use super::Acceptance;
 use crate::auth::Caller;
+use crate::engine::handler::upload::UploadReference;
+use crate::engine::turn::event_sink::EventSink;
+use crate::engine::turn::run::{TurnInput, TurnSpec};
+use crate::engine::{Engine, EngineError, Reader};
 use crate::store::{KeyWrite, Keyed};
 use crate::task::{
-    IdempotencyKey, KeyHash, Message, Metadata, Part, PartContent, Refusal, SendCommand,
+    A2aError, IdempotencyKey, KeyHash, Message, Metadata, Part, PartContent, SendCommand,
     TaskRecord, TaskState, Timestamp,
 };
 use serde_json::Value;
@@ -23,19 +23,19 @@ const RETRY_AFTER: u64 = 1;
 
 /// The idempotency key of one send, with a sealed hash of what the send asks for.
 #[derive(Debug, Clone)]
-pub(super) struct SendKey {
+pub(in crate::engine) struct SendKey {
     key: KeyHash,
     content: String,
 }
 
 impl SendKey {
     /// The hash under which the key is stored.
-    pub(super) const fn address(&self) -> &KeyHash {
+    pub(in crate::engine) const fn address(&self) -> &KeyHash {
         &self.key
     }
 
     /// The key as it is stored with the send's commit.
-    pub(super) fn write(&self, kept_until: Timestamp) -> KeyWrite {
+    pub(in crate::engine) fn write(&self, kept_until: Timestamp) -> KeyWrite {
         KeyWrite {
             key: self.key.clone(),
             content: self.content.clone(),
@@ -46,23 +46,23 @@ impl SendKey {
     /// The task of the earlier send, if both ask for the same.
     ///
     /// # Errors
-    /// [`Refusal::IdempotencyKeyReused`] if they do not.
-    pub(super) fn task_of(&self, keyed: Keyed) -> Result<TaskRecord, Refusal> {
+    /// [`A2aError::IdempotencyKeyReused`] if they do not.
+    pub(in crate::engine) fn task_of(&self, keyed: Keyed) -> Result<TaskRecord, A2aError> {
         if keyed.content == self.content {
             Ok(keyed.record)
         } else {
-            Err(Refusal::IdempotencyKeyReused)
+            Err(A2aError::IdempotencyKeyReused)
         }
     }
 }
 
-impl Work {
+impl TurnSpec {
     /// Makes this the turn of a keyed send, which is never deferred. If the skill makes
     /// no task, a hidden task keeps its reply.
-    pub(super) fn keyed(&mut self, key: SendKey) {
+    pub(in crate::engine) fn keyed(&mut self, key: SendKey) {
         let makes_task = match &self.job {
-            Job::Skill(skill, _) => skill.makes_task(),
-            Job::Ask { .. } | Job::Fail(_) => true,
+            TurnInput::Skill(skill, _) => skill.makes_task(),
+            TurnInput::Ask { .. } | TurnInput::Fail(_) => true,
         };
         // The skill makes no task, so clients must not see the one that stores the reply.
         self.record.hidden = self.record.version == 0 && !makes_task && !self.force;
@@ -74,39 +74,43 @@ impl Work {
 impl Engine {
     /// The key of a send: the one its client gave, or the message id if the policy says
     /// so.
-    pub(super) fn send_key(&self, caller: &Caller, command: &SendCommand) -> Option<SendKey> {
+    pub(in crate::engine) fn send_key(
+        &self,
+        caller: &Caller,
+        command: &SendCommand,
+    ) -> Option<SendKey> {
         let given = command.idempotency_key.clone();
         let id = &command.message.id;
         let by_message = self.reader.policy.idempotent_message_id && !id.is_empty();
         let key = given.or_else(|| by_message.then(|| IdempotencyKey::of_message(id)))?;
         Some(SendKey {
             key: key.hash(&caller.owner),
-            content: key.seal(&asked_hash(command)),
+            content: key.seal(&request_hash(command)),
         })
     }
 
     /// Accepts a keyed send once, however often it is repeated.
-    pub(super) async fn admit_keyed(
+    pub(in crate::engine) async fn accept_keyed(
         &self,
         caller: &Caller,
         command: SendCommand,
         deadline: Option<Timestamp>,
         key: SendKey,
-    ) -> Result<Admission, EngineError> {
+    ) -> Result<Acceptance, EngineError> {
         // Comes first, because the first send may have changed what the next check
         // reads.
-        if let Some(record) = self.taken(caller, &key).await? {
-            return Ok(Admission::Repeat(Box::new(record)));
+        if let Some(record) = self.find_duplicate(caller, &key).await? {
+            return Ok(Acceptance::Repeat(Box::new(record)));
         }
-        match self.admit_unkeyed(caller, command, deadline).await {
-            Ok(Admission::Work(mut work)) => {
+        match self.accept_unkeyed(caller, command, deadline).await {
+            Ok(Acceptance::Run(mut work)) => {
                 work.keyed(key);
-                Ok(Admission::Work(work))
+                Ok(Acceptance::Run(work))
             }
             // The first send may have stored its task after the lookup above, and this
             // send may have found that task or been refused because of it.
-            found_or_refused => match self.taken(caller, &key).await? {
-                Some(record) => Ok(Admission::Repeat(Box::new(record))),
+            found_or_refused => match self.find_duplicate(caller, &key).await? {
+                Some(record) => Ok(Acceptance::Repeat(Box::new(record))),
                 None => found_or_refused,
             },
         }
@@ -115,8 +119,8 @@ impl Engine {
     /// The task that an earlier send under this key created or continued.
     ///
     /// # Errors
-    /// [`Refusal::IdempotencyKeyReused`] if that send asked for something else.
-    async fn taken(
+    /// [`A2aError::IdempotencyKeyReused`] if that send asked for something else.
+    async fn find_duplicate(
         &self,
         caller: &Caller,
         key: &SendKey,
@@ -131,29 +135,32 @@ impl Reader {
     /// The reply that a hidden task keeps.
     ///
     /// # Errors
-    /// [`Refusal::Unavailable`] while the reply is being made: a repeated send gets it
-    /// later. [`Refusal::TaskNotFound`] if the task ended without a reply.
-    pub(super) async fn reply(&self, record: &TaskRecord) -> Result<Message, EngineError> {
+    /// [`A2aError::Unavailable`] while the reply is being made: a repeated send gets it
+    /// later. [`A2aError::TaskNotFound`] if the task ended without a reply.
+    pub(in crate::engine) async fn reply(
+        &self,
+        record: &TaskRecord,
+    ) -> Result<Message, EngineError> {
         if !record.state().is_at_rest() {
             let retry_after = RETRY_AFTER;
-            return Err(Refusal::Unavailable { retry_after }.into());
+            return Err(A2aError::Unavailable { retry_after }.into());
         }
         let message = record.status().message.clone();
         let (TaskState::Completed, Some(mut message)) = (record.state(), message) else {
-            return Err(Refusal::TaskNotFound.into());
+            return Err(A2aError::TaskNotFound.into());
         };
         self.fit_message(&mut message).await?;
-        Ok(alone(message))
+        Ok(as_message(message))
     }
 
     /// Shows a task that another invocation runs, or the reply it keeps, in time before
     /// `deadline`.
-    pub(super) async fn follow(
+    pub(in crate::engine) async fn follow(
         &self,
         caller: &Caller,
         record: TaskRecord,
         deadline: Option<Timestamp>,
-        sink: &mut Sink,
+        sink: &mut EventSink,
     ) -> Result<(), EngineError> {
         if !record.hidden {
             return self.tail(caller, &record, deadline, sink).await;
@@ -169,16 +176,16 @@ impl Reader {
 }
 
 /// A message that is the whole response: it names no task.
-pub(super) fn alone(mut message: Message) -> Message {
+pub(in crate::engine) fn as_message(mut message: Message) -> Message {
     message.task_id = None;
     message
 }
 
 /// A hash of what a send asks for. It leaves out how the client wants the response, and
 /// the message id, which a client may make anew for each try.
-fn asked_hash(command: &SendCommand) -> Vec<u8> {
+fn request_hash(command: &SendCommand) -> Vec<u8> {
     let message = &command.message;
-    let mut hash = Fields::default();
+    let mut hash = FieldHasher::default();
     let ids = [
         message.task_id.as_ref().map(|id| id.as_str()),
         command.client_task_id.as_ref().map(|id| id.as_str()),
@@ -198,15 +205,15 @@ fn asked_hash(command: &SendCommand) -> Vec<u8> {
 }
 
 /// A hash of message parts, the same for bytes inline, in the blob store or uploaded.
-pub(super) fn parts_hash(parts: &[Part]) -> Vec<u8> {
-    let mut hash = Fields::default();
+pub(in crate::engine) fn parts_hash(parts: &[Part]) -> Vec<u8> {
+    let mut hash = FieldHasher::default();
     for part in parts {
         match &part.content {
             PartContent::Text(text) => hash.feed("text", text.as_bytes()),
             PartContent::Raw(bytes) => hash.feed("raw", hex::encode(Sha256::digest(bytes))),
             PartContent::Stored(blob) => hash.feed("raw", &blob.sha256),
             // Two uploads of the same bytes are the same content.
-            PartContent::Url(url) => match Reference::of(url) {
+            PartContent::Url(url) => match UploadReference::of(url) {
                 Some(Ok(upload)) => hash.feed("raw", upload.sha256()),
                 _ => hash.feed("url", url),
             },
@@ -222,9 +229,9 @@ pub(super) fn parts_hash(parts: &[Part]) -> Vec<u8> {
 /// Hashes fields with their names and lengths, so that different lists have different
 /// hashes.
 #[derive(Default)]
-struct Fields(Sha256);
+struct FieldHasher(Sha256);
 
-impl Fields {
+impl FieldHasher {
     fn feed(&mut self, name: &str, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         self.0.update(name.as_bytes());

@@ -1,25 +1,28 @@
 //! Accepts a message: decides which turn it starts, before anything is written. That is
 //! the task it opens or continues, the skill and the decoded input.
 
-use super::context::Standing;
-use super::idempotent::parts_hash;
-use super::run::{Job, Work};
+pub(super) mod context_status;
+pub(super) mod idempotency;
+
+use super::accept::context_status::ContextStatus;
+use super::accept::idempotency::parts_hash;
 use super::seal::check_answer;
+use super::turn::run::{TurnInput, TurnSpec};
 use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
 use crate::skill::{AgentError, Content, TurnFacts};
-use crate::skill::{Call, media};
+use crate::skill::{TurnStart, media};
 use crate::task::{
-    Change, ContextId, Message, NewTask, PartContent, Refusal, Role, SavedSlot, SendCommand,
+    A2aError, Change, ContextId, Message, NewTask, PartContent, Role, SavedSlot, SendCommand,
     SendMode, SkillId, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
 use std::sync::Arc;
 
 /// What the engine does with a message.
-pub(super) enum Admission {
+pub(super) enum Acceptance {
     /// It runs a turn.
-    Work(Box<Work>),
+    Run(Box<TurnSpec>),
     /// A2A 0.1: the message repeats the last one of its task. The task is returned and no
     /// turn runs.
     Replay(Box<TaskRecord>),
@@ -28,7 +31,7 @@ pub(super) enum Admission {
 }
 
 /// The task a message is for.
-enum Target {
+enum SendTarget {
     New,
     Known(Box<TaskRecord>),
 }
@@ -36,28 +39,28 @@ enum Target {
 impl Engine {
     /// Accepts a message: loads, routes and decodes. An error means that nothing was
     /// written.
-    pub(super) async fn admit(
+    pub(super) async fn accept(
         &self,
         caller: &Caller,
         command: SendCommand,
         deadline: Option<Timestamp>,
-    ) -> Result<Admission, EngineError> {
+    ) -> Result<Acceptance, EngineError> {
         match self.send_key(caller, &command) {
-            Some(key) => self.admit_keyed(caller, command, deadline, key).await,
-            None => self.admit_unkeyed(caller, command, deadline).await,
+            Some(key) => self.accept_keyed(caller, command, deadline, key).await,
+            None => self.accept_unkeyed(caller, command, deadline).await,
         }
     }
 
     /// Accepts a message without reading its idempotency key.
-    pub(super) async fn admit_unkeyed(
+    pub(super) async fn accept_unkeyed(
         &self,
         caller: &Caller,
         mut command: SendCommand,
         deadline: Option<Timestamp>,
-    ) -> Result<Admission, EngineError> {
+    ) -> Result<Acceptance, EngineError> {
         // Where push delivery is off, a push config is refused and not ignored.
         if command.push.is_some() && self.pushes.is_none() {
-            return Err(Refusal::PushNotSupported.into());
+            return Err(A2aError::PushNotSupported.into());
         }
         // Messages of A2A 0.1 have no id.
         if command.message.id.is_empty() {
@@ -65,38 +68,42 @@ impl Engine {
         }
         let target = self.target(caller, &command).await?;
         let work = match target {
-            Target::New => self.begin(caller, command, deadline).await?,
-            Target::Known(record) if record.state().is_interrupted() => {
+            SendTarget::New => self.new_turn(caller, command, deadline).await?,
+            SendTarget::Known(record) if record.state().is_interrupted() => {
                 self.resume(caller, *record, command, deadline).await?
             }
-            Target::Known(record) if is_repeat(&record, &command) => {
-                return Ok(Admission::Replay(record));
+            SendTarget::Known(record) if is_repeat(&record, &command) => {
+                return Ok(Acceptance::Replay(record));
             }
-            Target::Known(record) => return Err(closed(record.state()).into()),
+            SendTarget::Known(record) => return Err(closed_error(record.state()).into()),
         };
-        Ok(Admission::Work(Box::new(work)))
+        Ok(Acceptance::Run(Box::new(work)))
     }
 
-    /// The stored task that a message names, or [`Target::New`] if it opens one.
-    async fn target(&self, caller: &Caller, command: &SendCommand) -> Result<Target, EngineError> {
+    /// The stored task that a message names, or [`SendTarget::New`] if it opens one.
+    async fn target(
+        &self,
+        caller: &Caller,
+        command: &SendCommand,
+    ) -> Result<SendTarget, EngineError> {
         let now = self.reader.clock.now();
         // A2A 1.0 §3.4.2: a task id that a client sends names an existing task.
         if let Some(id) = &command.message.task_id {
             let record = self.reader.load(caller, id).await?;
-            return known(record, command);
+            return named_task(record, command);
         }
         if let Some(id) = &command.client_task_id {
             let found = self.tasks.load(&caller.owner, id, now).await?;
             if let Some(record) = found.filter(|record| !record.hidden) {
-                return known(record, command);
+                return named_task(record, command);
             }
             // A client cannot create a task under an id that has the form of server-made
             // ids.
             if id.is_server_made() {
-                return Err(Refusal::TaskNotFound.into());
+                return Err(A2aError::TaskNotFound.into());
             }
         }
-        Ok(Target::New)
+        Ok(SendTarget::New)
     }
 
     /// Makes the record of a new task and reads the state of its context.
@@ -105,11 +112,11 @@ impl Engine {
         caller: &Caller,
         command: &SendCommand,
         now: Timestamp,
-    ) -> Result<(TaskRecord, Standing), EngineError> {
+    ) -> Result<(TaskRecord, ContextStatus), EngineError> {
         let number = self.ids.next();
         let owner = &caller.owner;
         let standing = match &command.message.context_id {
-            Some(id) => self.standing(owner, id, now).await?,
+            Some(id) => self.status(owner, id, now).await?,
             None => {
                 let derived = command.client_task_id.is_none();
                 self.fresh_context(owner, ContextId::made_of(number), derived, now)
@@ -131,23 +138,23 @@ impl Engine {
     }
 
     /// Prepares the first turn of a new task.
-    async fn begin(
+    async fn new_turn(
         &self,
         caller: &Caller,
         mut command: SendCommand,
         deadline: Option<Timestamp>,
-    ) -> Result<Work, EngineError> {
+    ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
         let (record, mut standing) = self.new_record(caller, &command, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
-        let said = self.reader.heard(&command.message).await?;
-        let routed = route::route(&self.agent, &asked(None, &said, &command))?;
+        let said = self.reader.load_message_files(&command.message).await?;
+        let routed = route::route(&self.agent, &routing_message(None, &said, &command))?;
         let facts = self.facts(caller, &record, &command);
         let mode = command.mode;
-        let listen = self.listens(&record, &command).await?;
+        let listen = self.registers_push(&record, &command).await?;
         let message = placed(command.message, &record);
         let mut opening = vec![Change::Accept { message }];
-        let job = self.chosen(routed, &command.accepted_output_modes, &mut opening)?;
+        let job = self.route_message(routed, &command.accepted_output_modes, &mut opening)?;
         // A message-only skill has no task events to push.
         opening.extend(listen.filter(|_| job.makes_task()));
         let request = caller.request(&command.accepted_output_modes);
@@ -164,7 +171,7 @@ impl Engine {
         let force = queued || command.client_task_id.is_some();
         self.refresh(&mut standing, now).await?;
         let stop_at = self.stop_at(deadline);
-        Ok(Work {
+        Ok(TurnSpec {
             record,
             opening,
             key: None,
@@ -186,15 +193,15 @@ impl Engine {
         record: TaskRecord,
         mut command: SendCommand,
         deadline: Option<Timestamp>,
-    ) -> Result<Work, EngineError> {
+    ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
-        let mut standing = self.standing_of(&record, now).await?;
+        let mut standing = self.status_of(&record, now).await?;
         let is_secret = record.state() == TaskState::AuthRequired;
         if is_secret {
             check_answer(&command.message)?;
         }
         self.take_uploads(caller, &mut command.message).await?;
-        let said = self.reader.heard(&command.message).await?;
+        let said = self.reader.load_message_files(&command.message).await?;
         let mut facts = self.facts(caller, &record, &command);
         facts.turn = record.turn + 1;
         let message = placed(command.message.clone(), &record);
@@ -205,16 +212,16 @@ impl Engine {
         };
         let mut pin = Vec::new();
         let job = match &record.skill {
-            Some(id) => self.pinned(id, &record, &said, &command)?,
+            Some(id) => self.pinned_skill(id, &record, &said, &command)?,
             None => {
                 // No skill is pinned yet: the message answers the question of the router.
                 let original = match first_request(&record) {
-                    Some(first) => &self.reader.heard(first).await?,
+                    Some(first) => &self.reader.load_message_files(first).await?,
                     None => &said,
                 };
-                let answer = asked(None, &said, &command);
+                let answer = routing_message(None, &said, &command);
                 let routed = route::route_answer(&self.agent, original, &answer)?;
-                self.chosen(routed, &command.accepted_output_modes, &mut pin)?
+                self.route_message(routed, &command.accepted_output_modes, &mut pin)?
             }
         };
         let queued = is_queued(&job, command.mode);
@@ -228,12 +235,12 @@ impl Engine {
             }
         }];
         opening.append(&mut pin);
-        opening.extend(self.listens(&record, &command).await?);
+        opening.extend(self.registers_push(&record, &command).await?);
         let request = caller.request(&command.accepted_output_modes);
         opening.extend(request.map(Change::Request));
         self.refresh(&mut standing, now).await?;
         let stop_at = self.stop_at(deadline);
-        Ok(Work {
+        Ok(TurnSpec {
             record,
             opening,
             key: None,
@@ -250,7 +257,7 @@ impl Engine {
     }
 
     /// The change that adds the push config of a message.
-    async fn listens(
+    async fn registers_push(
         &self,
         record: &TaskRecord,
         command: &SendCommand,
@@ -262,14 +269,14 @@ impl Engine {
     }
 
     /// The call of the skill that asked for input, with the input.
-    fn pinned(
+    fn pinned_skill(
         &self,
         id: &SkillId,
         record: &TaskRecord,
         said: &Message,
         command: &SendCommand,
-    ) -> Result<Job, EngineError> {
-        let routed = route::route(&self.agent, &asked(Some(id), said, command))?;
+    ) -> Result<TurnInput, EngineError> {
+        let routed = route::route(&self.agent, &routing_message(Some(id), said, command))?;
         let (Routed::Skill { content, .. }, Some(skill)) = (routed, self.agent.skill(id)) else {
             return Err(EngineError::broken(format!(
                 "task pinned to unknown skill `{id}`"
@@ -279,17 +286,20 @@ impl Engine {
             version: 0,
             value: serde_json::Value::Null,
         });
-        Ok(Job::Skill(Arc::clone(skill), Call::Input(slot, content)))
+        Ok(TurnInput::Skill(
+            Arc::clone(skill),
+            TurnStart::Input(slot, content),
+        ))
     }
 
     /// The skill that the router chose with its decoded input, or the question that the
     /// router asks the client.
-    fn chosen(
+    fn route_message(
         &self,
         routed: Routed,
         accepted_output_modes: &[String],
         opening: &mut Vec<Change>,
-    ) -> Result<Job, EngineError> {
+    ) -> Result<TurnInput, EngineError> {
         match routed {
             Routed::Skill {
                 id,
@@ -305,12 +315,15 @@ impl Engine {
                     .decode(&content)
                     .map_err(|error| unreadable(&error, &content, wrapped))?;
                 opening.push(Change::Pin(id));
-                Ok(Job::Skill(Arc::clone(skill), Call::Request(input)))
+                Ok(TurnInput::Skill(
+                    Arc::clone(skill),
+                    TurnStart::Request(input),
+                ))
             }
             Routed::Ask {
                 candidates,
                 question,
-            } => Ok(Job::Ask {
+            } => Ok(TurnInput::Ask {
                 question,
                 slot: route::which_skill(&candidates),
             }),
@@ -323,7 +336,7 @@ impl Engine {
         facts
             .accepted_output_modes
             .clone_from(&command.accepted_output_modes);
-        facts.heard(&command.message);
+        facts.set_message(&command.message);
         facts.model.clone_from(&self.model);
         facts
     }
@@ -337,19 +350,19 @@ fn placed(mut message: Message, record: &TaskRecord) -> Message {
 }
 
 /// The task that a message names; an error if the message also names another context.
-fn known(record: TaskRecord, command: &SendCommand) -> Result<Target, EngineError> {
+fn named_task(record: TaskRecord, command: &SendCommand) -> Result<SendTarget, EngineError> {
     let context = command.message.context_id.as_ref();
     if context.is_some_and(|context| *context != record.context_id) {
         let why = "the task belongs to another context";
-        return Err(Refusal::invalid("message.contextId", why).into());
+        return Err(A2aError::invalid("message.contextId", why).into());
     }
-    Ok(Target::Known(Box::new(record)))
+    Ok(SendTarget::Known(Box::new(record)))
 }
 
 /// The error for an input that the skill cannot decode. Its field names the part: the
 /// first with data, else the first with text. For data it also names the place inside the
 /// value, as the client sent it.
-fn unreadable(error: &AgentError, content: &Content, wrapped: Option<Wrapped>) -> Refusal {
+fn unreadable(error: &AgentError, content: &Content, wrapped: Option<Wrapped>) -> A2aError {
     let mut field = "message.parts".to_owned();
     let contents = || content.parts().iter().map(|part| &part.content);
     if let Some(at) = contents().position(|it| matches!(it, PartContent::Data(_))) {
@@ -371,25 +384,25 @@ fn unreadable(error: &AgentError, content: &Content, wrapped: Option<Wrapped>) -
     } else if let Some(at) = contents().position(|it| matches!(it, PartContent::Text(_))) {
         field.push_str(&format!("[{at}].text"));
     }
-    Refusal::invalid(field, error.text())
+    A2aError::invalid(field, error.text())
 }
 
 /// Whether a worker runs the turn: the client does not wait, or the skill is declared
 /// `background`. A message-only skill runs in the call, since it has no task to store
 /// first.
-fn is_queued(job: &Job, mode: SendMode) -> bool {
+fn is_queued(job: &TurnInput, mode: SendMode) -> bool {
     match job {
-        Job::Skill(skill, _) => {
+        TurnInput::Skill(skill, _) => {
             // A2A 1.0 §3.2.2: a client that sets `returnImmediately` gets the task at its
             // creation.
             skill.makes_task() && (mode == SendMode::Immediate || skill.metadata().background)
         }
-        Job::Ask { .. } | Job::Fail(_) => false,
+        TurnInput::Ask { .. } | TurnInput::Fail(_) => false,
     }
 }
 
 /// The request that the router reads. `said` is the message with the bytes of its files.
-const fn asked<'a>(
+const fn routing_message<'a>(
     pinned: Option<&'a SkillId>,
     said: &'a Message,
     command: &'a SendCommand,
@@ -410,11 +423,11 @@ fn first_request(record: &TaskRecord) -> Option<&Message> {
 }
 
 /// The error for a message to a task that is not interrupted.
-const fn closed(state: TaskState) -> Refusal {
+const fn closed_error(state: TaskState) -> A2aError {
     if state.is_terminal() {
-        Refusal::TaskFinished { state }
+        A2aError::TaskFinished { state }
     } else {
-        Refusal::TaskBusy
+        A2aError::TaskBusy
     }
 }
 

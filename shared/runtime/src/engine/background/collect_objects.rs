@@ -9,10 +9,10 @@
 //! spares open tasks and objects younger than a day: an object is always older than the
 //! commit that names it.
 
-use super::again::has_doubled;
-use super::blob::object::{self, Name};
+use super::redispatch::has_doubled;
+use crate::engine::files::object_key::{self, ObjectName};
 
-use super::{Clock, Engine, EngineError};
+use crate::engine::{Clock, Engine, EngineError};
 use crate::store::queue::{ObjectsPlace, SweepObjects};
 use crate::store::{Blobs, StoreError};
 use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp};
@@ -35,7 +35,7 @@ const ROUND: Duration = Duration::from_secs(24 * 3600);
 
 /// What one sweep of objects did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TidyReport {
+pub struct CollectReport {
     /// Keys that it looked at.
     pub looked_at: usize,
     /// Objects that it removed.
@@ -50,17 +50,17 @@ pub struct TidyReport {
 ///
 /// # Errors
 /// [`StoreError`] when the store does not answer, or cannot list objects.
-pub(super) async fn remove_objects_of(
+pub(in crate::engine) async fn remove_objects_of(
     blobs: &dyn Blobs,
     ended: &TaskRecord,
 ) -> Result<usize, StoreError> {
     let is_over = |key: &&String| {
-        Name::of(key).is_none_or(|name| {
+        ObjectName::of(key).is_none_or(|name| {
             let is_its_own = ended.incarnation.as_str().ends_with(name.incarnation);
             is_its_own || name.at < ended.expires_at
         })
     };
-    let below = object::below(&ended.key());
+    let below = object_key::below(&ended.key());
     let (mut removed, mut after) = (0, None);
     loop {
         let keys = blobs.keys(&below, after.as_deref(), LISTED).await?;
@@ -82,7 +82,10 @@ impl Engine {
     ///
     /// # Errors
     /// When the objects cannot be listed.
-    pub async fn sweep_objects(&self, tasks: &dyn SweepObjects) -> Result<TidyReport, EngineError> {
+    pub async fn sweep_objects(
+        &self,
+        tasks: &dyn SweepObjects,
+    ) -> Result<CollectReport, EngineError> {
         let (blobs, clock) = (&*self.reader.blobs, &*self.reader.clock);
         let life = self.reader.policy.task_ttl;
         Ok(sweep_objects(tasks, blobs, clock, life, LISTED).await?)
@@ -97,9 +100,9 @@ async fn sweep_objects(
     clock: &dyn Clock,
     life: Duration,
     page: usize,
-) -> Result<TidyReport, StoreError> {
+) -> Result<CollectReport, StoreError> {
     let started = clock.now();
-    let mut report = TidyReport::default();
+    let mut report = CollectReport::default();
     let mut place = match tasks.objects_place().await? {
         Some(place) if place.after.is_none() && place.began.plus(ROUND) > started => {
             report.whole = true;
@@ -114,10 +117,10 @@ async fn sweep_objects(
     };
     loop {
         let keys = blobs
-            .keys(object::ROOT, place.after.as_deref(), page)
+            .keys(object_key::ROOT, place.after.as_deref(), page)
             .await?;
         report.looked_at += keys.len();
-        report.removed += sweep_page(tasks, blobs, &keys, &Look::new(&place, life)).await;
+        report.removed += sweep_page(tasks, blobs, &keys, &ObjectPass::new(&place, life)).await;
         report.whole = keys.len() < page;
         place.after = keys.last().filter(|_| !report.whole).cloned();
         tasks.note_objects_place(&place).await?;
@@ -129,13 +132,13 @@ async fn sweep_objects(
 
 /// One round over all objects.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct ObjectPass {
     began: Timestamp,
     before: Option<Timestamp>,
     life: Duration,
 }
 
-impl Look {
+impl ObjectPass {
     const fn new(place: &ObjectsPlace, life: Duration) -> Self {
         Self {
             began: place.began,
@@ -148,7 +151,7 @@ impl Look {
     /// belong to a commit in progress. An object with a key of another form is never
     /// removed.
     fn is_old(&self, key: &str) -> bool {
-        Name::of(key).is_some_and(|name| name.at.plus(YOUNG) <= self.began)
+        ObjectName::of(key).is_some_and(|name| name.at.plus(YOUNG) <= self.began)
     }
 
     /// Whether this round looks up who names the object. An object older than a task's
@@ -156,8 +159,8 @@ impl Look {
     /// its task may have replaced it or never named it. It is looked up after 1, 2, 4
     /// and so on days.
     fn asks_for(&self, key: &str) -> bool {
-        let age = |name: &Name<'_>, at: Timestamp| at.since(name.at);
-        Name::of(key)
+        let age = |name: &ObjectName<'_>, at: Timestamp| at.since(name.at);
+        ObjectName::of(key)
             .filter(|_| self.is_old(key))
             .is_some_and(|name| {
                 let now = age(&name, self.began);
@@ -172,9 +175,9 @@ async fn sweep_page(
     tasks: &dyn SweepObjects,
     blobs: &dyn Blobs,
     keys: &[String],
-    look: &Look,
+    look: &ObjectPass,
 ) -> usize {
-    let folder = |key: &str| Name::of(key).map(|name| name.below.to_owned());
+    let folder = |key: &str| ObjectName::of(key).map(|name| name.below.to_owned());
     let mut sweeps = Vec::new();
     // Listed keys are sorted, so one lookup serves all objects of a task or thread.
     for together in keys.chunk_by(|a, b| folder(a) == folder(b)) {
@@ -198,7 +201,7 @@ async fn sweep_folder(
     tasks: &dyn SweepObjects,
     blobs: &dyn Blobs,
     keys: &[String],
-    look: &Look,
+    look: &ObjectPass,
 ) -> Result<usize, StoreError> {
     let old: Vec<&String> = keys.iter().filter(|key| look.is_old(key)).collect();
     let Some(first) = old.first() else {
@@ -208,8 +211,8 @@ async fn sweep_folder(
     let Some(head) = blobs.head(first).await? else {
         return Ok(0);
     };
-    let of_task = |task: &TaskKey| first.starts_with(&object::below(task));
-    let of_thread = |thread: &ThreadKey| first.starts_with(&object::below_thread(thread));
+    let of_task = |task: &TaskKey| first.starts_with(&object_key::below(task));
+    let of_thread = |thread: &ThreadKey| first.starts_with(&object_key::below_thread(thread));
     let named = match (head.task.filter(of_task), head.thread.filter(of_thread)) {
         (Some(task), _) => named_by_task(tasks, &task, look.began).await?,
         (None, Some(thread)) => Some(tasks.state_object(&thread).await?.into_iter().collect()),
@@ -233,13 +236,13 @@ async fn named_by_task(
     task: &TaskKey,
     now: Timestamp,
 ) -> Result<Option<BTreeSet<String>>, StoreError> {
-    match tasks.standing_at(task).await? {
+    match tasks.head_by_key(task).await? {
         Some(head) if !head.state().is_at_rest() => return Ok(None),
         Some(head) if !head.expired(now) => {}
         // An expired task needs no objects, and its other items may be gone.
         _ => return Ok(Some(BTreeSet::new())),
     }
-    let stored = tasks.stored_at(task).await?;
+    let stored = tasks.load_by_key(task).await?;
     if stored
         .as_ref()
         .is_some_and(|task| !task.state().is_at_rest())

@@ -1,8 +1,8 @@
 //! Removes the state of expired contexts and finishes deletions, as a step of the sweep.
 //! No caller waits for it: an expired context is refused before it is removed.
 
-use super::sweep::Walk;
-use super::{Engine, EngineError};
+use super::sweep::ShardWalk;
+use crate::engine::{Engine, EngineError};
 use crate::store::{
     Expiring, ExpiringThread, StateRemoved, SweepThreads, ThreadRecord, ThreadState, ThreadWrite,
 };
@@ -17,7 +17,7 @@ const AT_ONCE: usize = 8;
 
 /// What a sweep of contexts did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ThreadSweep {
+pub struct ThreadSweepReport {
     /// Contexts looked at.
     pub looked_at: usize,
     /// States removed after their expiry (`a2a_states_cleaned_total`).
@@ -30,7 +30,7 @@ pub struct ThreadSweep {
     pub tasks_removed: usize,
 }
 
-impl ThreadSweep {
+impl ThreadSweepReport {
     const fn add(&mut self, other: &Self) {
         self.looked_at += other.looked_at;
         self.states_cleaned += other.states_cleaned;
@@ -53,21 +53,21 @@ impl Engine {
     pub async fn sweep_threads(
         &self,
         threads: &dyn SweepThreads,
-    ) -> Result<ThreadSweep, EngineError> {
-        let mut report = ThreadSweep::default();
-        let mut walk = Walk::of(threads.expiry_shards(), 0);
-        self.sweep_conversations(threads, &mut walk, None, &mut report)
+    ) -> Result<ThreadSweepReport, EngineError> {
+        let mut report = ThreadSweepReport::default();
+        let mut walk = ShardWalk::of(threads.expiry_shards(), 0);
+        self.sweep_threads_from(threads, &mut walk, None, &mut report)
             .await?;
         Ok(report)
     }
 
     /// Continues a sweep at the position of `walk`, until the time is up.
-    pub(super) async fn sweep_conversations(
+    pub(in crate::engine) async fn sweep_threads_from(
         &self,
         threads: &dyn SweepThreads,
-        walk: &mut Walk,
+        walk: &mut ShardWalk,
         until: Option<Timestamp>,
-        report: &mut ThreadSweep,
+        report: &mut ThreadSweepReport,
     ) -> Result<(), EngineError> {
         let mut failed = None;
         while !self.time_is_up(until)
@@ -83,7 +83,7 @@ impl Engine {
                 }
             };
             let swept = stream::iter(found).map(|hint| async move {
-                let mut report = ThreadSweep::default();
+                let mut report = ThreadSweepReport::default();
                 let one = self.sweep_thread(threads, &hint, until, &mut report);
                 let done = Box::pin(one).await;
                 if let Err(error) = done {
@@ -96,7 +96,7 @@ impl Engine {
                 report.add(&one);
             }
             if let Some(next) = next {
-                walk.goes_on(shard, next);
+                walk.continue_after(shard, next);
             }
         }
         failed.map_or(Ok(()), |error| Err(error.into()))
@@ -107,7 +107,7 @@ impl Engine {
         threads: &dyn SweepThreads,
         hint: &ExpiringThread,
         until: Option<Timestamp>,
-        report: &mut ThreadSweep,
+        report: &mut ThreadSweepReport,
     ) -> Result<(), EngineError> {
         report.looked_at += 1;
         let now = self.reader.clock.now();
@@ -142,7 +142,7 @@ impl Engine {
         threads: &dyn SweepThreads,
         head: ThreadRecord,
         until: Option<Timestamp>,
-        report: &mut ThreadSweep,
+        report: &mut ThreadSweepReport,
     ) -> Result<(), EngineError> {
         let removal = self.remove_cleared(&head, until).await?;
         report.tasks_removed += removal.tasks;

@@ -14,12 +14,12 @@
 //! 3. A worker deletes its message last. A worker that dies leaves its message, and a
 //!    lease that ends.
 
-use super::again::QUEUED;
-use super::push::{Opened, open_secrets};
-use super::seal::Sealer;
+use super::redispatch::QUEUED;
 use super::sweep::Leases;
-use super::{Clock, EngineError, Ids, Policy};
-use crate::outbound::{OutboundUrl, UrlFault};
+use crate::engine::handler::push_config::{PushSecrets, open_secrets};
+use crate::engine::seal::Sealer;
+use crate::engine::{Clock, EngineError, Ids, Policy};
+use crate::outbound::{OutboundUrl, UrlError};
 use crate::store::push::DeliverPushes;
 use crate::store::queue::{Ack, PushItem, PushQueue, TaskImage};
 use crate::store::{ReadTasks, StoreError, Tail};
@@ -28,12 +28,12 @@ use crate::task::{
     WriteId,
 };
 use async_trait::async_trait;
-use pace::ATTEMPTS;
+use pacing::ATTEMPTS;
 use std::sync::Arc;
 use std::time::Duration;
 
-mod frame;
-mod pace;
+mod pacing;
+mod payload;
 
 /// How long a lease lasts from the last time it was extended.
 const LEASE: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ const NOTING: Duration = Duration::from_secs(10);
 
 /// One push delivery before it is encoded.
 #[derive(Debug, Clone)]
-pub struct Notice {
+pub struct PushDelivery {
     /// The URL of the webhook.
     pub url: OutboundUrl,
     /// The protocol generation that encodes the body.
@@ -61,16 +61,16 @@ pub struct Notice {
 
 /// Why a push delivery failed. Its text does not reach a client.
 #[derive(Debug, thiserror::Error)]
-pub enum NoticeError {
+pub enum PushDeliveryError {
     /// The webhook answered with a status that is not success.
     #[error("the webhook answered status {0}")]
     Status(u16),
     /// The webhook did not answer.
     #[error("the webhook did not answer: {0}")]
-    Silent(String),
+    NoResponse(String),
     /// The URL may not be called.
     #[error("the webhook may not be called: its URL {0}")]
-    Forbidden(#[from] UrlFault),
+    Forbidden(#[from] UrlError),
     /// The stored secrets cannot be opened.
     #[error("the secrets of the webhook were sealed under another key")]
     Sealed,
@@ -78,17 +78,17 @@ pub enum NoticeError {
 
 /// Sends push deliveries.
 #[async_trait]
-pub trait Webhooks: Send + Sync {
+pub trait SendPush: Send + Sync {
     /// Sends one delivery; `Ok` means that the webhook has accepted it.
     ///
     /// # Errors
-    /// [`NoticeError`] when the webhook has not accepted it, or may not have.
-    async fn post(&self, notice: &Notice) -> Result<(), NoticeError>;
+    /// [`PushDeliveryError`] when the webhook has not accepted it, or may not have.
+    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError>;
 }
 
 /// What the push delivery worker needs.
 #[derive(Clone)]
-pub struct Outgoing {
+pub struct PushServices {
     /// Reads the tasks.
     pub tasks: Arc<dyn ReadTasks>,
     /// Reads and updates their push configs.
@@ -96,7 +96,7 @@ pub struct Outgoing {
     /// The push queue.
     pub queue: Arc<dyn PushQueue>,
     /// Calls the webhooks.
-    pub webhooks: Arc<dyn Webhooks>,
+    pub webhooks: Arc<dyn SendPush>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Fresh numbers for ids.
@@ -105,13 +105,13 @@ pub struct Outgoing {
 
 /// The push delivery worker: sends events to webhooks.
 #[derive(Clone)]
-pub struct Courier {
-    to: Outgoing,
+pub struct PushDispatcher {
+    to: PushServices,
     policy: Arc<Policy>,
 }
 
 /// How the work under one lease ended.
-enum Came {
+enum DispatchEnd {
     /// The worker dropped the lease and stored this push config.
     Back(Box<PushRecord>),
     /// The worker lost the lease, or does not know whether it holds it.
@@ -128,7 +128,7 @@ enum Came {
 /// Forwards images with new events: one push queue message for each push config. Returns
 /// the indexes of the images for which the queue did not accept every message.
 ///
-/// Like [`relay`](super::relay) it keeps no state: `notify` is in the image of the commit
+/// Like [`relay`](crate::engine::relay) it keeps no state: `notify` is in the image of the commit
 /// that logged the event, and in no later one.
 pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<usize> {
     let mut items = Vec::new();
@@ -168,10 +168,10 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<us
     again
 }
 
-impl Courier {
+impl PushDispatcher {
     /// A worker that uses these services.
     #[must_use]
-    pub fn new(to: Outgoing, policy: Policy) -> Self {
+    pub fn new(to: PushServices, policy: Policy) -> Self {
         Self {
             to,
             policy: Arc::new(policy),
@@ -215,17 +215,17 @@ impl Courier {
                 // If this push config was removed, the task may have waited only for it.
                 // A message that finds no new event costs no write.
                 if went || found.is_none() {
-                    self.settle(item, &log).await?;
+                    self.confirm_delivered(item, &log).await?;
                 }
                 return Ok(());
             };
             went = true;
-            found = match self.bring(item, push, &log, deadline).await? {
-                Came::Back(push) => Some(*push),
-                Came::Astray => self.find(item).await?,
+            found = match self.dispatch(item, push, &log, deadline).await? {
+                DispatchEnd::Back(push) => Some(*push),
+                DispatchEnd::Astray => self.find(item).await?,
                 // Another invocation continues immediately.
-                Came::Late => return self.ring(item, Duration::ZERO).await,
-                Came::Left | Came::Second => return Ok(()),
+                DispatchEnd::Late => return self.ring(item, Duration::ZERO).await,
+                DispatchEnd::Left | DispatchEnd::Second => return Ok(()),
             };
         }
     }
@@ -239,76 +239,80 @@ impl Courier {
     }
 
     /// Takes the lease and sends the events of `log` to the webhook.
-    async fn bring(
+    async fn dispatch(
         &self,
         item: &PushItem,
         mut push: PushRecord,
         log: &Tail,
         deadline: Option<Timestamp>,
-    ) -> Result<Came, EngineError> {
+    ) -> Result<DispatchEnd, EngineError> {
         let holder = WriteId::made_of(self.to.ids.next());
         let now = self.to.clock.now();
         let mut lease = lease(&holder, now, deadline);
         // No call starts that could outlast the lease: another worker would call too.
-        if lease.until.since(now) < pace::attempt(&push.delivery) + NOTING {
-            return Ok(Came::Late);
+        if lease.until.since(now) < pacing::attempt(&push.delivery) + NOTING {
+            return Ok(DispatchEnd::Late);
         }
         let clean_at = self.clean_at(&push, now);
         let leased = self.to.pushes.lease_push(&push, &lease, now, clean_at);
         if !leased.await? {
-            return Ok(Came::Second);
+            return Ok(DispatchEnd::Second);
         }
         // A webhook of 0.3 or 0.1 gets the task, so its content is read.
         let whole = match push.listener.generation {
             Generation::V10 => None,
-            Generation::V03 | Generation::V01 => self.whole(item).await?,
+            Generation::V03 | Generation::V01 => self.with_content(item).await?,
         };
         for (place, event) in log.events.iter().enumerate() {
-            let within = pace::attempt(&push.delivery);
+            let within = pacing::attempt(&push.delivery);
             if lease.until.since(self.to.clock.now()) < within + NOTING {
                 push.delivery.lease = None;
-                let dropped = self.note(&push, &holder).await?;
-                return Ok(if dropped { Came::Late } else { Came::Astray });
+                let dropped = self.store_progress(&push, &holder).await?;
+                return Ok(if dropped {
+                    DispatchEnd::Late
+                } else {
+                    DispatchEnd::Astray
+                });
             }
             let so_far = log.events.get(..=place).unwrap_or_default();
-            let frame = frame::frame(&push, log, whole.as_ref(), so_far, event);
-            let told = self.tell(&push, event.id, frame, within).await;
+            let frame = payload::frame(&push, log, whole.as_ref(), so_far, event);
+            let told = self.send_events(&push, event.id, frame, within).await;
             let leaves = match &told {
                 Ok(took) => {
                     push.delivery = Delivery {
                         took: *took,
                         ..Delivery::after(event.seq)
                     };
-                    pace::pause(*took)
+                    pacing::pause(*took)
                 }
-                Err(why) => Some(self.failed(&mut push, why)),
+                Err(why) => Some(self.count_failure(&mut push, why)),
             };
             let rings_at = match leaves {
-                Some(wait) => Some(self.leave(item, &mut push, wait).await?),
+                Some(wait) => Some(self.defer(item, &mut push, wait).await?),
                 None => None,
             };
             let goes_on = leaves.is_none() && place + 1 < log.events.len();
             lease = self::lease(&holder, self.to.clock.now(), deadline);
             push.delivery.lease = goes_on.then(|| lease.clone());
-            if !self.note(&push, &holder).await? {
-                return Ok(Came::Astray);
+            if !self.store_progress(&push, &holder).await? {
+                return Ok(DispatchEnd::Astray);
             }
             if push.delivery.attempts >= ATTEMPTS {
-                self.settle(item, log).await?;
-                return Ok(Came::Left);
+                self.confirm_delivered(item, log).await?;
+                return Ok(DispatchEnd::Left);
             }
             // A message that has already arrived found the lease and was deleted.
             match rings_at {
-                Some(at) if self.to.clock.now() < at => return Ok(Came::Left),
+                Some(at) if self.to.clock.now() < at => return Ok(DispatchEnd::Left),
                 Some(_) => break,
                 None => {}
             }
         }
-        Ok(Came::Back(Box::new(push)))
+        Ok(DispatchEnd::Back(Box::new(push)))
     }
 
     /// Counts and logs a failure; returns how long the webhook is paused.
-    fn failed(&self, push: &mut PushRecord, why: &NoticeError) -> Duration {
+    fn count_failure(&self, push: &mut PushRecord, why: &PushDeliveryError) -> Duration {
         let attempts = push.delivery.attempts.saturating_add(1);
         push.delivery.attempts = attempts;
         let (task, config) = (&push.task, &push.listener.id);
@@ -326,20 +330,20 @@ impl Courier {
                 "a push delivery of task `{task}` failed: {why}"
             );
         }
-        pace::back_off(attempts, self.to.ids.next())
+        pacing::back_off(attempts, self.to.ids.next())
     }
 
     /// Pauses the webhook for `wait`; returns the earliest time at which its next message
     /// arrives. The message is sent before the pause is stored: a worker that reads the
     /// pause may rely on a later message.
-    async fn leave(
+    async fn defer(
         &self,
         item: &PushItem,
         push: &mut PushRecord,
         wait: Duration,
     ) -> Result<Timestamp, EngineError> {
         let rings_at = self.to.clock.now().plus(wait);
-        push.delivery.retry_at = rings_at.minus(pace::SKEW);
+        push.delivery.retry_at = rings_at.minus(pacing::SKEW);
         if push.delivery.attempts < ATTEMPTS {
             self.ring(item, wait).await?;
         }
@@ -347,7 +351,11 @@ impl Courier {
     }
 
     /// Stores cursor, attempts and lease; `false` if the lease is lost.
-    async fn note(&self, push: &PushRecord, holder: &WriteId) -> Result<bool, EngineError> {
+    async fn store_progress(
+        &self,
+        push: &PushRecord,
+        holder: &WriteId,
+    ) -> Result<bool, EngineError> {
         let noted = self.to.pushes.note_delivery(push, holder, &push.delivery);
         Ok(noted.await?)
     }
@@ -375,7 +383,7 @@ impl Courier {
 
     /// The task with its content; `None` if it is gone or this function cannot read all
     /// of it.
-    async fn whole(&self, item: &PushItem) -> Result<Option<TaskRecord>, EngineError> {
+    async fn with_content(&self, item: &PushItem) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.to.clock.now();
         match self.to.tasks.load(&item.owner, &item.task, now).await {
             Ok(found) => Ok(found.filter(|it| it.incarnation == item.incarnation)),
@@ -385,20 +393,20 @@ impl Courier {
     }
 
     /// Calls the webhook; returns how long its answer took.
-    async fn tell(
+    async fn send_events(
         &self,
         push: &PushRecord,
         id: EventId,
         frame: Frame,
         within: Duration,
-    ) -> Result<Duration, NoticeError> {
+    ) -> Result<Duration, PushDeliveryError> {
         let listener = &push.listener;
         // The policy may be stricter than at the registration, so the URL is checked
         // again.
         let url = OutboundUrl::parse(&listener.url, self.policy.reach)?;
         let opened = open_secrets(&Sealer::new(&self.policy.secret), push);
-        let Opened { token, credentials } = opened.ok_or(NoticeError::Sealed)?;
-        let notice = Notice {
+        let PushSecrets { token, credentials } = opened.ok_or(PushDeliveryError::Sealed)?;
+        let notice = PushDelivery {
             url,
             generation: listener.generation,
             id,
@@ -414,7 +422,7 @@ impl Courier {
             biased;
             told = self.to.webhooks.post(&notice) => told?,
             () = self.to.clock.sleep_until(began.plus(within)) => {
-                return Err(NoticeError::Silent(format!("no answer within {within:?}")));
+                return Err(PushDeliveryError::NoResponse(format!("no answer within {within:?}")));
             }
         }
         Ok(self.to.clock.now().since(began))
@@ -422,13 +430,13 @@ impl Courier {
 
     /// Removes a task at rest from the index of the sweep, if no push config has events
     /// to get.
-    async fn settle(&self, item: &PushItem, log: &Tail) -> Result<(), EngineError> {
+    async fn confirm_delivered(&self, item: &PushItem, log: &Tail) -> Result<(), EngineError> {
         if !log.state.is_at_rest() {
             return Ok(());
         }
         let now = self.to.clock.now();
         match self.to.tasks.head(&item.owner, &item.task, now).await? {
-            Some(head) => settle(&*self.to.pushes, &head).await,
+            Some(head) => confirm_delivered(&*self.to.pushes, &head).await,
             None => Ok(()),
         }
     }
@@ -443,19 +451,22 @@ fn lease(holder: &WriteId, now: Timestamp, deadline: Option<Timestamp>) -> PushL
     }
 }
 
-/// See [`Courier::settle`].
-async fn settle(pushes: &dyn DeliverPushes, record: &TaskRecord) -> Result<(), EngineError> {
+/// See [`PushDispatcher::confirm_delivered`].
+async fn confirm_delivered(
+    pushes: &dyn DeliverPushes,
+    record: &TaskRecord,
+) -> Result<(), EngineError> {
     if !record.state().is_at_rest() {
         return Ok(());
     }
-    if waiting(pushes, record).await?.is_empty() {
+    if undelivered(pushes, record).await?.is_empty() {
         pushes.confirm_pushes(record).await?;
     }
     Ok(())
 }
 
 /// The push configs of a task that have events to get and are not given up.
-async fn waiting(
+async fn undelivered(
     pushes: &dyn DeliverPushes,
     record: &TaskRecord,
 ) -> Result<Vec<PushRecord>, EngineError> {
@@ -476,14 +487,14 @@ async fn waiting(
 /// With [`Leases::CountAsExpired`] the process before this one has died with its queue.
 /// Then each push config gets a message, for the time at which its lease or its pause
 /// ends.
-pub(super) async fn push_again(
+pub(in crate::engine) async fn resend_pushes(
     pushes: &dyn DeliverPushes,
     queue: &dyn PushQueue,
     record: &TaskRecord,
     leases: Leases,
     now: Timestamp,
 ) -> Result<usize, EngineError> {
-    let mut waiting = waiting(pushes, record).await?;
+    let mut waiting = undelivered(pushes, record).await?;
     if waiting.is_empty() {
         pushes.confirm_pushes(record).await?;
         return Ok(0);
@@ -517,13 +528,13 @@ fn item_of(push: &PushRecord) -> PushItem {
     }
 }
 
-impl std::fmt::Debug for Courier {
+impl std::fmt::Debug for PushDispatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Courier").finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for Outgoing {
+impl std::fmt::Debug for PushServices {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outgoing").finish_non_exhaustive()
     }

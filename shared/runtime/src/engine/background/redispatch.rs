@@ -7,13 +7,13 @@
 //! have a waiting message, and another one would only lengthen the queue. Then the sweep
 //! sends an intent when its age has doubled since the last pass.
 
-use super::EngineError;
+use crate::engine::EngineError;
 use crate::store::queue::{WorkItem, WorkQueue};
 use crate::task::Timestamp;
 use std::time::Duration;
 
 /// The age from which the sweep may send an intent again.
-pub(super) const QUEUED: Duration = Duration::from_secs(300);
+pub(in crate::engine) const QUEUED: Duration = Duration::from_secs(300);
 /// A queue with fewer waiting messages is nearly empty.
 const NEARLY_EMPTY: usize = 100;
 /// The most turns that one round adds to a queue that is not nearly empty.
@@ -21,7 +21,11 @@ const ADDED: usize = 1000;
 
 /// Whether an age has passed 1, 2, 4, 8, … times `unit` since it was `before`. Without
 /// `before`: whether it has reached `unit`.
-pub(super) fn has_doubled(unit: Duration, before: Option<Duration>, now: Duration) -> bool {
+pub(in crate::engine) fn has_doubled(
+    unit: Duration,
+    before: Option<Duration>,
+    now: Duration,
+) -> bool {
     let doublings = |age: Duration| {
         let units = age.as_millis() / unit.as_millis().max(1);
         // The bit length grows by one at 1, 2, 4, 8, … units.
@@ -32,25 +36,25 @@ pub(super) fn has_doubled(unit: Duration, before: Option<Duration>, now: Duratio
 
 /// A pass of the sweep over all open tasks, which may take several rounds.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Pass {
+pub(in crate::engine) struct RedispatchPass {
     /// When it began.
-    pub(super) began: Timestamp,
+    pub(in crate::engine) began: Timestamp,
     /// When the pass before it began, if this process has made one.
-    pub(super) before: Option<Timestamp>,
+    pub(in crate::engine) before: Option<Timestamp>,
 }
 
 /// Sends old intents again in one round of the sweep.
-pub(super) struct Again<'q> {
+pub(in crate::engine) struct Redispatch<'q> {
     queue: &'q dyn WorkQueue,
-    pass: Pass,
+    pass: RedispatchPass,
     /// Whether the queue is nearly empty; read when the first intent is due.
     nearly_empty: Option<bool>,
     /// How many more turns may be added to a queue that is not nearly empty.
     left: usize,
 }
 
-impl<'q> Again<'q> {
-    pub(super) const fn new(queue: &'q dyn WorkQueue, pass: Pass) -> Self {
+impl<'q> Redispatch<'q> {
+    pub(in crate::engine) const fn new(queue: &'q dyn WorkQueue, pass: RedispatchPass) -> Self {
         Self {
             queue,
             pass,
@@ -61,7 +65,7 @@ impl<'q> Again<'q> {
 
     /// Sends the turns that are due; returns how many the queue accepted. Each turn comes
     /// with the time of its intent, which is at least [`QUEUED`] ago.
-    pub(super) async fn send(&mut self, standing: Vec<(WorkItem, Timestamp)>) -> usize {
+    pub(in crate::engine) async fn send(&mut self, standing: Vec<(WorkItem, Timestamp)>) -> usize {
         if standing.is_empty() {
             return 0;
         }
@@ -89,7 +93,7 @@ impl<'q> Again<'q> {
     }
 
     fn has_doubled(&self, since: Timestamp) -> bool {
-        let Pass { began, before } = self.pass;
+        let RedispatchPass { began, before } = self.pass;
         let before = before.map(|before| before.since(since));
         has_doubled(QUEUED, before, began.since(since))
     }

@@ -5,12 +5,12 @@
 //! finish continues in the next round, so that a backlog of one part does not delay the
 //! others.
 
-use super::again::{Again, Pass, QUEUED};
-use super::commit::{Outcome as Write, Race};
-use super::deliver::push_again;
-use super::expire::ThreadSweep;
-use super::tidy::TidyReport;
-use super::{Engine, EngineError};
+use super::collect_objects::CollectReport;
+use super::expire_contexts::ThreadSweepReport;
+use super::push_delivery::resend_pushes;
+use super::redispatch::{QUEUED, Redispatch, RedispatchPass};
+use crate::engine::commit::{CommitOutcome as Write, OnConflict};
+use crate::engine::{Engine, EngineError};
 use crate::store::SweepThreads;
 use crate::store::queue::{OpenTask, SweepObjects, SweepTasks, TaskImage, WorkItem, WorkQueue};
 use crate::task::{Change, TaskRecord, Timestamp};
@@ -50,8 +50,8 @@ pub struct SweepReport {
 /// at a random shard.
 #[derive(Debug, Default)]
 pub struct SweepPlaces {
-    tasks: Walk,
-    threads: Walk,
+    tasks: ShardWalk,
+    threads: ShardWalk,
 }
 
 impl SweepPlaces {
@@ -64,13 +64,13 @@ impl SweepPlaces {
 
 /// What a round of sweeps did.
 #[derive(Debug, Default)]
-pub struct Swept {
+pub struct SweepRound {
     /// What it did to tasks.
     pub tasks: SweepReport,
     /// What it did to threads.
-    pub threads: ThreadSweep,
+    pub threads: ThreadSweepReport,
     /// What it did to objects.
-    pub objects: TidyReport,
+    pub objects: CollectReport,
     /// The first error. The rest was swept anyway.
     pub error: Option<EngineError>,
 }
@@ -78,15 +78,15 @@ pub struct Swept {
 /// The shards of an index that are still to be read, each with its position. They are
 /// read in turn, one page each, so that a long shard does not delay the others.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(in crate::engine) struct ShardWalk {
     shards: VecDeque<(u32, Option<String>)>,
-    /// The pass that `begin_anew` has started.
-    pub(super) pass: Option<Pass>,
+    /// The pass that `restart` has started.
+    pub(in crate::engine) pass: Option<RedispatchPass>,
 }
 
-impl Walk {
+impl ShardWalk {
     /// All shards from their start, beginning with the one numbered `first`.
-    pub(super) fn of(shards: u32, first: u32) -> Self {
+    pub(in crate::engine) fn of(shards: u32, first: u32) -> Self {
         let shards = shards.max(1);
         let turns = (0..shards).map(|n| (first.wrapping_add(n) % shards, None));
         Self {
@@ -96,17 +96,17 @@ impl Walk {
     }
 
     /// The next page: its shard, and the position after which it begins.
-    pub(super) fn next(&mut self) -> Option<(u32, Option<String>)> {
+    pub(in crate::engine) fn next(&mut self) -> Option<(u32, Option<String>)> {
         self.shards.pop_front()
     }
 
     /// Notes that the shard has more pages after `place`.
-    pub(super) fn goes_on(&mut self, shard: u32, place: String) {
+    pub(in crate::engine) fn continue_after(&mut self, shard: u32, place: String) {
         self.shards.push_back((shard, Some(place)));
     }
 
     /// Notes that the page was not finished.
-    pub(super) fn again(&mut self, shard: u32, after: Option<String>) {
+    pub(in crate::engine) fn again(&mut self, shard: u32, after: Option<String>) {
         self.shards.push_front((shard, after));
     }
 }
@@ -121,22 +121,22 @@ impl Engine {
         queue: &dyn WorkQueue,
         places: &mut SweepPlaces,
         deadline: Option<Timestamp>,
-    ) -> Swept
+    ) -> SweepRound
     where
         S: SweepTasks + SweepThreads + SweepObjects,
     {
-        let mut swept = Swept::default();
+        let mut swept = SweepRound::default();
         let until = self.share(deadline, 3);
         let walk = &mut places.tasks;
-        self.begin_anew(walk, store.open_shards());
-        let again = Again::new(queue, walk.pass.unwrap_or_default());
+        self.restart(walk, store.open_shards());
+        let again = Redispatch::new(queue, walk.pass.unwrap_or_default());
         let done = self.sweep_tasks(store, again, Leases::Respect, walk, until, &mut swept.tasks);
         let done = Box::pin(done).await;
         swept.note(done);
         let until = self.share(deadline, 2);
         let walk = &mut places.threads;
-        self.begin_anew(walk, store.expiry_shards());
-        let done = self.sweep_conversations(store, walk, until, &mut swept.threads);
+        self.restart(walk, store.expiry_shards());
+        let done = self.sweep_threads_from(store, walk, until, &mut swept.threads);
         let done = Box::pin(done).await;
         swept.note(done);
         let until = self.share(deadline, 1);
@@ -155,20 +155,20 @@ impl Engine {
         deadline.map(|end| now.plus(end.since(now).saturating_sub(CLOSING) / parts))
     }
 
-    pub(super) fn time_is_up(&self, until: Option<Timestamp>) -> bool {
+    pub(in crate::engine) fn time_is_up(&self, until: Option<Timestamp>) -> bool {
         until.is_some_and(|until| self.reader.clock.now() >= until)
     }
 
     /// Starts a finished walk again, at a random shard, so that no shard is the last in
     /// every process.
-    pub(super) fn begin_anew(&self, walk: &mut Walk, shards: u32) {
+    pub(in crate::engine) fn restart(&self, walk: &mut ShardWalk, shards: u32) {
         if walk.shards.is_empty() {
             let first = self.ids.next() % u128::from(shards.max(1));
-            let pass = Pass {
+            let pass = RedispatchPass {
                 began: self.reader.clock.now(),
                 before: walk.pass.map(|last| last.began),
             };
-            *walk = Walk::of(shards, u32::try_from(first).unwrap_or_default());
+            *walk = ShardWalk::of(shards, u32::try_from(first).unwrap_or_default());
             walk.pass = Some(pass);
         }
     }
@@ -186,23 +186,23 @@ impl Engine {
         leases: Leases,
     ) -> Result<SweepReport, EngineError> {
         let mut report = SweepReport::default();
-        let pass = Pass {
+        let pass = RedispatchPass {
             began: self.reader.clock.now(),
             before: None,
         };
-        let mut walk = Walk::of(tasks.open_shards(), 0);
-        let again = Again::new(queue, pass);
+        let mut walk = ShardWalk::of(tasks.open_shards(), 0);
+        let again = Redispatch::new(queue, pass);
         self.sweep_tasks(tasks, again, leases, &mut walk, None, &mut report)
             .await?;
         Ok(report)
     }
 
-    pub(super) async fn sweep_tasks(
+    pub(in crate::engine) async fn sweep_tasks(
         &self,
         tasks: &dyn SweepTasks,
-        mut again: Again<'_>,
+        mut again: Redispatch<'_>,
         leases: Leases,
-        walk: &mut Walk,
+        walk: &mut ShardWalk,
         until: Option<Timestamp>,
         report: &mut SweepReport,
     ) -> Result<(), EngineError> {
@@ -231,7 +231,7 @@ impl Engine {
             }
             report.redispatched += again.send(standing).await;
             if let Some(next) = next {
-                walk.goes_on(shard, next);
+                walk.continue_after(shard, next);
             }
         }
         failed.map_or(Ok(()), |error| Err(error.into()))
@@ -262,7 +262,7 @@ impl Engine {
             // A task at rest is in the index only while a push delivery is unconfirmed.
             if let Some((pushes, queue)) = &self.push_queue {
                 let now = self.reader.clock.now();
-                report.pushed += push_again(&**pushes, &**queue, &head, leases, now).await?;
+                report.pushed += resend_pushes(&**pushes, &**queue, &head, leases, now).await?;
             }
             return Ok(None);
         }
@@ -288,9 +288,9 @@ impl Engine {
             report.failed += usize::from(self.give_up_on(record).await?);
             return Ok(None);
         }
-        self.look_after_thread(&record).await;
+        self.extend_thread(&record).await;
         let written = self
-            .commit(record, vec![Change::Dispatch], None, Race::Decide)
+            .commit(record, vec![Change::Dispatch], None, OnConflict::Return)
             .await?;
         report.redispatched += usize::from(matches!(written, Write::Stored(_)));
         Ok(None)
@@ -311,7 +311,7 @@ fn asked_at(record: &TaskRecord) -> Timestamp {
     record.dispatched_at.unwrap_or(record.updated_at)
 }
 
-impl Swept {
+impl SweepRound {
     fn note(&mut self, done: Result<(), EngineError>) {
         if let Err(error) = done {
             error.log();

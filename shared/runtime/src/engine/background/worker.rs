@@ -6,13 +6,13 @@
 //! that set it. The relay only moves ids, the queue may repeat them, and the claim of the
 //! task decides.
 
-use super::commit::{Outcome as Write, Race};
-use super::run::{Ended, Job, Work};
-use super::sink::Sink;
-use super::{Engine, EngineError};
 use crate::auth::Caller;
+use crate::engine::commit::{CommitOutcome as Write, OnConflict};
+use crate::engine::turn::event_sink::EventSink;
+use crate::engine::turn::run::{TurnEnd, TurnInput, TurnSpec};
+use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed};
-use crate::skill::{AgentError, Call, Content, TurnFacts};
+use crate::skill::{AgentError, Content, TurnFacts, TurnStart};
 use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkQueue};
 use crate::task::{Change, Message, Metadata, Role, TaskRecord, TaskState, Timestamp};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
 }
 
 /// What the stored task says about the message that names it.
-enum Look {
+enum WorkDecision {
     /// A worker can claim the turn.
     Free(Box<TaskRecord>),
     /// There is no turn to run: the message is deleted, or kept to be received again.
@@ -87,61 +87,68 @@ impl Engine {
         // The queue hides a message for the longest turn. One lease is enough, so that a
         // crash is noticed sooner.
         receipt.hide(self.reader.policy.lease).await?;
-        let record = match self.look(item, receipt).await? {
-            Look::Free(record) => *record,
-            Look::Settled(ack) => return Ok(ack),
+        let record = match self.inspect(item, receipt).await? {
+            WorkDecision::Free(record) => *record,
+            WorkDecision::Settled(ack) => return Ok(ack),
         };
         // Each claim counts as an attempt, so a task that kills its workers ends too.
         if record.attempt >= self.reader.policy.max_attempts {
-            return self.spent(record).await;
+            return self.fail_spent(record).await;
         }
         let claim = Change::Claim {
             lease_until: self.lease_until(deadline),
         };
         let looked = record.updated_at;
-        let claimed = match self.commit(record, vec![claim], None, Race::Decide).await? {
+        let claimed = match self
+            .commit(record, vec![claim], None, OnConflict::Return)
+            .await?
+        {
             Write::Stored(claimed) => claimed,
             Write::Lost(_) | Write::ThreadMoved | Write::KeyTaken(_) => {
                 return self.fenced(item).await;
             }
         };
         // A claim is activity: the context stays alive while its task runs.
-        if self.looks_again(looked, claimed.updated_at) {
-            self.look_after_thread(&claimed).await;
+        if self.needs_thread_extension(looked, claimed.updated_at) {
+            self.extend_thread(&claimed).await;
         }
-        let heard = Heard {
-            first: self.heard(asked_first(&claimed)).await?,
+        let heard = LoadedMessage {
+            first: self.load_message_files(first_request_of(&claimed)).await?,
             said: match &claimed.secret {
                 Some(sealed) => self.open_answer(&claimed, sealed),
-                None => self.heard(said_last(&claimed)).await?,
+                None => self.load_message_files(last_message(&claimed)).await?,
             },
         };
-        let work = self.take_up(claimed, &heard, deadline);
-        match Box::pin(self.run_received(work, receipt)).await? {
-            Ended::Rested(_) | Ended::HandedOver(_) | Ended::Message(_) => Ok(Ack::Delete),
-            Ended::Lost(_) | Ended::Repeated(_) => self.fenced(item).await,
+        let work = self.claimed_turn(claimed, &heard, deadline);
+        match Box::pin(self.run_claimed(work, receipt)).await? {
+            TurnEnd::Stopped(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
+            TurnEnd::Superseded(_) | TurnEnd::Duplicate(_) => self.fenced(item).await,
         }
     }
 
     /// Reads the task of a message and decides whether its turn can be claimed.
-    async fn look(&self, item: &WorkItem, receipt: &dyn Receipt) -> Result<Look, EngineError> {
+    async fn inspect(
+        &self,
+        item: &WorkItem,
+        receipt: &dyn Receipt,
+    ) -> Result<WorkDecision, EngineError> {
         let now = self.reader.clock.now();
         let found = self.tasks.load(&item.owner, &item.task, now).await?;
         let Some(record) = found.filter(|record| record.incarnation == item.incarnation) else {
             tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
-            return Ok(Look::Settled(Ack::Delete));
+            return Ok(WorkDecision::Settled(Ack::Delete));
         };
         // The queue may deliver a message twice.
         if record.state().is_at_rest() {
-            return Ok(Look::Settled(Ack::Delete));
+            return Ok(WorkDecision::Settled(Ack::Delete));
         }
         match record.lease_until.filter(|until| *until > now) {
             // The message arrives again when the lease of the other worker could be over.
             Some(until) if record.state() == TaskState::Working => {
                 receipt.hide(until.since(now)).await?;
-                Ok(Look::Settled(Ack::Keep))
+                Ok(WorkDecision::Settled(Ack::Keep))
             }
-            _ => Ok(Look::Free(Box::new(record))),
+            _ => Ok(WorkDecision::Free(Box::new(record))),
         }
     }
 
@@ -156,7 +163,7 @@ impl Engine {
     }
 
     /// Fails a task that has no attempts left.
-    async fn spent(&self, record: TaskRecord) -> Result<Ack, EngineError> {
+    async fn fail_spent(&self, record: TaskRecord) -> Result<Ack, EngineError> {
         Ok(match self.give_up_on(record).await? {
             true => Ack::Delete,
             false => Ack::Keep,
@@ -164,18 +171,28 @@ impl Engine {
     }
 
     /// Writes `failed` with the number of attempts; `false` if another write came first.
-    pub(super) async fn give_up_on(&self, record: TaskRecord) -> Result<bool, EngineError> {
+    pub(in crate::engine) async fn give_up_on(
+        &self,
+        record: TaskRecord,
+    ) -> Result<bool, EngineError> {
         let attempts = record.attempt;
         let text = format!("the task could not be finished in {attempts} attempts");
         tracing::error!(task.id = %record.id, "task `{}` has no attempts left", record.id);
         let error = AgentError::domain("ATTEMPTS_EXHAUSTED", text);
         let fail = self.failure(&record, &error);
-        let written = self.commit(record, vec![fail], None, Race::Decide).await?;
+        let written = self
+            .commit(record, vec![fail], None, OnConflict::Return)
+            .await?;
         Ok(matches!(written, Write::Stored(_)))
     }
 
     /// Prepares a claimed turn: its skill, and its input from the stored messages.
-    fn take_up(&self, record: TaskRecord, heard: &Heard, deadline: Option<Timestamp>) -> Work {
+    fn claimed_turn(
+        &self,
+        record: TaskRecord,
+        heard: &LoadedMessage,
+        deadline: Option<Timestamp>,
+    ) -> TurnSpec {
         let caller = Caller::behind(&record.owner, record.request.as_ref());
         let mut facts = TurnFacts::of(&record, &caller);
         if let Some(request) = &record.request {
@@ -184,11 +201,13 @@ impl Engine {
         }
         facts.model.clone_from(&self.model);
         if let Some(said) = &heard.said {
-            facts.heard(said);
+            facts.set_message(said);
         }
-        let job = self.job(&record, heard).unwrap_or_else(Job::Fail);
+        let job = self
+            .turn_input(&record, heard)
+            .unwrap_or_else(TurnInput::Fail);
         let stop_at = self.stop_at(deadline);
-        Work {
+        TurnSpec {
             record,
             opening: Vec::new(),
             key: None,
@@ -204,7 +223,11 @@ impl Engine {
     }
 
     /// The skill of a stored turn and what it is called with.
-    fn job(&self, record: &TaskRecord, heard: &Heard) -> Result<Job, AgentError> {
+    fn turn_input(
+        &self,
+        record: &TaskRecord,
+        heard: &LoadedMessage,
+    ) -> Result<TurnInput, AgentError> {
         let id = record
             .skill
             .as_ref()
@@ -248,27 +271,34 @@ impl Engine {
             Err(refusal) => return Err(AgentError::invalid_input(refusal.to_string())),
         };
         let call = match &record.saved.slot {
-            Some(slot) => Call::Input(slot.clone(), content),
-            None => Call::Request(skill.decode(&content)?),
+            Some(slot) => TurnStart::Input(slot.clone(), content),
+            None => TurnStart::Request(skill.decode(&content)?),
         };
-        Ok(Job::Skill(Arc::clone(skill), call))
+        Ok(TurnInput::Skill(Arc::clone(skill), call))
     }
 
     /// A stored message with the bytes of its files.
-    async fn heard(&self, message: Option<&Message>) -> Result<Option<Message>, EngineError> {
+    async fn load_message_files(
+        &self,
+        message: Option<&Message>,
+    ) -> Result<Option<Message>, EngineError> {
         match message {
-            Some(message) => Ok(Some(self.reader.heard(message).await?)),
+            Some(message) => Ok(Some(self.reader.load_message_files(message).await?)),
             None => Ok(None),
         }
     }
 
-    async fn run_received(&self, work: Work, receipt: &dyn Receipt) -> Result<Ended, EngineError> {
-        Box::pin(self.run(work, Some(receipt), &mut Sink::none())).await
+    async fn run_claimed(
+        &self,
+        work: TurnSpec,
+        receipt: &dyn Receipt,
+    ) -> Result<TurnEnd, EngineError> {
+        Box::pin(self.run(work, Some(receipt), &mut EventSink::none())).await
     }
 }
 
 /// The messages of a stored turn, with the bytes of their files.
-struct Heard {
+struct LoadedMessage {
     /// The original request, if `said` only answers the router's question about it.
     first: Option<Message>,
     /// The message that opened the turn.
@@ -276,7 +306,7 @@ struct Heard {
 }
 
 /// The original request, if the current turn answers the router's question about it.
-fn asked_first(record: &TaskRecord) -> Option<&Message> {
+fn first_request_of(record: &TaskRecord) -> Option<&Message> {
     if record.turn < 2 || record.saved.slot.is_some() {
         return None;
     }
@@ -285,7 +315,7 @@ fn asked_first(record: &TaskRecord) -> Option<&Message> {
 }
 
 /// The message that opened the current turn.
-fn said_last(record: &TaskRecord) -> Option<&Message> {
+fn last_message(record: &TaskRecord) -> Option<&Message> {
     let mut said = record.history.iter().rev();
     said.find(|message| message.role == Role::User)
 }

@@ -1,6 +1,6 @@
 //! Races for a thread, which many tasks of a context may write at the same time.
 
-use super::Engine;
+use crate::engine::Engine;
 use crate::store::StoreError;
 use crate::task::Timestamp;
 use std::time::Duration;
@@ -16,18 +16,18 @@ const LEAST: Duration = Duration::from_millis(500);
 
 /// The races that a turn has lost, and when it stops retrying.
 #[derive(Debug)]
-pub(super) struct Races {
+pub(in crate::engine) struct RetryBudget {
     lost: u32,
     end: Timestamp,
 }
 
 impl Engine {
     /// Begins to count the races of a turn that should stop its work at `stop_at`.
-    pub(super) fn races(&self, stop_at: Option<Timestamp>) -> Races {
+    pub(in crate::engine) fn races(&self, stop_at: Option<Timestamp>) -> RetryBudget {
         let now = self.reader.clock.now();
         let end = now.plus(RACES.min(self.reader.policy.lease / 3));
         let last = stop_at.map_or(end, |at| at.plus(LATE).max(now.plus(LEAST)));
-        Races {
+        RetryBudget {
             lost: 0,
             end: end.min(last),
         }
@@ -36,7 +36,7 @@ impl Engine {
     /// Waits before the next try. The wait grows with each lost race and is random per
     /// task, so that all tasks of a context get through. Returns `false` if no time is
     /// left.
-    pub(super) async fn stand_back(&self, races: &mut Races) -> bool {
+    pub(in crate::engine) async fn back_off(&self, races: &mut RetryBudget) -> bool {
         let longest = 10_u64 << races.lost.min(6);
         races.lost += 1;
         let wait = self.up_to(Duration::from_millis(longest));
@@ -51,7 +51,7 @@ impl Engine {
 }
 
 /// The error of a turn that has lost every race for its thread.
-pub(super) fn outrun() -> StoreError {
+pub(in crate::engine) fn exhausted() -> StoreError {
     StoreError::Unavailable("lost too many races for the thread".to_owned())
 }
 

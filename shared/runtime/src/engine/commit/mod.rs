@@ -3,7 +3,9 @@
 //! A commit is one conditional write. It carries a write id, so that the engine
 //! recognises a write with a lost reply: the write is neither lost nor done twice.
 
-use super::idempotent::SendKey;
+pub(super) mod contention;
+
+use super::accept::idempotency::SendKey;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite, stored};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
@@ -18,17 +20,17 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(600);
 
 /// What a commit does if another write came first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Race {
+pub(super) enum OnConflict {
     /// The caller runs the turn: the changes are applied to the fresh record while task
     /// and epoch are the same and the task is open.
     Reapply,
     /// The commit is lost, and the caller decides again.
-    Decide,
+    Return,
 }
 
 /// The result of a commit.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum CommitOutcome {
     /// It is stored as this record.
     Stored(TaskRecord),
     /// Another writer decided: the task was canceled, taken over or ended. Holds the
@@ -42,7 +44,7 @@ pub(super) enum Outcome {
 
 /// What a commit writes in the same transaction as its task.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct CommitExtras {
     /// The thread as this turn leaves it.
     pub(super) thread: Option<ThreadWrite>,
     /// The idempotency key of the send.
@@ -62,9 +64,9 @@ impl Engine {
         base: TaskRecord,
         changes: Vec<Change>,
         thread: Option<ThreadWrite>,
-        race: Race,
-    ) -> Result<Outcome, EngineError> {
-        let beside = Beside { thread, key: None };
+        race: OnConflict,
+    ) -> Result<CommitOutcome, EngineError> {
+        let beside = CommitExtras { thread, key: None };
         Box::pin(self.commit_beside(base, changes, beside, race)).await
     }
 
@@ -76,9 +78,9 @@ impl Engine {
         &self,
         base: TaskRecord,
         changes: Vec<Change>,
-        beside: Beside,
-        race: Race,
-    ) -> Result<Outcome, EngineError> {
+        beside: CommitExtras,
+        race: OnConflict,
+    ) -> Result<CommitOutcome, EngineError> {
         let write = self.write_id(&base);
         self.commit_as(write, base, changes, beside, race).await
     }
@@ -93,10 +95,12 @@ impl Engine {
         write: WriteId,
         mut base: TaskRecord,
         mut changes: Vec<Change>,
-        beside: Beside,
-        race: Race,
-    ) -> Result<Outcome, EngineError> {
-        let registers = changes.iter().all(|it| matches!(it, Change::Listen(_)));
+        beside: CommitExtras,
+        race: OnConflict,
+    ) -> Result<CommitOutcome, EngineError> {
+        let registers = changes
+            .iter()
+            .all(|it| matches!(it, Change::RegisterPush(_)));
         // Objects are stored before the commit, so that a stored pointer names existing
         // bytes.
         self.store_blobs(&base, &write, &mut changes).await?;
@@ -128,17 +132,17 @@ impl Engine {
                 now,
             };
             match self.tasks.commit(&write).await? {
-                Committed::Done => return Ok(Outcome::Stored(write.record)),
-                Committed::ThreadConflict => return Ok(Outcome::ThreadMoved),
-                Committed::KeyTaken(keyed) => return Ok(Outcome::KeyTaken(keyed)),
+                Committed::Done => return Ok(CommitOutcome::Stored(write.record)),
+                Committed::ThreadConflict => return Ok(CommitOutcome::ThreadMoved),
+                Committed::KeyTaken(keyed) => return Ok(CommitOutcome::KeyTaken(keyed)),
                 // The task is gone. Only a create may see which task has the id now.
                 Committed::Conflict(Some(current))
                     if base.version > 0 && !current.is_same_task(&base) =>
                 {
-                    return Ok(Outcome::Lost(None));
+                    return Ok(CommitOutcome::Lost(None));
                 }
                 Committed::Conflict(Some(current))
-                    if race == Race::Reapply && current.is_same_turn(&base) =>
+                    if race == OnConflict::Reapply && current.is_same_turn(&base) =>
                 {
                     base = *current;
                 }
@@ -148,7 +152,9 @@ impl Engine {
                 {
                     base = *current;
                 }
-                Committed::Conflict(current) => return Ok(Outcome::Lost(current.map(|c| *c))),
+                Committed::Conflict(current) => {
+                    return Ok(CommitOutcome::Lost(current.map(|c| *c)));
+                }
             }
         }
         Err(StoreError::Unavailable("lost too many races".to_owned()).into())

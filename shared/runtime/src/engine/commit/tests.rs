@@ -1,12 +1,12 @@
 //! Tests a write with a reply that comes late, after later writes.
 
 use crate::auth::Caller;
-use crate::engine::doubles::{Line, Paused};
+use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::over::OverTasks;
 use crate::store::queue::{Ack, WorkItem};
+use crate::store::wrap::WrapTasks;
 use crate::store::{Committed, RecordQuery, StoreError, TaskWrite, WriteTasks};
 use crate::task::{
     Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject, Task, TaskId,
@@ -72,7 +72,7 @@ struct Late {
 }
 
 #[async_trait]
-impl OverTasks for Late {
+impl WrapTasks for Late {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.behind
     }
@@ -123,7 +123,7 @@ impl World {
             tasks: store.clone(),
             threads: beside.clone(),
             blobs: beside,
-            clock: Arc::new(Paused::new()),
+            clock: Arc::new(PausedClock::new()),
             ids: Arc::new(RandomIds),
             model: None,
         };
@@ -176,7 +176,7 @@ impl World {
             turn: record.turn,
             dispatch: record.dispatch.unwrap(),
         };
-        let line = Line::<WorkItem>::default();
+        let line = FakeQueue::<WorkItem>::default();
         let ack = self.engine.work(&item, &line, None).await;
         // A worker never deletes the message of a turn that may not have ended.
         let rests = self.record(&task.id).await.state().is_at_rest();

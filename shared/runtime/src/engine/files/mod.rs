@@ -7,19 +7,19 @@
 //! - `weigh`: the encoded size of a response
 //! - `download`: the headers of a file that a client gets by URL
 
-mod checked;
 mod download;
-mod give;
-pub(crate) mod object;
-mod weigh;
+mod encoded_size;
+pub(crate) mod object_key;
+mod response;
+mod verified_reader;
 
-pub(super) use checked::Unread;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use download::{content_type, disposition};
-pub(super) use give::{Room, mark};
+pub(super) use response::{ResponseBudget, mark};
+pub(super) use verified_reader::ReadFailure;
 
-use self::checked::Checked;
-use self::object::Attempt;
+use self::object_key::Attempt;
+use self::verified_reader::VerifiedReader;
 use super::{Engine, EngineError, Reader};
 use crate::store::{BlobReader, OBJECTS_AT_ONCE, StoreError, blobs_measured};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
@@ -101,7 +101,7 @@ impl Engine {
         let upload = from.upload.clone();
         Ok(Blob {
             key,
-            upload: upload.filter(|_| from.key.starts_with(object::UPLOADS)),
+            upload: upload.filter(|_| from.key.starts_with(object_key::UPLOADS)),
             ..from.clone()
         })
     }
@@ -133,16 +133,19 @@ impl Reader {
     pub(super) async fn open_blob(
         &self,
         blob: Blob,
-        unread: Unread,
+        unread: ReadFailure,
     ) -> Result<BlobReader, StoreError> {
         let found = self.blobs.open(&blob.key).await?;
         let source = found.ok_or_else(|| missing(&blob))?;
-        Ok(Box::pin(Checked::new(source, blob, unread)))
+        Ok(Box::pin(VerifiedReader::new(source, blob, unread)))
     }
 
     /// A message as a skill gets it: with the bytes of its files, up to the response
     /// limit. The skill opens larger files itself.
-    pub(super) async fn heard(&self, message: &Message) -> Result<Message, EngineError> {
+    pub(super) async fn load_message_files(
+        &self,
+        message: &Message,
+    ) -> Result<Message, EngineError> {
         let (mut message, mut left) = (message.clone(), self.policy.response_max as u64);
         self.load_parts(message.parts.iter_mut(), &mut left).await?;
         Ok(message)
@@ -150,7 +153,7 @@ impl Reader {
 
     /// The result of an earlier task as a skill gets it: with the bytes of its files, up
     /// to `left` bytes together.
-    pub(super) async fn delivered(
+    pub(super) async fn load_task_files(
         &self,
         record: &TaskRecord,
         left: &mut u64,
@@ -230,6 +233,6 @@ fn parts_of(change: &mut Change) -> Box<dyn Iterator<Item = &mut Part> + Send + 
         | Change::Step { .. }
         | Change::Complete { message: None }
         | Change::Cancel
-        | Change::Listen(_) => Box::new(std::iter::empty()),
+        | Change::RegisterPush(_) => Box::new(std::iter::empty()),
     }
 }

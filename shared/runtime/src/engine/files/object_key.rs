@@ -77,7 +77,7 @@ impl Attempt {
 
 /// The fields of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Name<'k> {
+pub(crate) struct ObjectName<'k> {
     /// The prefix of all objects of its task.
     pub(crate) below: &'k str,
     /// The incarnation of the task, or the last half of it.
@@ -86,7 +86,7 @@ pub(crate) struct Name<'k> {
     pub(crate) at: Timestamp,
 }
 
-impl<'k> Name<'k> {
+impl<'k> ObjectName<'k> {
     /// Reads a key; `None` for one of another form.
     pub(crate) fn of(key: &'k str) -> Option<Self> {
         let (_, name) = key.rsplit_once('/')?;

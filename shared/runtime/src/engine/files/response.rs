@@ -4,10 +4,10 @@
 //! The sizes in the pointers decide, before a byte is read. So no response takes more
 //! memory or becomes longer than its limit.
 
-use super::{download, weigh};
+use super::{download, encoded_size};
 use crate::engine::{EngineError, Reader};
 use crate::store::Download;
-use crate::task::names::TRUNCATED;
+use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{Blob, Event, Message, Metadata, Part, PartContent, Task};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -22,7 +22,7 @@ const BARE: usize = 4 * 1024;
 
 /// The response budget: the bytes that a response may still use.
 #[derive(Debug)]
-pub(in crate::engine) struct Room {
+pub(in crate::engine) struct ResponseBudget {
     left: usize,
 }
 
@@ -34,7 +34,7 @@ enum Give {
     Name,
 }
 
-impl Room {
+impl ResponseBudget {
     /// The bytes that are left.
     pub(in crate::engine) const fn left(&self) -> usize {
         self.left
@@ -51,7 +51,7 @@ impl Room {
 
     /// Decides how the bytes of `blob` are shown, and uses the budget for it.
     const fn give(&mut self, blob: &Blob) -> Give {
-        if self.take(weigh::base64(blob.size)) {
+        if self.take(encoded_size::base64(blob.size)) {
             Give::Bytes
         } else if self.take(LINK) {
             Give::Link
@@ -63,8 +63,8 @@ impl Room {
 
 impl Reader {
     /// The budget of a response with `tasks` tasks, without the bytes of their states.
-    pub(in crate::engine) const fn room(&self, tasks: usize) -> Room {
-        Room {
+    pub(in crate::engine) const fn room(&self, tasks: usize) -> ResponseBudget {
+        ResponseBudget {
             left: self.answer_max.saturating_sub(BARE * tasks),
         }
     }
@@ -76,7 +76,7 @@ impl Reader {
     pub(in crate::engine) async fn fit(
         &self,
         task: &mut Task,
-        room: &mut Room,
+        room: &mut ResponseBudget,
     ) -> Result<(), EngineError> {
         self.plan(task, room).await?;
         self.fetch_planned([task]).await.into_iter().collect()
@@ -90,7 +90,7 @@ impl Reader {
     pub(in crate::engine) async fn plan(
         &self,
         task: &mut Task,
-        room: &mut Room,
+        room: &mut ResponseBudget,
     ) -> Result<(), EngineError> {
         let mut left_out = trim(task, room);
         for part in parts_of(task) {
@@ -145,7 +145,7 @@ impl Reader {
 
     /// Whether a message fits the response budget as it is.
     pub(in crate::engine) fn can_give(&self, message: &Message) -> bool {
-        self.room(1).take(weigh::message(message))
+        self.room(1).take(encoded_size::message(message))
     }
 
     /// Cuts a message to the budget of its own response.
@@ -169,7 +169,7 @@ impl Reader {
         let mut left_out = false;
         for part in parts.iter_mut() {
             // Inline parts come first: a stored part that does not fit can become a URL.
-            if !is_stored(part) && !room.take(weigh::part(part)) {
+            if !is_stored(part) && !room.take(encoded_size::part(part)) {
                 name_only(part);
                 left_out = true;
             }
@@ -187,7 +187,7 @@ impl Reader {
 
     /// Keeps a pointer if the budget holds its bytes, else replaces it by a URL. Returns
     /// `true` if neither fits and only the digest is left.
-    async fn give(&self, part: &mut Part, room: &mut Room) -> Result<bool, EngineError> {
+    async fn give(&self, part: &mut Part, room: &mut ResponseBudget) -> Result<bool, EngineError> {
         let PartContent::Stored(blob) = &part.content else {
             return Ok(false);
         };
@@ -262,21 +262,25 @@ pub(in crate::engine) fn mark(metadata: &mut Metadata) {
 /// left out. The state always stays. The budget is used in this order: the status
 /// message, the metadata, the artifacts from the first on (0.1 numbers them by position),
 /// the history from the newest message back.
-fn trim(task: &mut Task, room: &mut Room) -> bool {
+fn trim(task: &mut Task, room: &mut ResponseBudget) -> bool {
     let mut left_out = false;
-    let said = task.status.message.as_ref().map_or(0, weigh::message);
+    let said = task
+        .status
+        .message
+        .as_ref()
+        .map_or(0, encoded_size::message);
     if !room.take(said) {
         task.status.message = None;
         left_out = true;
     }
-    if !room.take(weigh::members(&task.metadata)) {
+    if !room.take(encoded_size::members(&task.metadata)) {
         task.metadata.clear();
         left_out = true;
     }
     if let Some(artifacts) = &mut task.artifacts {
         let fits = artifacts
             .iter()
-            .take_while(|a| room.take(weigh::artifact(a)));
+            .take_while(|a| room.take(encoded_size::artifact(a)));
         let fits = fits.count();
         left_out |= fits < artifacts.len();
         artifacts.truncate(fits);
@@ -290,9 +294,11 @@ fn trim(task: &mut Task, room: &mut Room) -> bool {
 }
 
 /// How many of the newest messages fit.
-fn newest(history: &[Message], room: &mut Room) -> usize {
+fn newest(history: &[Message], room: &mut ResponseBudget) -> usize {
     let newest = history.iter().rev();
-    newest.take_while(|m| room.take(weigh::message(m))).count()
+    newest
+        .take_while(|m| room.take(encoded_size::message(m)))
+        .count()
 }
 
 #[cfg(test)]

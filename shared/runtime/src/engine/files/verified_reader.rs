@@ -10,21 +10,21 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Holds the error of the store if a read failed because of the store.
-pub(in crate::engine) type Unread = Arc<Mutex<Option<StoreError>>>;
+pub(in crate::engine) type ReadFailure = Arc<Mutex<Option<StoreError>>>;
 
 /// A reader that ends with an error unless its bytes match the pointer. The digest is
 /// known only at the end, so earlier bytes have been passed on by then.
-pub(super) struct Checked {
+pub(super) struct VerifiedReader {
     source: BlobReader,
     blob: Blob,
     hash: Sha256,
     read: u64,
-    unread: Unread,
+    unread: ReadFailure,
 }
 
-impl Checked {
+impl VerifiedReader {
     /// Reads the bytes of `blob` from `source`.
-    pub(super) fn new(source: BlobReader, blob: Blob, unread: Unread) -> Self {
+    pub(super) fn new(source: BlobReader, blob: Blob, unread: ReadFailure) -> Self {
         Self {
             source,
             blob,
@@ -58,7 +58,7 @@ impl Checked {
     }
 }
 
-impl AsyncRead for Checked {
+impl AsyncRead for VerifiedReader {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

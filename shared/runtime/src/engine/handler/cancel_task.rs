@@ -1,11 +1,11 @@
 //! `CancelTask`: cancels a task in one conditional write.
 
-use super::commit::{Outcome, Race};
-use super::{Engine, EngineError};
 use crate::auth::Caller;
+use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::{Engine, EngineError};
 use crate::skill::TurnFacts;
 use crate::store::StoreError;
-use crate::task::{CancelCommand, Change, Refusal, Task, TaskRecord};
+use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord};
 
 /// How often the engine tries again after another write came first.
 const ROUNDS: usize = 8;
@@ -17,7 +17,7 @@ impl Engine {
     /// running turn has the old epoch.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`]; [`Refusal::TaskNotCancelable`] at a terminal state,
+    /// [`A2aError::TaskNotFound`]; [`A2aError::TaskNotCancelable`] at a terminal state,
     /// also for a second cancel.
     pub async fn cancel(
         &self,
@@ -27,24 +27,24 @@ impl Engine {
         let mut record = self.reader.load(caller, &command.id).await?;
         for _ in 0..ROUNDS {
             if record.state().is_terminal() {
-                return Err(Refusal::TaskNotCancelable {
+                return Err(A2aError::TaskNotCancelable {
                     state: record.state(),
                 }
                 .into());
             }
             match self
-                .commit(record, vec![Change::Cancel], None, Race::Decide)
+                .commit(record, vec![Change::Cancel], None, OnConflict::Return)
                 .await?
             {
-                Outcome::Stored(record) => {
+                CommitOutcome::Stored(record) => {
                     self.canceled(caller, &record).await;
                     return self.reader.answer(&record, HISTORY).await;
                 }
                 // The other write may have ended the task, so the cancel is decided
                 // again.
-                Outcome::Lost(Some(current)) => record = current,
-                Outcome::Lost(None) => return Err(Refusal::TaskNotFound.into()),
-                Outcome::ThreadMoved | Outcome::KeyTaken(_) => {
+                CommitOutcome::Lost(Some(current)) => record = current,
+                CommitOutcome::Lost(None) => return Err(A2aError::TaskNotFound.into()),
+                CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
                     return Err(EngineError::broken(
                         "a cancel had a thread or key conflict, but writes neither",
                     ));

@@ -9,10 +9,10 @@
 //! working on, when no such function can run any more, and then the cleared thread. From
 //! then on a client-made id is new again.
 
-use super::{Engine, EngineError};
 use crate::auth::Caller;
+use crate::engine::{Engine, EngineError};
 use crate::store::{StoreError, ThreadRecord, ThreadWrite};
-use crate::task::{ContextId, Owner, Refusal, TaskId, TaskRecord, Timestamp, WriteId};
+use crate::task::{A2aError, ContextId, Owner, TaskId, TaskRecord, Timestamp, WriteId};
 use futures::StreamExt as _;
 use futures::stream;
 
@@ -29,27 +29,27 @@ const EVER: Timestamp = Timestamp::from_millis(0);
 
 /// The result of removing the tasks of a deleted context.
 #[derive(Debug, Default)]
-pub(super) struct Removal {
+pub(in crate::engine) struct ContextRemoval {
     /// Tasks removed.
-    pub(super) tasks: usize,
+    pub(in crate::engine) tasks: usize,
     /// Tasks that a function still works on.
-    pub(super) busy: usize,
+    pub(in crate::engine) busy: usize,
     /// Whether the time was up before the end.
-    pub(super) cut: bool,
+    pub(in crate::engine) cut: bool,
     /// The first error. The other tasks are removed all the same.
-    pub(super) error: Option<EngineError>,
+    pub(in crate::engine) error: Option<EngineError>,
 }
 
-impl Removal {
+impl ContextRemoval {
     /// Whether nothing is left.
-    pub(super) const fn is_whole(&self) -> bool {
+    pub(in crate::engine) const fn is_whole(&self) -> bool {
         self.busy == 0 && !self.cut && self.error.is_none()
     }
 }
 
 /// What the tasks of a context say about it.
 #[derive(Default)]
-struct Seen {
+struct ContextTasks {
     /// Whether one of them keeps the context alive if it has no thread.
     stands: bool,
     /// Whether one of them is submitted or working.
@@ -59,7 +59,7 @@ struct Seen {
 }
 
 /// What became of one task.
-enum Gone {
+enum TaskRemoval {
     Removed,
     Busy,
     TimeUp,
@@ -71,15 +71,15 @@ impl Engine {
     /// deletion; the ids of its tasks are free immediately.
     ///
     /// # Errors
-    /// [`Refusal::ContextExpired`] if it is absent, expired or another caller's, or if
-    /// nothing is left of it; [`Refusal::TaskBusy`] while one of its tasks is submitted
-    /// or working: then nothing was deleted. [`Refusal::Unfinished`] when the time of the
+    /// [`A2aError::ContextExpired`] if it is absent, expired or another caller's, or if
+    /// nothing is left of it; [`A2aError::TaskBusy`] while one of its tasks is submitted
+    /// or working: then nothing was deleted. [`A2aError::Unfinished`] when the time of the
     /// call was up before all of it was removed: then the context is gone, and the same
     /// call continues the removal.
     pub async fn delete_context(&self, caller: &Caller, id: &ContextId) -> Result<(), EngineError> {
         let budget = self.reader.policy.blocking_budget;
         let until = self.reader.clock.now().plus(budget);
-        let (thread, anew) = self.clear(&caller.owner, id).await?;
+        let (thread, anew) = self.delete_context_tasks(&caller.owner, id).await?;
         self.threads.forget_state(&thread).await?;
         let removal = self.remove_cleared(&thread, Some(until)).await?;
         if let Some(error) = removal.error {
@@ -87,13 +87,13 @@ impl Engine {
         }
         if removal.cut {
             let retry_after = RETRY_AFTER;
-            return Err(Refusal::Unfinished { retry_after }.into());
+            return Err(A2aError::Unfinished { retry_after }.into());
         }
         // A repeated call that finds nothing left reports the context as absent.
         if anew || removal.tasks > 0 {
             Ok(())
         } else {
-            Err(Refusal::ContextExpired.into())
+            Err(A2aError::ContextExpired.into())
         }
     }
 
@@ -101,8 +101,8 @@ impl Engine {
     /// it. A thread that was cleared before may have tasks left.
     ///
     /// # Errors
-    /// [`Refusal::ContextExpired`] and [`Refusal::TaskBusy`].
-    async fn clear(
+    /// [`A2aError::ContextExpired`] and [`A2aError::TaskBusy`].
+    async fn delete_context_tasks(
         &self,
         owner: &Owner,
         id: &ContextId,
@@ -112,15 +112,15 @@ impl Engine {
             let head = self.threads.load_thread_head(owner, id).await?;
             match head {
                 Some(head) if head.is_cleared() => return Ok((head, false)),
-                Some(head) if !head.lives(now) => return Err(Refusal::ContextExpired.into()),
+                Some(head) if !head.lives(now) => return Err(A2aError::ContextExpired.into()),
                 head => {
                     let seen = self.seen_in(owner, id, now).await?;
                     // A context without a thread lives by its tasks.
                     if head.is_none() && !seen.stands {
-                        return Err(Refusal::ContextExpired.into());
+                        return Err(A2aError::ContextExpired.into());
                     }
                     if seen.busy {
-                        return Err(Refusal::TaskBusy.into());
+                        return Err(A2aError::TaskBusy.into());
                     }
                     let began = seen.began.unwrap_or(now);
                     let begun = || ThreadRecord::begun(owner.clone(), id.clone(), began, now);
@@ -145,8 +145,8 @@ impl Engine {
         owner: &Owner,
         id: &ContextId,
         now: Timestamp,
-    ) -> Result<Seen, EngineError> {
-        let mut seen = Seen::default();
+    ) -> Result<ContextTasks, EngineError> {
+        let mut seen = ContextTasks::default();
         let mut after = None;
         loop {
             let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
@@ -174,12 +174,12 @@ impl Engine {
     ///
     /// # Errors
     /// When the tasks cannot be read.
-    pub(super) async fn remove_cleared(
+    pub(in crate::engine) async fn remove_cleared(
         &self,
         thread: &ThreadRecord,
         until: Option<Timestamp>,
-    ) -> Result<Removal, EngineError> {
-        let mut so_far = Removal::default();
+    ) -> Result<ContextRemoval, EngineError> {
+        let mut so_far = ContextRemoval::default();
         let (owner, id) = (&thread.owner, &thread.context_id);
         let mut after = None;
         while !so_far.cut {
@@ -198,23 +198,23 @@ impl Engine {
         thread: &ThreadRecord,
         heads: Vec<TaskRecord>,
         until: Option<Timestamp>,
-        so_far: &mut Removal,
+        so_far: &mut ContextRemoval,
     ) {
         // The id may be in use again: later tasks are of a new context.
         let deleted = |task: &TaskRecord| thread.deletes(task.created_at);
         let heads = heads.into_iter().filter(deleted);
         let removed = stream::iter(heads).map(|head| async move {
             if self.time_is_up(until) {
-                return Ok(Gone::TimeUp);
+                return Ok(TaskRemoval::TimeUp);
             }
             self.remove_deleted(thread, head).await
         });
         let mut removed = removed.buffer_unordered(AT_ONCE);
         while let Some(one) = removed.next().await {
             match one {
-                Ok(Gone::Removed) => so_far.tasks += 1,
-                Ok(Gone::Busy) => so_far.busy += 1,
-                Ok(Gone::TimeUp) => so_far.cut = true,
+                Ok(TaskRemoval::Removed) => so_far.tasks += 1,
+                Ok(TaskRemoval::Busy) => so_far.busy += 1,
+                Ok(TaskRemoval::TimeUp) => so_far.cut = true,
                 Err(error) => drop(so_far.error.get_or_insert(error)),
             }
         }
@@ -225,17 +225,17 @@ impl Engine {
         &self,
         thread: &ThreadRecord,
         mut head: TaskRecord,
-    ) -> Result<Gone, EngineError> {
+    ) -> Result<TaskRemoval, EngineError> {
         let (owner, id): (Owner, TaskId) = (head.owner.clone(), head.id.clone());
         for _ in 0..ROUNDS {
             let ended = match self.end_at_rest(head).await {
-                Err(error) if error.refusal == Refusal::TaskBusy => return Ok(Gone::Busy),
+                Err(error) if error.refusal == A2aError::TaskBusy => return Ok(TaskRemoval::Busy),
                 ended => ended?,
             };
             if let Some(ended) = ended
-                && self.take_away(&ended).await?
+                && self.delete_children(&ended).await?
             {
-                return Ok(Gone::Removed);
+                return Ok(TaskRemoval::Removed);
             }
             // Another write came first, or a new task has the id.
             let found = self.tasks.head(&owner, &id, EVER).await?;
@@ -243,10 +243,10 @@ impl Engine {
                 task.context_id == thread.context_id && thread.deletes(task.created_at)
             };
             let Some(again) = found.filter(same) else {
-                return Ok(Gone::Removed);
+                return Ok(TaskRemoval::Removed);
             };
             head = again;
         }
-        Ok(Gone::Busy)
+        Ok(TaskRemoval::Busy)
     }
 }

@@ -6,11 +6,12 @@
 //! is cut off leaves the item, by which a later call finds the rest. Without a later
 //! call, native TTL removes the items and the sweep removes the objects.
 
-use super::blob::object;
-use super::{Engine, EngineError, tidy};
 use crate::auth::Caller;
+use crate::engine::background::collect_objects;
+use crate::engine::files::object_key;
+use crate::engine::{Engine, EngineError};
 use crate::store::StoreError;
-use crate::task::{Refusal, TaskId, TaskRecord};
+use crate::task::{A2aError, TaskId, TaskRecord};
 use std::collections::BTreeSet;
 
 /// How often the engine tries again after another write came first.
@@ -22,8 +23,8 @@ impl Engine {
     /// left.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`] if it is absent, expired or another caller's;
-    /// [`Refusal::TaskBusy`] while it is submitted or working.
+    /// [`A2aError::TaskNotFound`] if it is absent, expired or another caller's;
+    /// [`A2aError::TaskBusy`] while it is submitted or working.
     pub async fn delete_task(&self, caller: &Caller, id: &TaskId) -> Result<(), EngineError> {
         let (owner, now) = (&caller.owner, self.reader.clock.now());
         let mut asked = None;
@@ -31,9 +32,9 @@ impl Engine {
             let Some(record) = self.tasks.load(owner, id, now).await? else {
                 // A deletion that was cut off has left something: this call removes it.
                 if let Some(ended) = self.tasks.ended_task(owner, id, now).await? {
-                    self.take_away(&ended).await?;
+                    self.delete_children(&ended).await?;
                 }
-                return Err(Refusal::TaskNotFound.into());
+                return Err(A2aError::TaskNotFound.into());
             };
             let first = asked.get_or_insert_with(|| record.incarnation.clone());
             // The task is gone, and a new task has its id: the new one stays.
@@ -41,7 +42,7 @@ impl Engine {
                 return Ok(());
             }
             if let Some(ended) = self.end_at_rest(record).await?
-                && self.take_away(&ended).await?
+                && self.delete_children(&ended).await?
             {
                 return Ok(());
             }
@@ -52,8 +53,8 @@ impl Engine {
     /// Expires a task at rest; `None` if another write came first.
     ///
     /// # Errors
-    /// [`Refusal::TaskBusy`] while it is submitted or working.
-    pub(super) async fn end_at_rest(
+    /// [`A2aError::TaskBusy`] while it is submitted or working.
+    pub(in crate::engine) async fn end_at_rest(
         &self,
         head: TaskRecord,
     ) -> Result<Option<TaskRecord>, EngineError> {
@@ -69,7 +70,7 @@ impl Engine {
             head
         };
         if !record.state().is_at_rest() {
-            return Err(Refusal::TaskBusy.into());
+            return Err(A2aError::TaskBusy.into());
         }
         self.forget_uploads(&record).await?;
         self.end(record).await
@@ -79,7 +80,9 @@ impl Engine {
     /// copies. They go before the task expires, since a later call may find only its
     /// item.
     async fn forget_uploads(&self, record: &TaskRecord) -> Result<(), EngineError> {
-        let uploads = record.uploads().map(|id| object::upload(&record.owner, id));
+        let uploads = record
+            .uploads()
+            .map(|id| object_key::upload(&record.owner, id));
         let keys: BTreeSet<String> = uploads.collect();
         if !keys.is_empty() {
             let keys: Vec<String> = keys.into_iter().collect();
@@ -89,9 +92,12 @@ impl Engine {
     }
 
     /// Removes everything stored for an expired task; `false` if a new task has its id.
-    pub(super) async fn take_away(&self, ended: &TaskRecord) -> Result<bool, EngineError> {
+    pub(in crate::engine) async fn delete_children(
+        &self,
+        ended: &TaskRecord,
+    ) -> Result<bool, EngineError> {
         // Without the item no later call would find the objects, so the item goes last.
-        tidy::remove_objects_of(&*self.reader.blobs, ended).await?;
+        collect_objects::remove_objects_of(&*self.reader.blobs, ended).await?;
         Ok(self.tasks.remove_task(ended).await?)
     }
 }

@@ -1,34 +1,34 @@
 //! `GetTask`, and the conversion of a record to a response.
 
-use super::blob::mark;
-use super::sink::Sink;
-use super::{EngineError, Reader};
 use crate::auth::Caller;
-use crate::store::Wanted;
-use crate::task::{GetQuery, LoggedEvent, Refusal, Task, TaskId, TaskRecord};
+use crate::engine::files::mark;
+use crate::engine::turn::event_sink::EventSink;
+use crate::engine::{EngineError, Reader};
+use crate::store::Projection;
+use crate::task::{A2aError, GetQuery, LoggedEvent, Task, TaskId, TaskRecord};
 
 impl Reader {
     /// The current task.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`] if it is absent, expired or another caller's.
+    /// [`A2aError::TaskNotFound`] if it is absent, expired or another caller's.
     pub async fn get(&self, caller: &Caller, query: &GetQuery) -> Result<Task, EngineError> {
         let now = self.clock.now();
         let head = self.tasks.head(&caller.owner, &query.id, now).await?;
         let head = head.filter(|head| !head.hidden);
         let mut room = self.room(1);
-        let wanted = Wanted {
+        let wanted = Projection {
             history_length: query.history_length,
             artifacts: true,
             bytes: room.left(),
         };
-        let head = head.ok_or(Refusal::TaskNotFound)?;
+        let head = head.ok_or(A2aError::TaskNotFound)?;
         // The store does not read what the response cannot hold.
-        let found = self.tasks.excerpt(head, wanted, now).await?;
-        let found = found.ok_or(Refusal::TaskNotFound)?;
+        let found = self.tasks.project(head, wanted, now).await?;
+        let found = found.ok_or(A2aError::TaskNotFound)?;
         let mut task = found.record.view(query.history_length, true);
         let fitted = self.fit(&mut task, &mut room).await;
-        self.unless_deleted(&found.record, fitted).await?;
+        self.or_not_found(&found.record, fitted).await?;
         if !found.complete {
             mark(&mut task.metadata);
         }
@@ -36,43 +36,43 @@ impl Reader {
     }
 
     /// The stored task. Another caller's task looks absent.
-    pub(super) async fn load(
+    pub(in crate::engine) async fn load(
         &self,
         caller: &Caller,
         id: &TaskId,
     ) -> Result<TaskRecord, EngineError> {
         let found = self.load_any(caller, id).await?;
         if found.hidden {
-            return Err(Refusal::TaskNotFound.into());
+            return Err(A2aError::TaskNotFound.into());
         }
         Ok(found)
     }
 
     /// The same, also for a hidden task, which only keeps a reply.
-    pub(super) async fn load_any(
+    pub(in crate::engine) async fn load_any(
         &self,
         caller: &Caller,
         id: &TaskId,
     ) -> Result<TaskRecord, EngineError> {
         let found = self.tasks.load(&caller.owner, id, self.clock.now()).await?;
-        Ok(found.ok_or(Refusal::TaskNotFound)?)
+        Ok(found.ok_or(A2aError::TaskNotFound)?)
     }
 
     /// The task that a client sees of a record.
-    pub(super) async fn answer(
+    pub(in crate::engine) async fn answer(
         &self,
         record: &TaskRecord,
         history_length: usize,
     ) -> Result<Task, EngineError> {
         let mut task = record.view(history_length, true);
         let fitted = self.fit(&mut task, &mut self.room(1)).await;
-        self.unless_deleted(record, fitted).await?;
+        self.or_not_found(record, fitted).await?;
         Ok(task)
     }
 
-    /// Returns `shown`, or [`Refusal::TaskNotFound`] if the task was deleted meanwhile. A
+    /// Returns `last_seq`, or [`A2aError::TaskNotFound`] if the task was deleted meanwhile. A
     /// deletion removes the task's objects too, so a response in flight may miss one.
-    async fn unless_deleted(
+    async fn or_not_found(
         &self,
         record: &TaskRecord,
         shown: Result<(), EngineError>,
@@ -81,7 +81,7 @@ impl Reader {
             let (owner, now) = (record.owner(), self.clock.now());
             let head = self.tasks.head(owner, record.id(), now).await?;
             if !head.is_some_and(|head| head.is_same_task(record)) {
-                return Err(Refusal::TaskNotFound.into());
+                return Err(A2aError::TaskNotFound.into());
             }
         }
         shown
@@ -89,17 +89,17 @@ impl Reader {
 
     /// Sends a stream what it has not shown of a record: the task if it has shown
     /// nothing, else the later events.
-    pub(super) async fn show(
+    pub(in crate::engine) async fn show(
         &self,
         record: &TaskRecord,
-        sink: &mut Sink,
+        sink: &mut EventSink,
     ) -> Result<(), EngineError> {
         // A hidden task only keeps a reply and is never shown.
         if !sink.is_stream() || record.hidden {
             return Ok(());
         }
         // A2A 1.0 §3.1.2: the first event of a stream is the task.
-        let Some(shown) = sink.shown() else {
+        let Some(shown) = sink.last_seq() else {
             let task = self.answer(record, sink.history_length()).await?;
             sink.task(task, record.last_seq);
             return Ok(());
@@ -109,18 +109,18 @@ impl Reader {
     }
 
     /// Sends a stream the next events of the task of `record`.
-    pub(super) async fn show_events(
+    pub(in crate::engine) async fn show_events(
         &self,
         record: &TaskRecord,
         events: Vec<LoggedEvent>,
-        sink: &mut Sink,
+        sink: &mut EventSink,
     ) -> Result<(), EngineError> {
         for mut event in events {
             if sink.is_over() {
                 break;
             }
             let fitted = self.fit_event(&mut event.event).await;
-            self.unless_deleted(record, fitted).await?;
+            self.or_not_found(record, fitted).await?;
             sink.event(record.id(), record.context_id(), event);
         }
         Ok(())

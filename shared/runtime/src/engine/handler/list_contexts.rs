@@ -1,8 +1,8 @@
 //! `GET /a2a-lambda/contexts`: lists the caller's contexts, newest activity first.
 
-use super::page::List;
-use super::{EngineError, Reader};
+use super::page_token::PagedList;
 use crate::auth::Caller;
+use crate::engine::{EngineError, Reader};
 use crate::store::ThreadQuery;
 use crate::task::{Context, ContextPage, ContextQuery};
 
@@ -17,7 +17,7 @@ impl Reader {
         query: &ContextQuery,
     ) -> Result<ContextPage, EngineError> {
         let now = self.clock.now();
-        let list = List::contexts(&self.policy.secret, caller);
+        let list = PagedList::contexts(&self.policy.secret, caller);
         let token = query.page_token.as_deref();
         let after = token.map(|token| list.place(token, now)).transpose()?;
         let found = self

@@ -1,10 +1,10 @@
 //! `ListTasks` (A2A 1.0 §3.1.4): the caller's own tasks, newest status first.
 
-use super::blob::{Room, mark};
-use super::page::{List, TaskPlace};
-use super::{EngineError, Reader};
+use super::page_token::{PagedList, TaskPosition};
 use crate::auth::Caller;
-use crate::store::{Excerpt, RecordQuery, Wanted};
+use crate::engine::files::{ResponseBudget, mark};
+use crate::engine::{EngineError, Reader};
+use crate::store::{ProjectedTask, Projection, RecordQuery};
 use crate::task::{ListQuery, Page, Task, TaskRecord, Timestamp};
 use futures::future::join_all;
 use std::collections::VecDeque;
@@ -19,9 +19,9 @@ impl Reader {
     /// `InvalidParams` for a page token of another caller or filter, or an expired one.
     pub async fn list(&self, caller: &Caller, query: &ListQuery) -> Result<Page, EngineError> {
         let now = self.clock.now();
-        let list = List::tasks(&self.policy.secret, caller, query);
+        let list = PagedList::tasks(&self.policy.secret, caller, query);
         let token = query.page_token.as_deref();
-        let place: Option<TaskPlace> = token.map(|token| list.place(token, now)).transpose()?;
+        let place: Option<TaskPosition> = token.map(|token| list.place(token, now)).transpose()?;
         // The first page counts; its token carries the total to the next pages.
         let count_limit = if place.is_none() {
             self.policy.list_count_max
@@ -47,7 +47,7 @@ impl Reader {
         // bound above it.
         let total_size = carried.max(delivered + more);
         let next = found.next.map(|after| {
-            let place = TaskPlace {
+            let place = TaskPosition {
                 after,
                 total: carried,
                 delivered,
@@ -79,7 +79,7 @@ impl Reader {
             let wave = next_wave(&mut heads, room.left().min(reads));
             let excerpts = wave
                 .iter()
-                .map(|(head, bytes)| self.excerpt(head.clone(), query, *bytes, now));
+                .map(|(head, bytes)| self.project(head.clone(), query, *bytes, now));
             for (excerpt, (head, _)) in join_all(excerpts).await.into_iter().zip(&wave) {
                 let planned = match excerpt {
                     Ok(None) => continue,
@@ -106,27 +106,27 @@ impl Reader {
     }
 
     /// The projection of a task that the query asks for, at most `bytes` of it.
-    async fn excerpt(
+    async fn project(
         &self,
         head: TaskRecord,
         query: &ListQuery,
         bytes: usize,
         now: Timestamp,
-    ) -> Result<Option<Excerpt>, EngineError> {
-        let wanted = Wanted {
+    ) -> Result<Option<ProjectedTask>, EngineError> {
+        let wanted = Projection {
             history_length: query.history_length,
             artifacts: query.include_artifacts,
             bytes,
         };
-        Ok(self.tasks.excerpt(head, wanted, now).await?)
+        Ok(self.tasks.project(head, wanted, now).await?)
     }
 
     /// What the response can hold of the task, without the bytes of files.
     async fn planned(
         &self,
-        excerpt: Excerpt,
+        excerpt: ProjectedTask,
         query: &ListQuery,
-        room: &mut Room,
+        room: &mut ResponseBudget,
     ) -> Result<Task, EngineError> {
         let record = excerpt.record;
         let mut task = record.view(query.history_length, query.include_artifacts);

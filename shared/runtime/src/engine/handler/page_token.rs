@@ -6,7 +6,7 @@
 
 use crate::auth::Caller;
 use crate::store::{ListPosition, ThreadPosition};
-use crate::task::{ContextId, ListQuery, Refusal, TaskId, Timestamp};
+use crate::task::{A2aError, ContextId, ListQuery, TaskId, Timestamp};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac as _};
@@ -17,20 +17,20 @@ use std::time::Duration;
 const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// A list of one caller, to which its tokens are bound.
-pub(crate) struct List<'a> {
+pub(crate) struct PagedList<'a> {
     secret: &'a [u8],
     bound: Vec<String>,
 }
 
 /// A position in a list, as a token holds it.
-pub(crate) trait Place: Sized {
+pub(crate) trait PagePosition: Sized {
     /// The position as text.
     fn write(&self) -> String;
-    /// Reads what [`Place::write`] has written; `None` for any other text.
+    /// Reads what [`PagePosition::write`] has written; `None` for any other text.
     fn read(text: &str) -> Option<Self>;
 }
 
-impl<'a> List<'a> {
+impl<'a> PagedList<'a> {
     /// The caller's tasks that match the filter of `query`.
     pub(crate) fn tasks(secret: &'a [u8], caller: &Caller, query: &ListQuery) -> Self {
         let context = query.context_id.as_ref().map(ToString::to_string);
@@ -61,7 +61,7 @@ impl<'a> List<'a> {
     }
 
     /// The token of a position, made at `now`.
-    pub(crate) fn token(&self, place: &impl Place, now: Timestamp) -> String {
+    pub(crate) fn token(&self, place: &impl PagePosition, now: Timestamp) -> String {
         let until = now.plus(LIFETIME).as_millis();
         let plain = format!("{until} {}", place.write());
         let tag = self.mac(&plain).finalize().into_bytes();
@@ -72,14 +72,18 @@ impl<'a> List<'a> {
     /// The position in a token.
     ///
     /// # Errors
-    /// [`Refusal::InvalidParams`] unless this server made the token for this caller,
+    /// [`A2aError::InvalidParams`] unless this server made the token for this caller,
     /// list and filter within the last hour.
-    pub(crate) fn place<P: Place>(&self, token: &str, now: Timestamp) -> Result<P, Refusal> {
+    pub(crate) fn place<P: PagePosition>(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<P, A2aError> {
         self.open(token, now)
-            .ok_or_else(|| Refusal::invalid("pageToken", "not a token of this list"))
+            .ok_or_else(|| A2aError::invalid("pageToken", "not a token of this list"))
     }
 
-    fn open<P: Place>(&self, token: &str, now: Timestamp) -> Option<P> {
+    fn open<P: PagePosition>(&self, token: &str, now: Timestamp) -> Option<P> {
         let (plain, tag) = token.split_once('.')?;
         let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(plain).ok()?).ok()?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
@@ -107,7 +111,7 @@ impl<'a> List<'a> {
 
 /// A position in a list of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TaskPlace {
+pub(crate) struct TaskPosition {
     /// The last task shown.
     pub(crate) after: ListPosition,
     /// Matches counted on the first page.
@@ -116,7 +120,7 @@ pub(crate) struct TaskPlace {
     pub(crate) delivered: usize,
 }
 
-impl Place for TaskPlace {
+impl PagePosition for TaskPosition {
     fn write(&self) -> String {
         let Self {
             after,
@@ -141,7 +145,7 @@ impl Place for TaskPlace {
     }
 }
 
-impl Place for ThreadPosition {
+impl PagePosition for ThreadPosition {
     fn write(&self) -> String {
         format!("{} {}", self.at.as_millis(), self.context)
     }

@@ -4,17 +4,17 @@
 //! loses its next write, reads the task again and sees the new config. A finished task
 //! is not changed.
 
-use super::commit::{Outcome, Race};
-use super::seal::{Of, Place, Sealer};
-use super::{Engine, EngineError, Reader};
 use crate::auth::Caller;
+use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::seal::{SealPlace, SealPurpose, Sealer};
+use crate::engine::{Engine, EngineError, Reader};
 use crate::outbound::OutboundUrl;
 use crate::store::StoreError;
 use crate::store::push::{ReadPushes, WritePushes};
 use crate::task::{
-    Change, CreatePush, Delivery, Listener, MAX_PUSH_CONFIGS, Owner, PushConfig, PushId,
-    PushListQuery, PushOffer, PushPage, PushQuery, PushRecord, Refusal, Secret, TaskId, TaskRecord,
-    Timestamp,
+    A2aError, Change, CreatePush, Delivery, MAX_PUSH_CONFIGS, Owner, PushConfig, PushId,
+    PushListQuery, PushOffer, PushPage, PushQuery, PushRecord, PushRegistration, Secret, TaskId,
+    TaskRecord, Timestamp,
 };
 
 /// How often a write that lost a race is tried.
@@ -24,8 +24,8 @@ impl Reader {
     /// A push config of a task.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`] if the task or the config is absent, expired or
-    /// another caller's; [`Refusal::PushNotSupported`] when push is off.
+    /// [`A2aError::TaskNotFound`] if the task or the config is absent, expired or
+    /// another caller's; [`A2aError::PushNotSupported`] when push is off.
     pub async fn get_push(
         &self,
         caller: &Caller,
@@ -37,15 +37,15 @@ impl Reader {
             Some(id) => pushes.iter().find(|push| push.listener.id == *id),
             None => pushes.iter().min_by_key(|push| push.created_at),
         };
-        Ok(found.ok_or(Refusal::TaskNotFound)?.config())
+        Ok(found.ok_or(A2aError::TaskNotFound)?.config())
     }
 
     /// The push configs of a task, ordered by id.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`] if the task is absent, expired or another caller's;
-    /// [`Refusal::InvalidParams`] for an invalid page token;
-    /// [`Refusal::PushNotSupported`] when push is off.
+    /// [`A2aError::TaskNotFound`] if the task is absent, expired or another caller's;
+    /// [`A2aError::InvalidParams`] for an invalid page token;
+    /// [`A2aError::PushNotSupported`] when push is off.
     pub async fn list_pushes(
         &self,
         caller: &Caller,
@@ -53,7 +53,7 @@ impl Reader {
     ) -> Result<PushPage, EngineError> {
         let record = self.load_for_push(caller, &query.task).await?;
         let after = query.page_token.as_deref().map(PushId::parse).transpose();
-        let after = after.map_err(|_| Refusal::invalid("pageToken", "is not one of this list"))?;
+        let after = after.map_err(|_| A2aError::invalid("pageToken", "is not one of this list"))?;
         let mut rest: Vec<PushConfig> = self
             .pushes_of(&record)
             .await?
@@ -81,7 +81,7 @@ impl Reader {
     }
 
     /// The push configs of this incarnation of the task, ordered by id.
-    pub(super) async fn pushes_of(
+    pub(in crate::engine) async fn pushes_of(
         &self,
         record: &TaskRecord,
     ) -> Result<Vec<PushRecord>, EngineError> {
@@ -91,8 +91,8 @@ impl Reader {
         Ok(pushes)
     }
 
-    fn push_store(&self) -> Result<&dyn ReadPushes, Refusal> {
-        self.pushes.as_deref().ok_or(Refusal::PushNotSupported)
+    fn push_store(&self) -> Result<&dyn ReadPushes, A2aError> {
+        self.pushes.as_deref().ok_or(A2aError::PushNotSupported)
     }
 }
 
@@ -100,8 +100,8 @@ impl Engine {
     /// Creates a push config, or replaces the one with the same id.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`]; [`Refusal::InvalidParams`] naming the field: a URL
-    /// that must not be called, or one config too many; [`Refusal::PushNotSupported`]
+    /// [`A2aError::TaskNotFound`]; [`A2aError::InvalidParams`] naming the field: a URL
+    /// that must not be called, or one config too many; [`A2aError::PushNotSupported`]
     /// when push is off.
     pub async fn create_push(
         &self,
@@ -118,15 +118,18 @@ impl Engine {
                 store.put_push(&push).await?;
                 return Ok(push.config());
             }
-            let listen = vec![Change::Listen(Box::new(listener.clone()))];
-            match self.commit(record, listen, None, Race::Decide).await? {
-                Outcome::Stored(record) => {
+            let listen = vec![Change::RegisterPush(Box::new(listener.clone()))];
+            match self
+                .commit(record, listen, None, OnConflict::Return)
+                .await?
+            {
+                CommitOutcome::Stored(record) => {
                     let now = self.reader.clock.now();
                     return Ok(self.push_record(&record, &listener, now).config());
                 }
-                Outcome::Lost(Some(current)) => record = current,
-                Outcome::Lost(None) => return Err(Refusal::TaskNotFound.into()),
-                Outcome::ThreadMoved | Outcome::KeyTaken(_) => {
+                CommitOutcome::Lost(Some(current)) => record = current,
+                CommitOutcome::Lost(None) => return Err(A2aError::TaskNotFound.into()),
+                CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
                     return Err(EngineError::broken(
                         "unexpected thread or key conflict in the commit of a push config",
                     ));
@@ -139,8 +142,8 @@ impl Engine {
     /// Deletes a push config. Deleting an absent one succeeds.
     ///
     /// # Errors
-    /// [`Refusal::TaskNotFound`] if the task is absent, expired or another caller's;
-    /// [`Refusal::PushNotSupported`] when push is off.
+    /// [`A2aError::TaskNotFound`] if the task is absent, expired or another caller's;
+    /// [`A2aError::PushNotSupported`] when push is off.
     pub async fn delete_push(&self, caller: &Caller, query: &PushQuery) -> Result<(), EngineError> {
         let store = self.push_store()?;
         let record = self.reader.load(caller, &query.task).await?;
@@ -151,7 +154,7 @@ impl Engine {
     }
 
     /// The change by which a send registers its push config.
-    pub(super) async fn listen(
+    pub(in crate::engine) async fn listen(
         &self,
         record: &TaskRecord,
         offer: &PushOffer,
@@ -161,12 +164,12 @@ impl Engine {
         if record.version > 0 {
             self.room_for(record, &listener, offer).await?;
         }
-        Ok(Change::Listen(Box::new(listener)))
+        Ok(Change::RegisterPush(Box::new(listener)))
     }
 
     /// The push configs that `changes` register, as stored with the commit on top of
     /// `base`.
-    pub(super) fn push_records(
+    pub(in crate::engine) fn push_records(
         &self,
         base: &TaskRecord,
         changes: &[Change],
@@ -175,14 +178,19 @@ impl Engine {
         changes
             .iter()
             .filter_map(|change| match change {
-                Change::Listen(listener) => Some(self.push_record(base, listener, now)),
+                Change::RegisterPush(listener) => Some(self.push_record(base, listener, now)),
                 _ => None,
             })
             .collect()
     }
 
     /// A push config that gets the events after those of `base`.
-    fn push_record(&self, base: &TaskRecord, listener: &Listener, now: Timestamp) -> PushRecord {
+    fn push_record(
+        &self,
+        base: &TaskRecord,
+        listener: &PushRegistration,
+        now: Timestamp,
+    ) -> PushRecord {
         PushRecord {
             owner: base.owner.clone(),
             task: base.id.clone(),
@@ -195,18 +203,22 @@ impl Engine {
     }
 
     /// Checks the URL, sets the id and seals the secrets of a push config.
-    fn listener(&self, record: &TaskRecord, offer: &PushOffer) -> Result<Listener, EngineError> {
+    fn listener(
+        &self,
+        record: &TaskRecord,
+        offer: &PushOffer,
+    ) -> Result<PushRegistration, EngineError> {
         let policy = &self.reader.policy;
         OutboundUrl::parse(&offer.url, policy.reach)
-            .map_err(|fault| Refusal::invalid(offer.field("url"), fault.to_string()))?;
+            .map_err(|fault| A2aError::invalid(offer.field("url"), fault.to_string()))?;
         let id = offer.id.clone();
         let id = id.unwrap_or_else(|| PushId::made_of(self.ids.next()));
         let sealer = Sealer::new(&policy.secret);
         let seal = |secret: &Option<Secret>, name| {
-            let place = Place {
+            let place = SealPlace {
                 owner: &record.owner,
                 task: &record.id,
-                of: Of::Webhook(&id, name),
+                of: SealPurpose::Webhook(&id, name),
             };
             let Some(secret) = secret else {
                 return Ok(None);
@@ -215,7 +227,7 @@ impl Engine {
             let sealed = sealed.ok_or_else(|| EngineError::broken("failed to seal a secret"))?;
             Ok::<_, EngineError>(Some(sealed))
         };
-        Ok(Listener {
+        Ok(PushRegistration {
             token: seal(&offer.token, TOKEN)?,
             credentials: seal(&offer.credentials, CREDENTIALS)?,
             generation: offer.generation,
@@ -229,7 +241,7 @@ impl Engine {
     async fn room_for(
         &self,
         record: &TaskRecord,
-        listener: &Listener,
+        listener: &PushRegistration,
         offer: &PushOffer,
     ) -> Result<(), EngineError> {
         let pushes = self.reader.pushes_of(record).await?;
@@ -239,34 +251,34 @@ impl Engine {
             && !record.listeners.contains(&listener.id);
         if !known && (pushes.len() >= MAX_PUSH_CONFIGS || named) {
             let why = format!("a task has at most {MAX_PUSH_CONFIGS} push configurations");
-            return Err(Refusal::invalid(offer.field("id"), why).into());
+            return Err(A2aError::invalid(offer.field("id"), why).into());
         }
         Ok(())
     }
 
-    fn push_store(&self) -> Result<&dyn WritePushes, Refusal> {
-        self.pushes.as_deref().ok_or(Refusal::PushNotSupported)
+    fn push_store(&self) -> Result<&dyn WritePushes, A2aError> {
+        self.pushes.as_deref().ok_or(A2aError::PushNotSupported)
     }
 }
 
 /// Names of the two secrets of a push config.
-pub(super) const TOKEN: &str = "token";
-pub(super) const CREDENTIALS: &str = "credentials";
+pub(in crate::engine) const TOKEN: &str = "token";
+pub(in crate::engine) const CREDENTIALS: &str = "credentials";
 
 /// The opened secrets of a push config.
-pub(super) struct Opened {
-    pub(super) token: Option<Secret>,
-    pub(super) credentials: Option<Secret>,
+pub(in crate::engine) struct PushSecrets {
+    pub(in crate::engine) token: Option<Secret>,
+    pub(in crate::engine) credentials: Option<Secret>,
 }
 
 /// Opens the secrets of a push config; `None` if they were sealed under another key.
-pub(super) fn open_secrets(sealer: &Sealer, push: &PushRecord) -> Option<Opened> {
+pub(in crate::engine) fn open_secrets(sealer: &Sealer, push: &PushRecord) -> Option<PushSecrets> {
     let owner: &Owner = &push.owner;
     let listener = &push.listener;
-    let place = |name| Place {
+    let place = |name| SealPlace {
         owner,
         task: &push.task,
-        of: Of::Webhook(&listener.id, name),
+        of: SealPurpose::Webhook(&listener.id, name),
     };
     let token = match &listener.token {
         Some(sealed) => Some(sealer.open(sealed, place(TOKEN))?),
@@ -276,5 +288,5 @@ pub(super) fn open_secrets(sealer: &Sealer, push: &PushRecord) -> Option<Opened>
         Some(sealed) => Some(sealer.open(sealed, place(CREDENTIALS))?),
         None => None,
     };
-    Some(Opened { token, credentials })
+    Some(PushSecrets { token, credentials })
 }

@@ -1,13 +1,13 @@
 //! `SendMessage` and its older forms `message/send` and `tasks/send`: waits for the
 //! turn.
 
-use super::admit::Admission;
-use super::run::{Ended, Work};
-use super::sink::Sink;
-use super::{Engine, EngineError};
 use crate::auth::Caller;
-use crate::task::names::CONTEXT_RESET;
-use crate::task::{Refusal, SendCommand, SendMode, Sent, TaskRecord, Timestamp};
+use crate::engine::accept::Acceptance;
+use crate::engine::turn::event_sink::EventSink;
+use crate::engine::turn::run::{TurnEnd, TurnSpec};
+use crate::engine::{Engine, EngineError};
+use crate::task::metadata_keys::CONTEXT_RESET;
+use crate::task::{A2aError, SendCommand, SendMode, Sent, TaskRecord, Timestamp};
 use std::time::Duration;
 
 /// An entry of a batch with less than this of its budget left goes to a worker instead.
@@ -65,10 +65,10 @@ impl Engine {
         waits_until: Timestamp,
     ) -> Result<Sent, EngineError> {
         let (history_length, mode) = (command.history_length, command.mode);
-        let work = match self.admit(caller, command, deadline).await? {
-            Admission::Work(work) => work,
-            Admission::Replay(record) => return self.sent(&record, history_length).await,
-            Admission::Repeat(record) => {
+        let work = match self.accept(caller, command, deadline).await? {
+            Acceptance::Run(work) => work,
+            Acceptance::Replay(record) => return self.sent(&record, history_length).await,
+            Acceptance::Repeat(record) => {
                 let record = self.waited(caller, *record, mode, waits_until).await?;
                 return self.sent(&record, history_length).await;
             }
@@ -82,7 +82,7 @@ impl Engine {
     async fn work_through(
         &self,
         caller: &Caller,
-        work: Work,
+        work: TurnSpec,
         mode: SendMode,
         history_length: usize,
         waits_until: Timestamp,
@@ -91,21 +91,21 @@ impl Engine {
             return Box::pin(self.queued(caller, work, mode, history_length, waits_until)).await;
         }
         let stop_at = Some(work.stop_at.map_or(waits_until, |at| at.min(waits_until)));
-        let work = Work {
+        let work = TurnSpec {
             stop_at,
             waits_until: Some(waits_until),
             ..work
         };
-        match Box::pin(self.run(work, None, &mut Sink::none())).await? {
-            Ended::Rested(record) | Ended::HandedOver(record) | Ended::Lost(Some(record)) => {
-                self.sent(&record, history_length).await
-            }
-            Ended::Repeated(record) => {
+        match Box::pin(self.run(work, None, &mut EventSink::none())).await? {
+            TurnEnd::Stopped(record)
+            | TurnEnd::HandedOver(record)
+            | TurnEnd::Superseded(Some(record)) => self.sent(&record, history_length).await,
+            TurnEnd::Duplicate(record) => {
                 let record = self.waited(caller, record, mode, waits_until).await?;
                 self.sent(&record, history_length).await
             }
-            Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
-            Ended::Message(message) => Ok(Sent::Message(message)),
+            TurnEnd::Superseded(None) => Err(A2aError::TaskNotFound.into()),
+            TurnEnd::Message(message) => Ok(Sent::Message(message)),
         }
     }
 
@@ -114,12 +114,12 @@ impl Engine {
     async fn queued(
         &self,
         caller: &Caller,
-        work: Work,
+        work: TurnSpec,
         mode: SendMode,
         history_length: usize,
         waits_until: Timestamp,
     ) -> Result<Sent, EngineError> {
-        let record = Box::pin(self.enqueue(work, &mut Sink::none())).await?;
+        let record = Box::pin(self.enqueue(work, &mut EventSink::none())).await?;
         let record = self.waited(caller, record, mode, waits_until).await?;
         self.sent(&record, history_length).await
     }

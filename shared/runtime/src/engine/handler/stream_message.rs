@@ -1,12 +1,12 @@
 //! `SendStreamingMessage` and its older forms: runs the same turn as a send, and shows
 //! its committed events.
 
-use super::admit::Admission;
-use super::run::Ended;
-use super::sink::{Sink, Until};
-use super::{Engine, EngineError};
 use crate::auth::Caller;
-use crate::task::{Frame, Refusal, SendCommand, SendMode, Timestamp};
+use crate::engine::accept::Acceptance;
+use crate::engine::turn::event_sink::{EventSink, StreamEnd};
+use crate::engine::turn::run::TurnEnd;
+use crate::engine::{Engine, EngineError};
+use crate::task::{A2aError, Frame, SendCommand, SendMode, Timestamp};
 use tokio::sync::mpsc::UnboundedSender;
 
 impl Engine {
@@ -23,10 +23,10 @@ impl Engine {
         deadline: Option<Timestamp>,
         frames: UnboundedSender<Frame>,
     ) -> Result<(), EngineError> {
-        let mut sink = Sink::stream(frames, Until::Rest, command.history_length);
+        let mut sink = EventSink::stream(frames, StreamEnd::Rest, command.history_length);
         // A stream always waits for its turn; `mode` is an option of unary calls.
         command.mode = SendMode::Blocking;
-        let admission = self.admit(caller, command, deadline).await?;
+        let admission = self.accept(caller, command, deadline).await?;
         let done = Box::pin(self.show_turn(caller, admission, deadline, &mut sink)).await;
         sink.close(done)
     }
@@ -34,38 +34,40 @@ impl Engine {
     async fn show_turn(
         &self,
         caller: &Caller,
-        admission: Admission,
+        admission: Acceptance,
         deadline: Option<Timestamp>,
-        sink: &mut Sink,
+        sink: &mut EventSink,
     ) -> Result<(), EngineError> {
         let work = match admission {
-            Admission::Work(work) => work,
-            Admission::Replay(record) | Admission::Repeat(record) => {
+            Acceptance::Run(work) => work,
+            Acceptance::Replay(record) | Acceptance::Repeat(record) => {
                 return self.reader.follow(caller, *record, deadline, sink).await;
             }
         };
         if work.is_reset() {
-            sink.says_reset();
+            sink.mark_context_reset();
         }
         if work.queued {
             let record = Box::pin(self.enqueue(*work, sink)).await?;
             return self.reader.follow(caller, record, deadline, sink).await;
         }
         match Box::pin(self.run(*work, None, sink)).await? {
-            Ended::Rested(record) if record.hidden => {
+            TurnEnd::Stopped(record) if record.hidden => {
                 self.reader.follow(caller, record, deadline, sink).await
             }
-            Ended::Rested(_) => Ok(()),
-            Ended::Message(message) => {
+            TurnEnd::Stopped(_) => Ok(()),
+            TurnEnd::Message(message) => {
                 sink.message(message);
                 Ok(())
             }
             // Another invocation continues the turn, or another writer was faster: show
             // what is stored.
-            Ended::HandedOver(record) | Ended::Lost(Some(record)) | Ended::Repeated(record) => {
+            TurnEnd::HandedOver(record)
+            | TurnEnd::Superseded(Some(record))
+            | TurnEnd::Duplicate(record) => {
                 self.reader.follow(caller, record, deadline, sink).await
             }
-            Ended::Lost(None) => Err(Refusal::TaskNotFound.into()),
+            TurnEnd::Superseded(None) => Err(A2aError::TaskNotFound.into()),
         }
     }
 }

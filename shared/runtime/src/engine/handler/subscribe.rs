@@ -1,12 +1,12 @@
 //! `SubscribeToTask` and `tasks/resubscribe`: streams a task that another invocation
 //! runs, from its stored log.
 
-use super::sink::{Sink, Until, seq_of};
-use super::{EngineError, Reader};
 use crate::auth::Caller;
+use crate::engine::turn::event_sink::{EventSink, StreamEnd, seq_of};
+use crate::engine::{EngineError, Reader};
 use crate::store::Tail;
 use crate::task::{
-    Event, EventId, Frame, Refusal, Status, SubscribeCommand, Task, TaskRecord, TaskState,
+    A2aError, Event, EventId, Frame, Status, SubscribeCommand, Task, TaskRecord, TaskState,
     Timestamp,
 };
 use futures::future::{Either, select};
@@ -38,12 +38,12 @@ impl Reader {
         frames: UnboundedSender<Frame>,
     ) -> Result<(), EngineError> {
         let record = self.load(caller, &command.id).await?;
-        let mut sink = Sink::stream(frames, Until::End, HISTORY);
+        let mut sink = EventSink::stream(frames, StreamEnd::End, HISTORY);
         match command.last_event {
             Some(id) => resume(&record, id, &mut sink)?,
             None if record.state().is_terminal() => {
                 let why = "the task has ended: there is nothing to subscribe to";
-                return Err(Refusal::UnsupportedOperation { why }.into());
+                return Err(A2aError::UnsupportedOperation { why }.into());
             }
             None => {}
         }
@@ -53,12 +53,12 @@ impl Reader {
 
     /// Shows the task as read and then its later events, in order. The stream ends with
     /// the task, at its maximum age, or in time before `deadline`.
-    pub(super) async fn tail(
+    pub(in crate::engine) async fn tail(
         &self,
         caller: &Caller,
         record: &TaskRecord,
         deadline: Option<Timestamp>,
-        sink: &mut Sink,
+        sink: &mut EventSink,
     ) -> Result<(), EngineError> {
         let ends = self.ends(self.policy.stream_max_age, deadline);
         let mut wait = SHORT;
@@ -70,7 +70,7 @@ impl Reader {
                 return Ok(());
             }
             if now >= ends {
-                sink.comes_back();
+                sink.ask_to_reconnect();
                 return Ok(());
             }
             // No further read is made for a client that has disconnected.
@@ -78,13 +78,13 @@ impl Reader {
             if let Either::Left(_) = select(pin!(sink.closed()), rest).await {
                 return Ok(());
             }
-            let shown = sink.shown();
+            let shown = sink.last_seq();
             let tail = self
                 .followed(caller, record, shown.unwrap_or_default())
                 .await?;
             self.show_events(record, tail.events, sink).await?;
             state = tail.state;
-            if sink.shown() == shown {
+            if sink.last_seq() == shown {
                 wait = LONG.min(wait * 2);
             } else {
                 wait = SHORT;
@@ -105,13 +105,13 @@ impl Reader {
         let same = found
             .await?
             .filter(|tail| tail.incarnation == record.incarnation);
-        Ok(same.ok_or(Refusal::TaskNotFound)?)
+        Ok(same.ok_or(A2aError::TaskNotFound)?)
     }
 }
 
 impl Reader {
     /// The task when it is at rest, or as it is at `until`.
-    pub(super) async fn rested(
+    pub(in crate::engine) async fn rested(
         &self,
         caller: &Caller,
         record: TaskRecord,
@@ -134,15 +134,15 @@ impl Reader {
         }
         let found = self.load_any(caller, record.id()).await?;
         let same = Some(found).filter(|found| found.is_same_task(&record));
-        Ok(same.ok_or(Refusal::TaskNotFound)?)
+        Ok(same.ok_or(A2aError::TaskNotFound)?)
     }
 }
 
 /// Starts a resumed stream with the status as of the event that the client has seen. It
 /// is never a later one, so that the client gets an end it has not seen as an event.
-fn resume(record: &TaskRecord, id: EventId, sink: &mut Sink) -> Result<(), EngineError> {
+fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), EngineError> {
     let seq = seq_of(record, id)
-        .ok_or_else(|| Refusal::invalid("Last-Event-ID", "not an event of this task"))?;
+        .ok_or_else(|| A2aError::invalid("Last-Event-ID", "not an event of this task"))?;
     // Only the encoders use the artifacts: 0.1 numbers them by their position. This
     // frame shows none of them.
     let mut task: Task = record.view(0, true);
@@ -153,7 +153,7 @@ fn resume(record: &TaskRecord, id: EventId, sink: &mut Sink) -> Result<(), Engin
 }
 
 /// The status as of event number `seq`; `working` if no event up to it has a status.
-pub(super) fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
+pub(in crate::engine) fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
     let seen = record.log.iter().filter(|event| event.seq <= seq);
     seen.rev()
         .find_map(|event| match &event.event {

@@ -1,7 +1,7 @@
 //! Limits the time of calls, so that each call responds before API Gateway or Lambda
 //! ends it.
 
-use super::{EngineError, Reader};
+use crate::engine::{EngineError, Reader};
 use crate::store::StoreError;
 use crate::task::Timestamp;
 use std::future::Future;
@@ -19,13 +19,17 @@ const LAST_BYTES: Duration = Duration::from_secs(2);
 impl Reader {
     /// When a wait that starts now has to end: after `longest`, and in time before
     /// `deadline`, the end of the invocation.
-    pub(super) fn ends(&self, longest: Duration, deadline: Option<Timestamp>) -> Timestamp {
+    pub(in crate::engine) fn ends(
+        &self,
+        longest: Duration,
+        deadline: Option<Timestamp>,
+    ) -> Timestamp {
         let end = self.clock.now().plus(longest);
         deadline.map_or(end, |at| end.min(at.minus(LAST_BYTES)))
     }
 
     /// When a unary call that starts now must have its response.
-    pub(crate) fn answered_by(&self) -> Timestamp {
+    pub(crate) fn answer_deadline(&self) -> Timestamp {
         self.clock.now().plus(self.policy.blocking_budget + BEYOND)
     }
 
@@ -33,9 +37,9 @@ impl Reader {
     /// process that died: what it has committed stays committed.
     ///
     /// # Errors
-    /// Those of the work. [`Refusal::Unavailable`](crate::task::Refusal) when the time
+    /// Those of the work. [`A2aError::Unavailable`](crate::task::A2aError) when the time
     /// is over: the result of a store call without a response is unknown.
-    pub(crate) async fn in_time<T>(
+    pub(crate) async fn with_timeout<T>(
         &self,
         by: Timestamp,
         work: impl Future<Output = Result<T, EngineError>> + Send,

@@ -5,11 +5,11 @@
 //! nothing for an order. When a message names the upload, the object below the caller's
 //! prefix confirms it.
 
-use super::blob::object;
-use super::{Engine, EngineError};
 use crate::auth::Caller;
+use crate::engine::files::object_key;
+use crate::engine::{Engine, EngineError};
 use crate::store::{BlobReader, StoreError, UploadTerms, measured_to_end};
-use crate::task::{Blob, Message, PartContent, Refusal, Timestamp, UploadGrant, UploadOrder};
+use crate::task::{A2aError, Blob, Message, PartContent, Timestamp, UploadGrant, UploadOrder};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -26,19 +26,19 @@ const ID: usize = 26;
 
 /// An upload as a part names it: `urn:a2a-lambda:upload:<id>:<size>:<sha256>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reference {
+pub(in crate::engine) struct UploadReference {
     /// A ULID: 48 bits of time in milliseconds, and 80 random bits.
     id: String,
     size: u64,
     sha256: String,
 }
 
-impl Reference {
+impl UploadReference {
     /// Reads the URL of a part; `None` if it does not name an upload.
     ///
     /// # Errors
     /// What is wrong with the reference.
-    pub(super) fn of(url: &str) -> Option<Result<Self, &'static str>> {
+    pub(in crate::engine) fn of(url: &str) -> Option<Result<Self, &'static str>> {
         let fields = url.strip_prefix(SCHEME)?;
         Some(Self::read(fields).ok_or("is not a reference to an upload"))
     }
@@ -58,7 +58,7 @@ impl Reference {
     }
 
     /// The digest of the upload's bytes.
-    pub(super) fn sha256(&self) -> &str {
+    pub(in crate::engine) fn sha256(&self) -> &str {
         &self.sha256
     }
 
@@ -76,8 +76,8 @@ impl Engine {
     /// Grants the upload of one file, which a message can name later.
     ///
     /// # Errors
-    /// [`Refusal::InvalidParams`] for a file that is too large;
-    /// [`Refusal::UnsupportedOperation`] if the blob store has no upload URLs.
+    /// [`A2aError::InvalidParams`] for a file that is too large;
+    /// [`A2aError::UnsupportedOperation`] if the blob store has no upload URLs.
     pub async fn create_upload(
         &self,
         caller: &Caller,
@@ -86,23 +86,23 @@ impl Engine {
         let allowed = self.reader.policy.upload_max as u64;
         if order.size > allowed {
             let why = format!("must be at most {allowed} bytes");
-            return Err(Refusal::invalid("size", why).into());
+            return Err(A2aError::invalid("size", why).into());
         }
         let now = self.reader.clock.now();
-        let reference = Reference {
+        let reference = UploadReference {
             id: id_of(now, self.ids.next()),
             size: order.size,
             sha256: order.sha256,
         };
         let terms = UploadTerms {
-            key: &object::upload(&caller.owner, &reference.id),
+            key: &object_key::upload(&caller.owner, &reference.id),
             size: reference.size,
             sha256: &reference.sha256,
         };
         let blobs = &self.reader.blobs;
         let Some(granted) = blobs.upload_url(&terms, now, GRANT_LIFE).await? else {
             let why = "this agent takes no uploads: send the file inside a message";
-            return Err(Refusal::UnsupportedOperation { why }.into());
+            return Err(A2aError::UnsupportedOperation { why }.into());
         };
         Ok(UploadGrant {
             url: granted.url,
@@ -118,10 +118,10 @@ impl Engine {
     /// commit that stores the message copies the bytes into the task.
     ///
     /// # Errors
-    /// [`Refusal::InvalidParams`] naming each part with a missing upload, or with one
+    /// [`A2aError::InvalidParams`] naming each part with a missing upload, or with one
     /// too many: all uploads of a message together must not exceed the size limit of
     /// one.
-    pub(super) async fn take_uploads(
+    pub(in crate::engine) async fn take_uploads(
         &self,
         caller: &Caller,
         message: &mut Message,
@@ -132,7 +132,7 @@ impl Engine {
             let PartContent::Url(url) = &part.content else {
                 continue;
             };
-            let found = match Reference::of(url) {
+            let found = match UploadReference::of(url) {
                 None => continue,
                 Some(Err(why)) => Err(why),
                 // A reference that occurs twice is checked and counted once.
@@ -164,19 +164,19 @@ impl Engine {
         if violations.is_empty() {
             return Ok(());
         }
-        Err(Refusal::InvalidParams { violations }.into())
+        Err(A2aError::InvalidParams { violations }.into())
     }
 
     /// The object of a reference, if size and digest match.
     async fn uploaded(
         &self,
         caller: &Caller,
-        reference: Reference,
+        reference: UploadReference,
     ) -> Result<Result<Blob, &'static str>, EngineError> {
         if reference.is_over(self.reader.clock.now()) {
             return Ok(Err("names an upload that has expired"));
         }
-        let key = object::upload(&caller.owner, &reference.id);
+        let key = object_key::upload(&caller.owner, &reference.id);
         let blobs = &self.reader.blobs;
         // Uploads of another caller have another prefix, so they look like missing
         // ones.

@@ -1,13 +1,13 @@
 //! The event loop of a turn: polls the skill, its requests, the write in flight, the
 //! heartbeat and the clock together.
 
-use super::commit::{Outcome as Write, Race};
-use super::journal::Journal;
-use super::pulse::Pulse;
-use super::sink::Sink;
-use super::turn::Ask;
-use super::{Engine, EngineError};
-use crate::skill::Outcome;
+use super::event_sink::EventSink;
+use super::heartbeat::Heartbeat;
+use super::host::SkillCommand;
+use super::write_buffer::WriteBuffer;
+use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::{Engine, EngineError};
+use crate::skill::SkillOutcome;
 use crate::task::Timestamp;
 use futures::future::BoxFuture;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use tokio::sync::mpsc;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How the event loop of a turn ended.
-pub(super) enum Attended {
+pub(in crate::engine) enum LoopEnd {
     /// The skill returned.
-    Returned(Outcome),
+    Returned(SkillOutcome),
     /// Another writer has the task.
     Lost,
     /// The time is up: a worker continues the turn.
@@ -27,7 +27,7 @@ pub(super) enum Attended {
 }
 
 /// The write in flight, if there is one.
-type Writing<'a> = Option<BoxFuture<'a, Result<Write, EngineError>>>;
+type PendingWrite<'a> = Option<BoxFuture<'a, Result<CommitOutcome, EngineError>>>;
 
 /// Polls everything until the skill returns, another writer has the task or the time is
 /// up. Then it applies the requests the skill has already sent and waits for the write in
@@ -35,23 +35,23 @@ type Writing<'a> = Option<BoxFuture<'a, Result<Write, EngineError>>>;
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn attend(
-    skill: &mut BoxFuture<'_, Outcome>,
-    mut inbox: mpsc::Receiver<Ask>,
-    journal: &mut Journal<'_>,
-    pulse: &mut Pulse<'_>,
+pub(in crate::engine) async fn drive(
+    skill: &mut BoxFuture<'_, SkillOutcome>,
+    mut inbox: mpsc::Receiver<SkillCommand>,
+    journal: &mut WriteBuffer<'_>,
+    pulse: &mut Heartbeat<'_>,
     stop_at: Option<Timestamp>,
-    sink: &mut Sink,
-) -> Result<Attended, EngineError> {
+    sink: &mut EventSink,
+) -> Result<LoopEnd, EngineError> {
     let engine = journal.engine;
     let last = stop_at.map(|at| at.plus(GRACE));
-    let mut writing: Writing<'_> = None;
+    let mut writing: PendingWrite<'_> = None;
     let ended = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && journal.due() {
             let (base, changes) = journal.take();
             let opens = journal.take_opens(&base, &changes);
-            let commit = engine.commit_opening(base, changes, (opens, None), Race::Reapply);
+            let commit = engine.commit_opening(base, changes, (opens, None), OnConflict::Reapply);
             writing = Some(Box::pin(commit));
         }
         let wake = journal.wakes_at().filter(|_| writing.is_none());
@@ -61,24 +61,24 @@ pub(super) async fn attend(
             biased;
             written = finished(&mut writing) => {
                 if !journal.stored(written?, sink).await? {
-                    return Ok(Attended::Lost);
+                    return Ok(LoopEnd::Lost);
                 }
             }
-            alive = pulse.beat(&journal.record) => {
+            alive = pulse.tick(&journal.record) => {
                 if !alive {
                     // Another writer has the task: the fresh record holds its decision.
                     journal.reload().await?;
-                    return Ok(Attended::Lost);
+                    return Ok(LoopEnd::Lost);
                 }
             }
             // A full write buffer is back-pressure: the skill waits until a write is
             // stored.
             Some(ask) = inbox.recv(), if !journal.full() => match ask {
-                Ask::Stop => break Attended::TimeUp,
+                SkillCommand::Stop => break LoopEnd::TimeUp,
                 ask => journal.note(ask),
             },
-            outcome = &mut *skill => break Attended::Returned(outcome),
-            () = wake_up(engine, last) => break Attended::TimeUp,
+            outcome = &mut *skill => break LoopEnd::Returned(outcome),
+            () = wake_up(engine, last) => break LoopEnd::TimeUp,
             () = wake_up(engine, wake) => {}
         }
     };
@@ -89,13 +89,13 @@ pub(super) async fn attend(
     if let Some(writing) = writing
         && !journal.stored(writing.await?, sink).await?
     {
-        return Ok(Attended::Lost);
+        return Ok(LoopEnd::Lost);
     }
     Ok(ended)
 }
 
 /// Waits for the write in flight; never returns if there is none.
-async fn finished(writing: &mut Writing<'_>) -> Result<Write, EngineError> {
+async fn finished(writing: &mut PendingWrite<'_>) -> Result<CommitOutcome, EngineError> {
     match writing {
         Some(write) => {
             let written = write.await;
@@ -107,7 +107,7 @@ async fn finished(writing: &mut Writing<'_>) -> Result<Write, EngineError> {
 }
 
 /// Returns at `at`; never returns if it is `None`.
-pub(super) async fn wake_up(engine: &Engine, at: Option<Timestamp>) {
+pub(in crate::engine) async fn wake_up(engine: &Engine, at: Option<Timestamp>) {
     match at {
         Some(at) => engine.reader.clock.sleep_until(at).await,
         None => std::future::pending().await,

@@ -1,8 +1,8 @@
 //! The event sink of a turn: drops committed events, or sends them as frames of a
 //! stream.
 
-use super::EngineError;
-use crate::task::names::CONTEXT_RESET;
+use crate::engine::EngineError;
+use crate::task::metadata_keys::CONTEXT_RESET;
 use crate::task::{
     ContextId, Event, EventId, Frame, LoggedEvent, Message, Metadata, Task, TaskId, TaskRecord,
     TaskState,
@@ -15,7 +15,7 @@ pub type Frames = mpsc::UnboundedReceiver<Frame>;
 /// When a stream closes. A2A 1.0 §3.1.2, §7.6.1 and §11.7 disagree about it; the
 /// conformance kit needs `End` for subscriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
+pub(in crate::engine) enum StreamEnd {
     /// At a terminal or interrupted state: the streams of a send.
     Rest,
     /// At a terminal state only: subscriptions.
@@ -28,9 +28,9 @@ pub(super) enum Until {
 /// The channel is unbounded on purpose. The turn's commits bound what it holds, and a
 /// slow reader must not delay the turn.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(in crate::engine) struct EventSink {
     frames: Option<mpsc::UnboundedSender<Frame>>,
-    until: Until,
+    until: StreamEnd,
     history_length: usize,
     shown: Option<u64>,
     over: bool,
@@ -38,12 +38,12 @@ pub(super) struct Sink {
     reset: bool,
 }
 
-impl Sink {
+impl EventSink {
     /// A sink that shows nothing.
-    pub(super) const fn none() -> Self {
+    pub(in crate::engine) const fn none() -> Self {
         Self {
             frames: None,
-            until: Until::Rest,
+            until: StreamEnd::Rest,
             history_length: 0,
             shown: None,
             over: false,
@@ -53,9 +53,9 @@ impl Sink {
 
     /// A sink that shows frames until the task is at rest or at its end. The first
     /// frame has at most `history_length` messages of history.
-    pub(super) const fn stream(
+    pub(in crate::engine) const fn stream(
         frames: mpsc::UnboundedSender<Frame>,
-        until: Until,
+        until: StreamEnd,
         history_length: usize,
     ) -> Self {
         Self {
@@ -69,29 +69,29 @@ impl Sink {
     }
 
     /// Makes the first frame say that the thread state had expired.
-    pub(super) const fn says_reset(&mut self) {
+    pub(in crate::engine) const fn mark_context_reset(&mut self) {
         self.reset = true;
     }
 
     /// Messages of history in the first frame.
-    pub(super) const fn history_length(&self) -> usize {
+    pub(in crate::engine) const fn history_length(&self) -> usize {
         self.history_length
     }
 
     /// Whether the sink is a stream.
-    pub(super) const fn is_stream(&self) -> bool {
+    pub(in crate::engine) const fn is_stream(&self) -> bool {
         self.frames.is_some()
     }
 
     /// Whether the client has disconnected.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(in crate::engine) fn is_closed(&self) -> bool {
         self.frames
             .as_ref()
             .is_some_and(mpsc::UnboundedSender::is_closed)
     }
 
     /// Waits until the client has disconnected; forever if the sink is not a stream.
-    pub(super) async fn closed(&self) {
+    pub(in crate::engine) async fn closed(&self) {
         match &self.frames {
             Some(frames) => frames.closed().await,
             None => std::future::pending().await,
@@ -99,26 +99,26 @@ impl Sink {
     }
 
     /// The number of the last event shown; `None` before the first frame.
-    pub(super) const fn shown(&self) -> Option<u64> {
+    pub(in crate::engine) const fn last_seq(&self) -> Option<u64> {
         self.shown
     }
 
     /// Whether the event that ends the stream was shown. Later changes of the task
     /// belong to another stream.
-    pub(super) const fn is_over(&self) -> bool {
+    pub(in crate::engine) const fn is_over(&self) -> bool {
         self.over
     }
 
     /// Whether the stream ends at this state.
-    pub(super) const fn ends_at(&self, state: TaskState) -> bool {
+    pub(in crate::engine) const fn ends_at(&self, state: TaskState) -> bool {
         match self.until {
-            Until::Rest => state.is_at_rest(),
-            Until::End => state.is_terminal(),
+            StreamEnd::Rest => state.is_at_rest(),
+            StreamEnd::End => state.is_terminal(),
         }
     }
 
     /// The first frame: the task, with every event up to `seq`.
-    pub(super) fn task(&mut self, mut task: Task, seq: u64) {
+    pub(in crate::engine) fn task(&mut self, mut task: Task, seq: u64) {
         // A2A 1.0 §3.1.2: the first frame is the task or the one message.
         self.shown = Some(seq);
         self.mark(&mut task.metadata);
@@ -126,13 +126,13 @@ impl Sink {
     }
 
     /// The first frame of a resumed stream.
-    pub(super) fn resumed(&mut self, task: Task, seq: u64) {
+    pub(in crate::engine) fn resumed(&mut self, task: Task, seq: u64) {
         self.shown = Some(seq);
         self.send(Frame::Resumed(Box::new(task)));
     }
 
     /// The only frame of a stream without a task.
-    pub(super) fn message(&self, mut message: Message) {
+    pub(in crate::engine) fn message(&self, mut message: Message) {
         self.mark(&mut message.metadata);
         self.send(Frame::Message(message));
     }
@@ -151,7 +151,12 @@ impl Sink {
     }
 
     /// Shows one stored event; it must be the next in order.
-    pub(super) fn event(&mut self, task: &TaskId, context: &ContextId, event: LoggedEvent) {
+    pub(in crate::engine) fn event(
+        &mut self,
+        task: &TaskId,
+        context: &ContextId,
+        event: LoggedEvent,
+    ) {
         // A2A 1.0 §3.5.2: all streams of a task show the same events in the same order.
         self.shown = Some(event.seq);
         let last = self.closes(&event);
@@ -166,7 +171,7 @@ impl Sink {
 
     /// The last frame of a stream that ends before its task: the client has to
     /// reconnect.
-    pub(super) fn comes_back(&self) {
+    pub(in crate::engine) fn ask_to_reconnect(&self) {
         self.send(Frame::ComeBack);
     }
 
@@ -175,14 +180,14 @@ impl Sink {
             return false;
         };
         match self.until {
-            Until::Rest => update.status.state.is_at_rest(),
-            Until::End => update.status.state.is_terminal(),
+            StreamEnd::Rest => update.status.state.is_at_rest(),
+            StreamEnd::End => update.status.state.is_terminal(),
         }
     }
 
     /// Ends the stream. An error after the first frame is the last frame, so that the
     /// stream never ends silently. An error before it is returned to the caller.
-    pub(super) fn close(self, done: Result<(), EngineError>) -> Result<(), EngineError> {
+    pub(in crate::engine) fn close(self, done: Result<(), EngineError>) -> Result<(), EngineError> {
         let Err(error) = done else { return Ok(()) };
         if self.shown.is_none() {
             return Err(error);
@@ -194,7 +199,7 @@ impl Sink {
 }
 
 /// The sequence number of the event with this id.
-pub(super) fn seq_of(record: &TaskRecord, id: EventId) -> Option<u64> {
+pub(in crate::engine) fn seq_of(record: &TaskRecord, id: EventId) -> Option<u64> {
     record
         .log
         .iter()

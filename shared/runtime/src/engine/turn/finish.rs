@@ -1,21 +1,21 @@
 //! Finishes a turn: applies the skill's outcome as the task's last commit of the turn.
 
-use super::commit::{Beside, Outcome as Write, Race};
-use super::context::stands_for_thread;
-use super::error::Cause;
-use super::idempotent::alone;
-use super::journal::{Journal, size_of};
-use super::race::outrun;
-use super::run::Ended;
-use super::sink::Sink;
-use super::size::check_state_size;
-use super::thread::Conversation;
-use super::{Engine, EngineError};
+use super::event_sink::EventSink;
+use super::run::TurnEnd;
+use super::state_size::check_state_size;
+use super::thread::TurnThread;
+use super::write_buffer::{WriteBuffer, size_of};
+use crate::engine::accept::context_status::serves_as_thread;
+use crate::engine::accept::idempotency::as_message;
+use crate::engine::commit::contention::exhausted;
+use crate::engine::commit::{CommitExtras, CommitOutcome, OnConflict};
+use crate::engine::error::Cause;
+use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
-use crate::skill::{AnySkill, Outcome};
+use crate::skill::{AnySkill, SkillOutcome};
 use crate::store::{StoreError, ThreadWrite, stored};
-use crate::task::names;
-use crate::task::{Change, Message, Refusal, TaskRecord, WriteId};
+use crate::task::metadata_keys;
+use crate::task::{A2aError, Change, Message, TaskRecord, WriteId};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
@@ -24,33 +24,33 @@ use std::time::Duration;
 /// The most time that `on_completed` may take.
 const HOOK_TIME: Duration = Duration::from_secs(1);
 
-impl Journal<'_> {
+impl WriteBuffer<'_> {
     /// Stores the skill's outcome, with everything that is not stored yet.
     ///
     /// # Errors
     /// When the store is unavailable; the task is then left to a takeover.
-    pub(super) async fn settle(
+    pub(in crate::engine) async fn finish_turn(
         mut self,
-        outcome: Outcome,
-        conversation: &Conversation<'_>,
-        sink: &mut Sink,
-    ) -> Result<Ended, EngineError> {
+        outcome: SkillOutcome,
+        conversation: &TurnThread<'_>,
+        sink: &mut EventSink,
+    ) -> Result<TurnEnd, EngineError> {
         // INVARIANT: an unavailable store never fails a task. The turn runs again.
-        if matches!(outcome, Outcome::Failed(_))
+        if matches!(outcome, SkillOutcome::Failed(_))
             && let Some(away) = conversation.unread()
         {
             return Err(away.into());
         }
         match outcome {
-            Outcome::Message(content) if self.is_unseen() => {
+            SkillOutcome::Message(content) if self.is_unseen() => {
                 let reply = self.replies(content, conversation);
                 let stored = self.record.version > 0;
                 if !stored && self.is_given(&reply, conversation).await? {
-                    return Ok(Ended::Message(alone(reply)));
+                    return Ok(TurnEnd::Message(as_message(reply)));
                 }
                 self.keep(reply);
             }
-            outcome => self.conclude(outcome),
+            outcome => self.apply_outcome(outcome),
         }
         let (base, changes) = self.take();
         let opens = self.take_opens(&base, &changes);
@@ -63,9 +63,9 @@ impl Journal<'_> {
             written => written?,
         };
         if self.stored(written, sink).await? {
-            Ok(Ended::Rested(self.record))
+            Ok(TurnEnd::Stopped(self.record))
         } else {
-            Ok(Ended::Lost(self.lost))
+            Ok(TurnEnd::Superseded(self.lost))
         }
     }
 
@@ -75,18 +75,18 @@ impl Journal<'_> {
         &self,
         base: &TaskRecord,
         changes: &[Change],
-        conversation: &Conversation<'_>,
+        conversation: &TurnThread<'_>,
         opens: Option<ThreadWrite>,
-    ) -> Result<Write, EngineError> {
+    ) -> Result<CommitOutcome, EngineError> {
         if conversation.is_unchanged() {
             if opens.is_none() && base.version > 0 {
-                conversation.look_after(base).await;
+                conversation.extend(base).await;
             }
             let commit = self.engine.commit_opening(
                 base.clone(),
                 changes.to_vec(),
                 (opens, None),
-                Race::Reapply,
+                OnConflict::Reapply,
             );
             return commit.await;
         }
@@ -100,12 +100,12 @@ impl Journal<'_> {
         loop {
             match self.attempt(&write, base, &changes, conversation).await {
                 // Another task may have written the thread: read it again.
-                Ok(Write::ThreadMoved) => {}
+                Ok(CommitOutcome::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
                 decided => return decided,
             }
-            if !self.engine.stand_back(&mut races).await {
-                return self.outrun(base, changes, opens).await;
+            if !self.engine.back_off(&mut races).await {
+                return self.exhausted(base, changes, opens).await;
             }
         }
     }
@@ -116,44 +116,44 @@ impl Journal<'_> {
         write: &WriteId,
         base: &TaskRecord,
         changes: &[Change],
-        conversation: &Conversation<'_>,
-    ) -> Result<Write, EngineError> {
-        let beside = Beside {
+        conversation: &TurnThread<'_>,
+    ) -> Result<CommitOutcome, EngineError> {
+        let beside = CommitExtras {
             thread: conversation.write().await?,
             key: None,
         };
         let (write, base, changes) = (write.clone(), base.clone(), changes.to_vec());
         self.engine
-            .commit_as(write, base, changes, beside, Race::Reapply)
+            .commit_as(write, base, changes, beside, OnConflict::Reapply)
             .await
     }
 
     /// Fails a turn that lost every race for its thread until its time was over. The
     /// skill does not run again. The task keeps what the skill made.
-    async fn outrun(
+    async fn exhausted(
         &self,
         base: &TaskRecord,
         mut changes: Vec<Change>,
         opens: Option<ThreadWrite>,
-    ) -> Result<Write, EngineError> {
+    ) -> Result<CommitOutcome, EngineError> {
         let last = match changes.pop() {
             Some(failed @ Change::Fail { .. }) => failed,
             _ => {
-                let error = AgentError::deadline().with_cause(&outrun());
+                let error = AgentError::deadline().with_cause(&exhausted());
                 self.engine.failure(base, &error)
             }
         };
         changes.push(last);
         self.engine
-            .commit_opening(base.clone(), changes, (opens, None), Race::Reapply)
+            .commit_opening(base.clone(), changes, (opens, None), OnConflict::Reapply)
             .await
     }
 
     /// The reply of a skill that makes no task. It does not name a server-made context
     /// in which nothing is kept, so that the client does not continue there.
-    fn replies(&self, content: Content, conversation: &Conversation<'_>) -> Message {
+    fn replies(&self, content: Content, conversation: &TurnThread<'_>) -> Message {
         let mut reply = self.says(content);
-        let kept = !conversation.is_unchanged() || !stands_for_thread(&self.record);
+        let kept = !conversation.is_unchanged() || !serves_as_thread(&self.record);
         reply.context_id = reply.context_id.filter(|_| kept);
         reply
     }
@@ -166,7 +166,7 @@ impl Journal<'_> {
     async fn is_given(
         &self,
         reply: &Message,
-        conversation: &Conversation<'_>,
+        conversation: &TurnThread<'_>,
     ) -> Result<bool, EngineError> {
         if !self.engine.reader.can_give(reply) {
             return Ok(false);
@@ -176,7 +176,7 @@ impl Journal<'_> {
         }
         let mut races = self.engine.races(conversation.stop_at());
         loop {
-            let mut lost = outrun().into();
+            let mut lost = exhausted().into();
             let written = match conversation.write().await {
                 // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
@@ -191,7 +191,7 @@ impl Journal<'_> {
                 Err(error) if error.is_contended() => lost = error,
                 Err(error) => return Err(error),
             }
-            if !self.engine.stand_back(&mut races).await {
+            if !self.engine.back_off(&mut races).await {
                 return Err(lost);
             }
         }
@@ -204,10 +204,10 @@ impl Journal<'_> {
         changes: &[Change],
         error: &EngineError,
         opens: Option<ThreadWrite>,
-    ) -> Result<Write, EngineError> {
+    ) -> Result<CommitOutcome, EngineError> {
         let written = changes.iter().map(size_of).sum::<usize>() as u64;
         let (current, allowed) = match error.refusal {
-            Refusal::StateTooLarge { current, allowed } => (current, allowed),
+            A2aError::StateTooLarge { current, allowed } => (current, allowed),
             _ => (written, stored::MAX_BYTES as u64),
         };
         let opening = |change: &&Change| {
@@ -217,27 +217,29 @@ impl Journal<'_> {
         let error = AgentError::state_too_large(current, allowed);
         kept.push(self.engine.failure(&base, &error));
         self.engine
-            .commit_opening(base, kept, (opens, None), Race::Reapply)
+            .commit_opening(base, kept, (opens, None), OnConflict::Reapply)
             .await
     }
 
     /// The failure of a turn with output that cannot be stored. It drops what is not
     /// stored.
-    pub(super) fn overflow(&mut self) -> AgentError {
+    pub(in crate::engine) fn overflow(&mut self) -> AgentError {
         AgentError::state_too_large(self.discard() as u64, stored::MAX_BYTES as u64)
     }
 
     /// The outcome, or a failure if the task would keep too much with it.
-    fn within_limits(&self, outcome: Outcome) -> Outcome {
+    fn within_limits(&self, outcome: SkillOutcome) -> SkillOutcome {
         let slot = match &outcome {
-            Outcome::InputRequired { slot, .. } | Outcome::AuthRequired { slot, .. } => slot,
+            SkillOutcome::InputRequired { slot, .. } | SkillOutcome::AuthRequired { slot, .. } => {
+                slot
+            }
             _ => return outcome,
         };
         let current = stored::saved_size(&self.saved_with(slot));
         let allowed = self.engine.reader.policy.state_max_bytes;
         match check_state_size(current, allowed) {
             Ok(()) => outcome,
-            Err(error) => Outcome::Failed(error.into()),
+            Err(error) => SkillOutcome::Failed(error.into()),
         }
     }
 
@@ -252,16 +254,16 @@ impl Journal<'_> {
     }
 
     /// Turns the skill's return value into changes.
-    fn conclude(&mut self, outcome: Outcome) {
+    fn apply_outcome(&mut self, outcome: SkillOutcome) {
         let last = match self.within_limits(outcome) {
-            Outcome::Message(content) => Change::Complete {
+            SkillOutcome::Message(content) => Change::Complete {
                 message: Some(self.says(content)),
             },
-            Outcome::InputRequired { message, slot } => Change::AskInput {
+            SkillOutcome::InputRequired { message, slot } => Change::AskInput {
                 message: self.says(message),
                 slot,
             },
-            Outcome::AuthRequired {
+            SkillOutcome::AuthRequired {
                 message,
                 slot,
                 auth,
@@ -269,7 +271,7 @@ impl Journal<'_> {
                 message: self.asks_auth(message, &auth),
                 slot,
             },
-            Outcome::Completed { message, artifacts } => {
+            SkillOutcome::Completed { message, artifacts } => {
                 for artifact in artifacts {
                     let change = self.artifact(artifact, false, true);
                     self.push(change);
@@ -278,8 +280,8 @@ impl Journal<'_> {
                     message: message.map(|content| self.says(content)),
                 }
             }
-            Outcome::Failed(error) => self.engine.failure(&self.record, &error),
-            Outcome::Rejected { reason } => Change::Reject {
+            SkillOutcome::Failed(error) => self.engine.failure(&self.record, &error),
+            SkillOutcome::Rejected { reason } => Change::Reject {
                 message: self.says(Content::from_text(reason)),
             },
         };
@@ -290,7 +292,9 @@ impl Journal<'_> {
         let mut message = self.says(message);
         // A2A 1.0 §7.6: the status message says what the client has to authorise.
         let hint = json!({ "authType": auth.auth_type, "service": auth.service });
-        message.metadata.insert(names::AUTH.to_owned(), hint);
+        message
+            .metadata
+            .insert(metadata_keys::AUTH.to_owned(), hint);
         message
     }
 }
@@ -298,23 +302,23 @@ impl Journal<'_> {
 impl Engine {
     /// A failure: public text, code and details. The cause is logged here, once, and
     /// never sent.
-    pub(super) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {
+    pub(in crate::engine) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {
         let code = error.code();
         log_failure(record, error);
         let mut message = self.says(record, Content::from_text(error.text()));
         let details = Value::Object(error.details().clone());
         message
             .metadata
-            .insert(names::ERROR_CODE.to_owned(), json!(code.as_str()));
+            .insert(metadata_keys::ERROR_CODE.to_owned(), json!(code.as_str()));
         message
             .metadata
-            .insert(names::ERROR_DETAILS.to_owned(), details);
+            .insert(metadata_keys::ERROR_DETAILS.to_owned(), details);
         Change::Fail { message }
     }
 
     /// Calls the skill's `on_completed` after the task has ended. The call is best
     /// effort, has 1 s, and can change nothing.
-    pub(super) async fn completed(
+    pub(in crate::engine) async fn completed(
         &self,
         skill: &dyn AnySkill,
         facts: &TurnFacts,
@@ -360,9 +364,9 @@ fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
 }
 
 /// Whether the store can never accept what was to be stored.
-pub(super) const fn too_large(error: &EngineError) -> bool {
+pub(in crate::engine) const fn too_large(error: &EngineError) -> bool {
     matches!(error.cause, Some(Cause::Store(StoreError::TooLarge(_))))
-        || matches!(error.refusal, Refusal::StateTooLarge { .. })
+        || matches!(error.refusal, A2aError::StateTooLarge { .. })
 }
 
 #[cfg(test)]

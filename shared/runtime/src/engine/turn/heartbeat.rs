@@ -4,8 +4,8 @@
 //! The lease only permits a takeover; incarnation and version decide every write. A
 //! late or lost heartbeat can therefore waste work, but never damage a task.
 
-use super::Engine;
-use super::attend::wake_up;
+use super::event_loop::wake_up;
+use crate::engine::Engine;
 use crate::store::StoreError;
 use crate::store::queue::Receipt;
 use crate::task::{TaskRecord, TaskState, Timestamp};
@@ -17,7 +17,7 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_secs(2);
 
 /// The heartbeat of one running turn.
-pub(super) struct Pulse<'e> {
+pub(in crate::engine) struct Heartbeat<'e> {
     engine: &'e Engine,
     receipt: Option<&'e dyn Receipt>,
     deadline: Option<Timestamp>,
@@ -29,10 +29,10 @@ pub(super) struct Pulse<'e> {
     beating: Option<BoxFuture<'e, Result<bool, StoreError>>>,
 }
 
-impl<'e> Pulse<'e> {
+impl<'e> Heartbeat<'e> {
     /// Beats three times per lease, and at least every 2 s if a stream watches the
     /// turn. `receipt` is that of the queue message that brought the turn.
-    pub(super) fn new(
+    pub(in crate::engine) fn new(
         engine: &'e Engine,
         receipt: Option<&'e dyn Receipt>,
         deadline: Option<Timestamp>,
@@ -55,7 +55,7 @@ impl<'e> Pulse<'e> {
 
     /// Waits for the next heartbeat; returns whether the turn still has its task. A
     /// store error decides nothing: the next heartbeat tries again.
-    pub(super) async fn beat(&mut self, record: &TaskRecord) -> bool {
+    pub(in crate::engine) async fn tick(&mut self, record: &TaskRecord) -> bool {
         if self.beating.is_none() {
             wake_up(self.engine, Some(self.next)).await;
             // A deferred create is not stored yet, so there is no lease to extend.
@@ -94,7 +94,7 @@ impl<'e> Pulse<'e> {
         self.extend_at = now.plus(lease / 3);
         let until = engine.lease_until(self.deadline);
         let receipt = self.receipt;
-        let talk = engine.half_way(self.looked, now);
+        let talk = engine.thread_extension_is_due(self.looked, now);
         if talk {
             self.looked = now;
         }
@@ -106,7 +106,7 @@ impl<'e> Pulse<'e> {
                 receipt.hide(lease).await?;
             }
             if talk && alive {
-                engine.look_after_thread(&record).await;
+                engine.extend_thread(&record).await;
             }
             Ok(alive)
         })

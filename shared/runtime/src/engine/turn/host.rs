@@ -4,13 +4,13 @@
 //! groups it into commits. The skill waits while the loop's buffer is full. A saved
 //! value or a step's result is acknowledged when it is stored.
 
-use super::Engine;
-use super::blob::object::Attempt;
-use super::reference::Named;
-use super::run::Work;
-use super::size::{StateTooLarge, check_state_size};
-use super::thread::Conversation;
+use super::references::NamedTasks;
+use super::run::TurnSpec;
+use super::state_size::{StateTooLargeError, check_state_size};
+use super::thread::TurnThread;
 use crate::auth::Caller;
+use crate::engine::Engine;
+use crate::engine::files::object_key::Attempt;
 use crate::skill::host::{Emission, References, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
 use crate::store::{BlobReader, Chained, StoreError, read_up_to, stored};
@@ -31,7 +31,7 @@ const UNBOUND: Duration = Duration::from_secs(15 * 60);
 
 /// A request of the skill to the event loop.
 #[derive(Debug)]
-pub(super) enum Ask {
+pub(in crate::engine) enum SkillCommand {
     /// Show this as an event.
     Emit(Emission),
     /// The time is up and a step wants to start: hand the turn over.
@@ -51,13 +51,13 @@ pub(super) enum Ask {
 }
 
 /// The services of a turn, lent to its skill.
-pub(super) struct Turn<'e> {
+pub(in crate::engine) struct TurnHandle<'e> {
     engine: &'e Engine,
-    asks: mpsc::Sender<Ask>,
+    asks: mpsc::Sender<SkillCommand>,
     saved: Mutex<Saved>,
     steps: Mutex<BTreeMap<String, u32>>,
-    conversation: Conversation<'e>,
-    references: Named<'e>,
+    conversation: TurnThread<'e>,
+    references: NamedTasks<'e>,
     task: TaskKey,
     attempt: Attempt,
     stop_at: Option<Timestamp>,
@@ -65,9 +65,12 @@ pub(super) struct Turn<'e> {
     over: AtomicBool,
 }
 
-impl<'e> Turn<'e> {
+impl<'e> TurnHandle<'e> {
     /// Creates the turn of `work`, and the receiver from which the event loop reads.
-    pub(super) fn new(engine: &'e Engine, work: &Work) -> (Self, mpsc::Receiver<Ask>) {
+    pub(in crate::engine) fn new(
+        engine: &'e Engine,
+        work: &TurnSpec,
+    ) -> (Self, mpsc::Receiver<SkillCommand>) {
         let (asks, inbox) = mpsc::channel(1);
         let mut saved = work.record.saved.clone();
         if work
@@ -84,8 +87,8 @@ impl<'e> Turn<'e> {
             asks,
             saved: Mutex::new(saved),
             steps: Mutex::default(),
-            conversation: Conversation::new(engine, work),
-            references: Named::new(engine, work),
+            conversation: TurnThread::new(engine, work),
+            references: NamedTasks::new(engine, work),
             task: work.record.key(),
             attempt: Attempt::of(&work.record, engine.reader.clock.now()),
             stop_at: work.stop_at,
@@ -99,12 +102,12 @@ impl<'e> Turn<'e> {
     }
 
     /// Marks the turn as cancelled: another writer has the task.
-    pub(super) fn end(&self) {
+    pub(in crate::engine) fn end(&self) {
         self.over.store(true, Ordering::Release);
     }
 
     /// The turn's view of its thread, with its own changes.
-    pub(super) const fn conversation(&self) -> &Conversation<'e> {
+    pub(in crate::engine) const fn conversation(&self) -> &TurnThread<'e> {
         &self.conversation
     }
 
@@ -128,7 +131,7 @@ impl<'e> Turn<'e> {
         }))
     }
 
-    async fn ask(&self, ask: Ask) -> AgentResult<()> {
+    async fn ask(&self, ask: SkillCommand) -> AgentResult<()> {
         self.asks
             .send(ask)
             .await
@@ -141,7 +144,7 @@ impl<'e> Turn<'e> {
         of: fn(&mut Saved) -> &mut BTreeMap<String, Value>,
         key: &str,
         value: &Value,
-    ) -> Result<(), StateTooLarge> {
+    ) -> Result<(), StateTooLargeError> {
         let mut saved = lock(&self.saved);
         let before = of(&mut saved).insert(key.to_owned(), value.clone());
         let allowed = self.engine.reader.policy.state_max_bytes;
@@ -156,7 +159,7 @@ impl<'e> Turn<'e> {
         fits
     }
 
-    async fn kept(&self, ask: Ask, stored: oneshot::Receiver<()>) -> AgentResult<()> {
+    async fn kept(&self, ask: SkillCommand, stored: oneshot::Receiver<()>) -> AgentResult<()> {
         self.ask(ask).await?;
         stored.await.map_err(|_| AgentError::canceled())
     }
@@ -164,13 +167,13 @@ impl<'e> Turn<'e> {
 
 /// Locks `mutex`, poisoned or not: it guards plain data, which a panic of a skill
 /// leaves usable.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(in crate::engine) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl TurnHost for Turn<'_> {
+impl TurnHost for TurnHandle<'_> {
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
-        Box::pin(self.ask(Ask::Emit(emission)))
+        Box::pin(self.ask(SkillCommand::Emit(emission)))
     }
 
     fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
@@ -204,7 +207,7 @@ impl TurnHost for Turn<'_> {
             return Box::pin(std::future::ready(Err(error.into())));
         }
         let (stored, done) = oneshot::channel();
-        Box::pin(self.kept(Ask::Save { key, value, stored }, done))
+        Box::pin(self.kept(SkillCommand::Save { key, value, stored }, done))
     }
 
     fn load(&self, key: &str) -> Option<Value> {
@@ -226,7 +229,7 @@ impl TurnHost for Turn<'_> {
             if self.stop_at.is_some_and(|at| at <= now) {
                 // The event loop drops this future when it takes the request. If the
                 // loop has ended already, nothing continues the turn.
-                let _ended = self.asks.send(Ask::Stop).await;
+                let _ended = self.asks.send(SkillCommand::Stop).await;
                 std::future::pending::<()>().await;
             }
         })
@@ -238,7 +241,7 @@ impl TurnHost for Turn<'_> {
         }
         let (stored, done) = oneshot::channel();
         Box::pin(self.kept(
-            Ask::Step {
+            SkillCommand::Step {
                 key,
                 value: result,
                 stored,
@@ -298,7 +301,7 @@ impl TurnFacts {
     }
 
     /// Takes id and references of the message that opened the turn.
-    pub(crate) fn heard(&mut self, said: &Message) {
+    pub(crate) fn set_message(&mut self, said: &Message) {
         self.message_id.clone_from(&said.id);
         self.references.clone_from(&said.reference_task_ids);
     }

@@ -1,10 +1,10 @@
 //! The tasks that a message refers to (A2A 1.0 §3.4), loaded when the skill reads them.
 
-use super::Engine;
-use super::run::Work;
+use super::run::TurnSpec;
+use crate::engine::Engine;
 use crate::skill::ReferencedTask;
 use crate::skill::host::References;
-use crate::store::{StoreError, Wanted, stored};
+use crate::store::{Projection, StoreError, stored};
 use crate::task::{Owner, TaskId};
 use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 const LOADED: usize = 16;
 
 /// The task ids that a turn's message names, and what was found.
-pub(super) struct Named<'e> {
+pub(in crate::engine) struct NamedTasks<'e> {
     engine: &'e Engine,
     owner: Owner,
     /// Each id once, in the order of the message.
@@ -22,15 +22,15 @@ pub(super) struct Named<'e> {
 }
 
 /// What all these tasks together may still load into memory.
-struct Left {
+struct MemoryLeft {
     /// Bytes outside the tasks' own DynamoDB items.
     stored: usize,
     /// Bytes of files.
     files: u64,
 }
 
-impl<'e> Named<'e> {
-    pub(super) fn new(engine: &'e Engine, work: &Work) -> Self {
+impl<'e> NamedTasks<'e> {
+    pub(in crate::engine) fn new(engine: &'e Engine, work: &TurnSpec) -> Self {
         let mut seen = BTreeSet::new();
         let mut ids = work.facts.references.clone();
         ids.retain(|id| seen.insert(id.clone()));
@@ -43,7 +43,7 @@ impl<'e> Named<'e> {
     }
 
     /// The tasks; the first successful call loads them.
-    pub(super) async fn load(&self) -> Result<&References, StoreError> {
+    pub(in crate::engine) async fn load(&self) -> Result<&References, StoreError> {
         self.loaded.get_or_try_init(|| self.look()).await
     }
 
@@ -51,7 +51,7 @@ impl<'e> Named<'e> {
     /// next.
     async fn look(&self) -> Result<References, StoreError> {
         let mut found = References::default();
-        let mut left = Left {
+        let mut left = MemoryLeft {
             stored: stored::MAX_BYTES,
             files: self.engine.reader.policy.response_max as u64,
         };
@@ -70,7 +70,11 @@ impl<'e> Named<'e> {
 
     /// A task, if the caller may read it and all its artifacts still fit. Another
     /// caller's task, an expired one and an absent one give the same result.
-    async fn task(&self, id: &str, left: &mut Left) -> Result<Option<ReferencedTask>, StoreError> {
+    async fn task(
+        &self,
+        id: &str,
+        left: &mut MemoryLeft,
+    ) -> Result<Option<ReferencedTask>, StoreError> {
         let Ok(id) = TaskId::parse(id) else {
             return Ok(None);
         };
@@ -81,12 +85,12 @@ impl<'e> Named<'e> {
             return Ok(None);
         };
         // A skill gets the artifacts of a referenced task, not its history.
-        let wanted = Wanted {
+        let wanted = Projection {
             history_length: 0,
             artifacts: true,
             bytes: left.stored,
         };
-        let Some(read) = tasks.excerpt(head, wanted, now).await? else {
+        let Some(read) = tasks.project(head, wanted, now).await? else {
             return Ok(None);
         };
         left.stored = left.stored.saturating_sub(read.read);
@@ -94,7 +98,9 @@ impl<'e> Named<'e> {
             return Ok(None);
         }
         let reader = &self.engine.reader;
-        let task = reader.delivered(&read.record, &mut left.files).await?;
+        let task = reader
+            .load_task_files(&read.record, &mut left.files)
+            .await?;
         Ok(Some(ReferencedTask::from(&task)))
     }
 }

@@ -5,17 +5,17 @@
 //! is shown after its commit is acknowledged. Nothing of the skill runs outside its
 //! future, so dropping the future ends the turn immediately.
 
-use super::attend::{Attended, attend};
-use super::context::Standing;
-use super::idempotent::SendKey;
-use super::journal::Journal;
-use super::pulse::Pulse;
-use super::settle::too_large;
-use super::sink::Sink;
-use super::turn::Turn;
-use super::{Engine, EngineError};
+use super::event_loop::{LoopEnd, drive};
+use super::event_sink::EventSink;
+use super::finish::too_large;
+use super::heartbeat::Heartbeat;
+use super::host::TurnHandle;
+use super::write_buffer::WriteBuffer;
+use crate::engine::accept::context_status::ContextStatus;
+use crate::engine::accept::idempotency::SendKey;
+use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentError, Content, TaskContext, TurnFacts};
-use crate::skill::{AnySkill, Call, Outcome};
+use crate::skill::{AnySkill, SkillOutcome, TurnStart};
 use crate::store::queue::Receipt;
 use crate::task::{Change, Message, SavedSlot, TaskRecord, Timestamp};
 use futures::FutureExt as _;
@@ -28,41 +28,41 @@ use std::time::Duration;
 const MARGIN: Duration = Duration::from_secs(2);
 
 /// A turn that is ready to run.
-pub(super) struct Work {
+pub(in crate::engine) struct TurnSpec {
     /// The task as stored; version 0 if it is not stored yet.
-    pub(super) record: TaskRecord,
+    pub(in crate::engine) record: TaskRecord,
     /// The changes that open the turn: message, skill, start.
-    pub(super) opening: Vec<Change>,
+    pub(in crate::engine) opening: Vec<Change>,
     /// The idempotency key of the send, stored with the opening.
-    pub(super) key: Option<SendKey>,
+    pub(in crate::engine) key: Option<SendKey>,
     /// Whether the opening must be stored before the skill runs.
-    pub(super) force: bool,
-    pub(super) job: Job,
-    pub(super) facts: TurnFacts,
+    pub(in crate::engine) force: bool,
+    pub(in crate::engine) job: TurnInput,
+    pub(in crate::engine) facts: TurnFacts,
     /// The context as found when the message was accepted; `None` if no message opened
     /// the turn.
-    pub(super) standing: Option<Standing>,
+    pub(in crate::engine) standing: Option<ContextStatus>,
     /// Whether a worker runs the turn instead.
-    pub(super) queued: bool,
+    pub(in crate::engine) queued: bool,
     /// The time from which no new step may start here.
-    pub(super) stop_at: Option<Timestamp>,
+    pub(in crate::engine) stop_at: Option<Timestamp>,
     /// When the invocation ends.
-    pub(super) deadline: Option<Timestamp>,
+    pub(in crate::engine) deadline: Option<Timestamp>,
     /// When the caller gets its response, even if the turn has not ended.
-    pub(super) waits_until: Option<Timestamp>,
+    pub(in crate::engine) waits_until: Option<Timestamp>,
 }
 
-impl Work {
+impl TurnSpec {
     /// Whether the thread state had expired when the message arrived.
-    pub(super) fn is_reset(&self) -> bool {
+    pub(in crate::engine) fn is_reset(&self) -> bool {
         self.standing.as_ref().is_some_and(|it| it.reset)
     }
 }
 
 /// What a turn does.
-pub(super) enum Job {
+pub(in crate::engine) enum TurnInput {
     /// A skill runs.
-    Skill(Arc<dyn AnySkill>, Call),
+    Skill(Arc<dyn AnySkill>, TurnStart),
     /// The router asks the client which skill is meant.
     Ask {
         /// The question.
@@ -74,9 +74,9 @@ pub(super) enum Job {
     Fail(AgentError),
 }
 
-impl Job {
+impl TurnInput {
     /// Whether the turn makes a task, whatever its outcome.
-    pub(super) fn makes_task(&self) -> bool {
+    pub(in crate::engine) fn makes_task(&self) -> bool {
         match self {
             Self::Skill(skill, _) => skill.makes_task(),
             Self::Ask { .. } | Self::Fail(_) => true,
@@ -86,17 +86,17 @@ impl Job {
 
 /// How a turn ended.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(in crate::engine) enum TurnEnd {
     /// The task is at rest, and stored.
-    Rested(TaskRecord),
+    Stopped(TaskRecord),
     /// The skill answered with a message; no task was made.
     Message(Message),
     /// The turn was handed over to another invocation.
     HandedOver(TaskRecord),
     /// Another writer has the task; the record as it is stored now.
-    Lost(Option<TaskRecord>),
+    Superseded(Option<TaskRecord>),
     /// An earlier send has the idempotency key; its task.
-    Repeated(TaskRecord),
+    Duplicate(TaskRecord),
 }
 
 impl Engine {
@@ -107,33 +107,34 @@ impl Engine {
     /// # Errors
     /// When the opening cannot be stored; then nothing has changed. A later store error
     /// ends the turn and leaves the task to a takeover.
-    pub(super) async fn run(
+    pub(in crate::engine) async fn run(
         &self,
-        work: Work,
+        work: TurnSpec,
         receipt: Option<&dyn Receipt>,
-        sink: &mut Sink,
-    ) -> Result<Ended, EngineError> {
-        let (turn, inbox) = Turn::new(self, &work);
+        sink: &mut EventSink,
+    ) -> Result<TurnEnd, EngineError> {
+        let (turn, inbox) = TurnHandle::new(self, &work);
         let makes_task = work.job.makes_task();
-        let watched = sink.is_stream() || work.opening.iter().any(listens);
+        let watched = sink.is_stream() || work.opening.iter().any(registers_push);
         let opens = work.standing.and_then(|standing| standing.opens);
         let mut journal =
-            Journal::new(self, work.record, work.opening, makes_task, work.deadline).opening(opens);
+            WriteBuffer::new(self, work.record, work.opening, makes_task, work.deadline)
+                .opening(opens);
         if work.force
             && let Some(first) = journal.open_as(work.key, sink).await?
         {
-            return Ok(Ended::Repeated(first));
+            return Ok(TurnEnd::Duplicate(first));
         }
         let (skill, call) = match work.job {
-            Job::Skill(skill, call) => (skill, call),
-            Job::Ask { question, slot } => {
+            TurnInput::Skill(skill, call) => (skill, call),
+            TurnInput::Ask { question, slot } => {
                 let message = Content::from_text(question);
-                let outcome = Outcome::InputRequired { message, slot };
-                return Box::pin(journal.settle(outcome, turn.conversation(), sink)).await;
+                let outcome = SkillOutcome::InputRequired { message, slot };
+                return Box::pin(journal.finish_turn(outcome, turn.conversation(), sink)).await;
             }
-            Job::Fail(error) => {
-                let outcome = Outcome::Failed(error);
-                return Box::pin(journal.settle(outcome, turn.conversation(), sink)).await;
+            TurnInput::Fail(error) => {
+                let outcome = SkillOutcome::Failed(error);
+                return Box::pin(journal.finish_turn(outcome, turn.conversation(), sink)).await;
             }
         };
         let mut context = TaskContext::new(&turn, &work.facts);
@@ -143,7 +144,7 @@ impl Engine {
         // all events of the turn.
         if watched && !work.force {
             let first = (&mut running).now_or_never();
-            if !matches!(first, Some(Outcome::Message(_))) && journal.makes_task {
+            if !matches!(first, Some(SkillOutcome::Message(_))) && journal.makes_task {
                 journal.open(sink).await?;
             }
             if let Some(outcome) = first {
@@ -151,27 +152,27 @@ impl Engine {
                 running = Box::pin(std::future::ready(outcome));
             }
         }
-        let mut pulse = Pulse::new(self, receipt, work.deadline, sink.is_stream());
+        let mut pulse = Heartbeat::new(self, receipt, work.deadline, sink.is_stream());
         let stop_at = work.stop_at;
-        let attended = attend(&mut running, inbox, &mut journal, &mut pulse, stop_at, sink).await;
+        let attended = drive(&mut running, inbox, &mut journal, &mut pulse, stop_at, sink).await;
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
         let outcome = match attended {
-            Ok(Attended::Returned(outcome)) => outcome,
-            Ok(Attended::Lost) => {
+            Ok(LoopEnd::Returned(outcome)) => outcome,
+            Ok(LoopEnd::Lost) => {
                 turn.end();
-                return Ok(Ended::Lost(journal.lost));
+                return Ok(TurnEnd::Superseded(journal.lost));
             }
-            Ok(Attended::TimeUp) if journal.can_go_on() => {
+            Ok(LoopEnd::TimeUp) if journal.can_go_on() => {
                 return Box::pin(journal.hand_over(sink)).await;
             }
-            Ok(Attended::TimeUp) => Outcome::Failed(AgentError::deadline()),
-            Err(error) if too_large(&error) => Outcome::Failed(journal.overflow()),
+            Ok(LoopEnd::TimeUp) => SkillOutcome::Failed(AgentError::deadline()),
+            Err(error) if too_large(&error) => SkillOutcome::Failed(journal.overflow()),
             Err(error) => return Err(error),
         };
-        let ended = Box::pin(journal.settle(outcome, turn.conversation(), sink)).await?;
-        if let Ended::Rested(record) = &ended {
+        let ended = Box::pin(journal.finish_turn(outcome, turn.conversation(), sink)).await?;
+        if let TurnEnd::Stopped(record) = &ended {
             self.completed(&*skill, &work.facts, record).await;
         }
         Ok(ended)
@@ -179,14 +180,14 @@ impl Engine {
 
     /// Stores a turn for a worker and returns its task. If an earlier send has the
     /// idempotency key, this is the task of that send.
-    pub(super) async fn enqueue(
+    pub(in crate::engine) async fn enqueue(
         &self,
-        work: Work,
-        sink: &mut Sink,
+        work: TurnSpec,
+        sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
         let opens = work.standing.and_then(|standing| standing.opens);
         let mut journal =
-            Journal::new(self, work.record, work.opening, true, work.deadline).opening(opens);
+            WriteBuffer::new(self, work.record, work.opening, true, work.deadline).opening(opens);
         let repeated = journal.open_as(work.key, sink).await?;
         Ok(repeated.unwrap_or(journal.record))
     }
@@ -194,7 +195,7 @@ impl Engine {
     /// When a turn must stop so that it can be handed over before the invocation ends:
     /// a tenth of the time left (at least 2 s) plus 2 s early. A running step may use
     /// the 2 s.
-    pub(super) fn stop_at(&self, deadline: Option<Timestamp>) -> Option<Timestamp> {
+    pub(in crate::engine) fn stop_at(&self, deadline: Option<Timestamp>) -> Option<Timestamp> {
         let deadline = deadline?;
         let now = self.reader.clock.now();
         let margin = (deadline.since(now) / 10).max(MARGIN);
@@ -202,8 +203,8 @@ impl Engine {
     }
 }
 
-const fn listens(change: &Change) -> bool {
-    matches!(change, Change::Listen(_))
+const fn registers_push(change: &Change) -> bool {
+    matches!(change, Change::RegisterPush(_))
 }
 
 /// The skill's future. A panic in it fails the turn and not the process. The panic's
@@ -211,8 +212,8 @@ const fn listens(change: &Change) -> bool {
 fn guarded<'a>(
     skill: &'a dyn AnySkill,
     context: &'a mut TaskContext<'_>,
-    call: Call,
-) -> BoxFuture<'a, Outcome> {
+    call: TurnStart,
+) -> BoxFuture<'a, SkillOutcome> {
     let turn = AssertUnwindSafe(async move {
         let outcome = skill.turn(context, call).await;
         context.deliver(outcome).await
@@ -223,10 +224,10 @@ fn guarded<'a>(
     )
 }
 
-fn panicked(panic: &(dyn std::any::Any + Send)) -> Outcome {
+fn panicked(panic: &(dyn std::any::Any + Send)) -> SkillOutcome {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    Outcome::Failed(AgentError::from(SkillPanic(
+    SkillOutcome::Failed(AgentError::from(SkillPanicError(
         text.unwrap_or("no text").to_owned(),
     )))
 }
@@ -234,4 +235,4 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Outcome {
 /// A panic of a skill, as the private cause of its failure.
 #[derive(Debug, thiserror::Error)]
 #[error("the skill panicked: {0}")]
-struct SkillPanic(String);
+struct SkillPanicError(String);

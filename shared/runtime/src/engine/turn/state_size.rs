@@ -1,16 +1,16 @@
 //! Limits how much a skill may keep.
 
-use super::EngineError;
+use crate::engine::EngineError;
 use crate::skill::AgentError;
-use crate::task::Refusal;
+use crate::task::A2aError;
 
 /// A skill wants to keep more than is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StateTooLarge {
+pub(in crate::engine) struct StateTooLargeError {
     /// Bytes in stored form.
-    pub(super) current: usize,
+    pub(in crate::engine) current: usize,
     /// The most bytes allowed.
-    pub(super) allowed: usize,
+    pub(in crate::engine) allowed: usize,
 }
 
 /// Checks that `current` bytes may be kept, before anything is written. The size is
@@ -18,23 +18,26 @@ pub(super) struct StateTooLarge {
 /// thread.
 ///
 /// # Errors
-/// [`StateTooLarge`], which converts to [`AgentError`] and [`EngineError`].
-pub(super) const fn check_state_size(current: usize, allowed: usize) -> Result<(), StateTooLarge> {
+/// [`StateTooLargeError`], which converts to [`AgentError`] and [`EngineError`].
+pub(in crate::engine) const fn check_state_size(
+    current: usize,
+    allowed: usize,
+) -> Result<(), StateTooLargeError> {
     if current > allowed {
-        return Err(StateTooLarge { current, allowed });
+        return Err(StateTooLargeError { current, allowed });
     }
     Ok(())
 }
 
-impl From<StateTooLarge> for AgentError {
-    fn from(error: StateTooLarge) -> Self {
+impl From<StateTooLargeError> for AgentError {
+    fn from(error: StateTooLargeError) -> Self {
         Self::state_too_large(error.current as u64, error.allowed as u64)
     }
 }
 
-impl From<StateTooLarge> for EngineError {
-    fn from(error: StateTooLarge) -> Self {
-        Self::from(Refusal::StateTooLarge {
+impl From<StateTooLargeError> for EngineError {
+    fn from(error: StateTooLargeError) -> Self {
+        Self::from(A2aError::StateTooLarge {
             current: error.current as u64,
             allowed: error.allowed as u64,
         })

@@ -1,13 +1,15 @@
 //! The thread of a turn: read when the skill asks for it, changed by operations that
 //! can be applied again to a newer state.
 
-use super::blob::Unread;
-use super::run::Work;
-use super::size::check_state_size;
-use super::turn::lock;
-use super::{Engine, EngineError};
+use super::host::lock;
+use super::run::TurnSpec;
+use super::state_size::check_state_size;
+use crate::engine::files::ReadFailure;
+use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
-use crate::store::{Excerpt, StoreError, ThreadRecord, ThreadState, ThreadWrite, Wanted, stored};
+use crate::store::{
+    ProjectedTask, Projection, StoreError, ThreadRecord, ThreadState, ThreadWrite, stored,
+};
 use crate::task::{
     Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId, moved,
 };
@@ -28,7 +30,7 @@ const SPOKEN: usize = 8 * 1024 * 1024;
 const PAGES: usize = 10;
 
 /// The messages of one task.
-struct Told {
+struct TaskMessages {
     task: TaskId,
     messages: Vec<Message>,
 }
@@ -36,7 +38,7 @@ struct Told {
 /// One change of the thread state. It can be applied again to a newer state, and
 /// changes nothing where it is applied already.
 #[derive(Debug, Clone)]
-enum Operation {
+enum ThreadOperation {
     /// Adds the event once. Its id names the task's incarnation, the turn and the
     /// position in the turn.
     Append(Message),
@@ -44,7 +46,7 @@ enum Operation {
     Set { key: String, value: Value },
 }
 
-impl Operation {
+impl ThreadOperation {
     fn apply(self, state: &mut ThreadState) {
         match self {
             Self::Append(event) => {
@@ -60,7 +62,7 @@ impl Operation {
 }
 
 /// A turn's view of its thread.
-pub(super) struct Conversation<'e> {
+pub(in crate::engine) struct TurnThread<'e> {
     engine: &'e Engine,
     owner: Owner,
     context: ContextId,
@@ -78,17 +80,17 @@ pub(super) struct Conversation<'e> {
     looked: Timestamp,
     /// The messages of the turn's own task.
     own: Vec<Message>,
-    operations: Mutex<Vec<Operation>>,
+    operations: Mutex<Vec<ThreadOperation>>,
     /// The session values as first read.
     session: OnceCell<BTreeMap<String, Value>>,
     /// Why the thread could not be read, if the store was unavailable.
-    unread: Unread,
+    unread: ReadFailure,
 }
 
-impl<'e> Conversation<'e> {
-    pub(super) fn new(engine: &'e Engine, work: &Work) -> Self {
+impl<'e> TurnThread<'e> {
+    pub(in crate::engine) fn new(engine: &'e Engine, work: &TurnSpec) -> Self {
         let record = &work.record;
-        let mut own = spoken(record);
+        let mut own = messages_of(record);
         own.extend(work.opening.iter().filter_map(said).cloned());
         let standing = work.standing.as_ref();
         Self {
@@ -105,28 +107,28 @@ impl<'e> Conversation<'e> {
             own,
             operations: Mutex::default(),
             session: OnceCell::new(),
-            unread: Unread::default(),
+            unread: ReadFailure::default(),
         }
     }
 
     /// When the turn should stop its work, if its time is limited.
-    pub(super) const fn stop_at(&self) -> Option<Timestamp> {
+    pub(in crate::engine) const fn stop_at(&self) -> Option<Timestamp> {
         self.stop_at
     }
 
     /// Why the skill could not read its thread, if the store was unavailable. A failure
     /// that follows from it says nothing about the task.
-    pub(super) fn unread(&self) -> Option<StoreError> {
+    pub(in crate::engine) fn unread(&self) -> Option<StoreError> {
         lock(&self.unread).take()
     }
 
     /// Where reads of this turn note that the store was unavailable.
-    pub(super) fn unread_by(&self) -> Unread {
+    pub(in crate::engine) fn unread_by(&self) -> ReadFailure {
         self.unread.clone()
     }
 
     /// The error that a skill gets for a failed read.
-    pub(super) fn failed(&self, error: StoreError) -> AgentError {
+    pub(in crate::engine) fn failed(&self, error: StoreError) -> AgentError {
         if let StoreError::Unavailable(why) | StoreError::Contended(why) = &error {
             *lock(&self.unread) = Some(StoreError::Unavailable(why.clone()));
         }
@@ -135,15 +137,15 @@ impl<'e> Conversation<'e> {
 
     /// What was said in the context so far, oldest first: the messages of each task,
     /// followed by the events that skills added in that task.
-    pub(super) async fn thread(&self) -> AgentResult<Thread> {
+    pub(in crate::engine) async fn thread(&self) -> AgentResult<Thread> {
         let left = self.left().await.map_err(|error| self.failed(error))?;
         let over = left.as_ref().is_some_and(ThreadRecord::is_cleared);
         let found = left.filter(|thread| self.is_own(thread));
         let began = found.as_ref().map(|thread| thread.created_at);
         let began = self.began.or(began).unwrap_or(self.created);
-        let mut events = self.alive(found).unwrap_or_default().events;
+        let mut events = self.unexpired_state(found).unwrap_or_default().events;
         for operation in lock(&self.operations).iter() {
-            if let Operation::Append(event) = operation {
+            if let ThreadOperation::Append(event) = operation {
                 events.push(event.clone());
             }
         }
@@ -153,7 +155,7 @@ impl<'e> Conversation<'e> {
             let others = self.others(began).await;
             others.map_err(|error| self.failed(error))?
         };
-        let own = Told {
+        let own = TaskMessages {
             task: self.task.clone(),
             messages: self.own.clone(),
         };
@@ -163,23 +165,23 @@ impl<'e> Conversation<'e> {
         Ok(if cut || surplus { thread.cut() } else { thread })
     }
 
-    /// The messages of the other tasks of the context that began at `began`, oldest
+    /// The messages of the other tasks of the context that began at `context_began_at`, oldest
     /// first, and whether some may be missing. The rest of a task is dropped before the
     /// next one is read.
-    async fn others(&self, began: Timestamp) -> Result<(Vec<Told>, bool), StoreError> {
+    async fn others(&self, began: Timestamp) -> Result<(Vec<TaskMessages>, bool), StoreError> {
         let now = self.engine.reader.clock.now();
         let (heads, mut cut) = self.other_tasks(began, now).await?;
         let (mut messages, mut bytes) = (REBUILT, SPOKEN);
         let mut told = Vec::new();
         for head in heads {
-            let wanted = Wanted {
+            let wanted = Projection {
                 history_length: messages,
                 artifacts: false,
                 bytes,
             };
-            cut |= messages_of(&head) > messages;
-            let found = self.engine.tasks.excerpt(head, wanted, now).await?;
-            if let Some(Excerpt {
+            cut |= count_messages(&head) > messages;
+            let found = self.engine.tasks.project(head, wanted, now).await?;
+            if let Some(ProjectedTask {
                 record,
                 read,
                 complete,
@@ -187,8 +189,8 @@ impl<'e> Conversation<'e> {
             {
                 cut |= !complete;
                 bytes = bytes.saturating_sub(read);
-                let said = Told {
-                    messages: spoken(&record),
+                let said = TaskMessages {
+                    messages: messages_of(&record),
                     task: record.id,
                 };
                 messages = messages.saturating_sub(said.messages.len());
@@ -199,7 +201,7 @@ impl<'e> Conversation<'e> {
         Ok((told, cut))
     }
 
-    /// The heads of the newest other tasks of the context that began at `began`, newest
+    /// The heads of the newest other tasks of the context that began at `context_began_at`, newest
     /// first, and whether there may be more.
     async fn other_tasks(
         &self,
@@ -218,7 +220,7 @@ impl<'e> Conversation<'e> {
                     return Ok(cut(tasks, false));
                 }
                 if task.id != self.task && !task.hidden && !task.expired(now) {
-                    said += messages_of(&task);
+                    said += count_messages(&task);
                     tasks.push(task);
                 }
             }
@@ -254,7 +256,7 @@ impl<'e> Conversation<'e> {
     }
 
     /// The state of a thread, unless it has expired.
-    fn alive(&self, found: Option<ThreadRecord>) -> Option<ThreadState> {
+    fn unexpired_state(&self, found: Option<ThreadRecord>) -> Option<ThreadState> {
         let now = self.engine.reader.clock.now();
         let alive = found.filter(|thread| thread.state_expires_at > now);
         alive.map(|thread| thread.state)
@@ -262,20 +264,20 @@ impl<'e> Conversation<'e> {
 
     /// A session value; this turn's own changes come first. The state may be large, so
     /// a turn reads it once.
-    pub(super) async fn load(&self, key: String) -> AgentResult<Option<Value>> {
+    pub(in crate::engine) async fn load(&self, key: String) -> AgentResult<Option<Value>> {
         let own = lock(&self.operations)
             .iter()
             .rev()
             .find_map(|operation| match operation {
-                Operation::Set { key: set, value } if *set == key => Some(value.clone()),
-                Operation::Set { .. } | Operation::Append(_) => None,
+                ThreadOperation::Set { key: set, value } if *set == key => Some(value.clone()),
+                ThreadOperation::Set { .. } | ThreadOperation::Append(_) => None,
             });
         if own.is_some() {
             return Ok(own);
         }
         let look = || async {
             let found = self.stored().await?;
-            Ok(self.alive(found).unwrap_or_default().session)
+            Ok(self.unexpired_state(found).unwrap_or_default().session)
         };
         let session = self.session.get_or_try_init(look).await;
         let session = session.map_err(|error: StoreError| self.failed(error))?;
@@ -283,31 +285,31 @@ impl<'e> Conversation<'e> {
     }
 
     /// Sets a session value in the turn's final commit.
-    pub(super) fn save(&self, key: String, value: Value) {
-        lock(&self.operations).push(Operation::Set { key, value });
+    pub(in crate::engine) fn save(&self, key: String, value: Value) {
+        lock(&self.operations).push(ThreadOperation::Set { key, value });
     }
 
     /// Adds an event in the turn's final commit.
-    pub(super) fn add_event(&self, content: Content) {
+    pub(in crate::engine) fn add_event(&self, content: Content) {
         let mut operations = lock(&self.operations);
         let (place, turn) = (operations.len() + 1, self.turn);
         let id = format!("evt-{}-{turn}-{place}", self.incarnation);
         let mut event = Message::from_agent(id, content.into_parts());
         event.task_id = Some(self.task.clone());
         event.context_id = Some(self.context.clone());
-        operations.push(Operation::Append(event));
+        operations.push(ThreadOperation::Append(event));
     }
 
     /// Whether the turn changes nothing in its thread.
-    pub(super) fn is_unchanged(&self) -> bool {
+    pub(in crate::engine) fn is_unchanged(&self) -> bool {
         lock(&self.operations).is_empty()
     }
 
     /// Refreshes the thread of a long turn.
-    pub(super) async fn look_after(&self, record: &TaskRecord) {
+    pub(in crate::engine) async fn extend(&self, record: &TaskRecord) {
         let now = self.engine.reader.clock.now();
-        if self.engine.looks_again(self.looked, now) {
-            self.engine.look_after_thread(record).await;
+        if self.engine.needs_thread_extension(self.looked, now) {
+            self.engine.extend_thread(record).await;
         }
     }
 
@@ -318,7 +320,7 @@ impl<'e> Conversation<'e> {
     ///
     /// # Errors
     /// When the thread cannot be read, or its state would be too large.
-    pub(super) async fn write(&self) -> Result<Option<ThreadWrite>, EngineError> {
+    pub(in crate::engine) async fn write(&self) -> Result<Option<ThreadWrite>, EngineError> {
         let now = self.engine.reader.clock.now();
         let left = self.left().await?;
         if left.as_ref().is_some_and(ThreadRecord::is_cleared) {
@@ -358,9 +360,12 @@ fn cut(mut tasks: Vec<TaskRecord>, more: bool) -> (Vec<TaskRecord>, bool) {
 
 /// The messages of tasks, at most [`REBUILT`], and whether there were more. The events
 /// of a task follow its messages. Events of tasks that are not in the list come first.
-fn joined(tasks: impl Iterator<Item = Told>, mut events: Vec<Message>) -> (Vec<Message>, bool) {
+fn joined(
+    tasks: impl Iterator<Item = TaskMessages>,
+    mut events: Vec<Message>,
+) -> (Vec<Message>, bool) {
     let mut all = Vec::new();
-    for Told { task, messages } in tasks {
+    for TaskMessages { task, messages } in tasks {
         let of_task = |event: &Message| event.task_id.as_ref() == Some(&task);
         let (mine, rest) = events.into_iter().partition(of_task);
         events = rest;
@@ -380,7 +385,7 @@ fn joined(tasks: impl Iterator<Item = Told>, mut events: Vec<Message>) -> (Vec<M
 }
 
 /// How many messages a task has, by its head.
-fn messages_of(head: &TaskRecord) -> usize {
+fn count_messages(head: &TaskRecord) -> usize {
     let apart = if head.is_partial() {
         moved(&head.layout().history)
     } else {
@@ -390,7 +395,7 @@ fn messages_of(head: &TaskRecord) -> usize {
 }
 
 /// The messages of a task, with the one in its status.
-fn spoken(record: &TaskRecord) -> Vec<Message> {
+fn messages_of(record: &TaskRecord) -> Vec<Message> {
     record
         .history
         .iter()

@@ -5,17 +5,17 @@
 //! into the next write. Events are batched and never merged. Each is shown after its
 //! commit.
 
-use super::commit::{Outcome as Write, Race};
-use super::idempotent::SendKey;
-use super::run::Ended;
-use super::sink::Sink;
-use super::turn::Ask;
-use super::{Engine, EngineError};
+use super::event_sink::EventSink;
+use super::host::SkillCommand;
+use super::run::TurnEnd;
+use crate::engine::accept::idempotency::SendKey;
+use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::{Engine, EngineError};
 use crate::skill::host::Emission;
 use crate::skill::{Artifact as Made, Content};
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    ArtifactUpdate, Change, Message, Metadata, PartContent, Refusal, Saved, SavedSlot, SkillId,
+    A2aError, ArtifactUpdate, Change, Message, Metadata, PartContent, Saved, SavedSlot, SkillId,
     TaskRecord, Timestamp,
 };
 use sha2::{Digest as _, Sha256};
@@ -28,14 +28,14 @@ const MAX_CHANGES: usize = 64;
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The write buffer of a turn.
-pub(super) struct Journal<'e> {
-    pub(super) engine: &'e Engine,
+pub(in crate::engine) struct WriteBuffer<'e> {
+    pub(in crate::engine) engine: &'e Engine,
     /// The task as last stored.
-    pub(super) record: TaskRecord,
+    pub(in crate::engine) record: TaskRecord,
     /// Whether the skill makes tasks.
-    pub(super) makes_task: bool,
+    pub(in crate::engine) makes_task: bool,
     /// The record that another writer stored, when the turn has lost its task.
-    pub(super) lost: Option<TaskRecord>,
+    pub(in crate::engine) lost: Option<TaskRecord>,
     deadline: Option<Timestamp>,
     pending: Vec<Change>,
     bytes: usize,
@@ -48,14 +48,14 @@ pub(super) struct Journal<'e> {
     in_flight: Vec<oneshot::Sender<()>>,
     /// The thread to store with the first write that makes the task visible. A context
     /// without a visible task has no thread.
-    pub(super) opens: Option<ThreadWrite>,
+    pub(in crate::engine) opens: Option<ThreadWrite>,
     /// The artifact names to which this attempt can append.
     artifact_names: BTreeSet<String>,
     last_group: Option<Timestamp>,
 }
 
-impl<'e> Journal<'e> {
-    pub(super) fn new(
+impl<'e> WriteBuffer<'e> {
+    pub(in crate::engine) fn new(
         engine: &'e Engine,
         record: TaskRecord,
         opening: Vec<Change>,
@@ -87,18 +87,21 @@ impl<'e> Journal<'e> {
     }
 
     /// Sets the thread to store with the first write.
-    pub(super) fn opening(mut self, opens: Option<ThreadWrite>) -> Self {
+    pub(in crate::engine) fn opening(mut self, opens: Option<ThreadWrite>) -> Self {
         self.opens = opens;
         self
     }
 
     /// Stores the opening of the turn; `false` if another writer was faster.
-    pub(super) async fn open(&mut self, sink: &mut Sink) -> Result<bool, EngineError> {
+    pub(in crate::engine) async fn open(
+        &mut self,
+        sink: &mut EventSink,
+    ) -> Result<bool, EngineError> {
         let (base, changes) = self.take();
         let opens = self.take_opens(&base, &changes);
         let written = self
             .engine
-            .commit_opening(base, changes, (opens, None), Race::Decide)
+            .commit_opening(base, changes, (opens, None), OnConflict::Return)
             .await?;
         self.last_group = None;
         self.stored(written, sink).await
@@ -108,36 +111,36 @@ impl<'e> Journal<'e> {
     /// of an earlier send that has the key.
     ///
     /// # Errors
-    /// [`Refusal::TaskBusy`] if another writer was faster;
-    /// [`Refusal::IdempotencyKeyReused`] if the earlier send asked for something else.
-    pub(super) async fn open_as(
+    /// [`A2aError::TaskBusy`] if another writer was faster;
+    /// [`A2aError::IdempotencyKeyReused`] if the earlier send asked for something else.
+    pub(in crate::engine) async fn open_as(
         &mut self,
         key: Option<SendKey>,
-        sink: &mut Sink,
+        sink: &mut EventSink,
     ) -> Result<Option<TaskRecord>, EngineError> {
         let (base, changes) = self.take();
         let beside = (self.take_opens(&base, &changes), key.clone());
         let written = self
             .engine
-            .commit_opening(base, changes, beside, Race::Decide)
+            .commit_opening(base, changes, beside, OnConflict::Return)
             .await?;
         self.last_group = None;
-        if let (Write::KeyTaken(keyed), Some(key)) = (&written, key) {
+        if let (CommitOutcome::KeyTaken(keyed), Some(key)) = (&written, key) {
             return Ok(Some(key.task_of(Keyed::clone(keyed))?));
         }
         if !self.stored(written, sink).await? {
-            return Err(Refusal::TaskBusy.into());
+            return Err(A2aError::TaskBusy.into());
         }
         Ok(None)
     }
 
     /// Whether clients can see nothing of the task: it is not stored, or it is hidden.
-    pub(super) const fn is_unseen(&self) -> bool {
+    pub(in crate::engine) const fn is_unseen(&self) -> bool {
         !self.emitted && (self.record.version == 0 || self.record.hidden)
     }
 
     /// Whether the next write should start now.
-    pub(super) fn due(&self) -> bool {
+    pub(in crate::engine) fn due(&self) -> bool {
         let now = self.engine.reader.clock.now();
         self.wakes_at().is_some_and(|at| at <= now)
     }
@@ -146,7 +149,7 @@ impl<'e> Journal<'e> {
     ///
     /// The first write of a short send waits while the skill runs, so that the finished
     /// task is one write. An event, a value to save or the timer forces it.
-    pub(super) fn wakes_at(&self) -> Option<Timestamp> {
+    pub(in crate::engine) fn wakes_at(&self) -> Option<Timestamp> {
         let policy = &self.engine.reader.policy;
         if self.pending.is_empty() {
             return None;
@@ -169,35 +172,38 @@ impl<'e> Journal<'e> {
     }
 
     /// Whether another invocation can continue the turn: there is a task.
-    pub(super) const fn can_go_on(&self) -> bool {
+    pub(in crate::engine) const fn can_go_on(&self) -> bool {
         self.makes_task || self.record.version > 0
     }
 
     /// Hands the turn over: one commit stores what is buffered, ends the lease and asks
     /// for a worker.
-    pub(super) async fn hand_over(mut self, sink: &mut Sink) -> Result<Ended, EngineError> {
+    pub(in crate::engine) async fn hand_over(
+        mut self,
+        sink: &mut EventSink,
+    ) -> Result<TurnEnd, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         let repeats = !progress && self.record.saved.steps.is_empty();
         self.push(Change::HandOver { progress });
         if self.opens.is_none() {
-            self.engine.look_after_thread(&self.record).await;
+            self.engine.extend_thread(&self.record).await;
         }
         let (base, changes) = self.take();
         let opens = self.take_opens(&base, &changes);
         let written = self
             .engine
-            .commit_opening(base, changes, (opens, None), Race::Reapply)
+            .commit_opening(base, changes, (opens, None), OnConflict::Reapply)
             .await?;
         if self.stored(written, sink).await? {
             log_hand_over(&self.record, repeats);
-            Ok(Ended::HandedOver(self.record))
+            Ok(TurnEnd::HandedOver(self.record))
         } else {
-            Ok(Ended::Lost(self.lost))
+            Ok(TurnEnd::Superseded(self.lost))
         }
     }
 
     /// Reads the task as another writer stored it.
-    pub(super) async fn reload(&mut self) -> Result<(), EngineError> {
+    pub(in crate::engine) async fn reload(&mut self) -> Result<(), EngineError> {
         let (owner, id) = (&self.record.owner, &self.record.id);
         let now = self.engine.reader.clock.now();
         let found = self.engine.tasks.load(owner, id, now).await?;
@@ -206,12 +212,12 @@ impl<'e> Journal<'e> {
     }
 
     /// Whether the skill has to wait for a write.
-    pub(super) const fn full(&self) -> bool {
+    pub(in crate::engine) const fn full(&self) -> bool {
         self.pending.len() >= MAX_CHANGES || self.bytes >= MAX_BYTES
     }
 
     /// Takes the next group, with the record on which it builds.
-    pub(super) fn take(&mut self) -> (TaskRecord, Vec<Change>) {
+    pub(in crate::engine) fn take(&mut self) -> (TaskRecord, Vec<Change>) {
         self.progress |= self.pending.iter().any(is_progress);
         // A commit extends the lease too. It must not set back what a heartbeat has
         // extended since the record was read.
@@ -224,7 +230,7 @@ impl<'e> Journal<'e> {
     }
 
     /// The thread that a write of `changes` on `base` opens.
-    pub(super) fn take_opens(
+    pub(in crate::engine) fn take_opens(
         &mut self,
         base: &TaskRecord,
         changes: &[Change],
@@ -235,13 +241,13 @@ impl<'e> Journal<'e> {
 
     /// Handles the result of a write: shows its events and wakes what waits for it;
     /// `false` if the task is lost.
-    pub(super) async fn stored(
+    pub(in crate::engine) async fn stored(
         &mut self,
-        written: Write,
-        sink: &mut Sink,
+        written: CommitOutcome,
+        sink: &mut EventSink,
     ) -> Result<bool, EngineError> {
         match written {
-            Write::Stored(record) => {
+            CommitOutcome::Stored(record) => {
                 self.record = record;
                 self.last_group = Some(self.engine.reader.clock.now());
                 for waiter in self.in_flight.drain(..) {
@@ -251,30 +257,34 @@ impl<'e> Journal<'e> {
                 self.engine.reader.show(&self.record, sink).await?;
                 Ok(true)
             }
-            Write::Lost(current) => {
+            CommitOutcome::Lost(current) => {
                 self.lost = current;
                 Ok(false)
             }
-            Write::ThreadMoved => Err(EngineError::broken("unexpected thread conflict in turn")),
-            Write::KeyTaken(_) => Err(EngineError::broken("unexpected key conflict in turn")),
+            CommitOutcome::ThreadMoved => {
+                Err(EngineError::broken("unexpected thread conflict in turn"))
+            }
+            CommitOutcome::KeyTaken(_) => {
+                Err(EngineError::broken("unexpected key conflict in turn"))
+            }
         }
     }
 
     /// Adds a request of the skill to the next group.
-    pub(super) fn note(&mut self, ask: Ask) {
+    pub(in crate::engine) fn note(&mut self, ask: SkillCommand) {
         self.emitted = true;
         match ask {
-            Ask::Emit(emission) => {
+            SkillCommand::Emit(emission) => {
                 let change = self.shown(emission);
                 self.push(change);
             }
-            Ask::Save { key, value, stored } => {
+            SkillCommand::Save { key, value, stored } => {
                 self.waiters.push(stored);
                 self.push(Change::Save { key, value });
             }
             // The event loop has taken it, or is about to end.
-            Ask::Stop => {}
-            Ask::Step { key, value, stored } => {
+            SkillCommand::Stop => {}
+            SkillCommand::Step { key, value, stored } => {
                 self.waiters.push(stored);
                 self.push(Change::Step { key, value });
             }
@@ -283,7 +293,7 @@ impl<'e> Journal<'e> {
 
     /// Drops what is not stored, the last group included: it can never be stored.
     /// Returns its bytes.
-    pub(super) fn discard(&mut self) -> usize {
+    pub(in crate::engine) fn discard(&mut self) -> usize {
         self.pending.clear();
         self.waiters.clear();
         self.in_flight.clear();
@@ -291,7 +301,7 @@ impl<'e> Journal<'e> {
     }
 
     /// What the task would keep if the turn ended with this slot.
-    pub(super) fn saved_with(&self, slot: &SavedSlot) -> Saved {
+    pub(in crate::engine) fn saved_with(&self, slot: &SavedSlot) -> Saved {
         let mut saved = self.record.saved.clone();
         for change in &self.pending {
             match change {
@@ -305,7 +315,7 @@ impl<'e> Journal<'e> {
     }
 
     /// Adds a change to the next group.
-    pub(super) fn push(&mut self, change: Change) {
+    pub(in crate::engine) fn push(&mut self, change: Change) {
         self.bytes += size_of(&change);
         self.pending.push(change);
     }
@@ -326,7 +336,12 @@ impl<'e> Journal<'e> {
 
     /// An artifact of this task, identified by its name: a repeat replaces it, a chunk
     /// appends to it. The first chunk of a name starts it.
-    pub(super) fn artifact(&mut self, made: Made, append: bool, last_chunk: bool) -> Change {
+    pub(in crate::engine) fn artifact(
+        &mut self,
+        made: Made,
+        append: bool,
+        last_chunk: bool,
+    ) -> Change {
         let known = !self.artifact_names.insert(made.name.clone());
         let id = artifact_id(&self.record, &made.name);
         let artifact = made.into_task_artifact(id);
@@ -340,14 +355,14 @@ impl<'e> Journal<'e> {
     }
 
     /// A message of the agent in this task.
-    pub(super) fn says(&self, content: Content) -> Message {
+    pub(in crate::engine) fn says(&self, content: Content) -> Message {
         self.engine.says(&self.record, content)
     }
 }
 
 impl Engine {
     /// A message of the agent in a task.
-    pub(super) fn says(&self, record: &TaskRecord, content: Content) -> Message {
+    pub(in crate::engine) fn says(&self, record: &TaskRecord, content: Content) -> Message {
         let id = format!("msg-{:032x}", self.ids.next());
         let mut message = Message::from_agent(id, content.into_parts());
         message.task_id = Some(record.id.clone());
@@ -384,7 +399,7 @@ const fn is_progress(change: &Change) -> bool {
 }
 
 /// About how many bytes a change adds to the store.
-pub(super) fn size_of(change: &Change) -> usize {
+pub(in crate::engine) fn size_of(change: &Change) -> usize {
     let parts = match change {
         Change::Update {
             message: Some(message),

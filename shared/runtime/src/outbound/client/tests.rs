@@ -1,4 +1,4 @@
-use super::{Checked, FetchError, Fetcher, NotPublic, OutboundUrl, Reach};
+use super::{CheckedResolver, FetchError, Fetcher, NotPublicError, OutboundUrl, Reach};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
 
 #[test]
 fn one_private_address_of_a_name_is_enough_to_refuse_it() {
-    let checked = Checked {
+    let checked = CheckedResolver {
         reach: Reach::Public,
         encrypted: true,
     };
@@ -18,7 +18,7 @@ fn one_private_address_of_a_name_is_enough_to_refuse_it() {
     assert_eq!(checked.check(public.clone()).unwrap(), public);
     for bad in ["127.0.0.1", "169.254.169.254", "::ffff:10.0.0.1", "fd00::1"] {
         let mixed = [public.clone(), addresses(&[bad])].concat();
-        assert!(matches!(checked.check(mixed), Err(NotPublic)), "{bad}");
+        assert!(matches!(checked.check(mixed), Err(NotPublicError)), "{bad}");
     }
 }
 
@@ -26,12 +26,12 @@ fn one_private_address_of_a_name_is_enough_to_refuse_it() {
 async fn a_name_that_resolves_to_loopback_is_refused() {
     // `OutboundUrl` refuses `localhost`, so the test calls the resolver itself.
     use aws_smithy_runtime_api::client::dns::ResolveDns as _;
-    let public = Checked {
+    let public = CheckedResolver {
         reach: Reach::Public,
         encrypted: true,
     };
     assert!(public.resolve_dns("localhost").await.is_err());
-    let here = Checked {
+    let here = CheckedResolver {
         reach: Reach::Loopback,
         encrypted: false,
     };

@@ -1,4 +1,4 @@
-use super::{OutboundUrl, Reach, UrlFault};
+use super::{OutboundUrl, Reach, UrlError};
 
 /// Accepted URLs: their hosts are on the public Internet.
 const TAKEN: [&str; 25] = [
@@ -237,15 +237,15 @@ const NOT_PUBLIC: &[&str] = &[
 ];
 
 /// All refused URLs, each with its fault.
-fn refused() -> Vec<(&'static str, UrlFault)> {
+fn refused() -> Vec<(&'static str, UrlError)> {
     let groups = [
-        (UrlFault::Form, FORM),
-        (UrlFault::Scheme, SCHEME),
-        (UrlFault::UserInfo, USER_INFO),
-        (UrlFault::Fragment, FRAGMENT),
-        (UrlFault::Host, HOST),
-        (UrlFault::Port, PORT),
-        (UrlFault::NotPublic, NOT_PUBLIC),
+        (UrlError::Form, FORM),
+        (UrlError::Scheme, SCHEME),
+        (UrlError::UserInfo, USER_INFO),
+        (UrlError::Fragment, FRAGMENT),
+        (UrlError::Host, HOST),
+        (UrlError::Port, PORT),
+        (UrlError::NotPublic, NOT_PUBLIC),
     ];
     let rows = groups.iter();
     rows.flat_map(|(fault, urls)| urls.iter().map(|url| (*url, *fault)))
@@ -286,7 +286,7 @@ fn a_url_is_at_most_2048_bytes_long() {
     };
     assert!(OutboundUrl::parse(&of(2048), Reach::Public).is_ok());
     let long = OutboundUrl::parse(&of(2049), Reach::Public);
-    assert_eq!(long, Err(UrlFault::Form));
+    assert_eq!(long, Err(UrlError::Form));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::{Answer, Ask, CardForm};
+use crate::protocol::{CardForm, MethodCall, WireResponse};
 use crate::task::ContextQuery;
 use crate::task::EventId;
 use serde_json::json;
@@ -29,7 +29,7 @@ fn get(path: &str) -> RawRequest<'_> {
 
 fn one(request: &RawRequest<'_>) -> Call {
     match open(request) {
-        Ok(Opened::One(call)) => *call,
+        Ok(OpenedRequest::One(call)) => *call,
         other => panic!("{other:?}"),
     }
 }
@@ -42,14 +42,14 @@ fn rpc_call(method: &str, params: &Value) -> Call {
     one(&post("/", &rpc(method, params)))
 }
 
-fn fields(refusal: Refusal) -> Vec<String> {
+fn fields(refusal: A2aError) -> Vec<String> {
     match refusal {
-        Refusal::InvalidParams { violations } => violations.into_iter().map(|v| v.field).collect(),
+        A2aError::InvalidParams { violations } => violations.into_iter().map(|v| v.field).collect(),
         other => panic!("{other:?}"),
     }
 }
 
-fn body(answer: &Answer) -> Value {
+fn body(answer: &WireResponse) -> Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
@@ -83,12 +83,12 @@ fn every_method_can_be_opened_and_read() {
         assert_eq!(call.dialect, Dialect::json_rpc(generation), "{method}");
         let ask = call.decode().unwrap();
         let expected = match call.operation {
-            Operation::Send => matches!(ask, Ask::Send(_)),
-            Operation::Stream => matches!(ask, Ask::Stream(_)),
-            Operation::Get => matches!(ask, Ask::Get(_)),
-            Operation::List => matches!(ask, Ask::List(_)),
-            Operation::Cancel => matches!(ask, Ask::Cancel(_)),
-            Operation::Subscribe => matches!(ask, Ask::Subscribe(_)),
+            Operation::Send => matches!(ask, MethodCall::Send(_)),
+            Operation::Stream => matches!(ask, MethodCall::Stream(_)),
+            Operation::Get => matches!(ask, MethodCall::Get(_)),
+            Operation::List => matches!(ask, MethodCall::List(_)),
+            Operation::Cancel => matches!(ask, MethodCall::Cancel(_)),
+            Operation::Subscribe => matches!(ask, MethodCall::Subscribe(_)),
             _ => false,
         };
         assert!(expected, "{method}");
@@ -122,9 +122,9 @@ fn the_same_operations_are_read_over_rest() {
         assert_eq!(call.dialect, Dialect::rest(generation), "{request:?}");
         let ask = call.decode().unwrap();
         let id = match ask {
-            Ask::Get(query) => Some(query.id),
-            Ask::Cancel(command) => Some(command.id),
-            Ask::Subscribe(command) => Some(command.id),
+            MethodCall::Get(query) => Some(query.id),
+            MethodCall::Cancel(command) => Some(command.id),
+            MethodCall::Subscribe(command) => Some(command.id),
             _ => None,
         };
         assert_eq!(id.is_some(), call.params.id.is_some(), "{request:?}");
@@ -150,7 +150,7 @@ fn a_content_type_is_refused_before_the_body_is_read() {
                 ..post(path, "not json")
             };
             let refused = open(&request).unwrap_err();
-            assert_eq!(refused.refusal, Refusal::UnsupportedMediaType, "{path}");
+            assert_eq!(refused.refusal, A2aError::UnsupportedMediaType, "{path}");
             assert_eq!(refused.answer().status, 415, "{path}");
         }
     }
@@ -192,7 +192,7 @@ fn a_malformed_body_gets_the_error_format_of_its_path() {
 fn the_error_for_an_unknown_method_repeats_the_id() {
     for method in ["Sendmessage", "tasks/list", "tasks/sendNow", ""] {
         let refused = open(&post("/", &rpc(method, &json!({})))).unwrap_err();
-        assert_eq!(refused.refusal, Refusal::MethodNotFound);
+        assert_eq!(refused.refusal, A2aError::MethodNotFound);
         assert_eq!(body(&refused.answer())["id"], 7, "{method}");
     }
 }
@@ -251,7 +251,7 @@ fn the_version_is_checked_by_generation() {
     assert_eq!(one(&versioned(Some("1.0"))).check_version(), Ok(()));
     let refused = one(&versioned(None)).check_version().unwrap_err();
     assert!(
-        matches!(refused, Refusal::VersionNotSupported { ref version, .. } if version == "0.3")
+        matches!(refused, A2aError::VersionNotSupported { ref version, .. } if version == "0.3")
     );
     let by_query = RawRequest {
         query: Some("A2A-Version=1.0"),
@@ -317,7 +317,7 @@ fn the_id_in_the_path_replaces_the_one_in_the_body() {
         r#"{"id":"other","metadata":{"a":1}}"#,
     ));
     match call.decode().unwrap() {
-        Ask::Cancel(command) => {
+        MethodCall::Cancel(command) => {
             assert_eq!(command.id.as_str(), "t");
             assert_eq!(command.metadata["a"], 1);
         }
@@ -346,7 +346,7 @@ fn a_subscription_resumes_after_the_last_event_id() {
         call.decode()
     };
     match subscribe(Some("4.2")).unwrap() {
-        Ask::Subscribe(command) => {
+        MethodCall::Subscribe(command) => {
             assert_eq!(
                 command.last_event,
                 Some(EventId {
@@ -359,7 +359,7 @@ fn a_subscription_resumes_after_the_last_event_id() {
         other => panic!("{other:?}"),
     }
     assert!(
-        matches!(subscribe(Some("")), Ok(Ask::Subscribe(command)) if command.last_event.is_none())
+        matches!(subscribe(Some("")), Ok(MethodCall::Subscribe(command)) if command.last_event.is_none())
     );
     assert_eq!(fields(subscribe(Some("x")).unwrap_err()), ["Last-Event-ID"]);
 }
@@ -373,7 +373,7 @@ fn a_batch_keeps_a_slot_for_every_entry() {
         {"jsonrpc": "2.0", "id": 3, "method": "nothing"},
     ])
     .to_string();
-    let Ok(Opened::Batch(slots)) = open(&post("/", &text)) else {
+    let Ok(OpenedRequest::Batch(slots)) = open(&post("/", &text)) else {
         panic!("expected a batch")
     };
     let codes: Vec<Value> = slots
@@ -397,7 +397,7 @@ fn a_duplicate_in_a_batch_stays_in_its_slot() {
     let text = r#"[{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"a","id":"b"}},
         {"jsonrpc":"2.0","id":2,"method":"GetTask","method":"GetTask"},
         {"jsonrpc":"2.0","id":3,"method":"GetTask","params":{"id":"a"}}]"#;
-    let Ok(Opened::Batch(slots)) = open(&post("/", text)) else {
+    let Ok(OpenedRequest::Batch(slots)) = open(&post("/", text)) else {
         panic!("expected a batch")
     };
     assert_eq!(
@@ -418,7 +418,7 @@ fn an_empty_or_oversized_batch_is_one_invalid_request() {
     assert!(open(&post("/", &batch(16))).is_ok());
     for text in [batch(0), batch(17), batch(3_000)] {
         let refused = open(&post("/", &text)).unwrap_err();
-        assert!(matches!(refused.refusal, Refusal::InvalidRequest { .. }));
+        assert!(matches!(refused.refusal, A2aError::InvalidRequest { .. }));
         assert_eq!(body(&refused.answer())["id"], Value::Null);
     }
 }
@@ -454,7 +454,7 @@ fn an_envelope_for_another_path_is_refused() {
     for method in ["tasks/get", "message/send", "SendMessage", "nothing"] {
         let refused = open(&post("/tasks/send", &rpc(method, &json!({})))).unwrap_err();
         assert!(
-            matches!(refused.refusal, Refusal::InvalidRequest { .. }),
+            matches!(refused.refusal, A2aError::InvalidRequest { .. }),
             "{method}"
         );
         assert_eq!(body(&refused.answer())["error"]["code"], -32600);
@@ -464,7 +464,10 @@ fn an_envelope_for_another_path_is_refused() {
 
 #[test]
 fn the_paths_of_the_extensions_are_read() {
-    assert_eq!(one(&get("/a2a-lambda/skills")).decode(), Ok(Ask::Skills));
+    assert_eq!(
+        one(&get("/a2a-lambda/skills")).decode(),
+        Ok(MethodCall::Skills)
+    );
     let listed = RawRequest {
         query: Some("pageSize=7"),
         ..get("/a2a-lambda/contexts")
@@ -474,10 +477,10 @@ fn the_paths_of_the_extensions_are_read() {
         page_size: 7,
         page_token: None,
     };
-    assert_eq!(listed, Ok(Ask::ListContexts(query)));
+    assert_eq!(listed, Ok(MethodCall::ListContexts(query)));
     assert_eq!(
         one(&get("/extendedAgentCard")).decode(),
-        Ok(Ask::ExtendedCard)
+        Ok(MethodCall::ExtendedCard)
     );
 }
 
@@ -486,17 +489,17 @@ fn the_three_card_paths_serve_two_forms() {
     let form = |path| one(&get(path)).decode();
     assert_eq!(
         form("/.well-known/agent-card.json"),
-        Ok(Ask::Card(CardForm::AgentCard))
+        Ok(MethodCall::Card(CardForm::AgentCard))
     );
     for path in ["/.well-known/agent.json", "/agent.json"] {
-        assert_eq!(form(path), Ok(Ask::Card(CardForm::LegacyAgentJson)));
+        assert_eq!(form(path), Ok(MethodCall::Card(CardForm::LegacyAgentJson)));
     }
 }
 
 #[test]
 fn a_request_refused_unopened_gets_the_error_format_of_its_path() {
     let too_large =
-        |path| reject(&post(path, ""), Refusal::PayloadTooLarge { allowed: 9 }).answer();
+        |path| reject(&post(path, ""), A2aError::PayloadTooLarge { allowed: 9 }).answer();
     assert_eq!(body(&too_large("/"))["error"]["code"], -32600);
     assert_eq!(body(&too_large("/message:send"))["error"]["code"], 413);
     assert_eq!(body(&too_large("/v1/message:send"))["code"], -32600);

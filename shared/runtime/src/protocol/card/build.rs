@@ -9,19 +9,19 @@ const JSON_RPC: &str = "JSONRPC";
 const REST: &str = "HTTP+JSON";
 
 /// The members of an object under construction; empty values are left out.
-type Members = Map<String, Value>;
+type CardMembers = Map<String, Value>;
 
-fn put(members: &mut Members, name: &str, value: impl Into<Value>) {
+fn put(members: &mut CardMembers, name: &str, value: impl Into<Value>) {
     members.insert(name.to_owned(), value.into());
 }
 
-fn put_text(members: &mut Members, name: &str, text: Option<&String>) {
+fn put_text(members: &mut CardMembers, name: &str, text: Option<&String>) {
     if let Some(text) = text {
         put(members, name, text.as_str());
     }
 }
 
-fn put_list(members: &mut Members, name: &str, items: &[String]) {
+fn put_list(members: &mut CardMembers, name: &str, items: &[String]) {
     if !items.is_empty() {
         put(members, name, items.to_vec());
     }
@@ -81,8 +81,8 @@ pub(super) fn legacy(info: &CardInfo) -> Value {
 }
 
 /// The members that are the same in all generations.
-fn common(info: &CardInfo) -> Members {
-    let mut card = Members::new();
+fn common(info: &CardInfo) -> CardMembers {
+    let mut card = CardMembers::new();
     put(&mut card, "name", info.name.as_str());
     put(&mut card, "description", info.description.as_str());
     put(&mut card, "version", info.version.as_str());
@@ -104,7 +104,7 @@ fn common(info: &CardInfo) -> Members {
 }
 
 fn skill(info: &SkillInfo) -> Value {
-    let mut skill = Members::new();
+    let mut skill = CardMembers::new();
     put(&mut skill, "id", info.id.as_str());
     put(&mut skill, "name", info.name.as_str());
     put(&mut skill, "description", info.description.as_str());
@@ -119,7 +119,7 @@ fn skill(info: &SkillInfo) -> Value {
 fn interfaces(info: &CardInfo, versions: &[&str]) -> Vec<Value> {
     // A2A 1.0 §8.3.1: the first interface is the preferred one.
     let interface = |version: &str, binding: &str| {
-        let mut interface = Members::new();
+        let mut interface = CardMembers::new();
         put(&mut interface, "url", info.base_url.as_str());
         put(&mut interface, "protocolBinding", binding);
         put(&mut interface, "protocolVersion", version);
@@ -136,8 +136,8 @@ fn interfaces(info: &CardInfo, versions: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-fn capabilities(info: &CardInfo) -> Members {
-    let mut capabilities = Members::new();
+fn capabilities(info: &CardInfo) -> CardMembers {
+    let mut capabilities = CardMembers::new();
     put(&mut capabilities, "streaming", info.capabilities.streaming);
     let push = info.capabilities.push_notifications;
     put(&mut capabilities, "pushNotifications", push);
@@ -161,9 +161,9 @@ fn extensions(info: &CardInfo) -> Vec<Value> {
 
 /// The schemas of the skills, as an extension: a card has no member for them.
 fn skill_schemas(info: &CardInfo) -> Option<Value> {
-    let mut skills = Members::new();
+    let mut skills = CardMembers::new();
     for skill in &info.skills {
-        let mut schemas = Members::new();
+        let mut schemas = CardMembers::new();
         for (name, schema) in [
             ("inputSchema", &skill.input_schema),
             ("outputSchema", &skill.output_schema),
@@ -179,15 +179,19 @@ fn skill_schemas(info: &CardInfo) -> Option<Value> {
     (!skills.is_empty()).then(|| json!({"skills": skills}))
 }
 
-fn schemes(info: &CardInfo, spell: fn(&super::SecurityScheme) -> Members) -> Value {
+fn schemes(info: &CardInfo, spell: fn(&super::SecurityScheme) -> CardMembers) -> Value {
     let schemes = info.security_schemes.iter();
     schemes
         .map(|(name, scheme)| (name.clone(), Value::Object(spell(scheme))))
-        .collect::<Members>()
+        .collect::<CardMembers>()
         .into()
 }
 
-fn put_security(card: &mut Members, info: &CardInfo, spell: fn(&super::SecurityScheme) -> Members) {
+fn put_security(
+    card: &mut CardMembers,
+    info: &CardInfo,
+    spell: fn(&super::SecurityScheme) -> CardMembers,
+) {
     if !info.security_schemes.is_empty() {
         put(card, "securitySchemes", schemes(info, spell));
     }
@@ -198,7 +202,7 @@ fn put_security(card: &mut Members, info: &CardInfo, spell: fn(&super::SecurityS
 }
 
 /// Puts `security` for 0.2 and 0.3, and `authentication` for 0.1.
-fn put_legacy_security(card: &mut Members, info: &CardInfo) {
+fn put_legacy_security(card: &mut CardMembers, info: &CardInfo) {
     if !info.security.is_empty() {
         put(card, "security", json!(info.security));
     }

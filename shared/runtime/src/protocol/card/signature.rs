@@ -42,7 +42,7 @@ pub struct CardSignature {
 /// The text is not a signature of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a detached JWS as `a2a-local sign-card` makes it")]
-pub struct InvalidSignature;
+pub struct SignatureError;
 
 impl CardSignature {
     /// The signature as a member of the card (A2A 1.0 §4.4.7).
@@ -61,22 +61,22 @@ impl CardSignature {
 }
 
 impl FromStr for CardSignature {
-    type Err = InvalidSignature;
+    type Err = SignatureError;
 
     /// Reads a compact JWS with its payload left out (RFC 7515, appendix F).
-    fn from_str(text: &str) -> Result<Self, InvalidSignature> {
-        let (protected, signature) = text.split_once("..").ok_or(InvalidSignature)?;
+    fn from_str(text: &str) -> Result<Self, SignatureError> {
+        let (protected, signature) = text.split_once("..").ok_or(SignatureError)?;
         let header = URL_SAFE_NO_PAD
             .decode(protected)
-            .map_err(|_| InvalidSignature)?;
-        let header: Value = serde_json::from_slice(&header).map_err(|_| InvalidSignature)?;
+            .map_err(|_| SignatureError)?;
+        let header: Value = serde_json::from_slice(&header).map_err(|_| SignatureError)?;
         // RFC 7518 §3.4: an ES256 signature is two numbers in 64 bytes.
         let bytes = URL_SAFE_NO_PAD.decode(signature);
         let said = |name: &str| header.get(name).and_then(Value::as_str);
         let es256 = bytes.is_ok_and(|bytes| bytes.len() == 64) && said("alg") == Some("ES256");
-        let payload = said(PAYLOAD_HASH).ok_or(InvalidSignature)?;
+        let payload = said(PAYLOAD_HASH).ok_or(SignatureError)?;
         if !es256 {
-            return Err(InvalidSignature);
+            return Err(SignatureError);
         }
         Ok(Self {
             protected: protected.to_owned(),
@@ -312,7 +312,7 @@ mod tests {
                 &format!("{text}AA"),
                 &format!("e30{text}"),
             ] {
-                assert_eq!(bad.parse::<CardSignature>(), Err(InvalidSignature), "{bad}");
+                assert_eq!(bad.parse::<CardSignature>(), Err(SignatureError), "{bad}");
             }
         }
     }

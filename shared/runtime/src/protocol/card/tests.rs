@@ -44,7 +44,7 @@ fn info() -> CardInfo {
     }
 }
 
-fn value(document: &Document) -> Value {
+fn value(document: &CardDocument) -> Value {
     serde_json::from_slice(&document.body).unwrap()
 }
 

@@ -1,8 +1,8 @@
 //! Holds sample values for the tests of the older generations.
 
 use crate::task::{
-    Artifact, ArtifactUpdate, ContextId, Event, EventId, Frame, Generation, LoggedEvent, Message,
-    Metadata, Part, Refusal, Status, StatusUpdate, Task, TaskId, TaskState, Timestamp, Transition,
+    A2aError, Artifact, ArtifactUpdate, ContextId, Event, EventId, Frame, Generation, LoggedEvent,
+    Message, Metadata, Part, Status, StatusUpdate, Task, TaskId, TaskState, Timestamp, Transition,
 };
 use serde_json::Value;
 
@@ -112,9 +112,9 @@ fn event(event: Event, last: bool) -> Frame {
 }
 
 /// The fields that an error names.
-pub(crate) fn fields<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<String> {
+pub(crate) fn fields<T: std::fmt::Debug>(result: Result<T, A2aError>) -> Vec<String> {
     match result {
-        Err(Refusal::InvalidParams { violations }) => {
+        Err(A2aError::InvalidParams { violations }) => {
             violations.into_iter().map(|it| it.field).collect()
         }
         other => panic!("{other:?}"),

@@ -4,10 +4,10 @@ use Generation::{V01, V03, V10};
 
 /// An error with its row: code, code in 0.1, REST status, JSON-RPC status,
 /// `google.rpc` status, reason, and the domain of the reason.
-type Row = (Refusal, &'static str);
+type Row = (A2aError, &'static str);
 
 fn rows_of_a2a() -> Vec<Row> {
-    use Refusal as R;
+    use A2aError as R;
     let state = TaskState::Completed;
     let (detail, uri, version) = (String::new(), String::new(), String::new());
     let supported = "";
@@ -60,7 +60,7 @@ fn rows_of_a2a() -> Vec<Row> {
 }
 
 fn rows_of_ours() -> Vec<Row> {
-    use Refusal as R;
+    use A2aError as R;
     let (why, allowed, current, retry_after) = (String::new(), 1, 2, 7);
     vec![
         (
@@ -122,8 +122,8 @@ fn rows_of_another_try() -> Vec<Row> {
     let retry_after = 7;
     let row = "-32603 -32011 503 503 UNAVAILABLE UNAVAILABLE ours";
     vec![
-        (Refusal::Unavailable { retry_after }, row),
-        (Refusal::Unfinished { retry_after }, row),
+        (A2aError::Unavailable { retry_after }, row),
+        (A2aError::Unfinished { retry_after }, row),
     ]
 }
 
@@ -180,23 +180,23 @@ fn the_documented_table_equals_the_code() {
 fn codes_keep_their_0_1_meaning_in_0_1() {
     for (refusal, ..) in rows() {
         let expected = match ErrorRow::of(&refusal, V01).code {
-            -32007 => matches!(refusal, Refusal::Unauthenticated),
-            -32008 => matches!(refusal, Refusal::Forbidden),
+            -32007 => matches!(refusal, A2aError::Unauthenticated),
+            -32008 => matches!(refusal, A2aError::Forbidden),
             -32009 => matches!(
                 refusal,
-                Refusal::TaskBusy
-                    | Refusal::TaskFinished { .. }
-                    | Refusal::VersionNotSupported { .. }
+                A2aError::TaskBusy
+                    | A2aError::TaskFinished { .. }
+                    | A2aError::VersionNotSupported { .. }
             ),
-            -32010 => matches!(refusal, Refusal::RateLimited { .. }),
+            -32010 => matches!(refusal, A2aError::RateLimited { .. }),
             code => code != -32006,
         };
         assert!(expected, "{refusal:?}");
     }
 }
 
-fn violations() -> Refusal {
-    Refusal::InvalidParams {
+fn violations() -> A2aError {
+    A2aError::InvalidParams {
         violations: vec![
             FieldViolation::new("message.parts", "must not be empty"),
             FieldViolation::new("message.role", "is required"),
@@ -207,7 +207,7 @@ fn violations() -> Refusal {
 #[test]
 fn a_json_rpc_error_of_1_0_carries_its_details_as_data() {
     assert_eq!(
-        body(&Refusal::TaskNotFound, Dialect::json_rpc(V10)),
+        body(&A2aError::TaskNotFound, Dialect::json_rpc(V10)),
         json!({"code": -32001, "message": "task not found", "data": [{
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
             "reason": "TASK_NOT_FOUND",
@@ -218,7 +218,7 @@ fn a_json_rpc_error_of_1_0_carries_its_details_as_data() {
 
 #[test]
 fn a_rest_error_of_1_0_is_a_google_rpc_status() {
-    let refusal = Refusal::StateTooLarge {
+    let refusal = A2aError::StateTooLarge {
         current: 1_048_577,
         allowed: 1_048_576,
     };
@@ -275,7 +275,7 @@ fn every_dialect_names_invalid_fields_by_path() {
 #[test]
 fn an_older_rest_error_is_the_whole_body() {
     for generation in [V03, V01] {
-        let body = body(&Refusal::TaskNotFound, Dialect::rest(generation));
+        let body = body(&A2aError::TaskNotFound, Dialect::rest(generation));
         assert_eq!(body["code"], -32001);
         assert_eq!(body["message"], "task not found");
         assert_eq!(body.get("error"), None);
@@ -285,26 +285,26 @@ fn an_older_rest_error_is_the_whole_body() {
 #[test]
 fn headers_name_the_retry_time_and_the_authentication_scheme() {
     assert_eq!(
-        header(&Refusal::RateLimited { retry_after: 7 }),
+        header(&A2aError::RateLimited { retry_after: 7 }),
         Some(("retry-after", "7".to_owned()))
     );
     assert_eq!(
-        header(&Refusal::Unavailable { retry_after: 3 }),
+        header(&A2aError::Unavailable { retry_after: 3 }),
         Some(("retry-after", "3".to_owned()))
     );
     assert_eq!(
-        header(&Refusal::Unauthenticated),
+        header(&A2aError::Unauthenticated),
         Some(("www-authenticate", "Bearer".to_owned()))
     );
-    assert_eq!(header(&Refusal::Internal), None);
+    assert_eq!(header(&A2aError::Internal), None);
 }
 
 #[test]
 fn a_long_value_of_a_client_is_not_sent_back() {
     let long = "ö".repeat(100_000);
     for refusal in [
-        Refusal::invalid(long.as_str(), format!("not `{long}`")),
-        Refusal::ContentTypeNotSupported { detail: long },
+        A2aError::invalid(long.as_str(), format!("not `{long}`")),
+        A2aError::ContentTypeNotSupported { detail: long },
     ] {
         for dialect in [Dialect::json_rpc(V10), Dialect::rest(V10)] {
             let text = body(&refusal, dialect).to_string();

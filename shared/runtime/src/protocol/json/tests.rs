@@ -19,9 +19,9 @@ fn duplicates(text: &str) -> Vec<String> {
     scan.duplicates.iter().map(|path| render(path)).collect()
 }
 
-fn over(result: Result<Scan, Refusal>) -> String {
+fn over(result: Result<Scan, A2aError>) -> String {
     match result {
-        Err(Refusal::InvalidRequest { why }) => why,
+        Err(A2aError::InvalidRequest { why }) => why,
         other => panic!("{other:?}"),
     }
 }
@@ -77,9 +77,9 @@ fn malformed_json_is_a_parse_error() {
         "[1",
         "NaN",
     ] {
-        assert_eq!(scan(bad.as_bytes()).unwrap_err(), Refusal::Parse, "{bad}");
+        assert_eq!(scan(bad.as_bytes()).unwrap_err(), A2aError::Parse, "{bad}");
     }
-    assert_eq!(scan(b"\"\xff\"").unwrap_err(), Refusal::Parse);
+    assert_eq!(scan(b"\"\xff\"").unwrap_err(), A2aError::Parse);
 }
 
 #[test]

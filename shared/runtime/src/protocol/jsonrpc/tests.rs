@@ -1,6 +1,6 @@
 use super::*;
 
-fn read(text: &str) -> Result<Envelope, (RpcId, Refusal)> {
+fn read(text: &str) -> Result<Envelope, (RpcId, A2aError)> {
     let scan = json::scan(text.as_bytes()).unwrap();
     envelope(json::parse(text.as_bytes()).unwrap(), &scan.duplicates)
 }
@@ -13,7 +13,7 @@ fn id_of(id: &str) -> RpcId {
 
 fn why(text: &str) -> (RpcId, String) {
     match read(text).unwrap_err() {
-        (id, Refusal::InvalidRequest { why }) => (id, why),
+        (id, A2aError::InvalidRequest { why }) => (id, why),
         other => panic!("{other:?}"),
     }
 }

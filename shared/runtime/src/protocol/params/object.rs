@@ -1,6 +1,6 @@
 //! Reads the members of an object of a request.
 
-use super::{MAX_PARTS, Problems, ROOT, Spelling};
+use super::{FieldCase, MAX_PARTS, Problems, ROOT};
 use crate::task::{FieldViolation, Metadata};
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub(crate) struct Object<'a> {
     pub(super) path: String,
     pub(super) map: &'a Map<String, Value>,
-    pub(super) spelling: Spelling,
+    pub(super) spelling: FieldCase,
     pub(super) problems: &'a Problems,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Object<'a> {
     /// Member `name`, also if it is `null`.
     pub(crate) fn raw(&self, name: &str) -> Option<&'a Value> {
         let given = self.map.get(name);
-        if self.spelling == Spelling::Json {
+        if self.spelling == FieldCase::Json {
             return given;
         }
         // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too.

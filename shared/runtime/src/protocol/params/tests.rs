@@ -1,9 +1,9 @@
 use super::*;
 use serde_json::json;
 
-fn violations<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<(String, String)> {
+fn violations<T: std::fmt::Debug>(result: Result<T, A2aError>) -> Vec<(String, String)> {
     match result {
-        Err(Refusal::InvalidParams { violations }) => violations
+        Err(A2aError::InvalidParams { violations }) => violations
             .into_iter()
             .map(|v| (v.field, v.description))
             .collect(),
@@ -11,7 +11,7 @@ fn violations<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<(String, St
     }
 }
 
-fn fields<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<String> {
+fn fields<T: std::fmt::Debug>(result: Result<T, A2aError>) -> Vec<String> {
     violations(result)
         .into_iter()
         .map(|(field, _)| field)
@@ -21,7 +21,7 @@ fn fields<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<String> {
 #[test]
 fn parameters_that_are_not_an_object_are_refused() {
     for params in [json!(null), json!([]), json!("x"), json!(1)] {
-        let result = read(&params, Spelling::Json, |_| Some(()));
+        let result = read(&params, FieldCase::Json, |_| Some(()));
         assert_eq!(fields(result), ["params"]);
     }
 }
@@ -33,7 +33,7 @@ fn every_fault_is_listed_with_its_path() {
         "n": -1,
         "word": "blue",
     });
-    let result = read(&params, Spelling::Json, |o| {
+    let result = read(&params, FieldCase::Json, |o| {
         if let Some(a) = o.object("a") {
             a.string("id");
             a.boolean("flag");
@@ -60,7 +60,7 @@ fn every_fault_is_listed_with_its_path() {
 
 #[test]
 fn a_null_member_counts_as_absent() {
-    let result = read(&json!({"a": null}), Spelling::Json, |o| {
+    let result = read(&json!({"a": null}), FieldCase::Json, |o| {
         assert_eq!(o.string("a"), None);
         assert!(o.metadata("a").is_empty());
         o.required_text("a").map(str::to_owned)
@@ -74,17 +74,17 @@ fn a_null_member_counts_as_absent() {
 #[test]
 fn base64_is_read_in_both_alphabets_padded_or_not() {
     for text in ["-_8", "-_8=", "+/8", "+/8="] {
-        let bytes = read(&json!({"b": text}), Spelling::Json, |o| {
+        let bytes = read(&json!({"b": text}), FieldCase::Json, |o| {
             o.required_base64("b")
         });
         assert_eq!(bytes.unwrap().as_ref(), [0xfb, 0xff], "{text}");
     }
-    let empty = read(&json!({"b": ""}), Spelling::Json, |o| {
+    let empty = read(&json!({"b": ""}), FieldCase::Json, |o| {
         o.required_base64("b")
     });
     assert!(empty.unwrap().is_empty());
     for text in ["+_8=", "a", "??", "QQ==="] {
-        let result = read(&json!({"b": text}), Spelling::Json, |o| {
+        let result = read(&json!({"b": text}), FieldCase::Json, |o| {
             o.required_base64("b")
         });
         assert_eq!(fields(result), ["b"], "{text}");
@@ -103,7 +103,7 @@ fn a_history_length_is_clamped_and_never_negative() {
         (json!(1.5), None),
         (json!("3"), None),
     ] {
-        let result = read(&json!({"n": given}), Spelling::Json, |o| {
+        let result = read(&json!({"n": given}), FieldCase::Json, |o| {
             Some(o.history_length("n", 7))
         });
         assert_eq!(result.ok(), read_as, "{given}");
@@ -114,10 +114,13 @@ fn a_history_length_is_clamped_and_never_negative() {
 fn only_proto_json_reads_proto_names_and_numbers_as_strings() {
     let params = json!({"page_size": "10"});
     let size = |o: &Object<'_>| Some(o.integer("pageSize", 1..=100));
-    assert_eq!(read(&params, Spelling::ProtoJson, size), Ok(Some(10)));
-    assert_eq!(read(&params, Spelling::Json, size), Ok(None));
+    assert_eq!(read(&params, FieldCase::ProtoJson, size), Ok(Some(10)));
+    assert_eq!(read(&params, FieldCase::Json, size), Ok(None));
     let both = json!({"page_size": 1, "pageSize": 1});
-    assert_eq!(fields(read(&both, Spelling::ProtoJson, size)), ["pageSize"]);
+    assert_eq!(
+        fields(read(&both, FieldCase::ProtoJson, size)),
+        ["pageSize"]
+    );
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn a_query_is_read_by_the_same_rules() {
 #[test]
 fn an_error_lists_at_most_100_faults() {
     let many: Vec<Value> = (0..1000).map(|n| json!(n)).collect();
-    let result = read(&json!({"list": many}), Spelling::Json, |o| {
+    let result = read(&json!({"list": many}), FieldCase::Json, |o| {
         Some(o.strings("list"))
     });
     assert_eq!(violations(result).len(), MAX_VIOLATIONS);
@@ -157,12 +160,12 @@ fn exactly_one_refuses_none_and_two() {
         (json!({}), false),
         (json!({"text": "x", "data": 1}), false),
     ] {
-        let result = read(&object, Spelling::Json, |o| {
+        let result = read(&object, FieldCase::Json, |o| {
             o.exactly_one(&["text", "data"], None)
         });
         assert_eq!(result.is_ok(), found, "{object}");
     }
-    let null = read(&json!({"data": null}), Spelling::Json, |o| {
+    let null = read(&json!({"data": null}), FieldCase::Json, |o| {
         o.exactly_one(&["text", "data"], Some("data"))
     });
     assert_eq!(null, Ok("data"));

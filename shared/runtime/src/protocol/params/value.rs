@@ -1,8 +1,8 @@
 //! Reads the values of a request, and notes the fault of a malformed one.
 
 use super::object::quoted;
-use super::{MAX_HISTORY, Object, Spelling, is_printable, printable_rule, rule};
-use crate::task::{ContextId, InvalidId, PushId, TaskId, Timestamp};
+use super::{FieldCase, MAX_HISTORY, Object, is_printable, printable_rule, rule};
+use crate::task::{ContextId, IdError, PushId, TaskId, Timestamp};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -49,7 +49,7 @@ impl<'a> Object<'a> {
         if !text.is_empty() {
             return Some(text);
         }
-        if self.spelling == Spelling::Json {
+        if self.spelling == FieldCase::Json {
             self.refuse(name, "must not be empty");
         }
         None
@@ -91,7 +91,7 @@ impl<'a> Object<'a> {
         let value = self.member(name)?;
         let read = match (value, self.spelling) {
             (Value::Bool(value), _) => Some(*value),
-            (Value::String(text), Spelling::Query) => text.parse().ok(),
+            (Value::String(text), FieldCase::Query) => text.parse().ok(),
             _ => None,
         };
         if read.is_none() {
@@ -137,7 +137,7 @@ impl<'a> Object<'a> {
                 .as_i64()
                 .map(i128::from)
                 .or_else(|| number.as_u64().map(i128::from)),
-            Value::String(text) if self.spelling != Spelling::Json => {
+            Value::String(text) if self.spelling != FieldCase::Json => {
                 text.parse::<i64>().ok().map(i128::from)
             }
             _ => None,
@@ -188,7 +188,7 @@ impl<'a> Object<'a> {
         self.id(name, ContextId::parse(self.text(name)?))
     }
 
-    fn id<T>(&self, name: &str, id: Result<T, InvalidId>) -> Option<T> {
+    fn id<T>(&self, name: &str, id: Result<T, IdError>) -> Option<T> {
         id.map_err(|error| self.refuse(name, rule(&error))).ok()
     }
 

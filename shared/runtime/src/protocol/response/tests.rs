@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::{Opened, RawRequest, open};
+use crate::protocol::{OpenedRequest, RawRequest, open};
 use crate::task::{ContextId, Message, Part, Status, TaskState, Timestamp};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn task(generation: Generation) -> Task {
 
 fn call(request: &RawRequest<'_>) -> Call {
     match open(request) {
-        Ok(Opened::One(call)) => *call,
+        Ok(OpenedRequest::One(call)) => *call,
         other => panic!("{other:?}"),
     }
 }
@@ -47,12 +47,12 @@ fn get(path: &str) -> RawRequest<'_> {
     }
 }
 
-fn body(answer: &Answer) -> Value {
+fn body(answer: &WireResponse) -> Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-fn reply(generation: Generation) -> Reply {
-    Reply::Task(Box::new(task(generation)))
+fn reply(generation: Generation) -> MethodResult {
+    MethodResult::Task(Box::new(task(generation)))
 }
 
 #[test]
@@ -124,18 +124,18 @@ fn a_send_is_answered_in_the_shape_of_its_generation() {
         json!({"id": "t1", "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}});
     let value = body(&answer(
         &rpc("tasks/send", &params),
-        &Reply::Sent(Sent::Message(message.clone())),
+        &MethodResult::Sent(Sent::Message(message.clone())),
     ));
     assert_eq!(value["result"]["id"], "t1");
     assert_eq!(value["result"]["status"]["state"], "completed");
     let value = body(&answer(
         &rpc("message/send", &json!({})),
-        &Reply::Sent(Sent::Message(message.clone())),
+        &MethodResult::Sent(Sent::Message(message.clone())),
     ));
     assert_eq!(value["result"]["kind"], "message");
     let value = body(&answer(
         &rpc("SendMessage", &json!({})),
-        &Reply::Sent(Sent::Message(message)),
+        &MethodResult::Sent(Sent::Message(message)),
     ));
     assert_eq!(value["result"]["message"]["messageId"], "m2");
 }
@@ -155,7 +155,7 @@ fn a_rest_response_has_the_media_type_the_client_accepts() {
         media(&get("/tasks/t1")),
         [("content-type", "application/json".to_owned())]
     );
-    let refused = refuse(&call(&a2a), &Refusal::TaskNotFound);
+    let refused = refuse(&call(&a2a), &A2aError::TaskNotFound);
     assert_eq!(
         refused.headers,
         [("content-type", "application/a2a+json".to_owned())]
@@ -194,13 +194,13 @@ fn a_response_names_the_known_extensions_of_the_request() {
 
 #[test]
 fn an_error_has_its_headers_and_status() {
-    let limited = Refusal::RateLimited { retry_after: 7 };
+    let limited = A2aError::RateLimited { retry_after: 7 };
     let answered = refuse(&rpc("GetTask", &json!({})), &limited);
     assert_eq!(answered.status, 429);
     assert!(answered.headers.contains(&("retry-after", "7".to_owned())));
     assert_eq!(body(&answered)["id"], "r");
     assert_eq!(
-        refuse(&call(&get("/tasks/t1")), &Refusal::TaskNotFound).status,
+        refuse(&call(&get("/tasks/t1")), &A2aError::TaskNotFound).status,
         404
     );
 }
@@ -210,7 +210,7 @@ fn a_batch_joins_its_responses_and_is_always_200() {
     let call = rpc("GetTask", &json!({"id": "t1"}));
     let joined = batch(&[
         answer(&call, &reply(Generation::V10)),
-        refuse(&call, &Refusal::RateLimited { retry_after: 7 }),
+        refuse(&call, &A2aError::RateLimited { retry_after: 7 }),
     ]);
     assert_eq!(joined.status, 200);
     let value = body(&joined);
@@ -221,7 +221,7 @@ fn a_batch_joins_its_responses_and_is_always_200() {
 
 /// The field that the caller of a send sees for a fault at `field`.
 fn named(send: &Call, field: &str) -> Value {
-    let refused = refuse(send, &Refusal::invalid(field, "is wrong"));
+    let refused = refuse(send, &A2aError::invalid(field, "is wrong"));
     let body = body(&refused);
     let data = body.pointer("/error/data").unwrap_or(&body["data"]);
     data[0]["fieldViolations"][0]["field"].clone()
@@ -267,7 +267,7 @@ fn a_field_inside_wrapped_data_is_named_as_the_client_wrote_it() {
 
 #[test]
 fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
-    let refused = |method: &str, accept, refusal: &Refusal| {
+    let refused = |method: &str, accept, refusal: &A2aError| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": "t1"}});
         let call = call(&RawRequest {
             method: "POST",
@@ -280,7 +280,7 @@ fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
         refuse(&call, refusal)
     };
     let events = "text/event-stream";
-    let answer = refused("tasks/resubscribe", events, &Refusal::TaskNotFound);
+    let answer = refused("tasks/resubscribe", events, &A2aError::TaskNotFound);
     assert!(
         answer
             .headers
@@ -296,12 +296,12 @@ fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
 
     // A plain response: an error with its own HTTP status, a client that accepts other
     // types, a unary call, and a call of 1.0.
-    let unavailable = Refusal::Unavailable { retry_after: 1 };
+    let unavailable = A2aError::Unavailable { retry_after: 1 };
     for answer in [
         refused("tasks/resubscribe", events, &unavailable),
-        refused("tasks/resubscribe", "*/*", &Refusal::TaskNotFound),
-        refused("tasks/get", events, &Refusal::TaskNotFound),
-        refused("SubscribeToTask", events, &Refusal::TaskNotFound),
+        refused("tasks/resubscribe", "*/*", &A2aError::TaskNotFound),
+        refused("tasks/get", events, &A2aError::TaskNotFound),
+        refused("SubscribeToTask", events, &A2aError::TaskNotFound),
     ] {
         assert!(body(&answer)["error"]["code"].is_i64());
     }

@@ -1,7 +1,7 @@
 use super::*;
 use Generation::{V01, V03, V10};
 
-fn target(method: &str, path: &str) -> Target {
+fn target(method: &str, path: &str) -> PathTarget {
     match route(method, path) {
         Some(Route::Operation(target)) => target,
         other => panic!("{method} {path}: {other:?}"),

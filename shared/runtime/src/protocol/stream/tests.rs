@@ -1,7 +1,7 @@
 use super::*;
-use crate::protocol::{Opened, RawRequest, open};
+use crate::protocol::{OpenedRequest, RawRequest, open};
 use crate::task::{
-    ContextId, Event, EventId, LoggedEvent, Message, Part, Refusal, Status, StatusUpdate,
+    A2aError, ContextId, Event, EventId, LoggedEvent, Message, Part, Status, StatusUpdate,
     TaskState, Timestamp,
 };
 use serde_json::json;
@@ -54,7 +54,7 @@ fn done() -> Frame {
 
 fn encoder(request: &RawRequest<'_>) -> StreamEncoder {
     match open(request) {
-        Ok(Opened::One(call)) => StreamEncoder::new(&call),
+        Ok(OpenedRequest::One(call)) => StreamEncoder::new(&call),
         other => panic!("{other:?}"),
     }
 }
@@ -146,7 +146,7 @@ fn a_resubscription_has_the_generation_of_the_task() {
 
 #[test]
 fn an_error_ends_a_stream_in_the_format_of_its_binding() {
-    let error = Frame::Refused(Refusal::Internal);
+    let error = Frame::Refused(A2aError::Internal);
     let (lines, data) = read(rpc("SubscribeToTask").frame(&error));
     assert!(lines.is_empty());
     assert_eq!(

@@ -10,11 +10,11 @@ use push::read_push;
 pub(crate) use push::{decode_get_push, decode_set_push, encode_push};
 pub(crate) use stream::Stream;
 
-use super::legacy::{self, V01};
-use super::read::{self, Object, Spelling};
-use super::write::Members;
+use super::compat::{self, V01};
+use super::json_object::JsonObject;
+use super::params::{self, FieldCase, Object};
 use crate::task::{
-    Artifact, CancelCommand, ContextId, EventId, Generation, GetQuery, Message, Part, Refusal,
+    A2aError, Artifact, CancelCommand, ContextId, EventId, Generation, GetQuery, Message, Part,
     Role, SendCommand, SendMode, Sent, Status, SubscribeCommand, Task, TaskId, TaskState,
 };
 use serde_json::Value;
@@ -33,9 +33,9 @@ const ARTIFACT_ID: &str = "artifactId";
 /// one.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         let id = params.required_task_id("id");
         let session = params.context_id("sessionId");
         let message = params.required_object("message");
@@ -64,7 +64,7 @@ pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
 fn read_message(message: &Object<'_>) -> Option<Message> {
     // A2A 0.1 §6.4: the role is `user` or `agent`; a client sends as `user`.
     let role = message.required_choice("role", &[("user", ())]);
-    let parts = message.parts("parts", |part| legacy::read_part(part, V01));
+    let parts = message.parts("parts", |part| compat::read_part(part, V01));
     let metadata = message.metadata("metadata");
     role?;
     Some(Message {
@@ -76,18 +76,18 @@ fn read_message(message: &Object<'_>) -> Option<Message> {
 /// Reads the parameters of `tasks/get`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_get(params: &Value) -> Result<GetQuery, Refusal> {
-    legacy::read_get(params, NO_HISTORY)
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
+    compat::read_get(params, NO_HISTORY)
 }
 
 /// Reads `GET /tasks/{id}/get`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_get_path(id: &str, query: &[(String, String)]) -> Result<GetQuery, Refusal> {
-    let id = read::task_id(id)?;
-    let history_length = read::read_query(query, |query| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get_path(id: &str, query: &[(String, String)]) -> Result<GetQuery, A2aError> {
+    let id = params::task_id(id)?;
+    let history_length = params::read_query(query, |query| {
         Some(query.history_length("historyLength", NO_HISTORY))
     })?;
     Ok(GetQuery { id, history_length })
@@ -96,21 +96,21 @@ pub(crate) fn decode_get_path(id: &str, query: &[(String, String)]) -> Result<Ge
 /// Reads the parameters of `tasks/cancel`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_cancel(params: &Value) -> Result<CancelCommand, Refusal> {
-    legacy::read_cancel(params)
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_cancel(params: &Value) -> Result<CancelCommand, A2aError> {
+    compat::read_cancel(params)
 }
 
 /// Reads the parameters of `tasks/resubscribe`; `last_event` is the
 /// `Last-Event-ID` that came with it.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
+/// [`A2aError::InvalidParams`] naming each faulty field.
 pub(crate) fn decode_subscribe(
     params: &Value,
     last_event: Option<EventId>,
-) -> Result<SubscribeCommand, Refusal> {
-    legacy::read_subscribe(params, last_event)
+) -> Result<SubscribeCommand, A2aError> {
+    compat::read_subscribe(params, last_event)
 }
 
 /// Writes the result of a send, which is always a task (A2A 0.1 §7.1). `id` is the
@@ -124,7 +124,7 @@ pub(crate) fn encode_sent(sent: &Sent, id: &TaskId) -> Value {
 
 /// Writes a task (A2A 0.1 §6.1).
 pub(crate) fn encode_task(task: &Task) -> Value {
-    Members::new()
+    JsonObject::new()
         .with("id", task.id.as_str())
         .with("sessionId", task.context_id.as_str())
         .with("status", encode_status(&task.status))
@@ -137,7 +137,7 @@ pub(crate) fn encode_task(task: &Task) -> Value {
                 .map(|(index, artifact)| artifact_members(artifact, index)),
         )
         .list("history", task.history.iter().flatten().map(encode_message))
-        .metadata(legacy::task_metadata(task, state_name))
+        .metadata(compat::task_metadata(task, state_name))
         .build()
 }
 
@@ -149,26 +149,26 @@ pub(crate) fn encode_message_as_task(
     id: &TaskId,
     context: Option<&ContextId>,
 ) -> Value {
-    Members::new()
+    JsonObject::new()
         .with("id", id.as_str())
         .maybe("sessionId", context.map(ContextId::as_str))
         .with("status", completed_with(message))
         .build()
 }
 
-fn completed_with(message: &Message) -> Members {
-    Members::new()
+fn completed_with(message: &Message) -> JsonObject {
+    JsonObject::new()
         .with("state", state_name(TaskState::Completed))
         .with("message", encode_message(message))
 }
 
 const fn state_name(state: TaskState) -> &'static str {
-    legacy::state_names(state).v01
+    compat::state_names(state).v01
 }
 
 fn encode_status(status: &Status) -> Value {
     let message = status.message.as_ref().map(encode_message);
-    legacy::write_status(status, state_name(status.state), message)
+    compat::write_status(status, state_name(status.state), message)
 }
 
 fn encode_message(message: &Message) -> Value {
@@ -176,7 +176,7 @@ fn encode_message(message: &Message) -> Value {
         Role::User => "user",
         Role::Agent => "agent",
     };
-    Members::new()
+    JsonObject::new()
         .with("role", role)
         .with("parts", encode_parts(&message.parts))
         .metadata(message.metadata.clone())
@@ -186,15 +186,15 @@ fn encode_message(message: &Message) -> Value {
 fn encode_parts(parts: &[Part]) -> Vec<Value> {
     parts
         .iter()
-        .map(|part| legacy::write_part(part, V01))
+        .map(|part| compat::write_part(part, V01))
         .collect()
 }
 
-fn artifact_members(artifact: &Artifact, index: usize) -> Members {
+fn artifact_members(artifact: &Artifact, index: usize) -> JsonObject {
     // A2A 0.1 §6.7: an artifact is known by its `index`.
     let mut metadata = artifact.metadata.clone();
     metadata.insert(ARTIFACT_ID.to_owned(), artifact.id.as_str().into());
-    Members::new()
+    JsonObject::new()
         .maybe("name", artifact.name.as_deref())
         .maybe("description", artifact.description.as_deref())
         .with("parts", encode_parts(&artifact.parts))

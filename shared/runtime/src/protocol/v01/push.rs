@@ -1,26 +1,26 @@
 //! Reads and writes push configs of 0.1: one per task, without an id
 //! (A2A 0.1 §7.5, §7.6).
 
-use crate::protocol::legacy;
-use crate::protocol::read::{self, Object, Spelling};
-use crate::protocol::write::Members;
-use crate::task::{CreatePush, Generation, PushConfig, PushId, PushOffer, PushQuery, Refusal};
+use crate::protocol::compat;
+use crate::protocol::json_object::JsonObject;
+use crate::protocol::params::{self, FieldCase, Object};
+use crate::task::{A2aError, CreatePush, Generation, PushConfig, PushId, PushOffer, PushQuery};
 use serde_json::Value;
 
 /// Reads a push config, which replaces an earlier one of the task.
 pub(super) fn read_push(config: &Object<'_>) -> Option<PushOffer> {
     Some(PushOffer {
         id: Some(PushId::only()),
-        ..legacy::read_push(config, Generation::V01)?
+        ..compat::read_push(config, Generation::V01)?
     })
 }
 
 /// Reads the parameters of `tasks/pushNotification/set`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         let task = params.required_task_id("id");
         let config = params.required_object("pushNotificationConfig");
         let offer = config.as_ref().and_then(read_push);
@@ -34,9 +34,9 @@ pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, Refusal> {
 /// Reads the parameters of `tasks/pushNotification/get`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_get_push(params: &Value) -> Result<PushQuery, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get_push(params: &Value) -> Result<PushQuery, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         Some(PushQuery {
             task: params.required_task_id("id")?,
             id: Some(PushId::only()),
@@ -46,8 +46,8 @@ pub(crate) fn decode_get_push(params: &Value) -> Result<PushQuery, Refusal> {
 
 /// Writes a push config, without its secrets (A2A 0.1 §6.10).
 pub(crate) fn encode_push(config: &PushConfig) -> Value {
-    Members::new()
+    JsonObject::new()
         .with("id", config.task.as_str())
-        .with("pushNotificationConfig", legacy::write_push(config, None))
+        .with("pushNotificationConfig", compat::write_push(config, None))
         .build()
 }

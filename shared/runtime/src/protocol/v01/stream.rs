@@ -1,7 +1,7 @@
 //! Writes a stream of 0.1, and keeps the indexes of the artifacts it has shown.
 
 use super::{artifact_members, completed_with, encode_status};
-use crate::protocol::write::Members;
+use crate::protocol::json_object::JsonObject;
 use crate::task::{Artifact, ArtifactUpdate, Event, Frame, Status, Task, TaskId};
 use serde_json::Value;
 
@@ -52,8 +52,8 @@ impl Stream {
             .build()
     }
 
-    fn status(&self, status: impl Into<Value>, last: bool) -> Members {
-        Members::new()
+    fn status(&self, status: impl Into<Value>, last: bool) -> JsonObject {
+        JsonObject::new()
             .with("id", self.id.as_str())
             .with("status", status)
             // A2A 0.1 §7.2.2: the stream closes after an update with `final: true`.
@@ -65,7 +65,7 @@ impl Stream {
         let artifact = artifact_members(&update.artifact, index)
             .with("append", update.append)
             .with("lastChunk", update.last_chunk);
-        Members::new()
+        JsonObject::new()
             .with("id", self.id.as_str())
             .with("artifact", artifact)
             .metadata(update.metadata.clone())

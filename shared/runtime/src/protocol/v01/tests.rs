@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::legacy::samples::{
+use crate::protocol::compat::samples::{
     artifact, chunk, context_id, fields, full_task, status, status_change, task, task_id,
 };
 use crate::task::{Frame, PartContent};
@@ -185,7 +185,7 @@ fn a_stream_ends_with_a_final_status() {
         }))
     );
     assert_eq!(stream.frame(&Frame::KeepAlive), None);
-    assert_eq!(stream.frame(&Frame::Refused(Refusal::Internal)), None);
+    assert_eq!(stream.frame(&Frame::Refused(A2aError::Internal)), None);
 }
 
 #[test]

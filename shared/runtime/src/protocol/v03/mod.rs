@@ -12,12 +12,12 @@ pub(crate) use push::{
     encode_pushes,
 };
 
-use super::legacy::{self, V03};
-use super::read::{self, MAX_HISTORY, Object, Spelling};
-use super::write::Members;
+use super::compat::{self, V03};
+use super::json_object::JsonObject;
+use super::params::{self, FieldCase, MAX_HISTORY, Object};
 use crate::task::{
-    Artifact, ArtifactUpdate, CancelCommand, ContextId, Event, EventId, Frame, Generation,
-    GetQuery, Message, Part, PushOffer, Refusal, Role, SendCommand, SendMode, Sent, Status,
+    A2aError, Artifact, ArtifactUpdate, CancelCommand, ContextId, Event, EventId, Frame,
+    Generation, GetQuery, Message, Part, PushOffer, Role, SendCommand, SendMode, Sent, Status,
     StatusUpdate, SubscribeCommand, Task, TaskId, TaskState,
 };
 use serde_json::Value;
@@ -29,9 +29,9 @@ mod tests;
 /// (A2A 0.3 §7.1.1).
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         let configuration = params.object("configuration");
         let options = configuration.map_or_else(Options::unset, |it| {
             Options::read(&it, "pushNotificationConfig", SendMode::Blocking)
@@ -42,7 +42,7 @@ pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
             let form = MessageForm {
                 roles: &[("user", ())],
                 parts: "parts",
-                part: |part| legacy::read_part(part, V03),
+                part: |part| compat::read_part(part, V03),
             };
             read_message(&message, &form)
         });
@@ -53,29 +53,29 @@ pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
 /// Reads the parameters of `tasks/get`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_get(params: &Value) -> Result<GetQuery, Refusal> {
-    legacy::read_get(params, MAX_HISTORY)
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
+    compat::read_get(params, MAX_HISTORY)
 }
 
 /// Reads the parameters of `tasks/cancel`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_cancel(params: &Value) -> Result<CancelCommand, Refusal> {
-    legacy::read_cancel(params)
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_cancel(params: &Value) -> Result<CancelCommand, A2aError> {
+    compat::read_cancel(params)
 }
 
 /// Reads the parameters of `tasks/resubscribe`; `last_event` is the
 /// `Last-Event-ID` that came with it.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
+/// [`A2aError::InvalidParams`] naming each faulty field.
 pub(crate) fn decode_subscribe(
     params: &Value,
     last_event: Option<EventId>,
-) -> Result<SubscribeCommand, Refusal> {
-    legacy::read_subscribe(params, last_event)
+) -> Result<SubscribeCommand, A2aError> {
+    compat::read_subscribe(params, last_event)
 }
 
 /// The differences of a message between the dialects.
@@ -161,7 +161,7 @@ impl Options {
             accepted_output_modes: configuration.strings("acceptedOutputModes"),
             push: configuration
                 .object(push)
-                .and_then(|push| legacy::read_push(&push, Generation::V03)),
+                .and_then(|push| compat::read_push(&push, Generation::V03)),
         }
     }
 }
@@ -188,11 +188,11 @@ pub(crate) fn encode_task(task: &Task) -> Value {
 /// The differences of a task between the dialects.
 struct TaskForm {
     /// Writes its members without artifacts, history and metadata.
-    members: fn(&Task) -> Members,
+    members: fn(&Task) -> JsonObject,
     /// Writes an artifact.
     artifact: fn(&Artifact) -> Value,
     /// Writes a message of its history.
-    message: fn(&Message, Option<Scope<'_>>) -> Members,
+    message: fn(&Message, Option<Scope<'_>>) -> JsonObject,
     /// The name of a state.
     state: fn(TaskState) -> &'static str,
 }
@@ -210,7 +210,7 @@ impl TaskForm {
                 "history",
                 history.map(|message| (self.message)(message, Some(scope))),
             )
-            .metadata(legacy::task_metadata(task, self.state))
+            .metadata(compat::task_metadata(task, self.state))
             .build()
     }
 }
@@ -273,19 +273,19 @@ impl<'a> Scope<'a> {
         (task.map(TaskId::as_str), context.map(ContextId::as_str))
     }
 
-    fn members(self) -> Members {
-        Members::new()
+    fn members(self) -> JsonObject {
+        JsonObject::new()
             .with("taskId", self.task_id.as_str())
             .with("contextId", self.context_id.as_str())
     }
 }
 
 const fn state_name(state: TaskState) -> &'static str {
-    legacy::state_names(state).v03
+    compat::state_names(state).v03
 }
 
-fn task_members(task: &Task) -> Members {
-    Members::new()
+fn task_members(task: &Task) -> JsonObject {
+    JsonObject::new()
         .with("kind", "task")
         .with("id", task.id.as_str())
         .with("contextId", task.context_id.as_str())
@@ -295,16 +295,16 @@ fn task_members(task: &Task) -> Members {
 fn task_status(status: &Status, scope: Scope<'_>) -> Value {
     let message = status.message.as_ref();
     let message = message.map(|message| message_members(message, Some(scope)).build());
-    legacy::write_status(status, state_name(status.state), message)
+    compat::write_status(status, state_name(status.state), message)
 }
 
-fn message_members(message: &Message, scope: Option<Scope<'_>>) -> Members {
+fn message_members(message: &Message, scope: Option<Scope<'_>>) -> JsonObject {
     let role = match message.role {
         Role::User => "user",
         Role::Agent => "agent",
     };
     let (task_id, context_id) = Scope::ids_of(scope, message);
-    Members::new()
+    JsonObject::new()
         .with("kind", "message")
         .with("messageId", message.id.as_str())
         .with("role", role)
@@ -322,7 +322,7 @@ fn message_members(message: &Message, scope: Option<Scope<'_>>) -> Members {
 fn encode_parts(parts: &[Part]) -> Vec<Value> {
     parts
         .iter()
-        .map(|part| legacy::write_part(part, V03))
+        .map(|part| compat::write_part(part, V03))
         .collect()
 }
 
@@ -331,7 +331,7 @@ fn encode_artifact(artifact: &Artifact) -> Value {
 }
 
 fn artifact_members(artifact: &Artifact, parts: Vec<Value>) -> Value {
-    Members::new()
+    JsonObject::new()
         .with("artifactId", artifact.id.as_str())
         .maybe("name", artifact.name.as_deref())
         .maybe("description", artifact.description.as_deref())

@@ -1,11 +1,11 @@
 //! Reads and writes push configs of 0.3 over JSON-RPC (A2A 0.3 §7.5 to §7.8).
 
-use crate::protocol::legacy;
-use crate::protocol::read::{self, Spelling};
-use crate::protocol::write::Members;
+use crate::protocol::compat;
+use crate::protocol::json_object::JsonObject;
+use crate::protocol::params::{self, FieldCase};
 use crate::task::{
-    CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage, PushQuery,
-    Refusal,
+    A2aError, CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage,
+    PushQuery,
 };
 use serde_json::Value;
 
@@ -17,12 +17,12 @@ const CONFIG_ID: &str = "pushNotificationConfigId";
 /// official kit of 0.3 expects.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         let task = params.required_task_id("taskId");
         let config = params.required_object("pushNotificationConfig");
-        let offer = config.and_then(|config| legacy::read_push(&config, Generation::V03));
+        let offer = config.and_then(|config| compat::read_push(&config, Generation::V03));
         let offer = offer?;
         let id = offer.id.or_else(|| Some(PushId::only()));
         Some(CreatePush {
@@ -36,9 +36,9 @@ pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, Refusal> {
 /// the push config is optional.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_get_push(params: &Value) -> Result<PushQuery, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get_push(params: &Value) -> Result<PushQuery, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         let id = params.push_id(CONFIG_ID);
         Some(PushQuery {
             task: params.required_task_id("id")?,
@@ -50,9 +50,9 @@ pub(crate) fn decode_get_push(params: &Value) -> Result<PushQuery, Refusal> {
 /// Reads the parameters of `tasks/pushNotificationConfig/list`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_list_pushes(params: &Value) -> Result<PushListQuery, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_list_pushes(params: &Value) -> Result<PushListQuery, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         Some(PushListQuery {
             task: params.required_task_id("id")?,
             page_size: None,
@@ -64,9 +64,9 @@ pub(crate) fn decode_list_pushes(params: &Value) -> Result<PushListQuery, Refusa
 /// Reads the parameters of `tasks/pushNotificationConfig/delete`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_delete_push(params: &Value) -> Result<PushQuery, Refusal> {
-    read::read(params, Spelling::Json, |params| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_delete_push(params: &Value) -> Result<PushQuery, A2aError> {
+    params::read(params, FieldCase::Json, |params| {
         let task = params.required_task_id("id");
         let id = params.required_push_id(CONFIG_ID);
         Some(PushQuery {
@@ -78,8 +78,8 @@ pub(crate) fn decode_delete_push(params: &Value) -> Result<PushQuery, Refusal> {
 
 /// Writes a push config, without its secrets (A2A 0.3 §6.10).
 pub(crate) fn encode_push(config: &PushConfig) -> Value {
-    let inner = legacy::write_push(config, Some(&config.id));
-    Members::new()
+    let inner = compat::write_push(config, Some(&config.id));
+    JsonObject::new()
         .with("taskId", config.task.as_str())
         .with("pushNotificationConfig", inner)
         .build()

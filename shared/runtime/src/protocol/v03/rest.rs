@@ -5,12 +5,12 @@
 //! that the proto lacks, as the Python SDK refuses unknown members.
 
 use super::{MessageForm, Options, Scope, TaskForm, artifact_members, read_command, read_message};
-use crate::protocol::legacy::{self, V03};
-use crate::protocol::read::{self, MAX_HISTORY, Object, Spelling};
-use crate::protocol::write::Members;
+use crate::protocol::compat::{self, V03};
+use crate::protocol::json_object::JsonObject;
+use crate::protocol::params::{self, FieldCase, MAX_HISTORY, Object};
 use crate::task::{
-    Artifact, CancelCommand, Event, EventId, Frame, GetQuery, ListQuery, Message, Page, Part,
-    PartContent, Refusal, Role, SendCommand, SendMode, Sent, Status, SubscribeCommand, Task,
+    A2aError, Artifact, CancelCommand, Event, EventId, Frame, GetQuery, ListQuery, Message, Page,
+    Part, PartContent, Role, SendCommand, SendMode, Sent, Status, SubscribeCommand, Task,
     TaskState,
 };
 use serde_json::Value;
@@ -50,9 +50,9 @@ const STATES: [(&str, TaskState); 17] = [
 /// Reads the body of `message:send` and `message:stream`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_send(body: &Value) -> Result<SendCommand, Refusal> {
-    read::read(body, Spelling::ProtoJson, |body| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_send(body: &Value) -> Result<SendCommand, A2aError> {
+    params::read(body, FieldCase::ProtoJson, |body| {
         let configuration = body.object("configuration");
         let options = configuration.map_or_else(Options::unset, |it| {
             let push = it.either("pushNotification", "pushNotificationConfig");
@@ -76,10 +76,10 @@ pub(crate) fn decode_send(body: &Value) -> Result<SendCommand, Refusal> {
 /// Reads `GET /v1/tasks/{id}`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_get(id: &str, query: &[(String, String)]) -> Result<GetQuery, Refusal> {
-    let id = read::task_id(id)?;
-    let history_length = read::read_query(query, |query| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_get(id: &str, query: &[(String, String)]) -> Result<GetQuery, A2aError> {
+    let id = params::task_id(id)?;
+    let history_length = params::read_query(query, |query| {
         Some(query.history_length("historyLength", MAX_HISTORY))
     })?;
     Ok(GetQuery { id, history_length })
@@ -89,9 +89,9 @@ pub(crate) fn decode_get(id: &str, query: &[(String, String)]) -> Result<GetQuer
 /// those of 1.0.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_list(query: &[(String, String)]) -> Result<ListQuery, Refusal> {
-    read::read_query(query, |query| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_list(query: &[(String, String)]) -> Result<ListQuery, A2aError> {
+    params::read_query(query, |query| {
         let page_size = query.integer("pageSize", 1..=100).unwrap_or(PAGE_SIZE);
         Some(ListQuery {
             context_id: query.context_id("contextId"),
@@ -108,14 +108,14 @@ pub(crate) fn decode_list(query: &[(String, String)]) -> Result<ListQuery, Refus
 /// Reads `POST /v1/tasks/{id}:cancel`; the body may be `null` for none.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_cancel(id: &str, body: &Value) -> Result<CancelCommand, Refusal> {
-    let id = read::task_id(id)?;
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_cancel(id: &str, body: &Value) -> Result<CancelCommand, A2aError> {
+    let id = params::task_id(id)?;
     if body.is_null() {
         let metadata = crate::task::Metadata::new();
         return Ok(CancelCommand { id, metadata });
     }
-    let metadata = read::read(body, Spelling::ProtoJson, |body| {
+    let metadata = params::read(body, FieldCase::ProtoJson, |body| {
         Some(body.metadata("metadata"))
     })?;
     Ok(CancelCommand { id, metadata })
@@ -124,19 +124,19 @@ pub(crate) fn decode_cancel(id: &str, body: &Value) -> Result<CancelCommand, Ref
 /// Reads `/v1/tasks/{id}:subscribe`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] when the id is malformed.
+/// [`A2aError::InvalidParams`] when the id is malformed.
 pub(crate) fn decode_subscribe(
     id: &str,
     last_event: Option<EventId>,
-) -> Result<SubscribeCommand, Refusal> {
-    let id = read::task_id(id)?;
+) -> Result<SubscribeCommand, A2aError> {
+    let id = params::task_id(id)?;
     Ok(SubscribeCommand { id, last_event })
 }
 
 fn read_part(part: &Object<'_>) -> Option<Part> {
     // A part with `kind` follows the prose (A2A 0.3 §6.5), any other the proto.
     if part.member(V03.tag).is_some() {
-        return legacy::read_part(part, V03);
+        return compat::read_part(part, V03);
     }
     let metadata = part.metadata("metadata");
     match part.exactly_one(&["text", "file", "data"], None)? {
@@ -150,12 +150,12 @@ fn read_part(part: &Object<'_>) -> Option<Part> {
             let uri = file.either("fileWithUri", "uri");
             Some(Part {
                 metadata,
-                ..legacy::read_file(&file, [bytes, uri])?
+                ..compat::read_file(&file, [bytes, uri])?
             })
         }
         _ => {
             part.required_object("data")?;
-            Some(legacy::unwrap_data(
+            Some(compat::unwrap_data(
                 proto_data(part.member("data")?),
                 metadata,
             ))
@@ -186,7 +186,7 @@ pub(crate) fn wrapping(part: &Value, data: &Value) -> String {
     } else {
         ".data"
     };
-    format!("{level}{}", legacy::wrapping(part, inner))
+    format!("{level}{}", compat::wrapping(part, inner))
 }
 
 /// Writes the result of a send (A2A 0.3 §7.1): `{"task": ..}` or `{"message": ..}`.
@@ -216,7 +216,7 @@ pub(crate) fn encode_message(message: &Message) -> Value {
 /// Writes a page of tasks.
 pub(crate) fn encode_page(page: &Page) -> Value {
     let tasks: Vec<Value> = page.tasks.iter().map(encode_task).collect();
-    Members::new()
+    JsonObject::new()
         .with("tasks", tasks)
         .with("nextPageToken", page.next_page_token.as_str())
         .with("pageSize", page.page_size)
@@ -270,15 +270,15 @@ fn encode_event(event: &Event, scope: Scope<'_>, last: bool) -> Value {
 }
 
 fn one(name: &str, value: impl Into<Value>) -> Value {
-    Members::new().with(name, value).build()
+    JsonObject::new().with(name, value).build()
 }
 
 const fn state_name(state: TaskState) -> &'static str {
-    legacy::state_names(state).rest
+    compat::state_names(state).rest
 }
 
-fn task_members(task: &Task) -> Members {
-    Members::new()
+fn task_members(task: &Task) -> JsonObject {
+    JsonObject::new()
         .with("id", task.id.as_str())
         .with("contextId", task.context_id.as_str())
         .with("status", encode_status(&task.status, Scope::of(task)))
@@ -287,17 +287,17 @@ fn task_members(task: &Task) -> Members {
 fn encode_status(status: &Status, scope: Scope<'_>) -> Value {
     let message = status.message.as_ref();
     let message = message.map(|message| message_members(message, Some(scope)).build());
-    legacy::write_status(status, state_name(status.state), message)
+    compat::write_status(status, state_name(status.state), message)
 }
 
 /// The members of a message. The proto has none for `referenceTaskIds`.
-fn message_members(message: &Message, scope: Option<Scope<'_>>) -> Members {
+fn message_members(message: &Message, scope: Option<Scope<'_>>) -> JsonObject {
     let role = match message.role {
         Role::User => "ROLE_USER",
         Role::Agent => "ROLE_AGENT",
     };
     let (task_id, context_id) = Scope::ids_of(scope, message);
-    Members::new()
+    JsonObject::new()
         .with("messageId", message.id.as_str())
         .with("role", role)
         .with("content", encode_parts(&message.parts))
@@ -317,18 +317,19 @@ fn encode_parts(parts: &[Part]) -> Vec<Value> {
 
 fn encode_part(part: &Part) -> Value {
     let members = match &part.content {
-        PartContent::Text(text) => Members::new().with("text", text.as_str()),
+        PartContent::Text(text) => JsonObject::new().with("text", text.as_str()),
         PartContent::Data(data) => {
-            let (data, metadata) = legacy::wrap_data(data, V03.arrays, &part.metadata);
-            return Members::new()
+            let (data, metadata) = compat::wrap_data(data, V03.arrays, &part.metadata);
+            return JsonObject::new()
                 .with("data", one("data", data))
                 .metadata(metadata)
                 .build();
         }
-        PartContent::Raw(_) | PartContent::Url(_) | PartContent::Stored(_) => Members::new().with(
-            "file",
-            legacy::write_file(part, ["fileWithBytes", "fileWithUri"]),
-        ),
+        PartContent::Raw(_) | PartContent::Url(_) | PartContent::Stored(_) => JsonObject::new()
+            .with(
+                "file",
+                compat::write_file(part, ["fileWithBytes", "fileWithUri"]),
+            ),
     };
     members.metadata(part.metadata.clone()).build()
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::legacy::samples::{artifact, chunk, fields, full_task, status, status_change};
+use crate::protocol::compat::samples::{artifact, chunk, fields, full_task, status, status_change};
 use crate::task::Metadata;
 use serde_json::json;
 
@@ -247,7 +247,7 @@ fn each_stream_event_has_its_kind_and_the_last_is_final() {
         }))
     );
     assert_eq!(encode_frame(&Frame::KeepAlive), None);
-    assert_eq!(encode_frame(&Frame::Refused(Refusal::Internal)), None);
+    assert_eq!(encode_frame(&Frame::Refused(A2aError::Internal)), None);
 }
 
 #[test]

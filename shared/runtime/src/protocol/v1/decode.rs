@@ -1,11 +1,11 @@
 //! Reads the requests of 1.0 into `task` values.
 
 use super::push;
-use super::shape::{self, Shape};
-use crate::protocol::read::MAX_HISTORY;
+use super::schema::{self, Shape};
+use crate::protocol::params::MAX_HISTORY;
 use crate::task::{
-    CancelCommand, ContextId, EventId, FieldViolation, Generation, GetQuery, InvalidId, ListQuery,
-    Message, Metadata, Part, PartContent, Refusal, Role, SendCommand, SendMode, SubscribeCommand,
+    A2aError, CancelCommand, ContextId, EventId, FieldViolation, Generation, GetQuery, IdError,
+    ListQuery, Message, Metadata, Part, PartContent, Role, SendCommand, SendMode, SubscribeCommand,
     TaskId, TaskState, Timestamp,
 };
 use serde::de::DeserializeOwned;
@@ -18,9 +18,9 @@ const DEFAULT_PAGE_SIZE: usize = 50;
 /// Reads `SendMessage` and `SendStreamingMessage`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_send(params: &Value) -> Result<SendCommand, Refusal> {
-    let request: a2a::SendMessageRequest = read(&shape::SEND, params.clone())?;
+/// [`A2aError::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
+    let request: a2a::SendMessageRequest = read(&schema::SEND, params.clone())?;
     let configuration = request.configuration.unwrap_or(NO_CONFIGURATION);
     Ok(SendCommand {
         message: message(request.message)?,
@@ -52,9 +52,9 @@ const NO_CONFIGURATION: a2a::SendMessageConfiguration = a2a::SendMessageConfigur
 /// Reads `GetTask`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_get(params: &Value) -> Result<GetQuery, Refusal> {
-    let request: a2a::GetTaskRequest = read(&shape::GET, params.clone())?;
+/// [`A2aError::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
+    let request: a2a::GetTaskRequest = read(&schema::GET, params.clone())?;
     Ok(GetQuery {
         id: task_id(request.id)?,
         history_length: history_length(request.history_length),
@@ -64,11 +64,11 @@ pub(in crate::protocol) fn decode_get(params: &Value) -> Result<GetQuery, Refusa
 /// Reads `GET /tasks/{id}`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
+/// [`A2aError::InvalidParams`] with every fault.
 pub(in crate::protocol) fn decode_get_pairs(
     id: &str,
     pairs: &[(String, String)],
-) -> Result<GetQuery, Refusal> {
+) -> Result<GetQuery, A2aError> {
     let mut params = from_pairs(pairs)?;
     params.insert("id".to_owned(), id.into());
     decode_get(&Value::Object(params))
@@ -77,9 +77,9 @@ pub(in crate::protocol) fn decode_get_pairs(
 /// Reads `CancelTask`; over REST `params` is the body with the id of the path.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_cancel(params: &Value) -> Result<CancelCommand, Refusal> {
-    let request: a2a::CancelTaskRequest = read(&shape::CANCEL, params.clone())?;
+/// [`A2aError::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_cancel(params: &Value) -> Result<CancelCommand, A2aError> {
+    let request: a2a::CancelTaskRequest = read(&schema::CANCEL, params.clone())?;
     Ok(CancelCommand {
         id: task_id(request.id)?,
         metadata: metadata(request.metadata),
@@ -90,12 +90,12 @@ pub(in crate::protocol) fn decode_cancel(params: &Value) -> Result<CancelCommand
 /// with it.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
+/// [`A2aError::InvalidParams`] with every fault.
 pub(in crate::protocol) fn decode_subscribe(
     params: &Value,
     last_event: Option<EventId>,
-) -> Result<SubscribeCommand, Refusal> {
-    let request: a2a::SubscribeToTaskRequest = read(&shape::SUBSCRIBE, params.clone())?;
+) -> Result<SubscribeCommand, A2aError> {
+    let request: a2a::SubscribeToTaskRequest = read(&schema::SUBSCRIBE, params.clone())?;
     Ok(SubscribeCommand {
         id: task_id(request.id)?,
         last_event,
@@ -105,9 +105,9 @@ pub(in crate::protocol) fn decode_subscribe(
 /// Reads `ListTasks`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_list(params: &Value) -> Result<ListQuery, Refusal> {
-    let request: a2a::ListTasksRequest = read(&shape::LIST, params.clone())?;
+/// [`A2aError::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_list(params: &Value) -> Result<ListQuery, A2aError> {
+    let request: a2a::ListTasksRequest = read(&schema::LIST, params.clone())?;
     Ok(ListQuery {
         context_id: request
             .context_id
@@ -131,30 +131,30 @@ pub(in crate::protocol) fn decode_list(params: &Value) -> Result<ListQuery, Refu
 /// Reads `GET /tasks`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
+/// [`A2aError::InvalidParams`] with every fault.
 pub(in crate::protocol) fn decode_list_pairs(
     pairs: &[(String, String)],
-) -> Result<ListQuery, Refusal> {
+) -> Result<ListQuery, A2aError> {
     decode_list(&Value::Object(from_pairs(pairs)?))
 }
 
 /// Checks `params`, then reads them with `a2a-lf`.
-pub(super) fn read<T: DeserializeOwned>(shape: &Shape, mut params: Value) -> Result<T, Refusal> {
+pub(super) fn read<T: DeserializeOwned>(shape: &Shape, mut params: Value) -> Result<T, A2aError> {
     // Absent parameters count as an empty object, so that each missing field is named.
     if params.is_null() {
         params = Value::Object(Map::new());
     }
-    shape::normalise(shape, &mut params)?;
+    schema::validate(shape, &mut params)?;
     serde_path_to_error::deserialize(params).map_err(|error| {
-        // `normalise` should have found the fault. The text of `a2a-lf` can hold Rust
+        // `validate` should have found the fault. The text of `a2a-lf` can hold Rust
         // names, so the client sees only the path.
         let path = error.path().to_string();
-        Refusal::invalid(path.trim_start_matches('.'), "is not as A2A 1.0 defines it")
+        A2aError::invalid(path.trim_start_matches('.'), "is not as A2A 1.0 defines it")
     })
 }
 
 /// Query parameters as the members of a request.
-pub(super) fn from_pairs(pairs: &[(String, String)]) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn from_pairs(pairs: &[(String, String)]) -> Result<Map<String, Value>, A2aError> {
     let mut params = Map::new();
     let mut violations = Vec::new();
     for (name, text) in pairs {
@@ -173,11 +173,11 @@ pub(super) fn from_pairs(pairs: &[(String, String)]) -> Result<Map<String, Value
     if violations.is_empty() {
         Ok(params)
     } else {
-        Err(Refusal::InvalidParams { violations })
+        Err(A2aError::InvalidParams { violations })
     }
 }
 
-fn message(message: a2a::Message) -> Result<Message, Refusal> {
+fn message(message: a2a::Message) -> Result<Message, A2aError> {
     Ok(Message {
         id: message.message_id,
         role: match message.role {
@@ -216,7 +216,7 @@ fn part(part: a2a::Part) -> Part {
 
 fn state(state: &a2a::TaskState) -> Option<TaskState> {
     let name = serde_json::to_value(state).ok()?;
-    name.as_str().and_then(shape::state)
+    name.as_str().and_then(schema::state)
 }
 
 fn metadata(members: Option<HashMap<String, Value>>) -> Metadata {
@@ -230,10 +230,10 @@ fn history_length(length: Option<i32>) -> usize {
         .unwrap_or(MAX_HISTORY)
 }
 
-pub(super) fn task_id(id: String) -> Result<TaskId, Refusal> {
+pub(super) fn task_id(id: String) -> Result<TaskId, A2aError> {
     TaskId::parse(id).map_err(|error| invalid_id("id", &error))
 }
 
-pub(super) fn invalid_id(field: &str, error: &InvalidId) -> Refusal {
-    Refusal::invalid(field, format!("must be {}", error.rule))
+pub(super) fn invalid_id(field: &str, error: &IdError) -> A2aError {
+    A2aError::invalid(field, format!("must be {}", error.rule))
 }

@@ -120,9 +120,9 @@ fn with_time(mut value: Value, status: &Status) -> Value {
 }
 
 /// The task and context of a message.
-type Place<'a> = Option<(&'a TaskId, &'a ContextId)>;
+type TaskIds<'a> = Option<(&'a TaskId, &'a ContextId)>;
 
-fn lf_status(status: &Status, place: Place<'_>) -> a2a::TaskStatus {
+fn lf_status(status: &Status, place: TaskIds<'_>) -> a2a::TaskStatus {
     a2a::TaskStatus {
         state: lf_state(status.state),
         message: status
@@ -146,7 +146,7 @@ const fn lf_state(state: TaskState) -> a2a::TaskState {
     }
 }
 
-fn lf_message(message: &Message, place: Place<'_>) -> a2a::Message {
+fn lf_message(message: &Message, place: TaskIds<'_>) -> a2a::Message {
     let task_id = message.task_id.as_ref().or(place.map(|(task, _)| task));
     let context_id = message.context_id.as_ref();
     let context_id = context_id.or(place.map(|(_, context)| context));

@@ -16,7 +16,7 @@
 mod decode;
 mod encode;
 mod push;
-mod shape;
+mod schema;
 
 pub(super) use decode::{
     decode_cancel, decode_get, decode_get_pairs, decode_list, decode_list_pairs, decode_send,

@@ -1,11 +1,11 @@
 //! Reads and writes push configs of 1.0 (A2A 1.0 §3.1.7 to §3.1.10).
 
 use super::decode::{from_pairs, invalid_id, read, task_id};
-use super::shape;
-use crate::protocol::write::Members;
+use super::schema;
+use crate::protocol::json_object::JsonObject;
 use crate::task::{
-    CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage, PushQuery,
-    Refusal, Secret,
+    A2aError, CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage,
+    PushQuery, Secret,
 };
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(super) fn offer(
     config: a2a::TaskPushNotificationConfig,
     at: &str,
-) -> Result<PushOffer, Refusal> {
+) -> Result<PushOffer, A2aError> {
     let authentication = config.authentication;
     let (scheme, credentials) = match authentication {
         Some(it) => (Some(it.scheme), it.credentials),
@@ -36,9 +36,9 @@ pub(super) fn offer(
 /// Reads `CreateTaskPushNotificationConfig`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_create_push(params: &Value) -> Result<CreatePush, Refusal> {
-    let config: a2a::TaskPushNotificationConfig = read(&shape::CREATE_PUSH, params.clone())?;
+/// [`A2aError::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_create_push(params: &Value) -> Result<CreatePush, A2aError> {
+    let config: a2a::TaskPushNotificationConfig = read(&schema::CREATE_PUSH, params.clone())?;
     Ok(CreatePush {
         task: task_id(config.task_id.clone())?,
         offer: offer(config, "")?,
@@ -48,10 +48,10 @@ pub(in crate::protocol) fn decode_create_push(params: &Value) -> Result<CreatePu
 /// Reads `GetTaskPushNotificationConfig` and `DeleteTaskPushNotificationConfig`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_one_push(params: &Value) -> Result<PushQuery, Refusal> {
+/// [`A2aError::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_one_push(params: &Value) -> Result<PushQuery, A2aError> {
     let request: a2a::GetTaskPushNotificationConfigRequest =
-        read(&shape::ONE_PUSH, params.clone())?;
+        read(&schema::ONE_PUSH, params.clone())?;
     Ok(PushQuery {
         task: task_id(request.task_id)?,
         id: Some(PushId::parse(request.id).map_err(|error| invalid_id("id", &error))?),
@@ -61,10 +61,10 @@ pub(in crate::protocol) fn decode_one_push(params: &Value) -> Result<PushQuery, 
 /// Reads `ListTaskPushNotificationConfigs`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_list_pushes(params: &Value) -> Result<PushListQuery, Refusal> {
+/// [`A2aError::InvalidParams`] with every fault.
+pub(in crate::protocol) fn decode_list_pushes(params: &Value) -> Result<PushListQuery, A2aError> {
     let request: a2a::ListTaskPushNotificationConfigsRequest =
-        read(&shape::LIST_PUSHES, params.clone())?;
+        read(&schema::LIST_PUSHES, params.clone())?;
     Ok(PushListQuery {
         task: task_id(request.task_id)?,
         page_size: request
@@ -77,11 +77,11 @@ pub(in crate::protocol) fn decode_list_pushes(params: &Value) -> Result<PushList
 /// Reads `GET /tasks/{id}/pushNotificationConfigs`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with every fault.
+/// [`A2aError::InvalidParams`] with every fault.
 pub(in crate::protocol) fn decode_list_pushes_pairs(
     task: &str,
     pairs: &[(String, String)],
-) -> Result<PushListQuery, Refusal> {
+) -> Result<PushListQuery, A2aError> {
     let mut params = from_pairs(pairs)?;
     params.insert("taskId".to_owned(), task.into());
     decode_list_pushes(&Value::Object(params))
@@ -90,8 +90,8 @@ pub(in crate::protocol) fn decode_list_pushes_pairs(
 /// A push config, without its secrets.
 pub(in crate::protocol) fn encode_push(config: &PushConfig) -> Value {
     let scheme = config.schemes.first();
-    let authentication = scheme.map(|it| Members::new().with("scheme", it.as_str()));
-    Members::new()
+    let authentication = scheme.map(|it| JsonObject::new().with("scheme", it.as_str()));
+    JsonObject::new()
         .with("id", config.id.as_str())
         .with("taskId", config.task.as_str())
         .with("url", config.url.as_str())
@@ -103,7 +103,7 @@ pub(in crate::protocol) fn encode_push(config: &PushConfig) -> Value {
 pub(in crate::protocol) fn encode_pushes(page: &PushPage) -> Value {
     let configs: Vec<Value> = page.configs.iter().map(encode_push).collect();
     let next = &page.next_page_token;
-    Members::new()
+    JsonObject::new()
         .with("configs", configs)
         .maybe("nextPageToken", (!next.is_empty()).then_some(next.as_str()))
         .build()

@@ -1,15 +1,15 @@
 //! Checks and normalises a 1.0 request before `a2a-lf` reads it.
 //!
-//! [`normalise`] walks the known members of an object, rewrites them as `a2a-lf`
+//! [`validate`] walks the known members of an object, rewrites them as `a2a-lf`
 //! reads them, and notes every fault with its path. It leaves unknown members
 //! (A2A 1.0 §5.7) and everything inside `metadata` and `data` as they are.
 
-use crate::protocol::read::{
+use crate::protocol::params::{
     self, MAX_HISTORY, MAX_PARTS, SCHEME_RULE, is_printable, is_scheme, printable_rule,
 };
 use crate::task::{
-    ContextId, FieldViolation, MAX_PUSH_CREDENTIALS, MAX_PUSH_TOKEN, MAX_PUSH_URL, PushId, Refusal,
-    TaskId, TaskState, Timestamp,
+    A2aError, ContextId, FieldViolation, MAX_PUSH_CREDENTIALS, MAX_PUSH_TOKEN, MAX_PUSH_URL,
+    PushId, TaskId, TaskState, Timestamp,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 const MAX_VIOLATIONS: usize = 32;
 
 /// The type that a member must have.
-enum Kind {
+enum MemberKind {
     /// Text that is not empty; empty text counts as absent, as in proto3.
     Text,
     /// Text that may be empty.
@@ -64,11 +64,11 @@ struct Member {
     name: &'static str,
     /// A second name that clients use.
     alias: Option<&'static str>,
-    kind: Kind,
+    kind: MemberKind,
     required: bool,
 }
 
-const fn optional(name: &'static str, kind: Kind) -> Member {
+const fn optional(name: &'static str, kind: MemberKind) -> Member {
     Member {
         name,
         alias: None,
@@ -77,7 +77,7 @@ const fn optional(name: &'static str, kind: Kind) -> Member {
     }
 }
 
-const fn required(name: &'static str, kind: Kind) -> Member {
+const fn required(name: &'static str, kind: MemberKind) -> Member {
     Member {
         required: true,
         ..optional(name, kind)
@@ -91,121 +91,126 @@ const CONTENTS: [&str; 4] = ["text", "raw", "url", "data"];
 
 // A2A 1.0 §4.1.6: the members of a part.
 static PART: Shape = Shape(&[
-    optional("text", Kind::Content),
-    optional("raw", Kind::Raw),
-    optional("url", Kind::Text),
-    optional("data", Kind::Any),
-    optional("filename", Kind::Text),
-    optional("mediaType", Kind::Text),
-    optional("metadata", Kind::Free),
+    optional("text", MemberKind::Content),
+    optional("raw", MemberKind::Raw),
+    optional("url", MemberKind::Text),
+    optional("data", MemberKind::Any),
+    optional("filename", MemberKind::Text),
+    optional("mediaType", MemberKind::Text),
+    optional("metadata", MemberKind::Free),
 ]);
 
 // A2A 1.0 §4.1.4: the members of a message.
 static MESSAGE: Shape = Shape(&[
-    required("messageId", Kind::Text),
-    optional("contextId", Kind::ContextId),
-    optional("taskId", Kind::TaskId),
-    required("role", Kind::UserRole),
-    required("parts", Kind::Parts),
-    optional("metadata", Kind::Free),
-    optional("extensions", Kind::Texts),
-    optional("referenceTaskIds", Kind::Texts),
+    required("messageId", MemberKind::Text),
+    optional("contextId", MemberKind::ContextId),
+    optional("taskId", MemberKind::TaskId),
+    required("role", MemberKind::UserRole),
+    required("parts", MemberKind::Parts),
+    optional("metadata", MemberKind::Free),
+    optional("extensions", MemberKind::Texts),
+    optional("referenceTaskIds", MemberKind::Texts),
 ]);
 
 // A2A 1.0 §4.3.2: the authentication of a push config.
 static AUTHENTICATION: Shape = Shape(&[
-    required("scheme", Kind::Scheme),
-    optional("credentials", Kind::Printable(MAX_PUSH_CREDENTIALS)),
+    required("scheme", MemberKind::Scheme),
+    optional("credentials", MemberKind::Printable(MAX_PUSH_CREDENTIALS)),
 ]);
 
 /// The members of a `TaskPushNotificationConfig` (A2A 1.0 §4.3.1). `task` is required
 /// on its own and optional inside a send.
 const fn push_config(task: Member) -> [Member; 6] {
     [
-        required("url", Kind::Printable(MAX_PUSH_URL)),
-        optional("id", Kind::PushId),
+        required("url", MemberKind::Printable(MAX_PUSH_URL)),
+        optional("id", MemberKind::PushId),
         task,
-        optional("token", Kind::Printable(MAX_PUSH_TOKEN)),
-        optional("authentication", Kind::Object(&AUTHENTICATION)),
-        optional("tenant", Kind::Text),
+        optional("token", MemberKind::Printable(MAX_PUSH_TOKEN)),
+        optional("authentication", MemberKind::Object(&AUTHENTICATION)),
+        optional("tenant", MemberKind::Text),
     ]
 }
 
-static PUSH_CONFIG: Shape = Shape(&push_config(optional("taskId", Kind::TaskId)));
+static PUSH_CONFIG: Shape = Shape(&push_config(optional("taskId", MemberKind::TaskId)));
 
 /// `TaskPushNotificationConfig`, as a client creates it (A2A 1.0 §3.1.7).
-pub(super) static CREATE_PUSH: Shape = Shape(&push_config(required("taskId", Kind::TaskId)));
+pub(super) static CREATE_PUSH: Shape = Shape(&push_config(required("taskId", MemberKind::TaskId)));
 
 /// `GetTaskPushNotificationConfigRequest` and `DeleteTaskPushNotificationConfigRequest`.
 pub(super) static ONE_PUSH: Shape = Shape(&[
-    required("taskId", Kind::TaskId),
-    required("id", Kind::PushId),
-    optional("tenant", Kind::Text),
+    required("taskId", MemberKind::TaskId),
+    required("id", MemberKind::PushId),
+    optional("tenant", MemberKind::Text),
 ]);
 
 /// `ListTaskPushNotificationConfigsRequest`.
 pub(super) static LIST_PUSHES: Shape = Shape(&[
-    required("taskId", Kind::TaskId),
-    optional("pageSize", Kind::PageSize),
-    optional("pageToken", Kind::Text),
-    optional("tenant", Kind::Text),
+    required("taskId", MemberKind::TaskId),
+    optional("pageSize", MemberKind::PageSize),
+    optional("pageToken", MemberKind::Text),
+    optional("tenant", MemberKind::Text),
 ]);
 
 // A2A 1.0 §3.2.2: the options of a send.
 static CONFIGURATION: Shape = Shape(&[
-    optional("acceptedOutputModes", Kind::Texts),
+    optional("acceptedOutputModes", MemberKind::Texts),
     Member {
         alias: Some("pushNotificationConfig"),
-        ..optional("taskPushNotificationConfig", Kind::Object(&PUSH_CONFIG))
+        ..optional(
+            "taskPushNotificationConfig",
+            MemberKind::Object(&PUSH_CONFIG),
+        )
     },
-    optional("historyLength", Kind::History),
-    optional("returnImmediately", Kind::Switch),
+    optional("historyLength", MemberKind::History),
+    optional("returnImmediately", MemberKind::Switch),
 ]);
 
 /// `SendMessageRequest` (A2A 1.0 §3.2.1).
 pub(super) static SEND: Shape = Shape(&[
-    required("message", Kind::Object(&MESSAGE)),
-    optional("configuration", Kind::Object(&CONFIGURATION)),
-    optional("metadata", Kind::Free),
-    optional("tenant", Kind::Text),
+    required("message", MemberKind::Object(&MESSAGE)),
+    optional("configuration", MemberKind::Object(&CONFIGURATION)),
+    optional("metadata", MemberKind::Free),
+    optional("tenant", MemberKind::Text),
 ]);
 
 /// `GetTaskRequest` (A2A 1.0 §3.1.3).
 pub(super) static GET: Shape = Shape(&[
-    required("id", Kind::TaskId),
-    optional("historyLength", Kind::History),
-    optional("tenant", Kind::Text),
+    required("id", MemberKind::TaskId),
+    optional("historyLength", MemberKind::History),
+    optional("tenant", MemberKind::Text),
 ]);
 
 /// `CancelTaskRequest` (A2A 1.0 §3.1.5).
 pub(super) static CANCEL: Shape = Shape(&[
-    required("id", Kind::TaskId),
-    optional("metadata", Kind::Free),
-    optional("tenant", Kind::Text),
+    required("id", MemberKind::TaskId),
+    optional("metadata", MemberKind::Free),
+    optional("tenant", MemberKind::Text),
 ]);
 
 /// `SubscribeToTaskRequest` (A2A 1.0 §3.1.6).
-pub(super) static SUBSCRIBE: Shape =
-    Shape(&[required("id", Kind::TaskId), optional("tenant", Kind::Text)]);
+pub(super) static SUBSCRIBE: Shape = Shape(&[
+    required("id", MemberKind::TaskId),
+    optional("tenant", MemberKind::Text),
+]);
 
 /// `ListTasksRequest` (A2A 1.0 §3.1.4).
 pub(super) static LIST: Shape = Shape(&[
-    optional("contextId", Kind::ContextId),
-    optional("status", Kind::State),
-    optional("pageSize", Kind::PageSize),
-    optional("pageToken", Kind::Text),
-    optional("historyLength", Kind::History),
-    optional("statusTimestampAfter", Kind::Time),
-    optional("includeArtifacts", Kind::Switch),
-    optional("tenant", Kind::Text),
+    optional("contextId", MemberKind::ContextId),
+    optional("status", MemberKind::State),
+    optional("pageSize", MemberKind::PageSize),
+    optional("pageToken", MemberKind::Text),
+    optional("historyLength", MemberKind::History),
+    optional("statusTimestampAfter", MemberKind::Time),
+    optional("includeArtifacts", MemberKind::Switch),
+    optional("tenant", MemberKind::Text),
 ]);
 
 /// Checks `params` against `shape` and rewrites it as `a2a-lf` reads it.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] with the first [`MAX_VIOLATIONS`] faults.
-pub(super) fn normalise(shape: &Shape, params: &mut Value) -> Result<(), Refusal> {
-    let mut faults = Faults(Vec::new());
+/// [`A2aError::InvalidParams`] with the first [`MAX_VIOLATIONS`] faults.
+pub(super) fn validate(shape: &Shape, params: &mut Value) -> Result<(), A2aError> {
+    let mut faults = SchemaFaults(Vec::new());
     match params {
         Value::Object(members) => walk(shape, members, "", &mut faults),
         _ => faults.note("params", "must be an object"),
@@ -213,15 +218,15 @@ pub(super) fn normalise(shape: &Shape, params: &mut Value) -> Result<(), Refusal
     if faults.0.is_empty() {
         Ok(())
     } else {
-        Err(Refusal::InvalidParams {
+        Err(A2aError::InvalidParams {
             violations: faults.0,
         })
     }
 }
 
-struct Faults(Vec<FieldViolation>);
+struct SchemaFaults(Vec<FieldViolation>);
 
-impl Faults {
+impl SchemaFaults {
     fn note(&mut self, path: &str, description: impl Into<String>) {
         if self.0.len() < MAX_VIOLATIONS {
             self.0.push(FieldViolation::new(path, description));
@@ -229,7 +234,7 @@ impl Faults {
     }
 }
 
-fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mut Faults) {
+fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mut SchemaFaults) {
     for member in shape.0 {
         let here = if path.is_empty() {
             member.name.to_owned()
@@ -238,7 +243,7 @@ fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mu
         };
         rename(member, members, &here, faults);
         // A2A 1.0 §4.1.6: `data` is any JSON value, so its null is a value.
-        let nullable = matches!(member.kind, Kind::Any);
+        let nullable = matches!(member.kind, MemberKind::Any);
         if !nullable && members.get(member.name).is_some_and(Value::is_null) {
             members.remove(member.name);
         }
@@ -261,7 +266,12 @@ fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mu
 }
 
 /// Renames a member from its proto name or alias to the name that `a2a-lf` reads.
-fn rename(member: &Member, members: &mut Map<String, Value>, path: &str, faults: &mut Faults) {
+fn rename(
+    member: &Member,
+    members: &mut Map<String, Value>,
+    path: &str,
+    faults: &mut SchemaFaults,
+) {
     // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too.
     let others = [
         Some(snake(member.name)),
@@ -291,56 +301,61 @@ fn snake(name: &str) -> String {
 
 /// Notes the faults of `value`. Returns `false` if the member is empty, so that it
 /// counts as absent.
-fn check(kind: &Kind, value: &mut Value, path: &str, faults: &mut Faults) -> bool {
+fn check(kind: &MemberKind, value: &mut Value, path: &str, faults: &mut SchemaFaults) -> bool {
     match kind {
-        Kind::Text
-        | Kind::ContextId
-        | Kind::TaskId
-        | Kind::PushId
-        | Kind::Printable(_)
-        | Kind::Scheme => return text(kind, value, path, faults),
-        Kind::Content if !value.is_string() => faults.note(path, "must be a string"),
-        Kind::Raw => raw(value, path, faults),
-        Kind::Free if !value.is_object() => faults.note(path, "must be an object"),
-        Kind::Switch if !value.is_boolean() => faults.note(path, "must be `true` or `false`"),
-        Kind::Texts => texts(value, path, faults),
+        MemberKind::Text
+        | MemberKind::ContextId
+        | MemberKind::TaskId
+        | MemberKind::PushId
+        | MemberKind::Printable(_)
+        | MemberKind::Scheme => return text(kind, value, path, faults),
+        MemberKind::Content if !value.is_string() => faults.note(path, "must be a string"),
+        MemberKind::Raw => raw(value, path, faults),
+        MemberKind::Free if !value.is_object() => faults.note(path, "must be an object"),
+        MemberKind::Switch if !value.is_boolean() => faults.note(path, "must be `true` or `false`"),
+        MemberKind::Texts => texts(value, path, faults),
         // A2A 1.0 §3.2.4: at most this many messages; 0 is none.
-        Kind::History => match whole(value) {
+        MemberKind::History => match whole(value) {
             // The clamp also keeps the number inside the int32 of the proto.
             Some(number) => *value = number.min(MAX_HISTORY as u64).into(),
             None => faults.note(path, "must be a whole number of at least 0"),
         },
         // A2A 1.0 §3.1.4: a page has 1 to 100 tasks.
-        Kind::PageSize => match whole(value).filter(|number| (1..=100).contains(number)) {
+        MemberKind::PageSize => match whole(value).filter(|number| (1..=100).contains(number)) {
             Some(number) => *value = number.into(),
             None => faults.note(path, "must be a whole number from 1 to 100"),
         },
         // A2A 1.0 §5.6.1: a time is ISO 8601 text.
-        Kind::Time => {
+        MemberKind::Time => {
             let time = value.as_str().and_then(Timestamp::parse_rfc3339);
             match time {
                 Some(time) => *value = time.to_rfc3339().into(),
                 None => faults.note(path, "must be an RFC 3339 time"),
             }
         }
-        Kind::State if value.as_str().and_then(state).is_none() => {
+        MemberKind::State if value.as_str().and_then(state).is_none() => {
             faults.note(path, format!("must be one of {}", state_names()));
         }
         // A2A 1.0 §4.1.5: `ROLE_USER` is the role of the client.
-        Kind::UserRole if value.as_str() != Some("ROLE_USER") => {
+        MemberKind::UserRole if value.as_str() != Some("ROLE_USER") => {
             faults.note(path, "must be `ROLE_USER`");
         }
-        Kind::Object(shape) => match value {
+        MemberKind::Object(shape) => match value {
             Value::Object(members) => walk(shape, members, path, faults),
             _ => faults.note(path, "must be an object"),
         },
-        Kind::Parts => parts(value, path, faults),
-        Kind::Content | Kind::Any | Kind::Free | Kind::Switch | Kind::State | Kind::UserRole => {}
+        MemberKind::Parts => parts(value, path, faults),
+        MemberKind::Content
+        | MemberKind::Any
+        | MemberKind::Free
+        | MemberKind::Switch
+        | MemberKind::State
+        | MemberKind::UserRole => {}
     }
     true
 }
 
-fn text(kind: &Kind, value: &Value, path: &str, faults: &mut Faults) -> bool {
+fn text(kind: &MemberKind, value: &Value, path: &str, faults: &mut SchemaFaults) -> bool {
     let Some(text) = value.as_str() else {
         faults.note(path, "must be a string");
         return true;
@@ -349,25 +364,25 @@ fn text(kind: &Kind, value: &Value, path: &str, faults: &mut Faults) -> bool {
         return false;
     }
     let form = match kind {
-        Kind::TaskId => TaskId::parse(text).err(),
-        Kind::ContextId => ContextId::parse(text).err(),
-        Kind::PushId => PushId::parse(text).err(),
+        MemberKind::TaskId => TaskId::parse(text).err(),
+        MemberKind::ContextId => ContextId::parse(text).err(),
+        MemberKind::PushId => PushId::parse(text).err(),
         _ => None,
     };
     if let Some(error) = form {
         faults.note(path, format!("must be {}", error.rule));
     }
     match kind {
-        Kind::Printable(max) if !is_printable(text, *max) => {
+        MemberKind::Printable(max) if !is_printable(text, *max) => {
             faults.note(path, printable_rule(*max))
         }
-        Kind::Scheme if !is_scheme(text) => faults.note(path, SCHEME_RULE),
+        MemberKind::Scheme if !is_scheme(text) => faults.note(path, SCHEME_RULE),
         _ => {}
     }
     true
 }
 
-fn texts(value: &Value, path: &str, faults: &mut Faults) {
+fn texts(value: &Value, path: &str, faults: &mut SchemaFaults) {
     let Some(items) = value.as_array() else {
         return faults.note(path, "must be a list of strings");
     };
@@ -378,7 +393,7 @@ fn texts(value: &Value, path: &str, faults: &mut Faults) {
     }
 }
 
-fn parts(value: &mut Value, path: &str, faults: &mut Faults) {
+fn parts(value: &mut Value, path: &str, faults: &mut SchemaFaults) {
     let Some(items) = value.as_array_mut() else {
         return faults.note(path, "must be a list of parts");
     };
@@ -406,11 +421,11 @@ fn parts(value: &mut Value, path: &str, faults: &mut Faults) {
 }
 
 /// Rewrites base64 as `a2a-lf` reads it: in the standard alphabet, with padding.
-fn raw(value: &mut Value, path: &str, faults: &mut Faults) {
+fn raw(value: &mut Value, path: &str, faults: &mut SchemaFaults) {
     let Some(text) = value.as_str() else {
         return faults.note(path, "must be a base64 string");
     };
-    match read::base64(text) {
+    match params::base64(text) {
         Some(bytes) => *value = STANDARD.encode(bytes).into(),
         None => faults.note(path, "must be base64"),
     }

@@ -5,15 +5,15 @@ mod generated;
 
 use super::*;
 use crate::task::{
-    Artifact, ArtifactUpdate, ContextId, Event, EventId, Frame, Generation, LoggedEvent, Message,
-    Metadata, Page, Part, PartContent, Refusal, Role, SendMode, Sent, Status, StatusUpdate, Task,
+    A2aError, Artifact, ArtifactUpdate, ContextId, Event, EventId, Frame, Generation, LoggedEvent,
+    Message, Metadata, Page, Part, PartContent, Role, SendMode, Sent, Status, StatusUpdate, Task,
     TaskId, TaskState, Timestamp,
 };
 use serde_json::{Value, json};
 
-fn fields(refusal: Refusal) -> Vec<String> {
+fn fields(refusal: A2aError) -> Vec<String> {
     match refusal {
-        Refusal::InvalidParams { violations } => violations
+        A2aError::InvalidParams { violations } => violations
             .into_iter()
             .map(|violation| violation.field)
             .collect(),

@@ -14,7 +14,7 @@ struct Says {
 }
 
 #[async_trait]
-impl Turns for Says {
+impl RunTurn for Says {
     async fn run(
         &self,
         item: &WorkItem,

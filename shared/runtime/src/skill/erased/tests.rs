@@ -1,5 +1,5 @@
-use crate::skill::erased::{AnySkill, Call, Erased, Outcome};
-use crate::skill::testing::{Host, block_on, caller, delivered, request, turn};
+use crate::skill::erased::{AnySkill, ErasedSkill, SkillOutcome, TurnStart};
+use crate::skill::testing::{RecordingHost, block_on, caller, delivered, request, turn};
 use crate::skill::{
     AgentError, AgentResult, Artifact, AuthHint, Content, ErrorCode, NoOutput, NoSlot,
     OnInputResult, OnRequestResult, Settled, Skill, SkillHandler, SkillMetadata, SkillSlot,
@@ -83,33 +83,37 @@ impl SkillHandler<Ask> for BookFlight {
     }
 }
 
-fn book_flight() -> Erased<BookFlight, Ask> {
-    Erased::new(BookFlight)
+fn book_flight() -> ErasedSkill<BookFlight, Ask> {
+    ErasedSkill::new(BookFlight)
 }
 
-fn asked(outcome: Outcome) -> (String, SavedSlot) {
+fn asked(outcome: SkillOutcome) -> (String, SavedSlot) {
     match outcome {
-        Outcome::InputRequired { message, slot } => (message.text().unwrap().to_owned(), slot),
+        SkillOutcome::InputRequired { message, slot } => (message.text().unwrap().to_owned(), slot),
         other => panic!("{other:?}"),
     }
 }
 
-fn completed(outcome: Outcome) -> Vec<(String, Value)> {
+fn completed(outcome: SkillOutcome) -> Vec<(String, Value)> {
     match outcome {
-        Outcome::Completed { artifacts, .. } => delivered(&artifacts),
+        SkillOutcome::Completed { artifacts, .. } => delivered(&artifacts),
         other => panic!("{other:?}"),
     }
 }
 
-fn failed(outcome: Outcome) -> AgentError {
+fn failed(outcome: SkillOutcome) -> AgentError {
     match outcome {
-        Outcome::Failed(error) => error,
+        SkillOutcome::Failed(error) => error,
         other => panic!("{other:?}"),
     }
 }
 
-fn answer(skill: &dyn AnySkill, slot: SavedSlot, said: &str) -> Outcome {
-    turn(skill, &Host::default(), Call::Input(slot, said.into()))
+fn answer(skill: &dyn AnySkill, slot: SavedSlot, said: &str) -> SkillOutcome {
+    turn(
+        skill,
+        &RecordingHost::default(),
+        TurnStart::Input(slot, said.into()),
+    )
 }
 
 #[test]
@@ -162,7 +166,11 @@ fn unreadable_slot_fails_the_task_as_incompatible() {
 fn an_error_of_a_handler_fails_the_task_with_its_code() {
     let (_, slot) = asked(request(&book_flight(), "Book a flight"));
     let silence = Content::from_parts(vec![Part::data(json!(1))]);
-    let outcome = turn(&book_flight(), &Host::default(), Call::Input(slot, silence));
+    let outcome = turn(
+        &book_flight(),
+        &RecordingHost::default(),
+        TurnStart::Input(slot, silence),
+    );
     assert_eq!(failed(outcome).code(), ErrorCode::MissingInput);
 }
 
@@ -188,7 +196,7 @@ impl<O: crate::skill::SkillOutput> SkillHandler for Gives<O> {
 
 #[test]
 fn the_output_is_the_last_artifact_named_after_the_skill() {
-    let skill = Erased::<_, NoSlot>::new(Gives(|| {
+    let skill = ErasedSkill::<_, NoSlot>::new(Gives(|| {
         Ok(OnRequestResult::Completed {
             message: None,
             output: 3,
@@ -207,15 +215,15 @@ fn the_output_is_the_last_artifact_named_after_the_skill() {
 
 #[test]
 fn text_output_is_a_text_part_and_unit_makes_no_artifact() {
-    let text = Erased::<_, NoSlot>::new(Gives(|| OnRequestResult::done("three".to_owned())));
-    let Outcome::Completed { artifacts, .. } = request(&text, "count") else {
+    let text = ErasedSkill::<_, NoSlot>::new(Gives(|| OnRequestResult::done("three".to_owned())));
+    let SkillOutcome::Completed { artifacts, .. } = request(&text, "count") else {
         panic!("not completed");
     };
     assert_eq!(artifacts[0].text().as_deref(), Some("three"));
-    let unit = Erased::<_, NoSlot>::new(Gives(|| OnRequestResult::done(())));
+    let unit = ErasedSkill::<_, NoSlot>::new(Gives(|| OnRequestResult::done(())));
     assert!(completed(request(&unit, "count")).is_empty());
     assert_eq!(unit.output_schema(), None);
-    let none = Erased::<_, NoSlot>::new(Gives(|| OnRequestResult::done(None::<u8>)));
+    let none = ErasedSkill::<_, NoSlot>::new(Gives(|| OnRequestResult::done(None::<u8>)));
     assert!(completed(request(&none, "count")).is_empty());
 }
 
@@ -228,7 +236,7 @@ fn an_output_that_cannot_be_written_fails_the_task() {
             Err(serde::ser::Error::custom("secret"))
         }
     }
-    let skill = Erased::<_, NoSlot>::new(Gives(|| OnRequestResult::done(Broken)));
+    let skill = ErasedSkill::<_, NoSlot>::new(Gives(|| OnRequestResult::done(Broken)));
     let error = failed(request(&skill, "go"));
     assert_eq!(error.code(), ErrorCode::Serialization);
     assert!(!error.text().contains("secret"));
@@ -237,30 +245,30 @@ fn an_output_that_cannot_be_written_fails_the_task() {
 
 #[test]
 fn a_skill_without_output_or_slot_makes_no_task() {
-    let replies = Erased::<Gives<NoOutput>, NoSlot>::new(Gives(|| {
+    let replies = ErasedSkill::<Gives<NoOutput>, NoSlot>::new(Gives(|| {
         Ok(OnRequestResult::Message {
             message: "hello".into(),
         })
     }));
     assert!(!replies.makes_task() && !replies.can_ask());
-    assert!(matches!(request(&replies, "hi"), Outcome::Message(_)));
-    let works = Erased::<_, NoSlot>::new(Gives(|| OnRequestResult::done(())));
+    assert!(matches!(request(&replies, "hi"), SkillOutcome::Message(_)));
+    let works = ErasedSkill::<_, NoSlot>::new(Gives(|| OnRequestResult::done(())));
     assert!(works.makes_task() && !works.can_ask());
     assert!(book_flight().makes_task() && book_flight().can_ask());
 }
 
 #[test]
 fn rejection_keeps_its_reason_and_failure_its_error() {
-    let rejects = Erased::<Gives<()>, NoSlot>::new(Gives(|| {
+    let rejects = ErasedSkill::<Gives<()>, NoSlot>::new(Gives(|| {
         Ok(OnRequestResult::Rejected {
             reason: "not today".to_owned(),
         })
     }));
-    let Outcome::Rejected { reason } = request(&rejects, "go") else {
+    let SkillOutcome::Rejected { reason } = request(&rejects, "go") else {
         panic!("not rejected");
     };
     assert_eq!(reason, "not today");
-    let fails = Erased::<Gives<()>, NoSlot>::new(Gives(|| {
+    let fails = ErasedSkill::<Gives<()>, NoSlot>::new(Gives(|| {
         Ok(OnRequestResult::Failed {
             error: AgentError::domain("TOO_LATE", "too late"),
         })
@@ -300,8 +308,8 @@ fn auth_required_carries_its_hint_and_slot() {
             OnInputResult::done(())
         }
     }
-    let skill = Erased::<_, Ask>::new(Login);
-    let Outcome::AuthRequired { slot, auth, .. } = request(&skill, "Oslo") else {
+    let skill = ErasedSkill::<_, Ask>::new(Login);
+    let SkillOutcome::AuthRequired { slot, auth, .. } = request(&skill, "Oslo") else {
         panic!("no demand");
     };
     assert_eq!(slot.value, json!({"When": {"to": "Oslo"}}));
@@ -318,7 +326,7 @@ fn modes_are_what_the_types_imply() {
     let text: &[&str] = &["text/plain"];
     let json: &[&str] = &["application/json"];
     let both: &[&str] = &["text/plain", "application/json"];
-    let says = Erased::<_, NoSlot>::new(Gives(|| OnRequestResult::done(String::new())));
+    let says = ErasedSkill::<_, NoSlot>::new(Gives(|| OnRequestResult::done(String::new())));
     assert_eq!(modes(&says), (both, text));
     assert_eq!(modes(&book_flight()), (both, json));
     assert_eq!(book_flight().metadata().name, "book-flight");
@@ -355,7 +363,7 @@ fn on_completed_runs_after_the_end_of_a_task() {
         artifacts: Vec::new(),
         caller: caller(),
     };
-    let skill: &dyn AnySkill = &Erased::<_, NoSlot>::new(notes);
+    let skill: &dyn AnySkill = &ErasedSkill::<_, NoSlot>::new(notes);
     block_on(skill.on_completed(&settled));
     assert_eq!(*taken.lock().unwrap(), ["canceled"]);
     // A skill without the handler uses the default, which does nothing.

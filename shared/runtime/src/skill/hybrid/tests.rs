@@ -1,6 +1,6 @@
 use super::{Asked, Hybrid, HybridSkill};
-use crate::skill::erased::{AnySkill, Call, Erased, Outcome};
-use crate::skill::testing::{Host, delivered, message, turn};
+use crate::skill::erased::{AnySkill, ErasedSkill, SkillOutcome, TurnStart};
+use crate::skill::testing::{RecordingHost, delivered, message, turn};
 use crate::skill::{
     AgentResult, AuthHint, Content, Skill, SkillMetadata, SkillSlot, TaskContext, Thread,
 };
@@ -57,30 +57,30 @@ async fn reply(cx: &mut TaskContext<'_>, thread: &Thread) -> AgentResult<String>
     })
 }
 
-fn said(texts: &[&str]) -> Host {
-    Host {
+fn said(texts: &[&str]) -> RecordingHost {
+    RecordingHost {
         thread: texts
             .iter()
             .map(|text| message(vec![Part::text(*text)]))
             .collect(),
-        ..Host::default()
+        ..RecordingHost::default()
     }
 }
 
 fn skill() -> impl AnySkill {
-    Erased::<_, Asked>::new(HybridSkill::new(Report, reply))
+    ErasedSkill::<_, Asked>::new(HybridSkill::new(Report, reply))
 }
 
-fn start(host: &Host) -> Outcome {
+fn start(host: &RecordingHost) -> SkillOutcome {
     let skill = skill();
     let input = skill.decode(&"ignored".into()).unwrap();
-    turn(&skill, host, Call::Request(input))
+    turn(&skill, host, TurnStart::Request(input))
 }
 
 #[test]
 fn ordinary_reply_completes_with_an_artifact_named_after_the_skill() {
     let host = said(&["# Report"]);
-    let Outcome::Completed { artifacts, .. } = start(&host) else {
+    let SkillOutcome::Completed { artifacts, .. } = start(&host) else {
         panic!("not completed");
     };
     let artifact = ("report".to_owned(), json!("# Report"));
@@ -91,14 +91,14 @@ fn ordinary_reply_completes_with_an_artifact_named_after_the_skill() {
 #[test]
 fn a_structured_reply_asks_and_the_same_function_answers() {
     let question = r#"{"state":"input-required","prompt":"Which format?"}"#;
-    let Outcome::InputRequired { message, slot } = start(&said(&[question])) else {
+    let SkillOutcome::InputRequired { message, slot } = start(&said(&[question])) else {
         panic!("no question");
     };
     assert_eq!(message.text().unwrap(), "Which format?");
     assert_eq!(slot.value["prompt"], "Which format?");
     let host = said(&[question, "pdf"]);
-    let call = Call::Input(slot, Content::from_text("pdf"));
-    let Outcome::Completed { artifacts, .. } = turn(&skill(), &host, call) else {
+    let call = TurnStart::Input(slot, Content::from_text("pdf"));
+    let SkillOutcome::Completed { artifacts, .. } = turn(&skill(), &host, call) else {
         panic!("not completed");
     };
     assert_eq!(delivered(&artifacts)[0].1, "pdf");
@@ -108,11 +108,11 @@ fn a_structured_reply_asks_and_the_same_function_answers() {
 fn credentials_reach_the_function_and_not_the_thread() {
     let demand = r#"{"state":"auth-required","prompt":"Log in"}"#;
     let host = said(&[demand]);
-    let Outcome::AuthRequired { slot, .. } = start(&host) else {
+    let SkillOutcome::AuthRequired { slot, .. } = start(&host) else {
         panic!("no demand");
     };
-    let call = Call::Input(slot, Content::from_text("token"));
-    let Outcome::Completed { artifacts, .. } = turn(&skill(), &host, call) else {
+    let call = TurnStart::Input(slot, Content::from_text("token"));
+    let SkillOutcome::Completed { artifacts, .. } = turn(&skill(), &host, call) else {
         panic!("not completed");
     };
     assert_eq!(delivered(&artifacts)[0].1, "token");
@@ -125,7 +125,7 @@ fn the_slot_of_a_hybrid_skill_has_a_version() {
         version: Asked::VERSION,
         value: json!({"prompt": "?", "auth": false}),
     };
-    let call = Call::Input(saved, Content::from_text("x"));
+    let call = TurnStart::Input(saved, Content::from_text("x"));
     let outcome = turn(&skill(), &said(&["done"]), call);
-    assert!(matches!(outcome, Outcome::Completed { .. }));
+    assert!(matches!(outcome, SkillOutcome::Completed { .. }));
 }

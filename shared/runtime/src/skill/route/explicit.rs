@@ -10,8 +10,8 @@
 
 use super::{Route, RouteRequest, Wrapped};
 use crate::skill::{AgentDefinition, Content};
-use crate::task::names::SKILL_ID;
-use crate::task::{Message, Metadata, PartContent, Refusal, SkillId};
+use crate::task::metadata_keys::SKILL_ID;
+use crate::task::{A2aError, Message, Metadata, PartContent, SkillId};
 use serde_json::Value;
 
 /// Metadata keys that other A2A clients use.
@@ -24,7 +24,7 @@ pub(super) struct ExplicitCall {
 }
 
 /// A skill id, and the field that contains it.
-struct Named<'a> {
+struct NamedSkill<'a> {
     field: String,
     id: &'a str,
 }
@@ -33,7 +33,7 @@ struct Named<'a> {
 pub(super) fn call(
     agent: &AgentDefinition,
     request: &RouteRequest<'_>,
-) -> Result<Option<ExplicitCall>, Refusal> {
+) -> Result<Option<ExplicitCall>, A2aError> {
     let message = request.message;
     let mut named = Vec::new();
     in_metadata(&message.metadata, "message.metadata", &mut named)?;
@@ -43,12 +43,12 @@ pub(super) fn call(
     named.extend(wrapped.map(|call| call.named));
 
     let mut named = named.into_iter();
-    let Some(Named { field, id }) = named.next() else {
+    let Some(NamedSkill { field, id }) = named.next() else {
         return Ok(None);
     };
     if let Some(other) = named.find(|other| other.id != id) {
         let conflict = format!("contradicts `{field}`, which names `{id}`");
-        return Err(Refusal::invalid(other.field, conflict));
+        return Err(A2aError::invalid(other.field, conflict));
     }
     let id = known(agent, &field, id)?;
     let mut route = Route::to(&id, message, "explicit");
@@ -59,30 +59,30 @@ pub(super) fn call(
     Ok(Some(ExplicitCall { field, route }))
 }
 
-fn known(agent: &AgentDefinition, field: &str, id: &str) -> Result<SkillId, Refusal> {
+fn known(agent: &AgentDefinition, field: &str, id: &str) -> Result<SkillId, A2aError> {
     let parsed = SkillId::parse(id).ok();
     parsed
         .filter(|id| agent.skill(id).is_some())
         .ok_or_else(|| {
             let ids: Vec<_> = agent.skills().map(|(id, _)| format!("`{id}`")).collect();
             let known = ids.join(", ");
-            Refusal::invalid(field, format!("unknown skill `{id}`; known are {known}"))
+            A2aError::invalid(field, format!("unknown skill `{id}`; known are {known}"))
         })
 }
 
 fn in_metadata<'a>(
     metadata: &'a Metadata,
     path: &str,
-    named: &mut Vec<Named<'a>>,
-) -> Result<(), Refusal> {
+    named: &mut Vec<NamedSkill<'a>>,
+) -> Result<(), A2aError> {
     let own = [SKILL_ID].map(|key| (key, format!("{path}[\"{key}\"]")));
     let foreign = FOREIGN_KEYS.map(|key| (key, format!("{path}.{key}")));
     for (key, field) in own.into_iter().chain(foreign) {
         match metadata.get(key) {
             // `null` names no skill.
             None | Some(Value::Null) => {}
-            Some(Value::String(id)) => named.push(Named { field, id }),
-            Some(_) => return Err(Refusal::invalid(field, "a skill id is a text")),
+            Some(Value::String(id)) => named.push(NamedSkill { field, id }),
+            Some(_) => return Err(A2aError::invalid(field, "a skill id is a text")),
         }
     }
     Ok(())
@@ -90,7 +90,7 @@ fn in_metadata<'a>(
 
 /// An explicit call in a data part.
 struct DataCall<'a> {
-    named: Named<'a>,
+    named: NamedSkill<'a>,
     place: Wrapped,
     arguments: &'a Value,
 }
@@ -100,7 +100,7 @@ struct DataCall<'a> {
 fn in_data<'a>(
     agent: &AgentDefinition,
     message: &'a Message,
-) -> Result<Option<DataCall<'a>>, Refusal> {
+) -> Result<Option<DataCall<'a>>, A2aError> {
     let mut found: Option<DataCall<'_>> = None;
     for (part, content) in message.parts.iter().map(|part| &part.content).enumerate() {
         let PartContent::Data(Value::Object(data)) = content else {
@@ -119,10 +119,13 @@ fn in_data<'a>(
         };
         let path = format!("message.parts[{part}].data");
         if data.contains_key("input") && data.contains_key("params") {
-            return Err(Refusal::invalid(path, "give `input` or `params`, not both"));
+            return Err(A2aError::invalid(
+                path,
+                "give `input` or `params`, not both",
+            ));
         }
         if found.is_some() {
-            return Err(Refusal::invalid(
+            return Err(A2aError::invalid(
                 path,
                 "a message holds one call of a skill",
             ));
@@ -132,7 +135,7 @@ fn in_data<'a>(
             in_set(agent, &field, set, tool)?;
         }
         found = Some(DataCall {
-            named: Named { field, id },
+            named: NamedSkill { field, id },
             place: Wrapped { part, member },
             arguments,
         });
@@ -140,13 +143,13 @@ fn in_data<'a>(
     Ok(found)
 }
 
-fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result<(), Refusal> {
+fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result<(), A2aError> {
     let id = known(agent, field, tool)?;
     if agent.set_of(&id) == Some(set) {
         return Ok(());
     }
     let description = format!("the skill `{tool}` does not belong to the set `{set}`");
-    Err(Refusal::invalid(field, description))
+    Err(A2aError::invalid(field, description))
 }
 
 /// The parts of the message, with the call replaced by its arguments.

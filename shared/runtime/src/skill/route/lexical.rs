@@ -98,9 +98,9 @@ impl<'a> Ranking<'a> {
 
 /// Ranks the skills by the text of the message.
 pub(super) fn rank<'a>(skills: &Skills<'a>, message: &Message) -> Ranking<'a> {
-    let documents: Vec<Document> = skills
+    let documents: Vec<SkillTerms> = skills
         .iter()
-        .map(|(_, skill)| Document::of(skill.metadata()))
+        .map(|(_, skill)| SkillTerms::of(skill.metadata()))
         .collect();
     let terms: BTreeSet<String> = terms(&text(message)).collect();
     let corpus = Corpus::of(&documents);
@@ -114,12 +114,12 @@ pub(super) fn rank<'a>(skills: &Skills<'a>, message: &Message) -> Ranking<'a> {
 }
 
 /// The words of a skill with the sum of their weights.
-struct Document {
+struct SkillTerms {
     weights: BTreeMap<String, f64>,
     length: f64,
 }
 
-impl Document {
+impl SkillTerms {
     fn of(skill: &SkillMetadata) -> Self {
         let mut weights = BTreeMap::new();
         let mut add = |text: &str, weight: f64| {
@@ -141,13 +141,13 @@ impl Document {
 }
 
 struct Corpus<'a> {
-    documents: &'a [Document],
+    documents: &'a [SkillTerms],
     count: f64,
     average: f64,
 }
 
 impl<'a> Corpus<'a> {
-    fn of(documents: &'a [Document]) -> Self {
+    fn of(documents: &'a [SkillTerms]) -> Self {
         let count = documents.iter().map(|_| 1.0).sum::<f64>();
         let total = documents
             .iter()
@@ -161,11 +161,11 @@ impl<'a> Corpus<'a> {
         }
     }
 
-    fn score(&self, document: &Document, term: &str) -> f64 {
+    fn score(&self, document: &SkillTerms, term: &str) -> f64 {
         let Some(weight) = document.weights.get(term) else {
             return 0.0;
         };
-        let with = |document: &&Document| document.weights.contains_key(term);
+        let with = |document: &&SkillTerms| document.weights.contains_key(term);
         let having = self.documents.iter().filter(with).map(|_| 1.0).sum::<f64>();
         let rarity = (1.0 + (self.count - having + 0.5) / (having + 0.5)).ln();
         let damping = K1 * (1.0 - B + B * document.length / self.average);

@@ -1,7 +1,7 @@
 use super::{RouteRequest, Routed, route, route_answer, which_skill};
 use crate::prelude::*;
 use crate::skill::testing::message;
-use crate::task::{Message, Metadata, Part, PartContent, Refusal, SkillId};
+use crate::task::{A2aError, Message, Metadata, Part, PartContent, SkillId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ fn routed_with(
     agent: &AgentDefinition,
     message: &Message,
     request_metadata: &Metadata,
-) -> Result<Routed, Refusal> {
+) -> Result<Routed, A2aError> {
     let request = RouteRequest {
         pinned: None,
         message,
@@ -94,12 +94,12 @@ fn routed_with(
     route(agent, &request)
 }
 
-fn routed(agent: &AgentDefinition, message: &Message) -> Result<Routed, Refusal> {
+fn routed(agent: &AgentDefinition, message: &Message) -> Result<Routed, A2aError> {
     routed_with(agent, message, &Metadata::new())
 }
 
 /// The skill, the step and the content of a decision.
-fn chosen(routed: Result<Routed, Refusal>) -> (String, &'static str, Content) {
+fn chosen(routed: Result<Routed, A2aError>) -> (String, &'static str, Content) {
     match routed.unwrap() {
         Routed::Skill {
             id, content, how, ..
@@ -113,9 +113,9 @@ fn step(agent: &AgentDefinition, message: &Message) -> (String, &'static str) {
     (id, how)
 }
 
-fn violation(routed: Result<Routed, Refusal>) -> (String, String) {
+fn violation(routed: Result<Routed, A2aError>) -> (String, String) {
     match routed {
-        Err(Refusal::InvalidParams { violations }) => {
+        Err(A2aError::InvalidParams { violations }) => {
             let first = violations.into_iter().next().unwrap();
             (first.field, first.description)
         }
@@ -260,7 +260,10 @@ fn task_of_a_removed_skill_is_refused() {
         request_metadata: &Metadata::new(),
     };
     let refused = route(&agent(), &request);
-    assert!(matches!(refused, Err(Refusal::UnsupportedOperation { .. })));
+    assert!(matches!(
+        refused,
+        Err(A2aError::UnsupportedOperation { .. })
+    ));
 }
 
 #[test]
@@ -287,7 +290,7 @@ fn the_only_skill_that_takes_the_parts_answers() {
 fn parts_that_no_skill_accepts_are_refused_before_any_handler() {
     let both = message(vec![image(), Part::text("what is this?")]);
     let refused = routed(&choosy(), &both);
-    let Err(Refusal::ContentTypeNotSupported { detail }) = refused else {
+    let Err(A2aError::ContentTypeNotSupported { detail }) = refused else {
         panic!("{refused:?}");
     };
     assert!(detail.contains("`text/plain`"), "{detail}");
@@ -298,7 +301,7 @@ fn a_chosen_skill_must_take_every_part() {
     let mut message = message(vec![Part::data(json!({"a": 1, "b": 2})), image()]);
     message.metadata = meta(&json!({"skillId": "add"}));
     let refused = routed(&agent(), &message);
-    let Err(Refusal::ContentTypeNotSupported { detail }) = refused else {
+    let Err(A2aError::ContentTypeNotSupported { detail }) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(
@@ -362,7 +365,7 @@ fn words_choose_a_skill_that_matches_clearly() {
     }
 }
 
-fn asked(routed: Result<Routed, Refusal>) -> (Vec<String>, String) {
+fn asked(routed: Result<Routed, A2aError>) -> (Vec<String>, String) {
     match routed.unwrap() {
         Routed::Ask {
             candidates,
@@ -389,7 +392,7 @@ fn words_that_match_no_skill_or_two_lead_to_a_question() {
     assert_eq!(slot.value, json!({"candidates": ["add", "echo"]}));
 }
 
-fn answered(original: &Message, answer: &Message) -> Result<Routed, Refusal> {
+fn answered(original: &Message, answer: &Message) -> Result<Routed, A2aError> {
     let request = RouteRequest {
         pinned: None,
         message: answer,

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use crate::skill::testing::{delivered, request};
-use crate::skill::{AnySkill, Outcome};
+use crate::skill::{AnySkill, SkillOutcome};
 use crate::task::SkillId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,7 +97,7 @@ fn a_function_that_gives_content_replies_without_a_task() {
     assert!(!skill.makes_task());
     assert_eq!(skill.metadata().description, "Says back what you said.");
     assert_eq!(skill.metadata().name, "echo");
-    let Outcome::Message(said) = request(&*skill, "hi") else {
+    let SkillOutcome::Message(said) = request(&*skill, "hi") else {
         panic!("no reply");
     };
     assert_eq!(said.text().unwrap(), "hi");
@@ -108,13 +108,13 @@ fn a_function_that_gives_an_output_completes_a_task() {
     let skill = registered("add");
     assert!(skill.makes_task());
     let terms = Content::from_data(&json!({"a": 1, "b": 2})).unwrap();
-    let Outcome::Completed { artifacts, .. } = request(&*skill, terms) else {
+    let SkillOutcome::Completed { artifacts, .. } = request(&*skill, terms) else {
         panic!("not completed");
     };
     let sum = ("add".to_owned(), json!({"sum": 3}));
     assert_eq!(delivered(&artifacts), [sum]);
     let huge = Content::from_data(&json!({"a": i64::MAX, "b": 2})).unwrap();
-    let Outcome::Failed(error) = request(&*skill, huge) else {
+    let SkillOutcome::Failed(error) = request(&*skill, huge) else {
         panic!("not failed");
     };
     assert_eq!(error.code().as_str(), "OVERFLOW");
@@ -140,7 +140,7 @@ fn everything_in_the_attribute_is_in_the_metadata() {
 
 #[test]
 fn a_function_may_use_its_own_name_for_a_variable() {
-    let Outcome::Completed { artifacts, .. } = request(&*registered("reply"), "hi") else {
+    let SkillOutcome::Completed { artifacts, .. } = request(&*registered("reply"), "hi") else {
         panic!("not completed");
     };
     assert_eq!(delivered(&artifacts)[0].1, "hi");
@@ -149,12 +149,12 @@ fn a_function_may_use_its_own_name_for_a_variable() {
 #[test]
 fn function_may_return_any_result() {
     let outcome = request(&*registered("decline"), "please");
-    assert!(matches!(outcome, Outcome::Rejected { reason } if reason == "no"));
+    assert!(matches!(outcome, SkillOutcome::Rejected { reason } if reason == "no"));
 }
 
 #[test]
 fn a_struct_may_have_fields_and_generics() {
-    let Outcome::Completed { artifacts, .. } = request(&*registered("greet"), "Ann") else {
+    let SkillOutcome::Completed { artifacts, .. } = request(&*registered("greet"), "Ann") else {
         panic!("not completed");
     };
     assert_eq!(delivered(&artifacts)[0].1, "hello Ann");

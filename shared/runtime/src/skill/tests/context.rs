@@ -2,7 +2,7 @@
 
 use crate::skill::host::References;
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason, Usage};
-use crate::skill::testing::{Host, block_on, caller, facts};
+use crate::skill::testing::{RecordingHost, block_on, caller, facts};
 use crate::skill::{
     AgentError, AgentResult, Artifact, ErrorCode, FilePart, FileSource, ReferencedTask,
     TaskContext, TurnFacts,
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 #[test]
 fn updates_and_artifacts_are_emitted_in_order() {
-    let (host, facts) = (Host::default(), facts());
+    let (host, facts) = (RecordingHost::default(), facts());
     let mut cx = TaskContext::new(&host, &facts);
     block_on(async {
         cx.send_intermediate_update("reading").await?;
@@ -48,7 +48,7 @@ fn updates_and_artifacts_are_emitted_in_order() {
 
 #[test]
 fn a_step_that_has_completed_is_not_done_again() {
-    let (host, facts) = (Host::default(), facts());
+    let (host, facts) = (RecordingHost::default(), facts());
     let work = AtomicU32::new(0);
     let attempt = || {
         let cx = TaskContext::new(&host, &facts);
@@ -72,7 +72,7 @@ fn a_step_that_has_completed_is_not_done_again() {
 
 #[test]
 fn a_step_that_failed_is_done_again() {
-    let (host, facts) = (Host::default(), facts());
+    let (host, facts) = (RecordingHost::default(), facts());
     let cx = TaskContext::new(&host, &facts);
     let failed = block_on(cx.step::<()>("charge", async { Err(AgentError::network("down")) }));
     assert_eq!(failed.unwrap_err().code(), ErrorCode::Network);
@@ -83,7 +83,7 @@ fn a_step_that_failed_is_done_again() {
 
 #[test]
 fn a_stored_step_of_another_form_is_incompatible() {
-    let (host, facts) = (Host::default(), facts());
+    let (host, facts) = (RecordingHost::default(), facts());
     host.steps
         .lock()
         .unwrap()
@@ -95,7 +95,7 @@ fn a_stored_step_of_another_form_is_incompatible() {
 
 #[test]
 fn data_of_the_task_and_of_the_session_are_kept_apart() {
-    let (host, facts) = (Host::default(), facts());
+    let (host, facts) = (RecordingHost::default(), facts());
     let mut cx = TaskContext::new(&host, &facts);
     block_on(async {
         cx.save_data("city", &"Oslo").await?;
@@ -136,7 +136,7 @@ impl Model for Parrot {
 
 #[test]
 fn model_call_without_a_model_is_an_error() {
-    let host = Host::default();
+    let host = RecordingHost::default();
     let without = facts();
     let cx = TaskContext::new(&host, &without);
     let Err(error) = cx.model() else {
@@ -191,9 +191,9 @@ fn artifacts_of_a_referenced_task_are_found_by_name() {
         found: vec![ReferencedTask::from(&earlier())],
         unresolved: vec!["task-x".to_owned()],
     };
-    let host = Host {
+    let host = RecordingHost {
         references,
-        ..Host::default()
+        ..RecordingHost::default()
     };
     let facts = facts();
     let mut cx = TaskContext::new(&host, &facts);
@@ -216,9 +216,9 @@ fn artifacts_of_a_referenced_task_are_found_by_name() {
 
 #[test]
 fn a_turn_knows_its_task_caller_and_time() {
-    let host = Host {
+    let host = RecordingHost {
         cancelled: true,
-        ..Host::default()
+        ..RecordingHost::default()
     };
     let facts = TurnFacts {
         turn: 3,
@@ -264,7 +264,7 @@ fn stored(size: u64) -> FilePart {
 
 #[tokio::test]
 async fn file_too_long_for_memory_is_read_only_in_pieces() {
-    let (host, facts) = (Host::default(), facts());
+    let (host, facts) = (RecordingHost::default(), facts());
     let cx = TaskContext::new(&host, &facts);
     let fits = stored(TaskContext::READ_FILE_MAX);
     assert_eq!(cx.read_file(&fits).await.unwrap(), "the bytes of k");

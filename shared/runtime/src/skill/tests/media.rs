@@ -2,7 +2,7 @@
 
 use crate::skill::media::{admits, check_accepted, check_input};
 use crate::skill::{SkillMetadata, is_media_type};
-use crate::task::{Part, PartContent, Refusal};
+use crate::task::{A2aError, Part, PartContent};
 use serde_json::json;
 
 #[test]
@@ -68,7 +68,7 @@ fn every_part_must_be_of_a_type_the_skill_takes() {
     ] {
         assert!(!admits(&skill, &parts), "{parts:?}");
         let refused = check_input(&skill, &parts);
-        let kind = matches!(refused, Err(Refusal::ContentTypeNotSupported { .. }));
+        let kind = matches!(refused, Err(A2aError::ContentTypeNotSupported { .. }));
         assert!(kind, "{parts:?}");
     }
     assert!(admits(&takes(&["*/*"]), &[typed("a/b"), Part::text("")]));
@@ -90,7 +90,8 @@ fn a_client_must_be_able_to_read_something_the_skill_gives() {
     ] {
         assert_eq!(accepts(modes), Ok(()), "{modes:?}");
     }
-    let Err(Refusal::ContentTypeNotSupported { detail }) = accepts(&["text/*", "audio/mp3"]) else {
+    let Err(A2aError::ContentTypeNotSupported { detail }) = accepts(&["text/*", "audio/mp3"])
+    else {
         panic!("accepted");
     };
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::{Broken, Stores, World};
 use crate::store::queue::OpenTask;
-use crate::store::{Committed, Excerpt, Expect, StoreError, Tail, Wanted};
+use crate::store::{Committed, Expect, ProjectedTask, Projection, StoreError, Tail};
 use crate::task::{
     Artifact, ArtifactUpdate, Change, Message, Metadata, Owner, Part, Task, TaskId, TaskRecord,
     WriteId,
@@ -309,12 +309,12 @@ pub async fn an_excerpt_shows_the_wanted_content_of_the_whole_task(
         for history_length in [0, 1, 4, 8, 15, 16, 17, usize::MAX] {
             for artifacts in [false, true] {
                 for bytes in [0, 1_000, 9_000, usize::MAX] {
-                    let wanted = Wanted {
+                    let wanted = Projection {
                         history_length,
                         artifacts,
                         bytes,
                     };
-                    let found = stores.tasks.excerpt(head.clone(), wanted, world.now);
+                    let found = stores.tasks.project(head.clone(), wanted, world.now);
                     shows(whole, &there(found.await?)?, wanted);
                 }
             }
@@ -325,12 +325,12 @@ pub async fn an_excerpt_shows_the_wanted_content_of_the_whole_task(
     let head = there(head)?;
     let mut most = None;
     for bytes in (1..8).map(|thousands| thousands * 1_000) {
-        let wanted = Wanted {
+        let wanted = Projection {
             history_length: usize::MAX,
             artifacts: false,
             bytes,
         };
-        let found = stores.tasks.excerpt(head.clone(), wanted, world.now);
+        let found = stores.tasks.project(head.clone(), wanted, world.now);
         let found = there(found.await?)?;
         assert_eq!(found.complete, !head.is_partial(), "{bytes}");
         if !found.complete {
@@ -346,7 +346,7 @@ fn there<T>(found: Option<T>) -> Result<T, Broken> {
     Ok(found.ok_or_else(gone)?)
 }
 
-fn shows(whole: &TaskRecord, excerpt: &Excerpt, wanted: Wanted) {
+fn shows(whole: &TaskRecord, excerpt: &ProjectedTask, wanted: Projection) {
     let view = |record: &TaskRecord| record.view(wanted.history_length, wanted.artifacts);
     let (shown, all) = (view(&excerpt.record), view(whole));
     if excerpt.complete {
@@ -379,13 +379,13 @@ pub async fn an_excerpt_never_mixes_two_commits(
     let head = stores.tasks.head(owner, id, world.now).await?;
     let old = there(head)?;
     let task = world.committed(stores, &task, [says(99, 40_000)]).await?;
-    let wanted = Wanted {
+    let wanted = Projection {
         history_length: usize::MAX,
         artifacts: true,
         bytes: usize::MAX,
     };
     if old.is_partial() {
-        let found = stores.tasks.excerpt(old.clone(), wanted, world.now).await?;
+        let found = stores.tasks.project(old.clone(), wanted, world.now).await?;
         let found = there(found)?.record;
         assert!(
             found.view(99, true) == task.view(99, true),
@@ -395,7 +395,7 @@ pub async fn an_excerpt_never_mixes_two_commits(
     let ends = [Change::Complete { message: None }];
     world.committed(stores, &task, ends).await?;
     let over = world.at(3_600_000);
-    let found = stores.tasks.excerpt(old.clone(), wanted, over).await?;
+    let found = stores.tasks.project(old.clone(), wanted, over).await?;
     assert_eq!(found.is_none(), old.is_partial());
     Ok(())
 }

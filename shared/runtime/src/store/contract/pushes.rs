@@ -5,8 +5,8 @@ use crate::store::push::Pushes;
 use crate::store::queue::OpenTask;
 use crate::store::{Committed, TaskWrite};
 use crate::task::{
-    Change, Delivery, Generation, Listener, PushId, PushLease, PushRecord, Sealed, TaskRecord,
-    WriteId,
+    Change, Delivery, Generation, PushId, PushLease, PushRecord, PushRegistration, Sealed,
+    TaskRecord, WriteId,
 };
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ impl World {
             owner: record.owner().clone(),
             task: record.id().clone(),
             incarnation: record.incarnation.clone(),
-            listener: Listener {
+            listener: PushRegistration {
                 id: id.clone(),
                 generation: Generation::V03,
                 url: "https://hook.example/x".to_owned(),
@@ -42,7 +42,7 @@ impl World {
 
     /// The commit that registers `push` on top of `before`.
     fn registers(&self, before: &TaskRecord, push: &PushRecord) -> Result<TaskWrite, Broken> {
-        let listen = Change::Listen(Box::new(push.listener.clone()));
+        let listen = Change::RegisterPush(Box::new(push.listener.clone()));
         let record = self.next(before, [listen])?;
         let mut write = self.update(&record, before);
         write.pushes.push(push.clone());

@@ -7,8 +7,8 @@ use crate::store::{
     ThreadState, ThreadStatus, ThreadWrite, WriteTasks, stored,
 };
 use crate::task::{
-    Change, ContextId, Generation, InvalidId, InvalidTransition, Message, Metadata, NewTask, Owner,
-    Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
+    Change, ContextId, Generation, IdError, Message, Metadata, NewTask, Owner, Part, Subject,
+    TaskId, TaskRecord, TenantId, Timestamp, TransitionError, WriteId,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -48,10 +48,10 @@ pub enum Broken {
     Store(#[from] StoreError),
     /// The case itself is wrong.
     #[error(transparent)]
-    Transition(#[from] InvalidTransition),
+    Transition(#[from] TransitionError),
     /// The case itself is wrong.
     #[error(transparent)]
-    Id(#[from] InvalidId),
+    Id(#[from] IdError),
 }
 
 /// The names and times of one case.

@@ -5,12 +5,12 @@
 //! commit. A reader ignores children that the `META` item does not name. They belong to an
 //! earlier task of the same id, or to output that a restart has taken back.
 
-use super::calls::{self, TRIES};
+use super::conditional_write::ConditionalWrite;
 use super::item::{self, Item};
-use super::object::{self, Whose};
-use super::statement::Statement;
+use super::large_value::{self, ValueOwner};
+use super::outcome::{self, TRIES};
 use super::{DynamoStore, key, torn};
-use crate::store::stored::{self, Child, Found, Place};
+use crate::store::stored::{self, Child, ChildName, FoundChild};
 use crate::store::{StoreError, Tail, TaskWrite};
 use crate::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
 use std::collections::{BTreeSet, HashMap};
@@ -28,9 +28,9 @@ impl DynamoStore {
         &self,
         write: &TaskWrite,
         children: Vec<Child>,
-    ) -> Result<Vec<Statement>, StoreError> {
+    ) -> Result<Vec<ConditionalWrite>, StoreError> {
         let record = &write.record;
-        let (partition, whose) = (key::task(&record.key()), Whose::Task(record.key()));
+        let (partition, whose) = (key::task(&record.key()), ValueOwner::Task(record.key()));
         let mut statements = Vec::new();
         for Child { place, text } in children {
             let sort = key::child(place);
@@ -38,15 +38,15 @@ impl DynamoStore {
             for (name, value) in item::child(record, text) {
                 item.insert(name.to_owned(), value);
             }
-            let name = object::of_task(record, &sort);
-            self.offload(&mut item, object::inline_max(place), &whose, &name)
+            let name = large_value::of_task(record, &sort);
+            self.spill(&mut item, large_value::inline_max(place), &whose, &name)
                 .await?;
             statements.push(match place {
                 // A value that is replaced as a whole. The condition of the task covers it, since
                 // both are in one transaction.
-                Place::Doc(_) => Statement::child(item),
-                Place::Parts(_) | Place::Events(_) | Place::History(_) => {
-                    Statement::new_child(item, record.incarnation.as_str())
+                ChildName::Doc(_) => ConditionalWrite::child(item),
+                ChildName::Parts(_) | ChildName::Events(_) | ChildName::History(_) => {
+                    ConditionalWrite::new_child(item, record.incarnation.as_str())
                 }
             });
         }
@@ -82,7 +82,7 @@ impl DynamoStore {
             }
         }
         let items = children.iter_mut().map(|(_, item)| item);
-        if !self.inflate_all(items).await? {
+        if !self.load_all(items).await? {
             return Ok(None);
         }
         let found = children
@@ -104,7 +104,7 @@ impl DynamoStore {
         let mut names = HashMap::from([("#incarnation".to_owned(), item::INCARNATION.to_owned())]);
         if keys {
             names.insert("#version".to_owned(), item::VERSION.to_owned());
-            names.insert("#object".to_owned(), object::KEY.to_owned());
+            names.insert("#object".to_owned(), large_value::KEY.to_owned());
         }
         let found = self
             .client
@@ -122,7 +122,7 @@ impl DynamoStore {
             .set_exclusive_start_key(start)
             .send()
             .await
-            .map_err(|error| calls::read_error(&error))?;
+            .map_err(|error| outcome::read_error(&error))?;
         Ok((found.items.unwrap_or_default(), found.last_evaluated_key))
     }
 
@@ -148,7 +148,7 @@ impl DynamoStore {
                 if key::place_of(sort).is_some() {
                     let until = kept.until.ttl_seconds();
                     // A child that is gone, or has a later TTL, needs no write.
-                    self.settle(Statement::keep(&partition, sort, until))
+                    self.write_once(ConditionalWrite::keep(&partition, sort, until))
                         .await?;
                 }
             }
@@ -178,7 +178,7 @@ impl DynamoStore {
             };
             versions.insert(head.version());
             let Some(batches) = batches else {
-                calls::pause(tries).await;
+                outcome::pause(tries).await;
                 continue;
             };
             let moved = head.layout().events_moved();
@@ -196,7 +196,7 @@ impl DynamoStore {
                 tail.events = events;
                 return Ok(Some((head, tail)));
             }
-            calls::pause(tries).await;
+            outcome::pause(tries).await;
         }
         Err(torn(&versions))
     }
@@ -209,7 +209,7 @@ impl DynamoStore {
         partition: &str,
         after: u64,
     ) -> Result<Option<(TaskRecord, Option<Vec<LoggedEvent>>)>, StoreError> {
-        let first = key::child(Place::Events(after.saturating_add(1)));
+        let first = key::child(ChildName::Events(after.saturating_add(1)));
         let mut items = Vec::new();
         let mut start = None;
         loop {
@@ -225,7 +225,7 @@ impl DynamoStore {
                 .set_exclusive_start_key(start)
                 .send()
                 .await
-                .map_err(|error| calls::read_error(&error))?;
+                .map_err(|error| outcome::read_error(&error))?;
             items.extend(found.items.unwrap_or_default());
             start = found.last_evaluated_key;
             if start.is_none() {
@@ -250,7 +250,7 @@ impl DynamoStore {
                 batches.push(item);
             }
         }
-        if !self.inflate_all(batches.iter_mut()).await? {
+        if !self.load_all(batches.iter_mut()).await? {
             return Ok(Some((head, None)));
         }
         let mut events = Vec::new();
@@ -262,8 +262,8 @@ impl DynamoStore {
 }
 
 /// The content and the version of a child item.
-pub(super) fn found_in(mut item: Item) -> Result<Found, StoreError> {
-    Ok(Found {
+pub(super) fn found_in(mut item: Item) -> Result<FoundChild, StoreError> {
+    Ok(FoundChild {
         version: item::integer(&item, item::VERSION)?,
         text: item::take_text(&mut item, item::BODY)?,
     })

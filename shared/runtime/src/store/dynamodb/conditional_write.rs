@@ -15,8 +15,8 @@ use std::time::Duration;
 
 /// A write of one item under a condition.
 #[derive(Debug, Clone)]
-pub(super) struct Statement {
-    pub(super) kind: Kind,
+pub(super) struct ConditionalWrite {
+    pub(super) kind: WriteKind,
     pub(super) condition: Option<String>,
     pub(super) names: HashMap<String, String>,
     pub(super) values: HashMap<String, AttributeValue>,
@@ -24,7 +24,7 @@ pub(super) struct Statement {
 
 /// How the item is written.
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum WriteKind {
     /// Replaces the whole item, if there is one.
     Put(Item),
     /// Changes attributes of the item. Attributes that other versions of this program wrote
@@ -49,7 +49,7 @@ const OWNED: &str = "#owner_subject = :owner";
 /// The same task, not an earlier or later one with its id.
 const SAME: &str = "#incarnation = :same";
 
-impl Statement {
+impl ConditionalWrite {
     /// Writes the `META` item of a task with the content `head`. The owner's list has `shards`
     /// shards.
     pub(super) fn task(write: &TaskWrite, shards: NonZeroU32, head: String) -> Self {
@@ -81,13 +81,13 @@ impl Statement {
 
     /// Writes a child that replaces the one stored before.
     pub(super) fn child(item: Item) -> Self {
-        Self::new(Kind::Put(item))
+        Self::new(WriteKind::Put(item))
     }
 
     /// Writes a child that never replaces one of the same task. It may replace one that an
     /// earlier task with this id has left.
     pub(super) fn new_child(item: Item, incarnation: &str) -> Self {
-        let mut put = Self::new(Kind::Put(item));
+        let mut put = Self::new(WriteKind::Put(item));
         put.name(item::INCARNATION);
         put.value(":mine", item::text(incarnation));
         put.when("attribute_not_exists(PK) OR #incarnation <> :mine")
@@ -95,7 +95,7 @@ impl Statement {
 
     /// Sets a later time for DynamoDB's TTL on an item.
     pub(super) fn keep(partition: &str, sort: &str, until: i64) -> Self {
-        let mut update = Self::new(Kind::Update {
+        let mut update = Self::new(WriteKind::Update {
             key: item::key_of(partition, sort),
             expression: "SET #ttl = :ttl".to_owned(),
         });
@@ -140,7 +140,7 @@ impl Statement {
     /// # Errors
     /// [`StoreError::TooLarge`].
     pub(super) fn push(push: &PushRecord) -> Result<[Self; 2], StoreError> {
-        Ok(push::items_of(push)?.map(|item| Self::new(Kind::Put(item))))
+        Ok(push::items_of(push)?.map(|item| Self::new(WriteKind::Put(item))))
     }
 
     /// Writes a thread without its state. The owner's list has `shards` shards.
@@ -181,7 +181,7 @@ impl Statement {
     /// [`StoreError::TooLarge`].
     pub(super) fn thread_state(write: &ThreadWrite) -> Result<Option<Self>, StoreError> {
         let item = item::thread_state(&write.record)?;
-        Ok(item.map(|item| Self::new(Kind::Put(item))))
+        Ok(item.map(|item| Self::new(WriteKind::Put(item))))
     }
 
     /// Writes the current expiry of a thread's state into the sweep index.
@@ -243,18 +243,18 @@ impl Statement {
 
     /// Removes an item, if it is there.
     pub(super) fn gone(key: Item) -> Self {
-        Self::new(Kind::Delete(key))
+        Self::new(WriteKind::Delete(key))
     }
 
     /// Removes a thread's state that has expired by `now`.
     pub(super) fn no_state(owner: &Owner, id: &ContextId, now: Timestamp) -> Self {
         let partition = key::thread(owner, id);
-        let mut statement = Self::new(Kind::Delete(item::key_of(&partition, key::STATE)));
+        let mut statement = Self::new(WriteKind::Delete(item::key_of(&partition, key::STATE)));
         statement.now(now);
         statement.when("#expires_at <= :now")
     }
 
-    fn new(kind: Kind) -> Self {
+    fn new(kind: WriteKind) -> Self {
         Self {
             kind,
             condition: None,
@@ -272,7 +272,7 @@ impl Statement {
         for (name, value) in attributes {
             item.insert(name.to_owned(), value);
         }
-        Self::new(Kind::Put(item))
+        Self::new(WriteKind::Put(item))
     }
 
     fn update(partition: &str, attributes: Attributes, gone: &[&str]) -> Self {
@@ -280,7 +280,7 @@ impl Statement {
     }
 
     pub(super) fn update_at(key: Item, attributes: Attributes, gone: &[&str]) -> Self {
-        let mut statement = Self::new(Kind::Update {
+        let mut statement = Self::new(WriteKind::Update {
             key,
             expression: String::new(),
         });
@@ -301,14 +301,14 @@ impl Statement {
         if !sets.is_empty() {
             parts.push(format!("SET {}", sets.join(", ")));
         }
-        if let Kind::Update { expression, .. } = &mut statement.kind {
+        if let WriteKind::Update { expression, .. } = &mut statement.kind {
             *expression = parts.join(" ");
         }
         statement
     }
 
     fn also_set(&mut self, assignment: &str) {
-        if let Kind::Update { expression, .. } = &mut self.kind {
+        if let WriteKind::Update { expression, .. } = &mut self.kind {
             expression.push_str(", ");
             expression.push_str(assignment);
         }
@@ -361,7 +361,7 @@ impl Statement {
         let old = Some(ReturnValuesOnConditionCheckFailure::AllOld);
         let action = TransactWriteItem::builder();
         Ok(match self.kind {
-            Kind::Put(item) => action.put(
+            WriteKind::Put(item) => action.put(
                 Put::builder()
                     .table_name(table)
                     .set_item(Some(item))
@@ -371,7 +371,7 @@ impl Statement {
                     .set_return_values_on_condition_check_failure(old)
                     .build()?,
             ),
-            Kind::Delete(key) => action.delete(
+            WriteKind::Delete(key) => action.delete(
                 Delete::builder()
                     .table_name(table)
                     .set_key(Some(key))
@@ -381,7 +381,7 @@ impl Statement {
                     .set_return_values_on_condition_check_failure(old)
                     .build()?,
             ),
-            Kind::Update { key, expression } => action.update(
+            WriteKind::Update { key, expression } => action.update(
                 Update::builder()
                     .table_name(table)
                     .set_key(Some(key))

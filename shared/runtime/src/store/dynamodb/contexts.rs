@@ -6,7 +6,7 @@
 //! without a scan, and then reads the records themselves from the table.
 
 use super::item::{self, Item};
-use super::{DynamoStore, calls, key, list};
+use super::{DynamoStore, key, list, outcome};
 use crate::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
 use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskState};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -21,15 +21,15 @@ const CHUNK: u32 = 500;
 const CHUNK_MIN: u32 = 25;
 
 /// A position, and whether it is that of a first task.
-type Place = (ThreadPosition, bool);
+type ContextPlace = (ThreadPosition, bool);
 
 /// Returns the position that an index item shows, if there can be a context.
-type ReadPlace = fn(&Item, &ThreadQuery) -> Option<Place>;
+type ReadPlace = fn(&Item, &ThreadQuery) -> Option<ContextPlace>;
 
 /// What one index shows of contexts: positions, newest first. `stopped` is the last
 /// position read if the index has more.
-struct Walk {
-    places: Vec<Place>,
+struct IndexWalk {
+    places: Vec<ContextPlace>,
     stopped: Option<ThreadPosition>,
 }
 
@@ -64,7 +64,7 @@ impl DynamoStore {
         let last = places.last().map(|(place, _)| place.clone());
         let next = if more { last } else { stopped };
         Ok(ThreadPage {
-            threads: self.standing_at(owner, &places, query).await?,
+            threads: self.head_by_key(owner, &places, query).await?,
             next,
         })
     }
@@ -76,7 +76,7 @@ impl DynamoStore {
         shards: u32,
         query: &ThreadQuery,
         place: ReadPlace,
-    ) -> Result<Walk, StoreError> {
+    ) -> Result<IndexWalk, StoreError> {
         let chunk = (CHUNK / shards).max(CHUNK_MIN);
         let share = (READ_MAX / shards as usize).max(1);
         let mut places = Vec::new();
@@ -84,19 +84,20 @@ impl DynamoStore {
         loop {
             let found = self.index_page(&partition, query, start, chunk).await?;
             read += usize::try_from(found.scanned_count).unwrap_or(READ_MAX);
-            let after = |(place, _): &Place| query.after.as_ref().is_none_or(|it| place < it);
+            let after =
+                |(place, _): &ContextPlace| query.after.as_ref().is_none_or(|it| place < it);
             let found_here = found.items().iter().filter_map(|item| place(item, query));
             places.extend(found_here.filter(after));
             start = found.last_evaluated_key;
             let Some(last) = &start else {
-                return Ok(Walk {
+                return Ok(IndexWalk {
                     places,
                     stopped: None,
                 });
             };
             if places.len() > query.limit || read >= share {
                 let stopped = Some(stop_at(last)?);
-                return Ok(Walk { places, stopped });
+                return Ok(IndexWalk { places, stopped });
             }
         }
     }
@@ -127,15 +128,15 @@ impl DynamoStore {
             .set_exclusive_start_key(start)
             .send()
             .await
-            .map_err(|error| calls::read_error(&error))
+            .map_err(|error| outcome::read_error(&error))
     }
 
     /// The contexts at `places` as they are stored now, in this order, without those that
     /// have expired or are deleted.
-    async fn standing_at(
+    async fn head_by_key(
         &self,
         owner: &Owner,
-        places: &[Place],
+        places: &[ContextPlace],
         query: &ThreadQuery,
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         let mut threads = BTreeMap::new();
@@ -147,8 +148,8 @@ impl DynamoStore {
         }
         // A context with a thread is listed by the position of the thread, not of its first
         // task.
-        let own = |(place, first): &&Place| !first || !threads.contains_key(&place.context);
-        let places: Vec<&Place> = places.iter().filter(own).collect();
+        let own = |(place, first): &&ContextPlace| !first || !threads.contains_key(&place.context);
+        let places: Vec<&ContextPlace> = places.iter().filter(own).collect();
         let firsts = places.iter().filter(|(_, first)| *first);
         let firsts: BTreeSet<TaskId> = firsts
             .filter_map(|(place, _)| place.context.first_task())
@@ -157,7 +158,7 @@ impl DynamoStore {
         let metas = self.metas(keys.collect()).await?;
         for task in list::readable(&metas, item::to_task) {
             if task.owner() == owner && !task.expired(query.now) {
-                let thread = ThreadRecord::stood_for(&task, query.ttl, query.now);
+                let thread = ThreadRecord::from_first_task(&task, query.ttl, query.now);
                 threads.insert(task.context_id().clone(), thread);
             }
         }
@@ -185,14 +186,14 @@ impl DynamoStore {
 }
 
 /// The position of a thread in the index.
-fn thread_place(item: &Item, _: &ThreadQuery) -> Option<Place> {
+fn thread_place(item: &Item, _: &ThreadQuery) -> Option<ContextPlace> {
     let place = key::context_position(text_of(item, key::LISTS_SK)?)?;
     Some((place, false))
 }
 
 /// The position of a task that its context is named after. `None` if the task has been at
 /// rest for the lifetime of a context: a task is kept much longer than its context is listed.
-fn first_place(item: &Item, query: &ThreadQuery) -> Option<Place> {
+fn first_place(item: &Item, query: &ThreadQuery) -> Option<ContextPlace> {
     let place = key::position(text_of(item, key::LISTS_SK)?)?;
     let state = text_of(item, item::STATE).and_then(TaskState::parse);
     if place.at.plus(query.ttl) <= query.now && state.is_some_and(TaskState::is_at_rest) {

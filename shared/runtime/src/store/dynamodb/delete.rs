@@ -1,8 +1,8 @@
 //! Removes tasks and threads with all their items.
 
+use super::conditional_write::ConditionalWrite;
 use super::item::{self, Item};
-use super::statement::Statement;
-use super::{DynamoStore, calls, key, object, push};
+use super::{DynamoStore, key, large_value, outcome, push};
 use crate::store::{StoreError, ThreadRecord};
 use crate::task::{TaskRecord, ThreadKey};
 
@@ -45,18 +45,19 @@ impl DynamoStore {
                 } else {
                     item::INCARNATION
                 };
-                self.settle(Statement::gone_as_seen(&item, name)).await?;
+                self.write_once(ConditionalWrite::gone_as_seen(&item, name))
+                    .await?;
             }
         }
         for key in record.held_keys() {
-            let gone = Statement::no_key(record, key);
-            self.settle(gone).await?;
+            let gone = ConditionalWrite::no_key(record, key);
+            self.write_once(gone).await?;
         }
         // Both in one transaction: an interrupted deletion of the context then finds the
         // task by its pointer, or neither is left.
-        let mut last = vec![Statement::no_task(record)];
-        last.extend(Statement::no_pointer(record));
-        let gone = self.settle_all(&last).await?;
+        let mut last = vec![ConditionalWrite::no_task(record)];
+        last.extend(ConditionalWrite::no_pointer(record));
+        let gone = self.write_all(&last).await?;
         // A repeated call finds no item, which is success.
         Ok(gone || self.own_item(&record.key()).await?.is_none())
     }
@@ -67,17 +68,19 @@ impl DynamoStore {
         &self,
         record: &ThreadRecord,
     ) -> Result<(), StoreError> {
-        self.settle(Statement::no_state_up_to(record)).await?;
+        self.write_once(ConditionalWrite::no_state_up_to(record))
+            .await?;
         let Some(blobs) = &self.blobs else {
             return Ok(());
         };
-        let below = object::below(&ThreadKey::new(&record.owner, &record.context_id));
+        let below = large_value::below(&ThreadKey::new(&record.owner, &record.context_id));
         let mut after: Option<String> = None;
         loop {
             let found = blobs.keys(&below, after.as_deref(), LISTED).await?;
             // An object of a later write may belong to the next thread with this id.
-            let is_over =
-                |name: &String| object::written_at(name).is_none_or(|at| at <= record.updated_at);
+            let is_over = |name: &String| {
+                large_value::written_at(name).is_none_or(|at| at <= record.updated_at)
+            };
             let gone: Vec<String> = found.iter().filter(|name| is_over(name)).cloned().collect();
             if !gone.is_empty() {
                 blobs.remove(&gone).await?;
@@ -97,7 +100,7 @@ impl DynamoStore {
     ) -> Result<bool, StoreError> {
         self.remove_thread_state(record).await?;
         self.remove_pointers(record).await?;
-        let gone = self.settle(Statement::no_thread(record)).await?;
+        let gone = self.write_once(ConditionalWrite::no_thread(record)).await?;
         // A repeated call finds no item, which is success.
         let partition = key::thread(&record.owner, &record.context_id);
         Ok(gone || self.meta(&partition).await?.is_none())
@@ -118,7 +121,7 @@ impl DynamoStore {
             .expression_attribute_names("#mark", push::MARK)
             .send()
             .await
-            .map_err(|error| calls::read_error(&error))?;
+            .map_err(|error| outcome::read_error(&error))?;
         Ok(found.items.unwrap_or_default())
     }
 }

@@ -6,7 +6,7 @@
 //! position; an interrupted job starts again from the beginning.
 
 use super::item::{self, Item};
-use super::{DynamoStore, calls, key, object};
+use super::{DynamoStore, key, large_value, outcome};
 use crate::store::{Blobs, StoreError};
 use crate::task::TenantId;
 use aws_sdk_dynamodb::config::Builder;
@@ -53,13 +53,13 @@ pub enum EraseError {
 
 /// What a job does with the data that it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
+enum EraseMode {
     Count,
     Remove,
 }
 
 /// Receives the progress after each request.
-type Told<'a> = &'a (dyn Fn(&Erasure) + Sync);
+type OnProgress<'a> = &'a (dyn Fn(&Erasure) + Sync);
 
 impl DynamoStore {
     /// Removes everything of `tenant` from the table and from `blobs`, until a round finds
@@ -72,12 +72,12 @@ impl DynamoStore {
         &self,
         tenant: &TenantId,
         blobs: &dyn Blobs,
-        told: Told<'_>,
+        told: OnProgress<'_>,
     ) -> Result<Erasure, EraseError> {
         let mut so_far = Erasure::default();
         while so_far.rounds < ROUNDS {
             let (items, objects) = (so_far.items, so_far.objects);
-            self.round(tenant, blobs, Does::Remove, &mut so_far, told)
+            self.round(tenant, blobs, EraseMode::Remove, &mut so_far, told)
                 .await?;
             if (so_far.items, so_far.objects) == (items, objects) {
                 return Ok(so_far);
@@ -95,10 +95,10 @@ impl DynamoStore {
         &self,
         tenant: &TenantId,
         blobs: &dyn Blobs,
-        told: Told<'_>,
+        told: OnProgress<'_>,
     ) -> Result<Erasure, StoreError> {
         let mut so_far = Erasure::default();
-        self.round(tenant, blobs, Does::Count, &mut so_far, told)
+        self.round(tenant, blobs, EraseMode::Count, &mut so_far, told)
             .await?;
         Ok(so_far)
     }
@@ -108,9 +108,9 @@ impl DynamoStore {
         &self,
         tenant: &TenantId,
         blobs: &dyn Blobs,
-        does: Does,
+        does: EraseMode,
         so_far: &mut Erasure,
-        told: Told<'_>,
+        told: OnProgress<'_>,
     ) -> Result<(), StoreError> {
         so_far.rounds += 1;
         let mut start = None;
@@ -118,7 +118,7 @@ impl DynamoStore {
             let (read, found, next) = self.tenant_page(tenant, start).await?;
             so_far.read += read;
             for keys in found.chunks(BATCH) {
-                if does == Does::Remove {
+                if does == EraseMode::Remove {
                     self.remove_batch(keys).await?;
                 }
                 so_far.items += keys.len() as u64;
@@ -129,12 +129,12 @@ impl DynamoStore {
                 break;
             }
         }
-        for root in [object::ROOT, object::UPLOADS] {
+        for root in [large_value::ROOT, large_value::UPLOADS] {
             let below = format!("{root}{}/", tenant.folder());
             let mut after: Option<String> = None;
             loop {
                 let found = blobs.keys(&below, after.as_deref(), LISTED).await?;
-                if does == Does::Remove && !found.is_empty() {
+                if does == EraseMode::Remove && !found.is_empty() {
                     blobs.remove(&found).await?;
                 }
                 so_far.objects += found.len() as u64;
@@ -168,7 +168,7 @@ impl DynamoStore {
             .config_override(self.patient())
             .send()
             .await
-            .map_err(|error| calls::read_error(&error))?;
+            .map_err(|error| outcome::read_error(&error))?;
         let read = u64::try_from(found.scanned_count).unwrap_or_default();
         let keys = found.items.unwrap_or_default();
         Ok((read, keys, found.last_evaluated_key))
@@ -194,7 +194,7 @@ impl DynamoStore {
                 .config_override(self.patient())
                 .send()
                 .await
-                .map_err(|error| calls::read_error(&error))?;
+                .map_err(|error| outcome::read_error(&error))?;
             let mut unprocessed = done.unprocessed_items.unwrap_or_default();
             left = unprocessed.remove(&self.table).unwrap_or_default();
             if left.len() == asked {

@@ -5,9 +5,9 @@
 //! update the index. When the sweep finds such an outdated entry, it writes the new expiry.
 //! That happens about once in a thread's life.
 
-use super::calls;
+use super::conditional_write::ConditionalWrite;
 use super::item::{self, Item};
-use super::statement::Statement;
+use super::outcome;
 use super::{DynamoStore, key};
 use crate::store::{
     Expiring, ExpiringThread, StateRemoved, StoreError, SweepThreads, ThreadRecord,
@@ -46,7 +46,7 @@ impl SweepThreads for DynamoStore {
             .limit(i32::try_from(limit.clamp(1, CHUNK)).unwrap_or(i32::MAX))
             .send()
             .await
-            .map_err(|error| calls::read_error(&error))?;
+            .map_err(|error| outcome::read_error(&error))?;
         let next = found.last_evaluated_key().map(place).transpose()?;
         let mut threads = Vec::new();
         for item in found.items() {
@@ -60,8 +60,8 @@ impl SweepThreads for DynamoStore {
     }
 
     async fn note_expiry(&self, thread: &ThreadRecord) -> Result<(), StoreError> {
-        let statement = Statement::state_expiry(thread);
-        self.settle(statement).await.map(|_| ())
+        let statement = ConditionalWrite::state_expiry(thread);
+        self.write_once(statement).await.map(|_| ())
     }
 
     async fn remove_state(
@@ -70,7 +70,9 @@ impl SweepThreads for DynamoStore {
         id: &ContextId,
         now: Timestamp,
     ) -> Result<StateRemoved, StoreError> {
-        let old = self.take_away(Statement::no_state(owner, id, now)).await?;
+        let old = self
+            .delete_returning(ConditionalWrite::no_state(owner, id, now))
+            .await?;
         let objects = match &old {
             Some(old) => self.remove_object_of(old).await,
             None => 0,

@@ -5,9 +5,9 @@
 //! if the task that it names is gone. A commit replaces a free key on the condition that the
 //! item is still the one that was read.
 
-use super::calls::Check;
+use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
-use super::statement::Statement;
+use super::outcome::Check;
 use super::{DynamoStore, key};
 use crate::store::{KeyWrite, Keyed, StoreError, TaskWrite, stored};
 use crate::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
@@ -17,7 +17,7 @@ const TASK: &str = "task";
 const WRITE: &str = "write";
 
 /// Why a commit with an idempotency key failed, as far as the key decides it.
-pub(super) enum Stands {
+pub(super) enum KeyConflict {
     /// The condition of the key held; another condition failed.
     Free,
     /// This same commit has written the key.
@@ -29,7 +29,7 @@ pub(super) enum Stands {
     Dead(Option<String>),
 }
 
-impl Statement {
+impl ConditionalWrite {
     /// Writes a key as part of `write`. `dead` is the write id of the key item that it may
     /// replace.
     pub(super) fn key(write: &TaskWrite, key: &KeyWrite, dead: Option<&str>) -> Self {
@@ -77,15 +77,15 @@ impl DynamoStore {
         }
     }
 
-    /// Why the key of a failed commit is not free, or [`Stands::Free`]. The key is the second
+    /// Why the key of a failed commit is not free, or [`KeyConflict::Free`]. The key is the second
     /// statement of the transaction.
     pub(super) async fn key_stands(
         &self,
         write: &TaskWrite,
         checks: &[Check],
-    ) -> Result<Stands, StoreError> {
+    ) -> Result<KeyConflict, StoreError> {
         let (Some(key), Some(Check::Failed(shown))) = (&write.key, checks.get(1)) else {
-            return Ok(Stands::Free);
+            return Ok(KeyConflict::Free);
         };
         let owner = write.record.owner();
         let item = match shown {
@@ -94,15 +94,15 @@ impl DynamoStore {
             None => self.key_item(owner, &key.key).await?,
         };
         let Some(item) = item else {
-            return Ok(Stands::Dead(None));
+            return Ok(KeyConflict::Dead(None));
         };
         let by = item::string(&item, WRITE)?;
         if write.id().is_some_and(|id| id.as_str() == by) {
-            return Ok(Stands::Mine);
+            return Ok(KeyConflict::Mine);
         }
         Ok(match self.task_of_key(owner, &item, write.now).await? {
-            Some(keyed) => Stands::For(Box::new(keyed)),
-            None => Stands::Dead(Some(by.to_owned())),
+            Some(keyed) => KeyConflict::For(Box::new(keyed)),
+            None => KeyConflict::Dead(Some(by.to_owned())),
         })
     }
 
@@ -125,7 +125,7 @@ impl DynamoStore {
         for key in record.prolonged_keys() {
             let partition = key::idempotency(&record.owner().tenant, key);
             // A key that is gone, or has a later TTL, needs no write.
-            self.settle(Statement::keep(&partition, key::IDEM, until))
+            self.write_once(ConditionalWrite::keep(&partition, key::IDEM, until))
                 .await?;
         }
         Ok(())

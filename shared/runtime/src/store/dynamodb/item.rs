@@ -6,7 +6,7 @@
 //! expiry does not need the state.
 
 use super::key;
-use crate::store::stored::{self, Beside};
+use crate::store::stored::{self, ItemAttributes};
 use crate::store::{Expiring, StoreError, ThreadRecord, ThreadState};
 use crate::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -167,13 +167,13 @@ pub(super) fn may_belong_to(item: &Item, owner: &Owner) -> bool {
 
 /// The values that the item of a task holds beside its text. A missing value is not an
 /// error here: the text of an older version may hold it instead.
-fn beside(item: &Item) -> Beside {
+fn beside(item: &Item) -> ItemAttributes {
     let text = |name| string(item, name).ok().map(str::to_owned);
     let key = string(item, key::PK).ok().and_then(key::task_of);
     let (tenant, id) = key
         .map(|(tenant, id)| (tenant.to_string(), id.to_string()))
         .unzip();
-    Beside {
+    ItemAttributes {
         schema: integer(item, SCHEMA).ok(),
         id,
         tenant,
@@ -269,7 +269,7 @@ pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreE
 }
 
 /// The result of joining a thread's two items.
-pub(super) enum Joined {
+pub(super) enum JoinedThread {
     /// The thread.
     Thread(Box<ThreadRecord>),
     /// The items are from two different writes, so the reader reads again. Holds the
@@ -284,20 +284,20 @@ pub(super) enum Joined {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<Joined, StoreError> {
+pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<JoinedThread, StoreError> {
     let mut record = Box::new(thread_head(meta)?);
     let wanted = record.state_version;
     if wanted == 0 {
-        return Ok(Joined::Thread(record));
+        return Ok(JoinedThread::Thread(record));
     }
     let Some(state) = state else {
-        return Ok(Joined::Stateless(record));
+        return Ok(JoinedThread::Stateless(record));
     };
     if integer::<u64>(state, VERSION)? != wanted {
-        return Ok(Joined::Torn(record.version));
+        return Ok(JoinedThread::Torn(record.version));
     }
     record.state = stored::state_of_text(body(state)?)?;
-    Ok(Joined::Thread(record))
+    Ok(JoinedThread::Thread(record))
 }
 
 /// Whether the `META` item of a thread names this version of the state.

@@ -3,11 +3,11 @@
 //! A partition key begins with the tenant. No name in a key can contain a `#`, so two owners,
 //! or two kinds of item, never share a partition.
 
-use crate::store::stored::Place;
+use crate::store::stored::ChildName;
 use crate::store::{ListPosition, ThreadPosition};
 use crate::task::{
-    ContextId, Doc, KeyHash, Owner, PushId, TaskId, TaskKey, TaskRecord, TenantId, ThreadKey,
-    Timestamp, WriteId,
+    ContextId, KeyHash, Owner, PushId, StoredValue, TaskId, TaskKey, TaskRecord, TenantId,
+    ThreadKey, Timestamp, WriteId,
 };
 use sha2::{Digest as _, Sha256};
 use std::num::NonZeroU32;
@@ -67,33 +67,33 @@ const LARGEST: u64 = 999_999_999_999;
 
 /// The sort key of a child of a task. Batches of events are in order and directly before
 /// the `META` item, so that one query returns both.
-pub(super) fn child(place: Place) -> String {
+pub(super) fn child(place: ChildName) -> String {
     // 12 digits, so that text order is numeric order.
     let numbered = |kind, number: u64| format!("{kind}#{:012}", number.min(LARGEST));
     match place {
-        Place::Parts(version) => numbered("ART", version),
-        Place::Events(upto) => numbered("EVT", upto),
-        Place::History(version) => numbered("MSG", version),
-        Place::Doc(Doc::Saved) => STATE.to_owned(),
-        Place::Doc(doc) => format!("DOC#{}", doc.name()),
+        ChildName::Parts(version) => numbered("ART", version),
+        ChildName::Events(upto) => numbered("EVT", upto),
+        ChildName::History(version) => numbered("MSG", version),
+        ChildName::Doc(StoredValue::Saved) => STATE.to_owned(),
+        ChildName::Doc(doc) => format!("DOC#{}", doc.name()),
     }
 }
 
 /// The child with this sort key; `None` if it is another item.
-pub(super) fn place_of(sort: &str) -> Option<Place> {
+pub(super) fn place_of(sort: &str) -> Option<ChildName> {
     if sort == STATE {
-        return Some(Place::Doc(Doc::Saved));
+        return Some(ChildName::Doc(StoredValue::Saved));
     }
     let (kind, name) = sort.split_once('#')?;
     if kind == "DOC" {
-        let doc = Doc::ALL.into_iter().find(|doc| doc.name() == name);
-        return doc.map(Place::Doc);
+        let doc = StoredValue::ALL.into_iter().find(|doc| doc.name() == name);
+        return doc.map(ChildName::Doc);
     }
     let number = name.parse().ok()?;
     match kind {
-        "ART" => Some(Place::Parts(number)),
-        "EVT" => Some(Place::Events(number)),
-        "MSG" => Some(Place::History(number)),
+        "ART" => Some(ChildName::Parts(number)),
+        "EVT" => Some(ChildName::Events(number)),
+        "MSG" => Some(ChildName::History(number)),
         _ => None,
     }
 }
@@ -354,9 +354,15 @@ mod tests {
 
     #[test]
     fn the_sort_key_of_a_child_reads_back_and_is_within_the_bounds() {
-        let docs = Doc::ALL.map(Place::Doc);
+        let docs = StoredValue::ALL.map(ChildName::Doc);
         let numbers = [0, 1, 9, 10, 4_000_000, LARGEST];
-        let numbered = numbers.map(|n| [Place::Parts(n), Place::Events(n), Place::History(n)]);
+        let numbered = numbers.map(|n| {
+            [
+                ChildName::Parts(n),
+                ChildName::Events(n),
+                ChildName::History(n),
+            ]
+        });
         for place in docs.into_iter().chain(numbered.into_iter().flatten()) {
             let name = child(place);
             assert_eq!(place_of(&name), Some(place), "{name}");
@@ -368,8 +374,8 @@ mod tests {
         for name in [META, "PUSH#1", "EVT#x", "DOC#", "EVT"] {
             assert_eq!(place_of(name), None, "{name}");
         }
-        assert!(child(Place::Events(9)) < child(Place::Events(10)));
-        assert!(child(Place::Events(u64::MAX)).as_str() < META);
+        assert!(child(ChildName::Events(9)) < child(ChildName::Events(10)));
+        assert!(child(ChildName::Events(u64::MAX)).as_str() < META);
     }
 
     #[test]

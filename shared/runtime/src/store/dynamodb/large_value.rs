@@ -7,7 +7,7 @@
 
 use super::DynamoStore;
 use super::item::{self, Item};
-use crate::store::stored::{ITEM_MAX, Place};
+use crate::store::stored::{ChildName, ITEM_MAX};
 use crate::store::{StoreError, ThreadWrite};
 use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
 use futures::future::try_join_all;
@@ -53,7 +53,7 @@ const HASH: &str = "object_sha256";
 
 /// The owner of a piece of content.
 #[derive(Debug, Clone)]
-pub(super) enum Whose {
+pub(super) enum ValueOwner {
     /// A task.
     Task(TaskKey),
     /// A thread.
@@ -61,10 +61,10 @@ pub(super) enum Whose {
 }
 
 /// The largest content of a child, in bytes, that stays in its item.
-pub(super) const fn inline_max(place: Place) -> usize {
+pub(super) const fn inline_max(place: ChildName) -> usize {
     match place {
-        Place::Events(_) => EVENTS_MAX,
-        Place::Parts(_) | Place::Doc(_) | Place::History(_) => INLINE_MAX,
+        ChildName::Events(_) => EVENTS_MAX,
+        ChildName::Parts(_) | ChildName::Doc(_) | ChildName::History(_) => INLINE_MAX,
     }
 }
 
@@ -75,11 +75,11 @@ impl DynamoStore {
     /// # Errors
     /// [`StoreError`] when the object cannot be stored;
     /// [`StoreError::TooLarge`] when there is no bucket and an item cannot hold the content.
-    pub(super) async fn offload(
+    pub(super) async fn spill(
         &self,
         item: &mut Item,
         inline_max: usize,
-        whose: &Whose,
+        whose: &ValueOwner,
         name: &str,
     ) -> Result<(), StoreError> {
         let size = item::string(item, item::BODY)?.len();
@@ -92,8 +92,10 @@ impl DynamoStore {
         let content = item::string(item, item::BODY)?.to_owned();
         let hash = hex::encode(Sha256::digest(&content));
         match whose {
-            Whose::Task(task) => blobs.put_for(task, name, content.into()).await?,
-            Whose::Thread(thread) => blobs.put_for_thread(thread, name, content.into()).await?,
+            ValueOwner::Task(task) => blobs.put_for(task, name, content.into()).await?,
+            ValueOwner::Thread(thread) => {
+                blobs.put_for_thread(thread, name, content.into()).await?
+            }
         }
         item.remove(item::BODY);
         item.insert(KEY.to_owned(), item::text(name));
@@ -107,7 +109,7 @@ impl DynamoStore {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the object differs from the size or hash in the item.
-    pub(super) async fn inflate(&self, item: &mut Item) -> Result<bool, StoreError> {
+    pub(super) async fn load_value(&self, item: &mut Item) -> Result<bool, StoreError> {
         if !item.contains_key(KEY) {
             return Ok(true);
         }
@@ -143,12 +145,12 @@ impl DynamoStore {
     /// then has no content.
     ///
     /// # Errors
-    /// As [`DynamoStore::inflate`].
-    pub(super) async fn inflate_all(
+    /// As [`DynamoStore::load_value`].
+    pub(super) async fn load_all(
         &self,
         items: impl Iterator<Item = &mut Item> + Send,
     ) -> Result<bool, StoreError> {
-        let there = try_join_all(items.map(|item| self.inflate(item))).await?;
+        let there = try_join_all(items.map(|item| self.load_value(item))).await?;
         Ok(there.into_iter().all(|there| there))
     }
 

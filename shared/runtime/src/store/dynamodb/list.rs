@@ -5,10 +5,10 @@
 //! match, so a page can be short. The last position decides where the next page begins. One
 //! position is enough for all shards, and stays valid when their number grows.
 
-use super::calls;
 use super::item::{self, Item};
 use super::key;
-use super::merge::{Merge, Step};
+use super::merge::{Merge, MergeStep};
+use super::outcome;
 use crate::store::{ListPosition, RecordPage, RecordQuery, StoreError};
 use crate::task::{Owner, TaskId, TaskKey, TaskRecord};
 use aws_sdk_dynamodb::Client;
@@ -36,7 +36,7 @@ pub(super) async fn page(
     query: &RecordQuery,
     shards: NonZeroU32,
 ) -> Result<RecordPage, StoreError> {
-    let list = List {
+    let list = ListQuery {
         client,
         table,
         owner,
@@ -67,7 +67,7 @@ pub(super) async fn page(
     })
 }
 
-struct List<'a> {
+struct ListQuery<'a> {
     client: &'a Client,
     table: &'a str,
     owner: &'a Owner,
@@ -102,14 +102,14 @@ impl Filter {
 
 /// One response of the index.
 #[derive(Default)]
-struct Answer {
+struct IndexPage {
     items: Vec<Item>,
     count: usize,
     scanned: usize,
     last: Option<Item>,
 }
 
-impl List<'_> {
+impl ListQuery<'_> {
     /// The positions of the page, and one more if there is one. If the read stopped at
     /// [`READ_MAX`], also the position that it reached.
     async fn places(&self) -> Result<(Vec<ListPosition>, Option<ListPosition>), StoreError> {
@@ -125,14 +125,14 @@ impl List<'_> {
         let mut places: Vec<ListPosition> = Vec::new();
         loop {
             match merge.step() {
-                Step::End => return Ok((places, None)),
+                MergeStep::End => return Ok((places, None)),
                 // A task that moved can appear at two positions, even in two shards, while
                 // the index lags.
-                Step::Place(place) => places.push(place),
-                Step::Read(_) if read >= READ_MAX => {
+                MergeStep::Place(place) => places.push(place),
+                MergeStep::Read(_) if read >= READ_MAX => {
                     return Ok((places, merge.horizon().map(|(_, place)| place)));
                 }
-                Step::Read(index) => {
+                MergeStep::Read(index) => {
                     let start = starts.get_mut(index).and_then(Option::take);
                     let shard = u32::try_from(index).unwrap_or_default();
                     let answer = self.next(shard, start, chunk).await?;
@@ -154,7 +154,7 @@ impl List<'_> {
         &self,
         merge: &mut Merge,
         shard: usize,
-        answer: Answer,
+        answer: IndexPage,
     ) -> Result<Option<Item>, StoreError> {
         let after = self.query.after.as_ref();
         let places: Result<Vec<_>, _> = answer.items.iter().map(position).collect();
@@ -213,7 +213,7 @@ impl List<'_> {
         shard: u32,
         start: Option<Item>,
         chunk: usize,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<IndexPage, StoreError> {
         let after = self.query.after.as_ref();
         let end = after.map_or_else(key::after_all, |after| key::place(after.at, &after.task));
         self.ask(shard, &end, false, start, chunk).await
@@ -227,7 +227,7 @@ impl List<'_> {
         count: bool,
         start: Option<Item>,
         chunk: usize,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<IndexPage, StoreError> {
         let query = self.query;
         // DynamoDB refuses an empty string in a key condition.
         let begin = query
@@ -235,7 +235,7 @@ impl List<'_> {
             .map_or_else(|| "0".to_owned(), key::before_all_at);
         // DynamoDB refuses `BETWEEN` if the lower bound is above the upper one.
         if begin.as_str() > end {
-            return Ok(Answer::default());
+            return Ok(IndexPage::default());
         }
         let mut filter = self.filter();
         let list = key::list_shard(self.owner, shard);
@@ -257,8 +257,8 @@ impl List<'_> {
             .set_exclusive_start_key(start)
             .send()
             .await
-            .map_err(|error| calls::read_error(&error))?;
-        Ok(Answer {
+            .map_err(|error| outcome::read_error(&error))?;
+        Ok(IndexPage {
             count: usize::try_from(found.count).unwrap_or_default(),
             scanned: usize::try_from(found.scanned_count).unwrap_or_default(),
             items: found.items.unwrap_or_default(),
@@ -330,7 +330,7 @@ pub(super) async fn batch(
             .request_items(table, wanted_keys)
             .send()
             .await
-            .map_err(|error| calls::read_error(&error))?;
+            .map_err(|error| outcome::read_error(&error))?;
         let mut answered = found.responses.take().unwrap_or_default();
         items.append(&mut answered.remove(table).unwrap_or_default());
         let mut rest = found.unprocessed_keys.take().unwrap_or_default();

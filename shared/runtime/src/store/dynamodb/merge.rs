@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// What to do next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum MergeStep {
     /// This is the next place.
     Place(ListPosition),
     /// Read the next chunk of this shard.
@@ -68,10 +68,10 @@ impl Merge {
 
     /// The next step. An unread shard comes first, since it can hold the newest position of
     /// all.
-    pub(super) fn step(&mut self) -> Step {
+    pub(super) fn step(&mut self) -> MergeStep {
         let unread = |shard: &Shard| matches!(shard.read_to, ReadTo::Nothing);
         if let Some(index) = self.shards.iter().position(unread) {
-            return Step::Read(index);
+            return MergeStep::Read(index);
         }
         let horizon = self.horizon();
         let newest = self
@@ -82,10 +82,13 @@ impl Merge {
         match (newest, horizon) {
             (Some(shard), horizon) if shard.leads(horizon.as_ref().map(|(_, place)| place)) => {
                 // The filter above took only shards that are not empty.
-                shard.places.pop_front().map_or(Step::End, Step::Place)
+                shard
+                    .places
+                    .pop_front()
+                    .map_or(MergeStep::End, MergeStep::Place)
             }
-            (_, Some((index, _))) => Step::Read(index),
-            (_, None) => Step::End,
+            (_, Some((index, _))) => MergeStep::Read(index),
+            (_, None) => MergeStep::End,
         }
     }
 
@@ -161,17 +164,17 @@ mod tests {
         let (mut places, mut reads) = (Vec::new(), 0);
         loop {
             match merge.step() {
-                Step::End => return (places, None),
-                Step::Place(place) if places.len() == limit => {
+                MergeStep::End => return (places, None),
+                MergeStep::Place(place) if places.len() == limit => {
                     assert!(Some(&place) < places.last());
                     return (places.clone(), places.pop());
                 }
-                Step::Place(place) => places.push(place),
-                Step::Read(_) if reads >= budget.max(shards.len()) => {
+                MergeStep::Place(place) => places.push(place),
+                MergeStep::Read(_) if reads >= budget.max(shards.len()) => {
                     let (_, horizon) = merge.horizon().unwrap();
                     return (places, Some(horizon));
                 }
-                Step::Read(index) => {
+                MergeStep::Read(index) => {
                     reads += 1;
                     let (shown, last) = read(&shards[index], read_to[index].as_ref(), chunk);
                     read_to[index].clone_from(&last);

@@ -3,10 +3,10 @@
 //! - `key`: every partition key and sort key of the table
 //! - `item`: converts records to items and back
 //! - `children`: the child items of a task that has grown
-//! - `excerpt`: reads the child items that a projection of a task needs
+//! - `project`: reads the child items that a projection of a task needs
 //! - `object`: content that is too large for an item
 //! - `statement`: a conditional write as data
-//! - `calls`: sends requests and classifies their errors; `decide`: runs writes
+//! - `calls`: sends requests and classifies their errors; `write`: runs writes
 //! - `idempotency`: the idempotency keys of sends
 //! - `list`: a page of tasks from the list index; `merge` joins the shards of the index,
 //!   `shards` knows how many there are
@@ -21,47 +21,47 @@
 //! own TTL only cleans up. If the response to a write is lost, the store recognises the
 //! write by its write id.
 
-mod calls;
 mod children;
+mod conditional_write;
 mod contexts;
-mod decide;
-mod erase;
-mod excerpt;
-mod expiring;
+mod delete;
+mod erase_tenant;
+mod expiry_index;
 mod idempotency;
-mod image;
-mod inner;
 mod item;
 mod key;
+mod large_value;
 mod list;
 mod merge;
-mod object;
-mod open;
+mod open_task_index;
+mod outcome;
+mod projection;
 mod push;
-mod remove;
 mod shards;
-mod statement;
+mod stream_record;
 mod sweep;
 mod table;
+mod task_pointers;
+mod write;
 
-pub use erase::{EraseError, Erasure};
-pub use image::task_image;
-#[cfg(feature = "lambda")]
-pub use image::task_image_of_event;
+pub use erase_tenant::{EraseError, Erasure};
 pub use shards::MAX_SHARDS;
+pub use stream_record::task_image;
+#[cfg(feature = "lambda")]
+pub use stream_record::task_image_of_event;
 pub use table::create_table;
 
-use self::calls::{Check, TRIES};
-use self::decide::Decided;
-use self::idempotency::Stands;
-use self::item::{Item, Joined};
-use self::object::Whose;
-use self::statement::{Kind, Statement};
+use self::conditional_write::{ConditionalWrite, WriteKind};
+use self::idempotency::KeyConflict;
+use self::item::{Item, JoinedThread};
+use self::large_value::ValueOwner;
+use self::outcome::{Check, TRIES};
+use self::write::WriteResult;
 use super::queue::{OpenTask, SweepTasks};
 use super::{
-    Blobs, Committed, Excerpt, Keyed, OBJECTS_AT_ONCE, ReadTasks, ReadThreads, RecordPage,
-    RecordQuery, StoreError, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite,
-    Wanted, WriteTasks, WriteThreads, stored,
+    Blobs, Committed, Keyed, OBJECTS_AT_ONCE, ProjectedTask, Projection, ReadTasks, ReadThreads,
+    RecordPage, RecordQuery, StoreError, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord,
+    ThreadWrite, WriteTasks, WriteThreads, stored,
 };
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp};
 use async_trait::async_trait;
@@ -85,7 +85,7 @@ pub struct DynamoStore {
     /// since one response may read several tasks in parallel, each with many objects.
     objects: Arc<Semaphore>,
     tombstone: Duration,
-    lists: Arc<shards::Known>,
+    lists: Arc<shards::KnownOwners>,
 }
 
 impl DynamoStore {
@@ -99,7 +99,7 @@ impl DynamoStore {
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         let config = client.config().to_builder();
         Self {
-            client: Client::from_conf(config.retry_classifier(calls::Repeats).build()),
+            client: Client::from_conf(config.retry_classifier(outcome::RetryUndecided).build()),
             table: table.into(),
             blobs: None,
             objects: Arc::new(Semaphore::new(OBJECTS_AT_ONCE)),
@@ -142,7 +142,7 @@ impl DynamoStore {
             .await;
         found
             .map(|found| found.item)
-            .map_err(|error| calls::read_error(&error))
+            .map_err(|error| outcome::read_error(&error))
     }
 
     /// The head of a task: the part of it that its `META` item holds.
@@ -185,7 +185,7 @@ impl DynamoStore {
             if let Some(whole) = self.whole(&key::task(id), head).await? {
                 return Ok(Some(whole));
             }
-            calls::pause(tries).await;
+            outcome::pause(tries).await;
         }
         Err(torn(&versions))
     }
@@ -259,24 +259,24 @@ impl DynamoStore {
         write: &TaskWrite,
         shards: NonZeroU32,
         dead: Option<&str>,
-    ) -> Result<Vec<Statement>, StoreError> {
+    ) -> Result<Vec<ConditionalWrite>, StoreError> {
         let pieces = stored::pieces(&write.record)?;
         let children = self.child_statements(write, pieces.children).await?;
-        let mut statements = vec![Statement::task(write, shards, pieces.head)];
+        let mut statements = vec![ConditionalWrite::task(write, shards, pieces.head)];
         if let Some(key) = &write.key {
-            statements.push(Statement::key(write, key, dead));
+            statements.push(ConditionalWrite::key(write, key, dead));
         }
         if let Some(thread) = &write.thread {
             statements.extend(self.thread_statements(thread, shards).await?);
         }
         for push in &write.pushes {
-            statements.extend(Statement::push(push)?);
+            statements.extend(ConditionalWrite::push(push)?);
         }
         statements.extend(children);
         // A transaction takes the pointer too. A task alone has no transaction: `commit`
         // writes its pointer beside it.
         if statements.len() > 1 {
-            statements.extend(Statement::pointer(write));
+            statements.extend(ConditionalWrite::pointer(write));
         }
         Ok(statements)
     }
@@ -287,19 +287,19 @@ impl DynamoStore {
         &self,
         write: &TaskWrite,
         shards: NonZeroU32,
-        statements: &mut Vec<Statement>,
+        statements: &mut Vec<ConditionalWrite>,
     ) -> Result<Committed, StoreError> {
         for _ in 0..TRIES {
-            let checks = match self.decide(statements).await? {
-                Decided::Done => return Ok(Committed::Done),
-                Decided::Unknown(why) => return self.look_for(write, why).await,
-                Decided::Refused(checks) => checks,
+            let checks = match self.write(statements).await? {
+                WriteResult::Done => return Ok(Committed::Done),
+                WriteResult::Unknown(why) => return self.look_for(write, why).await,
+                WriteResult::Refused(checks) => checks,
             };
             match self.key_stands(write, &checks).await? {
-                Stands::Free => return self.refused(write, checks).await,
-                Stands::Mine => return Ok(Committed::Done),
-                Stands::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
-                Stands::Dead(by) => {
+                KeyConflict::Free => return self.refused(write, checks).await,
+                KeyConflict::Mine => return Ok(Committed::Done),
+                KeyConflict::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
+                KeyConflict::Dead(by) => {
                     *statements = self.statements(write, shards, by.as_deref()).await?;
                 }
             }
@@ -311,14 +311,14 @@ impl DynamoStore {
         &self,
         write: &ThreadWrite,
         shards: NonZeroU32,
-    ) -> Result<Vec<Statement>, StoreError> {
-        let mut statements = vec![Statement::thread(write, self.tombstone, shards)?];
-        if let Some(mut state) = Statement::thread_state(write)? {
-            if let Kind::Put(item) = &mut state.kind {
+    ) -> Result<Vec<ConditionalWrite>, StoreError> {
+        let mut statements = vec![ConditionalWrite::thread(write, self.tombstone, shards)?];
+        if let Some(mut state) = ConditionalWrite::thread_state(write)? {
+            if let WriteKind::Put(item) = &mut state.kind {
                 let (owner, id) = (&write.record.owner, &write.record.context_id);
-                let whose = Whose::Thread(ThreadKey::new(owner, id));
-                let name = object::of_thread(write);
-                self.offload(item, object::INLINE_MAX, &whose, &name)
+                let whose = ValueOwner::Thread(ThreadKey::new(owner, id));
+                let name = large_value::of_thread(write);
+                self.spill(item, large_value::INLINE_MAX, &whose, &name)
                     .await?;
             }
             statements.push(state);
@@ -327,7 +327,7 @@ impl DynamoStore {
     }
 
     /// The `META` and `STATE` items of a thread, in one read.
-    async fn read_thread(&self, partition: &str) -> Result<Option<Joined>, StoreError> {
+    async fn read_thread(&self, partition: &str) -> Result<Option<JoinedThread>, StoreError> {
         let found = self
             .client
             .query()
@@ -339,7 +339,7 @@ impl DynamoStore {
             .expression_attribute_values(":state", item::text(key::STATE))
             .send()
             .await
-            .map_err(|error| calls::read_error(&error))?;
+            .map_err(|error| outcome::read_error(&error))?;
         let with_sort = |sort: &str| {
             let mut items = found.items().iter();
             items.find(|item| item::string(item, key::SK).is_ok_and(|found| found == sort))
@@ -350,10 +350,10 @@ impl DynamoStore {
         let mut state = with_sort(key::STATE).cloned();
         if let Some(state) = &mut state
             && item::names_state(meta, state)?
-            && !self.inflate(state).await?
+            && !self.load_value(state).await?
         {
             let version = item::integer(meta, item::VERSION)?;
-            return Ok(Some(Joined::Torn(version)));
+            return Ok(Some(JoinedThread::Torn(version)));
         }
         item::to_thread(meta, state.as_ref()).map(Some)
     }
@@ -414,12 +414,12 @@ impl ReadTasks for DynamoStore {
         self.heads_of(tasks, now).await
     }
 
-    async fn excerpt(
+    async fn project(
         &self,
         head: TaskRecord,
-        wanted: Wanted,
+        wanted: Projection,
         now: Timestamp,
-    ) -> Result<Option<Excerpt>, StoreError> {
+    ) -> Result<Option<ProjectedTask>, StoreError> {
         self.excerpt_of(head, wanted, now).await
     }
 
@@ -467,7 +467,7 @@ impl SweepTasks for DynamoStore {
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        open::page(&self.client, &self.table, shard, after.as_deref(), limit).await
+        open_task_index::page(&self.client, &self.table, shard, after.as_deref(), limit).await
     }
 }
 
@@ -483,7 +483,7 @@ impl WriteTasks for DynamoStore {
         self.keep_keys(&write.record).await?;
         self.keep_pointer(&write.record).await?;
         let alone = statements.len() == 1;
-        let pointer = Statement::pointer(write).filter(|_| alone);
+        let pointer = ConditionalWrite::pointer(write).filter(|_| alone);
         let put = self.put_all(write, shards, &mut statements);
         // Both requests run in parallel. A transaction of the two would cost twice the write
         // units (decision 0016).
@@ -523,7 +523,8 @@ impl WriteTasks for DynamoStore {
         record: &TaskRecord,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.settle(Statement::heartbeat(record, lease_until)).await
+        self.write_once(ConditionalWrite::heartbeat(record, lease_until))
+            .await
     }
 }
 
@@ -539,13 +540,13 @@ impl ReadThreads for DynamoStore {
         for tries in 0..TRIES {
             match self.read_thread(&partition).await? {
                 None => return Ok(None),
-                Some(Joined::Thread(thread)) => {
+                Some(JoinedThread::Thread(thread)) => {
                     return Ok(Some(*thread).filter(|thread| thread.owner == *owner));
                 }
                 // Read once more: a read during a transaction can see only one of the two items.
-                Some(Joined::Stateless(thread)) if tries > 0 => return Ok(Some(*thread)),
-                Some(Joined::Stateless(_)) => {}
-                Some(Joined::Torn(version)) => {
+                Some(JoinedThread::Stateless(thread)) if tries > 0 => return Ok(Some(*thread)),
+                Some(JoinedThread::Stateless(_)) => {}
+                Some(JoinedThread::Torn(version)) => {
                     versions.insert(version);
                 }
             }
@@ -585,14 +586,14 @@ impl WriteThreads for DynamoStore {
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         let shards = self.shards_for_thread(&write.record);
         let statements = self.thread_statements(write, shards).await?;
-        Ok(match self.decide(&statements).await? {
-            Decided::Done => true,
-            Decided::Refused(checks) => match checks.into_iter().next() {
+        Ok(match self.write(&statements).await? {
+            WriteResult::Done => true,
+            WriteResult::Refused(checks) => match checks.into_iter().next() {
                 Some(Check::Failed(Some(meta))) => item::thread_written_by(&meta, &write.write),
                 _ => self.thread_has(write).await?,
             },
-            Decided::Unknown(_) if self.thread_has(write).await? => true,
-            Decided::Unknown(why) => return Err(StoreError::Unavailable(why)),
+            WriteResult::Unknown(_) if self.thread_has(write).await? => true,
+            WriteResult::Unknown(why) => return Err(StoreError::Unavailable(why)),
         })
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! The index holds no content, only the key of a task and its owner.
 
-use super::calls;
 use super::item::{self, Item};
 use super::key;
+use super::outcome;
 use crate::store::StoreError;
 use crate::store::queue::OpenTask;
 use crate::task::{Owner, Subject};
@@ -40,7 +40,7 @@ pub(super) async fn page(
         .limit(limit)
         .send()
         .await
-        .map_err(|error| calls::read_error(&error))?;
+        .map_err(|error| outcome::read_error(&error))?;
     let next = found.last_evaluated_key().map(place).transpose()?;
     let mut tasks = Vec::new();
     for item in found.items() {

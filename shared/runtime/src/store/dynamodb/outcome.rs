@@ -4,8 +4,8 @@
 //! failed; nothing is decided yet; the result is unknown; the item can never be stored;
 //! the request is wrong.
 
+use super::conditional_write::{ConditionalWrite, WriteKind};
 use super::item::Item;
-use super::statement::{Kind, Statement};
 use crate::store::StoreError;
 use crate::store::aws::broke_off;
 use aws_sdk_dynamodb::Client;
@@ -33,16 +33,16 @@ pub(super) async fn pause(tries: u32) {
 /// The SDK also repeats these requests: a write that met another write and decided
 /// nothing, and a request with a truncated response.
 #[derive(Debug)]
-pub(super) struct Repeats;
+pub(super) struct RetryUndecided;
 
-impl ClassifyRetry for Repeats {
+impl ClassifyRetry for RetryUndecided {
     fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
         let error = match context.output_or_error() {
             Some(Err(error)) => error.as_operation_error(),
             _ => return RetryAction::NoActionIndicated,
         };
         match error.and_then(undecided) {
-            Some(Meaning::Contended) => RetryAction::transient_error(),
+            Some(ErrorClass::Contended) => RetryAction::transient_error(),
             Some(_) => RetryAction::throttling_error(),
             None if broke_off(context) => RetryAction::transient_error(),
             None => RetryAction::NoActionIndicated,
@@ -55,18 +55,18 @@ impl ClassifyRetry for Repeats {
 }
 
 /// Why a write decided nothing, in the cases that the SDK does not recognise.
-fn undecided(error: &context::Error) -> Option<Meaning> {
+fn undecided(error: &context::Error) -> Option<ErrorClass> {
     fn met<E: ProvideErrorMetadata + Error + Send + Sync + 'static>(
         error: &context::Error,
-    ) -> Option<Meaning> {
+    ) -> Option<ErrorClass> {
         let code = error.downcast_ref::<E>()?.code();
-        Some(meaning(code, "")).filter(|it| *it == Meaning::Contended)
+        Some(classify(code, "")).filter(|it| *it == ErrorClass::Contended)
     }
     match error.downcast_ref() {
         Some(TransactWriteItemsError::TransactionCanceledException(canceled_by)) => {
             match canceled(canceled_by.cancellation_reasons()) {
-                Outcome::Undecided(StoreError::Contended(_)) => Some(Meaning::Contended),
-                Outcome::Undecided(_) => Some(Meaning::Undecided),
+                WriteOutcome::Undecided(StoreError::Contended(_)) => Some(ErrorClass::Contended),
+                WriteOutcome::Undecided(_) => Some(ErrorClass::Undecided),
                 _ => None,
             }
         }
@@ -79,7 +79,7 @@ fn undecided(error: &context::Error) -> Option<Meaning> {
 
 /// The result of a write.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum WriteOutcome {
     /// It is stored.
     Done,
     /// A condition failed. Holds one check for each statement, with the stored item if the
@@ -105,7 +105,7 @@ pub(super) enum Check {
 
 /// The meaning of an error that is not a failed condition.
 #[derive(Debug, PartialEq, Eq)]
-enum Meaning {
+enum ErrorClass {
     Undecided,
     Contended,
     Unknown,
@@ -113,13 +113,13 @@ enum Meaning {
     Refused,
 }
 
-fn meaning(code: Option<&str>, message: &str) -> Meaning {
+fn classify(code: Option<&str>, message: &str) -> ErrorClass {
     match code {
         Some(
             "TransactionConflict"
             | "TransactionConflictException"
             | "ReplicatedWriteConflictException",
-        ) => Meaning::Contended,
+        ) => ErrorClass::Contended,
         // `TransactionInProgress`: DynamoDB still runs the same transaction.
         Some(
             "TransactionInProgressException"
@@ -128,13 +128,13 @@ fn meaning(code: Option<&str>, message: &str) -> Meaning {
             | "ProvisionedThroughputExceeded"
             | "ProvisionedThroughputExceededException"
             | "RequestLimitExceeded",
-        ) => Meaning::Undecided,
+        ) => ErrorClass::Undecided,
         Some("ItemCollectionSizeLimitExceeded" | "ItemCollectionSizeLimitExceededException") => {
-            Meaning::TooLarge
+            ErrorClass::TooLarge
         }
         // DynamoDB has no error code for an item above 400 KB; only the message tells.
         Some("ValidationError" | "ValidationException") if message.contains("size") => {
-            Meaning::TooLarge
+            ErrorClass::TooLarge
         }
         // These codes, and a missing code as after a truncated response, say nothing
         // about what was stored.
@@ -144,30 +144,30 @@ fn meaning(code: Option<&str>, message: &str) -> Meaning {
             | "InternalFailure"
             | "ServiceUnavailable"
             | "IdempotentParameterMismatchException",
-        ) => Meaning::Unknown,
-        Some(_) => Meaning::Refused,
+        ) => ErrorClass::Unknown,
+        Some(_) => ErrorClass::Refused,
     }
 }
 
-fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> Outcome {
+fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> WriteOutcome {
     let text = describe(error);
     let SdkError::ServiceError(service) = error else {
         return match error {
-            SdkError::ConstructionFailure(_) => Outcome::Failed(StoreError::Refused(text)),
-            _ => Outcome::Unknown(text),
+            SdkError::ConstructionFailure(_) => WriteOutcome::Failed(StoreError::Refused(text)),
+            _ => WriteOutcome::Unknown(text),
         };
     };
     // DynamoDB may have applied a write before it fails with a 5xx.
     if service.raw().status().as_u16() >= 500 {
-        return Outcome::Unknown(text);
+        return WriteOutcome::Unknown(text);
     }
     let message = error.message().unwrap_or_default();
-    match meaning(error.code(), message) {
-        Meaning::Undecided => Outcome::Undecided(StoreError::Unavailable(text)),
-        Meaning::Contended => Outcome::Undecided(StoreError::Contended(text)),
-        Meaning::Unknown => Outcome::Unknown(text),
-        Meaning::TooLarge => Outcome::Failed(StoreError::TooLarge(text)),
-        Meaning::Refused => Outcome::Failed(StoreError::Refused(text)),
+    match classify(error.code(), message) {
+        ErrorClass::Undecided => WriteOutcome::Undecided(StoreError::Unavailable(text)),
+        ErrorClass::Contended => WriteOutcome::Undecided(StoreError::Contended(text)),
+        ErrorClass::Unknown => WriteOutcome::Unknown(text),
+        ErrorClass::TooLarge => WriteOutcome::Failed(StoreError::TooLarge(text)),
+        ErrorClass::Refused => WriteOutcome::Failed(StoreError::Refused(text)),
     }
 }
 
@@ -188,25 +188,29 @@ fn describe<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
 /// The error of a read.
 pub(super) fn read_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
     match outcome(error) {
-        Outcome::Failed(error) => error,
+        WriteOutcome::Failed(error) => error,
         _ => StoreError::Unavailable(describe(error)),
     }
 }
 
 /// Writes all of `statements` or none of them.
-pub(super) async fn write(client: &Client, table: &str, statements: &[Statement]) -> Outcome {
+pub(super) async fn write(
+    client: &Client,
+    table: &str,
+    statements: &[ConditionalWrite],
+) -> WriteOutcome {
     match statements {
         [one] => write_one(client, table, one.clone()).await,
         several => write_several(client, table, several).await,
     }
 }
 
-async fn write_one(client: &Client, table: &str, statement: Statement) -> Outcome {
+async fn write_one(client: &Client, table: &str, statement: ConditionalWrite) -> WriteOutcome {
     let names = (!statement.names.is_empty()).then_some(statement.names);
     let values = (!statement.values.is_empty()).then_some(statement.values);
     let old = ReturnValuesOnConditionCheckFailure::AllOld;
     match statement.kind {
-        Kind::Put(item) => {
+        WriteKind::Put(item) => {
             let sent = client
                 .put_item()
                 .table_name(table)
@@ -217,9 +221,9 @@ async fn write_one(client: &Client, table: &str, statement: Statement) -> Outcom
                 .return_values_on_condition_check_failure(old)
                 .send()
                 .await;
-            sent.map_or_else(|error| put_outcome(&error), |_| Outcome::Done)
+            sent.map_or_else(|error| put_outcome(&error), |_| WriteOutcome::Done)
         }
-        Kind::Delete(key) => {
+        WriteKind::Delete(key) => {
             let sent = client
                 .delete_item()
                 .table_name(table)
@@ -230,9 +234,9 @@ async fn write_one(client: &Client, table: &str, statement: Statement) -> Outcom
                 .return_values_on_condition_check_failure(old)
                 .send()
                 .await;
-            sent.map_or_else(|error| delete_outcome(&error), |_| Outcome::Done)
+            sent.map_or_else(|error| delete_outcome(&error), |_| WriteOutcome::Done)
         }
-        Kind::Update { key, expression } => {
+        WriteKind::Update { key, expression } => {
             let sent = client
                 .update_item()
                 .table_name(table)
@@ -244,7 +248,7 @@ async fn write_one(client: &Client, table: &str, statement: Statement) -> Outcom
                 .return_values_on_condition_check_failure(old)
                 .send()
                 .await;
-            sent.map_or_else(|error| update_outcome(&error), |_| Outcome::Done)
+            sent.map_or_else(|error| update_outcome(&error), |_| WriteOutcome::Done)
         }
     }
 }
@@ -252,15 +256,15 @@ async fn write_one(client: &Client, table: &str, statement: Statement) -> Outcom
 /// Deletes an item and returns it.
 ///
 /// # Errors
-/// The [`Outcome`] of a delete that did not succeed.
+/// The [`WriteOutcome`] of a delete that did not succeed.
 pub(super) async fn take(
     client: &Client,
     table: &str,
-    statement: Statement,
-) -> Result<Option<Item>, Outcome> {
-    let Kind::Delete(key) = statement.kind else {
+    statement: ConditionalWrite,
+) -> Result<Option<Item>, WriteOutcome> {
+    let WriteKind::Delete(key) = statement.kind else {
         let why = "expected a `Delete` statement".to_owned();
-        return Err(Outcome::Failed(StoreError::Refused(why)));
+        return Err(WriteOutcome::Failed(StoreError::Refused(why)));
     };
     let names = (!statement.names.is_empty()).then_some(statement.names);
     let values = (!statement.values.is_empty()).then_some(statement.values);
@@ -280,41 +284,45 @@ pub(super) async fn take(
     }
 }
 
-fn put_outcome(error: &SdkError<PutItemError>) -> Outcome {
+fn put_outcome(error: &SdkError<PutItemError>) -> WriteOutcome {
     match error.as_service_error() {
         Some(PutItemError::ConditionalCheckFailedException(failed)) => {
-            Outcome::Refused(vec![Check::Failed(failed.item.clone())])
+            WriteOutcome::Refused(vec![Check::Failed(failed.item.clone())])
         }
         _ => outcome(error),
     }
 }
 
-fn delete_outcome(error: &SdkError<DeleteItemError>) -> Outcome {
+fn delete_outcome(error: &SdkError<DeleteItemError>) -> WriteOutcome {
     match error.as_service_error() {
         Some(DeleteItemError::ConditionalCheckFailedException(failed)) => {
-            Outcome::Refused(vec![Check::Failed(failed.item.clone())])
+            WriteOutcome::Refused(vec![Check::Failed(failed.item.clone())])
         }
         _ => outcome(error),
     }
 }
 
-fn update_outcome(error: &SdkError<UpdateItemError>) -> Outcome {
+fn update_outcome(error: &SdkError<UpdateItemError>) -> WriteOutcome {
     match error.as_service_error() {
         Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
-            Outcome::Refused(vec![Check::Failed(failed.item.clone())])
+            WriteOutcome::Refused(vec![Check::Failed(failed.item.clone())])
         }
         _ => outcome(error),
     }
 }
 
-async fn write_several(client: &Client, table: &str, statements: &[Statement]) -> Outcome {
+async fn write_several(
+    client: &Client,
+    table: &str,
+    statements: &[ConditionalWrite],
+) -> WriteOutcome {
     let actions: Result<Vec<_>, _> = statements
         .iter()
         .map(|statement| statement.clone().into_action(table))
         .collect();
     let actions = match actions {
         Ok(actions) => actions,
-        Err(error) => return Outcome::Failed(StoreError::Refused(error.to_string())),
+        Err(error) => return WriteOutcome::Failed(StoreError::Refused(error.to_string())),
     };
     // The SDK adds a client token and keeps it over its attempts, so a repeated
     // transaction is applied once.
@@ -323,10 +331,10 @@ async fn write_several(client: &Client, table: &str, statements: &[Statement]) -
         .set_transact_items(Some(actions))
         .send()
         .await;
-    sent.map_or_else(|error| transaction_outcome(&error), |_| Outcome::Done)
+    sent.map_or_else(|error| transaction_outcome(&error), |_| WriteOutcome::Done)
 }
 
-fn transaction_outcome(error: &SdkError<TransactWriteItemsError>) -> Outcome {
+fn transaction_outcome(error: &SdkError<TransactWriteItemsError>) -> WriteOutcome {
     let Some(TransactWriteItemsError::TransactionCanceledException(canceled_by)) =
         error.as_service_error()
     else {
@@ -336,7 +344,7 @@ fn transaction_outcome(error: &SdkError<TransactWriteItemsError>) -> Outcome {
 }
 
 /// Classifies the cancellation reasons of a transaction, one for each statement.
-fn canceled(reasons: &[CancellationReason]) -> Outcome {
+fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
     let mut checks = Vec::new();
     let mut refused = false;
     let mut other = None;
@@ -349,25 +357,25 @@ fn canceled(reasons: &[CancellationReason]) -> Outcome {
             None | Some("None") => checks.push(Check::Held),
             Some(code) => {
                 let message = reason.message().unwrap_or_default();
-                other = Some((meaning(Some(code), message), format!("{code}: {message}")));
+                other = Some((classify(Some(code), message), format!("{code}: {message}")));
             }
         }
     }
     match other {
-        Some((Meaning::TooLarge, text)) => Outcome::Failed(StoreError::TooLarge(text)),
-        Some((Meaning::Refused, text)) => Outcome::Failed(StoreError::Refused(text)),
+        Some((ErrorClass::TooLarge, text)) => WriteOutcome::Failed(StoreError::TooLarge(text)),
+        Some((ErrorClass::Refused, text)) => WriteOutcome::Failed(StoreError::Refused(text)),
         // DynamoDB skipped a condition, and it may be the one that recognises our own
         // write.
-        Some((Meaning::Contended, text)) => Outcome::Undecided(StoreError::Contended(text)),
-        Some((_, text)) => Outcome::Undecided(StoreError::Unavailable(text)),
-        None if refused => Outcome::Refused(checks),
-        None => Outcome::Unknown("a transaction was canceled without a reason".to_owned()),
+        Some((ErrorClass::Contended, text)) => WriteOutcome::Undecided(StoreError::Contended(text)),
+        Some((_, text)) => WriteOutcome::Undecided(StoreError::Unavailable(text)),
+        None if refused => WriteOutcome::Refused(checks),
+        None => WriteOutcome::Unknown("a transaction was canceled without a reason".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, Meaning, Outcome, canceled, meaning};
+    use super::{Check, ErrorClass, WriteOutcome, canceled, classify};
     use aws_sdk_dynamodb::types::CancellationReason;
 
     fn reasons(codes: &[&str]) -> Vec<CancellationReason> {
@@ -378,7 +386,7 @@ mod tests {
     #[test]
     fn a_transaction_is_refused_only_if_every_condition_was_checked() {
         let outcome = canceled(&reasons(&["None", "ConditionalCheckFailed", "None"]));
-        let Outcome::Refused(checks) = outcome else {
+        let WriteOutcome::Refused(checks) = outcome else {
             panic!("{outcome:?}");
         };
         assert!(matches!(
@@ -391,26 +399,29 @@ mod tests {
             ["ThrottlingError", "None"],
         ] {
             let outcome = canceled(&reasons(&codes));
-            assert!(matches!(outcome, Outcome::Undecided(_)), "{outcome:?}");
+            assert!(matches!(outcome, WriteOutcome::Undecided(_)), "{outcome:?}");
         }
         let outcome = canceled(&reasons(&[]));
-        assert!(matches!(outcome, Outcome::Unknown(_)), "{outcome:?}");
+        assert!(matches!(outcome, WriteOutcome::Unknown(_)), "{outcome:?}");
     }
 
     #[test]
     fn conflicts_and_throttling_are_never_taken_for_a_decision() {
         for code in ["TransactionConflictException", "TransactionConflict"] {
-            assert_eq!(meaning(Some(code), ""), Meaning::Contended, "{code}");
+            assert_eq!(classify(Some(code), ""), ErrorClass::Contended, "{code}");
         }
         for code in [
             "ThrottlingException",
             "ProvisionedThroughputExceededException",
             "TransactionInProgressException",
         ] {
-            assert_eq!(meaning(Some(code), ""), Meaning::Undecided, "{code}");
+            assert_eq!(classify(Some(code), ""), ErrorClass::Undecided, "{code}");
         }
-        assert_eq!(meaning(None, ""), Meaning::Unknown);
-        assert_eq!(meaning(Some("InternalServerError"), ""), Meaning::Unknown);
+        assert_eq!(classify(None, ""), ErrorClass::Unknown);
+        assert_eq!(
+            classify(Some("InternalServerError"), ""),
+            ErrorClass::Unknown
+        );
     }
 
     #[test]
@@ -420,10 +431,10 @@ mod tests {
             "Item size to update has exceeded the maximum allowed size",
         ];
         for text in texts {
-            let meaning = meaning(Some("ValidationException"), text);
-            assert_eq!(meaning, Meaning::TooLarge, "{text}");
+            let meaning = classify(Some("ValidationException"), text);
+            assert_eq!(meaning, ErrorClass::TooLarge, "{text}");
         }
-        let other = meaning(Some("ValidationException"), "wrong type");
-        assert_eq!(other, Meaning::Refused);
+        let other = classify(Some("ValidationException"), "wrong type");
+        assert_eq!(other, ErrorClass::Refused);
     }
 }

@@ -1,22 +1,22 @@
 //! Reads heads of tasks, and projections: only the child items that a response shows, and
 //! no more bytes than the response budget allows.
 
-use super::calls::{self, TRIES};
 use super::item::{self, Item};
-use super::{DynamoStore, children, key, list, object, torn};
+use super::outcome::{self, TRIES};
+use super::{DynamoStore, children, key, large_value, list, torn};
 use crate::store::queue::OpenTask;
-use crate::store::stored::{self, CHILD_MIN, Found, Needs, Place};
-use crate::store::{Excerpt, StoreError, Wanted};
+use crate::store::stored::{self, CHILD_MIN, ChildName, FoundChild, NeededChildren};
+use crate::store::{ProjectedTask, Projection, StoreError};
 use crate::task::{TaskKey, TaskRecord, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of a read of children.
 #[derive(Default)]
-struct Reading {
+struct ChildReads {
     /// The child items that fit, some of them still without their content.
-    items: BTreeMap<Place, Item>,
+    items: BTreeMap<ChildName, Item>,
     /// The children with their content.
-    found: BTreeMap<Place, Found>,
+    found: BTreeMap<ChildName, FoundChild>,
     /// Bytes that may still be read.
     left: usize,
     /// Bytes read, including those that the projection does not use.
@@ -26,9 +26,9 @@ struct Reading {
 }
 
 /// Children of one kind, by the version in their sort keys.
-struct Range {
-    first: Place,
-    last: Place,
+struct ChildRange {
+    first: ChildName,
+    last: ChildName,
     newest_first: bool,
 }
 
@@ -59,25 +59,25 @@ impl DynamoStore {
         Ok(heads)
     }
 
-    /// Adds what is wanted to a head; see [`crate::store::ReadTasks::excerpt`].
+    /// Adds what is wanted to a head; see [`crate::store::ReadTasks::project`].
     pub(super) async fn excerpt_of(
         &self,
         mut head: TaskRecord,
-        wanted: Wanted,
+        wanted: Projection,
         now: Timestamp,
-    ) -> Result<Option<Excerpt>, StoreError> {
+    ) -> Result<Option<ProjectedTask>, StoreError> {
         let (owner, task) = (head.owner().clone(), head.key());
         let (mut read, mut versions) = (0, BTreeSet::new());
         for tries in 0..TRIES {
             if !head.is_partial() {
-                return Ok(Some(Excerpt::of_whole(head)));
+                return Ok(Some(ProjectedTask::of_whole(head)));
             }
             let needs = stored::needs(&head, wanted.history_length, wanted.artifacts);
             let reading = self.read_some(&head, &needs, wanted.bytes).await?;
             read += reading.read;
             if reading.short || needs.are_met(&reading.found) {
                 stored::join_some(&mut head, &reading.found)?;
-                return Ok(Some(Excerpt {
+                return Ok(Some(ProjectedTask {
                     record: head,
                     complete: !reading.short,
                     read,
@@ -85,7 +85,7 @@ impl DynamoStore {
             }
             // Another commit was made meanwhile, or a child is missing.
             versions.insert(head.version());
-            calls::pause(tries).await;
+            outcome::pause(tries).await;
             let found = self.own_item(&task).await?;
             match found.filter(|it| *it.owner() == owner && !it.expired(now)) {
                 Some(fresh) => head = fresh,
@@ -98,9 +98,9 @@ impl DynamoStore {
     async fn read_some(
         &self,
         head: &TaskRecord,
-        needs: &Needs,
+        needs: &NeededChildren,
         bytes: usize,
-    ) -> Result<Reading, StoreError> {
+    ) -> Result<ChildReads, StoreError> {
         let mut reading = self.read_items(head, needs, bytes).await?;
         self.fetch(&mut reading).await?;
         Ok(reading)
@@ -111,20 +111,20 @@ impl DynamoStore {
     async fn read_items(
         &self,
         head: &TaskRecord,
-        needs: &Needs,
+        needs: &NeededChildren,
         bytes: usize,
-    ) -> Result<Reading, StoreError> {
+    ) -> Result<ChildReads, StoreError> {
         let partition = key::task(&head.key());
-        let mut reading = Reading {
+        let mut reading = ChildReads {
             left: bytes,
-            ..Reading::default()
+            ..ChildReads::default()
         };
         for doc in &needs.docs {
             if reading.left == 0 {
                 reading.short = true;
                 return Ok(reading);
             }
-            let place = Place::Doc(*doc);
+            let place = ChildName::Doc(*doc);
             if let Some(item) = self.item(&partition, &key::child(place)).await? {
                 reading.count(&item)?;
                 let version: u64 = item::integer(&item, item::VERSION)?;
@@ -135,18 +135,18 @@ impl DynamoStore {
             }
         }
         if let (Some(last), Some(first)) = (needs.history.first(), needs.history.last()) {
-            let range = Range {
-                first: Place::History(*first),
-                last: Place::History(*last),
+            let range = ChildRange {
+                first: ChildName::History(*first),
+                last: ChildName::History(*last),
                 newest_first: true,
             };
             self.read_range(&partition, head, &range, &mut reading)
                 .await?;
         }
         if let (Some(first), Some(last)) = (needs.parts.first(), needs.parts.last()) {
-            let range = Range {
-                first: Place::Parts(*first),
-                last: Place::Parts(*last),
+            let range = ChildRange {
+                first: ChildName::Parts(*first),
+                last: ChildName::Parts(*last),
                 newest_first: false,
             };
             self.read_range(&partition, head, &range, &mut reading)
@@ -157,13 +157,13 @@ impl DynamoStore {
 
     /// Reads the objects of the children that fit, in parallel. If an object is gone, a later
     /// commit has replaced the child; it then counts as missing.
-    async fn fetch(&self, reading: &mut Reading) -> Result<(), StoreError> {
+    async fn fetch(&self, reading: &mut ChildReads) -> Result<(), StoreError> {
         let mut items = std::mem::take(&mut reading.items);
-        self.inflate_all(items.values_mut()).await?;
+        self.load_all(items.values_mut()).await?;
         items.retain(|_, item| item.contains_key(item::BODY));
         for (place, item) in items {
-            if item.contains_key(object::KEY) {
-                reading.read += object::size_of(&item)?;
+            if item.contains_key(large_value::KEY) {
+                reading.read += large_value::size_of(&item)?;
             }
             reading.found.insert(place, children::found_in(item)?);
         }
@@ -175,8 +175,8 @@ impl DynamoStore {
         &self,
         partition: &str,
         head: &TaskRecord,
-        range: &Range,
-        reading: &mut Reading,
+        range: &ChildRange,
+        reading: &mut ChildReads,
     ) -> Result<(), StoreError> {
         let mut start = None;
         loop {
@@ -201,7 +201,7 @@ impl DynamoStore {
                 .set_exclusive_start_key(start)
                 .send()
                 .await
-                .map_err(|error| calls::read_error(&error))?;
+                .map_err(|error| outcome::read_error(&error))?;
             let items = found.items.unwrap_or_default();
             for item in &items {
                 reading.count(item)?;
@@ -233,7 +233,7 @@ fn page_of(left: usize) -> i32 {
     i32::try_from(most).unwrap_or(i32::MAX)
 }
 
-impl Reading {
+impl ChildReads {
     /// Counts the content that the item itself holds.
     fn count(&mut self, item: &Item) -> Result<(), StoreError> {
         if item.contains_key(item::BODY) {
@@ -243,8 +243,8 @@ impl Reading {
     }
 
     /// Keeps a child, unless it exceeds the budget. Then its object is not read.
-    fn take(&mut self, place: Place, item: Item) -> Result<bool, StoreError> {
-        let size = object::size_of(&item)?;
+    fn take(&mut self, place: ChildName, item: Item) -> Result<bool, StoreError> {
+        let size = large_value::size_of(&item)?;
         if size > self.left {
             self.short = true;
             return Ok(false);

@@ -5,9 +5,9 @@
 //! of the registration. So a delivery for an old registration cannot change the progress of
 //! the one that replaced it.
 
-use super::calls;
+use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
-use super::statement::Statement;
+use super::outcome;
 use super::{DynamoStore, key};
 use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::{StoreError, stored};
@@ -127,9 +127,9 @@ fn update(
     holder: &WriteId,
     set: Attributes,
     gone: &[&str],
-) -> Result<Statement, StoreError> {
+) -> Result<ConditionalWrite, StoreError> {
     let sort = key::delivery(&push.listener.id);
-    let mut update = Statement::update_at(item::key_of(&partition(push), &sort), set, gone);
+    let mut update = ConditionalWrite::update_at(item::key_of(&partition(push), &sort), set, gone);
     update.name(MARK);
     update.value(":same", item::text(mark(push)?));
     update.name(HOLDER);
@@ -151,7 +151,7 @@ impl ReadPushes for DynamoStore {
             .expression_attribute_values(":push", item::text(key::PUSH))
             .send()
             .await
-            .map_err(|error| calls::read_error(&error))?;
+            .map_err(|error| outcome::read_error(&error))?;
         let sorts = found.items().iter();
         let sorts = sorts.map(|item| Ok((item::string(item, key::SK)?, item)));
         let sorts: BTreeMap<&str, &Item> = sorts.collect::<Result<_, StoreError>>()?;
@@ -169,7 +169,9 @@ impl ReadPushes for DynamoStore {
 #[async_trait]
 impl WritePushes for DynamoStore {
     async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
-        self.settle_all(&Statement::push(push)?).await.map(|_| ())
+        self.write_all(&ConditionalWrite::push(push)?)
+            .await
+            .map(|_| ())
     }
 
     async fn delete_push(
@@ -179,13 +181,13 @@ impl WritePushes for DynamoStore {
         id: &PushId,
     ) -> Result<(), StoreError> {
         let partition = key::task(&TaskKey::new(owner, task));
-        let mut gone = Statement::gone(item::key_of(&partition, &key::push(id)));
+        let mut gone = ConditionalWrite::gone(item::key_of(&partition, &key::push(id)));
         gone.name(item::SUBJECT);
         gone.value(":owner", item::subject(owner));
-        let delivered = Statement::gone(item::key_of(&partition, &key::delivery(id)));
+        let delivered = ConditionalWrite::gone(item::key_of(&partition, &key::delivery(id)));
         // The condition fails if the config does not exist or belongs to another owner. Either
         // way there is nothing to remove for this owner.
-        self.settle_all(&[gone.when("#subject = :owner"), delivered])
+        self.write_all(&[gone.when("#subject = :owner"), delivered])
             .await
             .map(|_| ())
     }
@@ -215,11 +217,11 @@ impl DeliverPushes for DynamoStore {
              (attribute_not_exists(#lease_until) OR #lease_until <= :now) \
              AND #cursor = :cursor AND #attempts = :attempts)",
         );
-        let leased = self.settle(statement).await?;
+        let leased = self.write_once(statement).await?;
         if leased && clean_at > push.clean_at {
             let sort = key::push(&push.listener.id);
-            let kept = Statement::keep(&partition(push), &sort, until);
-            self.settle(kept).await?;
+            let kept = ConditionalWrite::keep(&partition(push), &sort, until);
+            self.write_once(kept).await?;
         }
         Ok(leased)
     }
@@ -234,7 +236,7 @@ impl DeliverPushes for DynamoStore {
         let gone = dropped.as_slice();
         let gone = if delivery.lease.is_some() { &[] } else { gone };
         let statement = update(push, holder, delivery_attributes(delivery), gone)?;
-        self.settle(statement.when("#mark = :same AND #holder = :mine"))
+        self.write_once(statement.when("#mark = :same AND #holder = :mine"))
             .await
     }
 
@@ -242,6 +244,6 @@ impl DeliverPushes for DynamoStore {
         if !record.state().is_at_rest() {
             return Ok(false);
         }
-        self.settle(Statement::confirmed(record)).await
+        self.write_once(ConditionalWrite::confirmed(record)).await
     }
 }

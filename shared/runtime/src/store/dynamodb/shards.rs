@@ -12,9 +12,9 @@
 //! A process reads the number before it lists. Before a write it reads the number only if
 //! it writes much for the owner. An owner with few tasks costs no read beside the write.
 
-use super::decide::Decided;
+use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
-use super::statement::Statement;
+use super::write::WriteResult;
 use super::{DynamoStore, key};
 use crate::store::{StoreError, TaskWrite, ThreadRecord};
 use crate::task::{Owner, Timestamp};
@@ -134,7 +134,7 @@ impl ShardCount {
 
 /// The shard numbers that this process knows, by owner.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownOwners {
     owners: Mutex<BTreeMap<Owner, Memory>>,
 }
 
@@ -155,7 +155,7 @@ impl Memory {
     }
 }
 
-impl Known {
+impl KnownOwners {
     /// The number that a reader may use without a read.
     fn to_read(&self, owner: &Owner, now: Timestamp) -> Option<NonZeroU32> {
         let owners = self.owners();
@@ -254,17 +254,17 @@ impl DynamoStore {
         let before = self.shard_count(owner).await?;
         let grown = before.grown(shards, now)?;
         let attributes = Attributes::from(grown.attributes());
-        let mut put = Statement::put_at(&key::list(owner), key::SHARDS, attributes);
+        let mut put = ConditionalWrite::put_at(&key::list(owner), key::SHARDS, attributes);
         put.name(SHARDS);
         put.value(":before", item::number(before.shards.get()));
         let put = put.when("attribute_not_exists(PK) OR #shards = :before");
-        let decided = self.decide(std::slice::from_ref(&put)).await?;
+        let decided = self.write(std::slice::from_ref(&put)).await?;
         // The response may be lost, or a repeated attempt may have met our own write. The
         // stored number decides.
-        if !matches!(decided, Decided::Done) && self.shard_count(owner).await? != grown {
+        if !matches!(decided, WriteResult::Done) && self.shard_count(owner).await? != grown {
             return Err(match decided {
-                Decided::Unknown(why) => StoreError::Unavailable(why),
-                Decided::Done | Decided::Refused(_) => {
+                WriteResult::Unknown(why) => StoreError::Unavailable(why),
+                WriteResult::Done | WriteResult::Refused(_) => {
                     StoreError::Refused("another process has just grown the list".to_owned())
                 }
             });
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn only_a_busy_writer_reads_the_shard_count_once_a_minute() {
-        let known = Known::default();
+        let known = KnownOwners::default();
         let asks = |from: u64, writes: u64| -> Vec<u64> {
             (0..writes)
                 .filter(|write| known.to_write(&owner(), after(from + write), true).1)
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_reader_reads_the_shard_count_again_after_a_minute() {
-        let known = Known::default();
+        let known = KnownOwners::default();
         assert_eq!(known.to_read(&owner(), START), None);
         known.learn(&owner(), ShardCount::default(), START);
         assert_eq!(known.to_read(&owner(), after(59)), Some(count(1)));

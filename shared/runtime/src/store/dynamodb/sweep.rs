@@ -1,11 +1,11 @@
 //! Tells the sweep which objects are in use, and stores the position of the last sweep.
 
+use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes};
-use super::statement::Statement;
-use super::{DynamoStore, key, object};
+use super::{DynamoStore, key, large_value};
 use crate::store::StoreError;
 use crate::store::queue::{ObjectsPlace, SweepObjects};
-use crate::store::stored::{self, Place};
+use crate::store::stored::{self, ChildName};
 use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp};
 use async_trait::async_trait;
 
@@ -15,17 +15,17 @@ const AFTER: &str = "after";
 
 #[async_trait]
 impl SweepObjects for DynamoStore {
-    async fn stored_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+    async fn load_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         self.stored_task(None, key, |_| true).await
     }
 
-    async fn standing_at(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+    async fn head_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         self.own_item(key).await
     }
 
     async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
         let state = self.item(&key::thread_at(thread), key::STATE).await?;
-        Ok(state.as_ref().and_then(object::named))
+        Ok(state.as_ref().and_then(large_value::named))
     }
 
     async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
@@ -41,7 +41,7 @@ impl SweepObjects for DynamoStore {
                 let place = key::place_of(item::string(&item, key::SK)?);
                 let version = item::integer(&item, item::VERSION)?;
                 if place.is_some_and(|place| is_named(&head, place, version)) {
-                    objects.extend(object::named(&item));
+                    objects.extend(large_value::named(&item));
                 }
             }
             start = next;
@@ -72,19 +72,21 @@ impl SweepObjects for DynamoStore {
         if let Some(after) = &place.after {
             attributes.insert(AFTER, item::text(&**after));
         }
-        let note = Statement::put_at(key::SWEEPS, key::OBJECTS, attributes);
-        self.settle(note).await.map(|_| ())
+        let note = ConditionalWrite::put_at(key::SWEEPS, key::OBJECTS, attributes);
+        self.write_once(note).await.map(|_| ())
     }
 }
 
 /// Whether a task names the child at `place` with this version. A value that was replaced
 /// after the read of the task has a later version, and counts as named.
-fn is_named(task: &TaskRecord, place: Place, version: u64) -> bool {
+fn is_named(task: &TaskRecord, place: ChildName, version: u64) -> bool {
     match place {
-        Place::Doc(doc) => {
+        ChildName::Doc(doc) => {
             let apart = task.layout().docs.get(&doc);
             apart.is_some_and(|apart| version >= apart.version)
         }
-        Place::Parts(_) | Place::Events(_) | Place::History(_) => stored::names(task, place),
+        ChildName::Parts(_) | ChildName::Events(_) | ChildName::History(_) => {
+            stored::names(task, place)
+        }
     }
 }

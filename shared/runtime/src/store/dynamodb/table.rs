@@ -1,9 +1,9 @@
 //! Creates the table for an emulator. A deployment creates the same table from the
 //! template.
 
-use super::calls;
 use super::item::{CONTEXT, EXPIRES_AT, OWNER_SUBJECT, STATE, TTL};
 use super::key;
+use super::outcome;
 use crate::store::StoreError;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata as _};
@@ -43,7 +43,7 @@ pub async fn create_table(client: &Client, table: &str) -> Result<(), StoreError
         Err(error) if error.code() == Some("ResourceInUseException") => {
             return ready(client, table).await;
         }
-        Err(error) => return Err(calls::read_error(&error)),
+        Err(error) => return Err(outcome::read_error(&error)),
     }
     ready(client, table).await?;
     let ttl = TimeToLiveSpecification::builder()
@@ -57,13 +57,14 @@ pub async fn create_table(client: &Client, table: &str) -> Result<(), StoreError
         .time_to_live_specification(ttl)
         .send()
         .await;
-    sent.map(|_| ()).map_err(|error| calls::read_error(&error))
+    sent.map(|_| ())
+        .map_err(|error| outcome::read_error(&error))
 }
 
 async fn ready(client: &Client, table: &str) -> Result<(), StoreError> {
     for _ in 0..ASKS {
         let found = client.describe_table().table_name(table).send().await;
-        let found = found.map_err(|error| calls::read_error(&error))?;
+        let found = found.map_err(|error| outcome::read_error(&error))?;
         let status = found.table.and_then(|table| table.table_status);
         if status == Some(TableStatus::Active) {
             return Ok(());

@@ -5,9 +5,9 @@
 //! proves nothing; the task's `META` item decides. A reader skips a pointer if its task is
 //! gone or has another incarnation.
 
+use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
-use super::statement::Statement;
-use super::{DynamoStore, calls, key, list};
+use super::{DynamoStore, key, list, outcome};
 use crate::store::{
     Expect, Expiring, IN_CONTEXT, RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord,
     stored,
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// Pointers that one read returns for removal.
 const REMOVED: usize = 1000;
 
-impl Statement {
+impl ConditionalWrite {
     /// Writes the pointer to a task that `write` creates.
     pub(super) fn pointer(write: &TaskWrite) -> Option<Self> {
         let record = &write.record;
@@ -41,9 +41,9 @@ impl Statement {
 
 impl DynamoStore {
     /// Stores a pointer, if there is one.
-    pub(super) async fn point(&self, pointer: Option<Statement>) -> Result<(), StoreError> {
+    pub(super) async fn point(&self, pointer: Option<ConditionalWrite>) -> Result<(), StoreError> {
         if let Some(pointer) = pointer {
-            self.settle(pointer).await?;
+            self.write_once(pointer).await?;
         }
         Ok(())
     }
@@ -62,8 +62,8 @@ impl DynamoStore {
         }
         let partition = key::thread(record.owner(), record.context_id());
         let until = stored::child_expiry(record).ttl_seconds();
-        let keep = Statement::keep(&partition, &key::pointer(record), until);
-        self.settle(keep).await.map(|_| ())
+        let keep = ConditionalWrite::keep(&partition, &key::pointer(record), until);
+        self.write_once(keep).await.map(|_| ())
     }
 
     /// Removes the pointers of a deleted context, but no pointer of a later context with the
@@ -75,8 +75,8 @@ impl DynamoStore {
         loop {
             let (sorts, more) = self.pointers(&partition, &by, None, REMOVED).await?;
             for sort in sorts {
-                let gone = Statement::gone(item::key_of(&partition, &sort));
-                self.settle(gone).await?;
+                let gone = ConditionalWrite::gone(item::key_of(&partition, &sort));
+                self.write_once(gone).await?;
             }
             if more.is_none() {
                 return Ok(());
@@ -112,7 +112,7 @@ impl DynamoStore {
                 .set_exclusive_start_key(start)
                 .send()
                 .await
-                .map_err(|error| calls::read_error(&error))?;
+                .map_err(|error| outcome::read_error(&error))?;
             for item in found.items() {
                 sorts.push(item::string(item, key::SK)?.to_owned());
             }

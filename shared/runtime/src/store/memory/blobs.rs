@@ -1,6 +1,6 @@
 //! Bytes in memory.
 
-use super::{MemoryStore, Shelf};
+use super::{MemoryStore, Tables};
 use crate::store::blobs::measured;
 use crate::store::{BlobHead, Blobs, Download, StoreError, UploadTerms, UploadUrl};
 use crate::task::{TaskKey, ThreadKey, Timestamp};
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 /// Stored bytes, and the task or thread they belong to.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredBlob {
     bytes: Bytes,
     task: Option<TaskKey>,
     thread: Option<ThreadKey>,
 }
 
-impl Kept {
+impl StoredBlob {
     const fn of(bytes: Bytes) -> Self {
         Self {
             bytes,
@@ -27,8 +27,8 @@ impl Kept {
     }
 }
 
-impl Shelf {
-    fn keep(&mut self, key: &str, kept: Kept) -> Result<(), StoreError> {
+impl Tables {
+    fn keep(&mut self, key: &str, kept: StoredBlob) -> Result<(), StoreError> {
         match self.blobs.get(key) {
             Some(stored) if stored.bytes == kept.bytes => Ok(()),
             Some(_) => Err(StoreError::Refused(format!(
@@ -45,16 +45,16 @@ impl Shelf {
 #[async_trait]
 impl Blobs for MemoryStore {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.shelf().keep(key, Kept::of(bytes))
+        self.tables().keep(key, StoredBlob::of(bytes))
     }
 
     async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         let task = Some(task.clone());
-        let kept = Kept {
+        let kept = StoredBlob {
             task,
-            ..Kept::of(bytes)
+            ..StoredBlob::of(bytes)
         };
-        self.shelf().keep(key, kept)
+        self.tables().keep(key, kept)
     }
 
     async fn put_for_thread(
@@ -64,20 +64,20 @@ impl Blobs for MemoryStore {
         bytes: Bytes,
     ) -> Result<(), StoreError> {
         let thread = Some(thread.clone());
-        let kept = Kept {
+        let kept = StoredBlob {
             thread,
-            ..Kept::of(bytes)
+            ..StoredBlob::of(bytes)
         };
-        self.shelf().keep(key, kept)
+        self.tables().keep(key, kept)
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.shelf().blobs.get(key).map(|kept| kept.bytes.clone()))
+        Ok(self.tables().blobs.get(key).map(|kept| kept.bytes.clone()))
     }
 
     async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        let shelf = self.shelf();
-        Ok(shelf.blobs.get(key).map(|kept| {
+        let tables = self.tables();
+        Ok(tables.blobs.get(key).map(|kept| {
             let measured = measured(&kept.bytes);
             BlobHead {
                 size: measured.size,
@@ -94,10 +94,10 @@ impl Blobs for MemoryStore {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let shelf = self.shelf();
+        let tables = self.tables();
         let from = after.filter(|after| *after >= prefix);
         let start = from.map_or(Bound::Included(prefix), Bound::Excluded);
-        let keys = shelf.blobs.range::<str, _>((start, Bound::Unbounded));
+        let keys = tables.blobs.range::<str, _>((start, Bound::Unbounded));
         Ok(keys
             .map(|(key, _)| key)
             .take_while(|key| key.starts_with(prefix))
@@ -107,9 +107,9 @@ impl Blobs for MemoryStore {
     }
 
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
-        let mut shelf = self.shelf();
+        let mut tables = self.tables();
         for key in keys {
-            shelf.blobs.remove(key);
+            tables.blobs.remove(key);
         }
         Ok(())
     }

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 impl ReadPushes for MemoryStore {
     async fn pushes(&self, owner: &Owner, task: &TaskId) -> Result<Vec<PushRecord>, StoreError> {
         let key = TaskKey::new(owner, task);
-        let shelf = self.shelf();
-        let found = shelf.pushes.iter();
+        let tables = self.tables();
+        let found = tables.pushes.iter();
         Ok(found
             .filter(|((of, _), push)| *of == key && push.owner == *owner)
             .map(|(_, push)| push.clone())
@@ -25,7 +25,7 @@ impl ReadPushes for MemoryStore {
 impl WritePushes for MemoryStore {
     async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
         let key = TaskKey::new(&push.owner, &push.task);
-        self.shelf().keep_push(&key, push);
+        self.tables().keep_push(&key, push);
         Ok(())
     }
 
@@ -36,13 +36,13 @@ impl WritePushes for MemoryStore {
         id: &PushId,
     ) -> Result<(), StoreError> {
         let place = (TaskKey::new(owner, task), id.clone());
-        let mut shelf = self.shelf();
-        if shelf
+        let mut tables = self.tables();
+        if tables
             .pushes
             .get(&place)
             .is_some_and(|push| push.owner == *owner)
         {
-            shelf.pushes.remove(&place);
+            tables.pushes.remove(&place);
         }
         Ok(())
     }
@@ -57,8 +57,8 @@ impl DeliverPushes for MemoryStore {
         now: Timestamp,
         clean_at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let mut shelf = self.shelf();
-        let stored = shelf.same_push(push).filter(|stored| {
+        let mut tables = self.tables();
+        let stored = tables.same_push(push).filter(|stored| {
             let (stored, seen) = (&stored.delivery, &push.delivery);
             let other = stored.lease.as_ref().filter(|other| other.until > now);
             let unmoved = stored.cursor == seen.cursor && stored.attempts == seen.attempts;
@@ -78,8 +78,8 @@ impl DeliverPushes for MemoryStore {
         holder: &WriteId,
         delivery: &Delivery,
     ) -> Result<bool, StoreError> {
-        let mut shelf = self.shelf();
-        let stored = shelf.same_push(push);
+        let mut tables = self.tables();
+        let stored = tables.same_push(push);
         let stored = stored.filter(|stored| holds(&stored.delivery, holder));
         Ok(stored
             .map(|stored| stored.delivery = delivery.clone())
@@ -87,14 +87,14 @@ impl DeliverPushes for MemoryStore {
     }
 
     async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        let mut shelf = self.shelf();
+        let mut tables = self.tables();
         let key = record.key();
-        let current = shelf.tasks.get(&key).is_some_and(|stored| {
+        let current = tables.tasks.get(&key).is_some_and(|stored| {
             stored.version() == record.version() && stored.incarnation == record.incarnation
         });
         let confirmed = current && record.state().is_at_rest();
         if confirmed {
-            shelf.confirmed.insert(key, record.version());
+            tables.confirmed.insert(key, record.version());
         }
         Ok(confirmed)
     }

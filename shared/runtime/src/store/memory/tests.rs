@@ -1,7 +1,7 @@
 use super::MemoryStore;
 use crate::store::contract::{self, Stores, World};
-use crate::store::over::OverTasks;
 use crate::store::queue::SweepObjects as _;
+use crate::store::wrap::WrapTasks;
 use crate::store::{Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks};
 use crate::task::{Change, TaskRecord, Timestamp};
 use futures::FutureExt as _;
@@ -49,7 +49,7 @@ struct Broken(MemoryStore, Mutant);
 impl Broken {
     /// `record` with the incarnation of the task now stored under its id.
     async fn disguised(&self, record: &TaskRecord) -> TaskRecord {
-        let stored = self.0.stored_at(&record.key()).await.unwrap();
+        let stored = self.0.load_by_key(&record.key()).await.unwrap();
         let mut record = record.clone();
         if let Some(stored) = stored {
             record.incarnation = stored.incarnation;
@@ -59,14 +59,14 @@ impl Broken {
 }
 
 #[async_trait::async_trait]
-impl OverTasks for Broken {
+impl WrapTasks for Broken {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.0
     }
 
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         let mut write = write.clone();
-        let stored = self.0.stored_at(&write.record.key()).await?;
+        let stored = self.0.load_by_key(&write.record.key()).await?;
         match (self.1, &mut write.expect, stored) {
             (Mutant::EpochKeptByResume, _, Some(stored)) if write.record.turn > stored.turn => {
                 write.record.epoch = stored.epoch;

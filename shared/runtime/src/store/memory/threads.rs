@@ -1,6 +1,6 @@
 //! Threads in memory: their lists, and what a sweep finds.
 
-use super::{Accepts, MemoryStore, Shelf, thread_key};
+use super::{MemoryStore, Tables, ThreadCheck, thread_key};
 use crate::store::{
     Expiring, ExpiringThread, ReadThreads, StateRemoved, StoreError, SweepThreads, ThreadPage,
     ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadWrite, WriteThreads, stored,
@@ -15,8 +15,8 @@ impl ReadThreads for MemoryStore {
         owner: &Owner,
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
-        let shelf = self.shelf();
-        let stored = shelf.threads.get(&(owner.clone(), id.clone()));
+        let tables = self.tables();
+        let stored = tables.threads.get(&(owner.clone(), id.clone()));
         Ok(stored.map(|stored| stored.record.clone()))
     }
 
@@ -25,7 +25,7 @@ impl ReadThreads for MemoryStore {
         owner: &Owner,
         query: &ThreadQuery,
     ) -> Result<ThreadPage, StoreError> {
-        Ok(self.shelf().contexts(owner, query))
+        Ok(self.tables().contexts(owner, query))
     }
 }
 
@@ -33,14 +33,14 @@ impl ReadThreads for MemoryStore {
 impl WriteThreads for MemoryStore {
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         stored::state_text(&write.record.state)?;
-        let mut shelf = self.shelf();
-        Ok(match shelf.thread_accepts(write) {
-            Accepts::Now => {
-                shelf.keep_thread(write);
+        let mut tables = self.tables();
+        Ok(match tables.thread_accepts(write) {
+            ThreadCheck::Now => {
+                tables.keep_thread(write);
                 true
             }
-            Accepts::Already => true,
-            Accepts::No => false,
+            ThreadCheck::Already => true,
+            ThreadCheck::No => false,
         })
     }
 
@@ -50,18 +50,18 @@ impl WriteThreads for MemoryStore {
     }
 
     async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
-        let mut shelf = self.shelf();
+        let mut tables = self.tables();
         let key = thread_key(record);
-        let stored = shelf.threads.get(&key);
+        let stored = tables.threads.get(&key);
         let other = stored.is_some_and(|stored| stored.record.version != record.version);
         if !other {
-            shelf.threads.remove(&key);
+            tables.threads.remove(&key);
         }
         Ok(!other)
     }
 }
 
-impl Shelf {
+impl Tables {
     /// The page of contexts of `owner` that `query` asks for.
     pub(super) fn contexts(&self, owner: &Owner, query: &ThreadQuery) -> ThreadPage {
         let mut found: Vec<(ThreadPosition, ThreadRecord)> = Vec::new();
@@ -76,7 +76,7 @@ impl Shelf {
             let own = (task.owner().clone(), task.context_id().clone());
             let seen = !task.is_hidden() && !task.expired(query.now);
             if task.names_its_conversation() && seen && !self.threads.contains_key(&own) {
-                let thread = ThreadRecord::stood_for(task, query.ttl, query.now);
+                let thread = ThreadRecord::from_first_task(task, query.ttl, query.now);
                 found.push((position(task.status().timestamp, &thread), thread));
             }
         }
@@ -122,9 +122,9 @@ impl SweepThreads for MemoryStore {
         let place = |owner: &Owner, id: &ContextId| {
             format!("{}#{}#{id}", owner.tenant, owner.subject.hash())
         };
-        let shelf = self.shelf();
+        let tables = self.tables();
         let mut found: Vec<(String, ExpiringThread)> = Vec::new();
-        for ((owner, id), stored) in &shelf.threads {
+        for ((owner, id), stored) in &tables.threads {
             if let Some(what) = over(&stored.record, now) {
                 let hint = ExpiringThread {
                     owner: owner.clone(),
@@ -157,9 +157,9 @@ impl SweepThreads for MemoryStore {
         _: Timestamp,
     ) -> Result<StateRemoved, StoreError> {
         // The write that gave up the state removed it.
-        let shelf = self.shelf();
+        let tables = self.tables();
         Ok(StateRemoved {
-            state: shelf.threads.contains_key(&(owner.clone(), id.clone())),
+            state: tables.threads.contains_key(&(owner.clone(), id.clone())),
             objects: 0,
         })
     }

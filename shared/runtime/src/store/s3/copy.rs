@@ -5,7 +5,7 @@
 //! say how long that takes.
 
 use super::multipart::Upload;
-use super::{Put, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
+use super::{PutResult, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
 use crate::store::StoreError;
 use crate::task::{Blob, TaskKey};
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
@@ -43,9 +43,9 @@ impl S3Blobs {
             return Ok(false);
         }
         match put_of(copied)? {
-            Put::Stored => Ok(true),
-            Put::Taken => self.is_ours(to, from.size).await.map(|()| true),
-            Put::Racing => Err(racing(to)),
+            PutResult::Stored => Ok(true),
+            PutResult::Taken => self.is_ours(to, from.size).await.map(|()| true),
+            PutResult::Racing => Err(racing(to)),
         }
     }
 

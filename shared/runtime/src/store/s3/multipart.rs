@@ -5,7 +5,7 @@
 //! an upload fails, its parts are removed immediately. If the process dies, the lifecycle
 //! rule of the bucket removes them.
 
-use super::{Put, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
+use super::{PutResult, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
 use crate::store::StoreError;
 use crate::store::blobs::{BlobReader, Measured, read_up_to};
 use crate::task::TaskKey;
@@ -155,14 +155,14 @@ impl Upload<'_> {
             return Ok(());
         }
         match put_of(joined)? {
-            Put::Stored => Ok(()),
-            Put::Taken => {
+            PutResult::Stored => Ok(()),
+            PutResult::Taken => {
                 ours().await?;
                 // The object is from an earlier upload, so the parts of this one are not needed.
                 self.give_up().await;
                 Ok(())
             }
-            Put::Racing => Err(racing(self.key)),
+            PutResult::Racing => Err(racing(self.key)),
         }
     }
 

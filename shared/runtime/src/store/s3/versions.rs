@@ -15,11 +15,11 @@ use aws_sdk_s3::types::ObjectIdentifier;
 const ERASED: &str = "erased/";
 
 /// Receives the number of versions removed so far.
-type Told<'a> = &'a (dyn Fn(u64) + Sync);
+type OnProgress<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// A tenant that was erased, and the time at which its erasure ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Erased {
+pub struct ErasedTenant {
     /// The tenant.
     pub tenant: TenantId,
     /// The end of the erasure.
@@ -28,7 +28,7 @@ pub struct Erased {
 
 /// The position at which the next page of a list of versions begins.
 #[derive(Debug, Default)]
-struct Place {
+struct VersionMarker {
     key: Option<String>,
     version: Option<String>,
 }
@@ -40,7 +40,11 @@ impl S3Blobs {
     /// # Errors
     /// [`StoreError`] when the bucket does not answer or refuses. The call can be
     /// repeated.
-    pub async fn purge_tenant(&self, tenant: &TenantId, told: Told<'_>) -> Result<u64, StoreError> {
+    pub async fn purge_tenant(
+        &self,
+        tenant: &TenantId,
+        told: OnProgress<'_>,
+    ) -> Result<u64, StoreError> {
         let mut removed = 0;
         for root in ["v1", "up"] {
             let below = format!("{root}/{}/", tenant.folder());
@@ -64,7 +68,7 @@ impl S3Blobs {
     pub async fn restore_removed(
         &self,
         since: Timestamp,
-        told: Told<'_>,
+        told: OnProgress<'_>,
     ) -> Result<u64, StoreError> {
         // S3 keeps times in whole seconds.
         let since = since.as_millis().div_euclid(1000);
@@ -83,8 +87,8 @@ impl S3Blobs {
     ///
     /// # Errors
     /// As [`crate::store::Blobs::put`].
-    pub async fn note_erasure(&self, erased: &Erased) -> Result<(), StoreError> {
-        let Erased { tenant, at } = erased;
+    pub async fn note_erasure(&self, erased: &ErasedTenant) -> Result<(), StoreError> {
+        let ErasedTenant { tenant, at } = erased;
         let key = format!("{ERASED}{:013}-{tenant}", at.as_millis());
         self.keep(&key, None, bytes::Bytes::new()).await
     }
@@ -93,7 +97,7 @@ impl S3Blobs {
     ///
     /// # Errors
     /// [`StoreError`] when the bucket does not answer.
-    pub async fn erasures_since(&self, since: Timestamp) -> Result<Vec<Erased>, StoreError> {
+    pub async fn erasures_since(&self, since: Timestamp) -> Result<Vec<ErasedTenant>, StoreError> {
         use crate::store::Blobs as _;
         let mut after = Some(format!("{ERASED}{:013}", since.as_millis()));
         let mut found = Vec::new();
@@ -112,9 +116,9 @@ impl S3Blobs {
         &self,
         prefix: &str,
         which: impl Fn(&ListObjectVersionsOutput) -> Vec<(Option<String>, Option<String>)>,
-        told: Told<'_>,
+        told: OnProgress<'_>,
     ) -> Result<u64, StoreError> {
-        let (mut removed, mut place) = (0, Place::default());
+        let (mut removed, mut place) = (0, VersionMarker::default());
         while let Some(page) = self.versions(prefix, &place).await? {
             let mut versions = Vec::new();
             for (key, version) in which(&page) {
@@ -133,7 +137,7 @@ impl S3Blobs {
             if page.is_truncated != Some(true) {
                 break;
             }
-            place = Place {
+            place = VersionMarker {
                 key: page.next_key_marker,
                 version: page.next_version_id_marker,
             };
@@ -145,7 +149,7 @@ impl S3Blobs {
     async fn versions(
         &self,
         prefix: &str,
-        place: &Place,
+        place: &VersionMarker,
     ) -> Result<Option<ListObjectVersionsOutput>, StoreError> {
         let asked = self
             .client
@@ -165,9 +169,9 @@ impl S3Blobs {
     }
 }
 
-fn erased_of(key: &str) -> Option<Erased> {
+fn erased_of(key: &str) -> Option<ErasedTenant> {
     let (at, tenant) = key.strip_prefix(ERASED)?.split_once('-')?;
-    Some(Erased {
+    Some(ErasedTenant {
         tenant: TenantId::parse(tenant).ok()?,
         at: Timestamp::from_millis(at.parse().ok()?),
     })

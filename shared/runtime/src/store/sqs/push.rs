@@ -3,7 +3,7 @@
 //! The message group is the tenant, as for turns. The queue shares its receivers fairly, so
 //! that the webhooks of one tenant do not delay those of another.
 
-use super::{BATCH, BODY, Sent, SqsQueue, corrupt, whole_seconds};
+use super::{BATCH, BODY, BatchResult, SqsQueue, corrupt, whole_seconds};
 use crate::store::StoreError;
 use crate::store::queue::{PushItem, PushQueue, RING_MAX};
 use crate::task::{Owner, PushId, Subject, TaskId, TenantId, WriteId};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The body of a message.
 #[derive(Serialize, Deserialize)]
-struct Body {
+struct PushBody {
     v: u32,
     tenant: String,
     subject: String,
@@ -26,7 +26,7 @@ struct Body {
 /// The body of the message for `item`.
 #[must_use]
 pub fn encode(item: &PushItem) -> String {
-    let body = Body {
+    let body = PushBody {
         v: BODY,
         tenant: item.owner.tenant.to_string(),
         subject: item.owner.subject.to_string(),
@@ -43,7 +43,7 @@ pub fn encode(item: &PushItem) -> String {
 /// # Errors
 /// [`StoreError::Corrupt`] when it is not a body of a known version.
 pub fn decode(body: &str) -> Result<PushItem, StoreError> {
-    let body: Body = serde_json::from_str(body).map_err(corrupt)?;
+    let body: PushBody = serde_json::from_str(body).map_err(corrupt)?;
     if body.v != BODY {
         return Err(corrupt(format_args!("unknown message version {}", body.v)));
     }
@@ -61,7 +61,7 @@ pub fn decode(body: &str) -> Result<PushItem, StoreError> {
 #[async_trait]
 impl PushQueue for SqsQueue {
     async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
-        let mut sent = Sent::default();
+        let mut sent = BatchResult::default();
         for batch in items.chunks(BATCH) {
             let entries: Result<Vec<_>, _> = batch
                 .iter()

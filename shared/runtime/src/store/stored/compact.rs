@@ -5,14 +5,14 @@
 //! repeated ids and times. The result is still plain JSON; `docs/decisions/0009`
 //! describes how to read it.
 
-use super::content::{Artifact, Logged, Message, Shown, Status, told};
+use super::content::{Artifact, Logged, Message, Shown, Status, required};
 use super::task::{Stored, generation_name};
 use super::{StoreError, corrupt};
 use crate::task::{Generation, TaskState};
 
 /// The attributes of a task's item that are not repeated in its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Beside {
+pub(crate) struct ItemAttributes {
     pub(crate) schema: Option<u32>,
     pub(crate) id: Option<String>,
     pub(crate) tenant: Option<String>,
@@ -62,20 +62,20 @@ fn leave_out<T: PartialEq>(member: &mut Option<T>, usual: &T) {
 
 impl Stored {
     /// Leaves out what the rest of the form implies.
-    pub(super) fn shorten(&mut self) {
+    pub(super) fn compact(&mut self) {
         self.refer();
         let (context, task) = (self.ctx.clone(), self.id.clone());
         for message in self.messages() {
             leave_own(&mut message.c, context.as_deref());
             leave_own(&mut message.t, task.as_deref());
         }
-        self.shorten_log();
-        self.shorten_times();
+        self.compact_log();
+        self.compact_times();
         leave_out(
             &mut self.generation,
             &generation_name(Generation::V10).to_owned(),
         );
-        self.shorten_writes();
+        self.compact_writes();
         let first = self.only_commit(self.v);
         self.ev = Some(self.ev.take().unwrap_or_default());
         leave_out(&mut self.ev, &first);
@@ -107,7 +107,7 @@ impl Stored {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when a required member is missing or malformed.
-    pub(super) fn expand(&mut self, beside: &Beside) -> Result<(), StoreError> {
+    pub(super) fn expand(&mut self, beside: &ItemAttributes) -> Result<(), StoreError> {
         let or = |member: &mut Option<String>, beside: &Option<String>| {
             *member = member.take().or_else(|| beside.clone());
         };
@@ -117,7 +117,7 @@ impl Stored {
         or(&mut self.ctx, &beside.context);
         or(&mut self.inc, &beside.incarnation);
         or(&mut self.st.s, &beside.state);
-        let incarnation = told(self.inc.clone(), "inc")?;
+        let incarnation = required(self.inc.clone(), "inc")?;
         self.v = self.v.or(beside.version).or(Some(1));
         self.e = self.e.or(beside.epoch).or(Some(0));
         self.turn = self.turn.or(beside.turn).or(Some(1));
@@ -129,7 +129,10 @@ impl Stored {
             .get_or_insert_with(|| generation_name(Generation::V10).to_owned());
         self.expand_times(beside.expires_at)?;
         self.expand_log()?;
-        let (context, task) = (told(self.ctx.clone(), "ctx")?, told(self.id.clone(), "id")?);
+        let (context, task) = (
+            required(self.ctx.clone(), "ctx")?,
+            required(self.id.clone(), "id")?,
+        );
         for message in self.messages() {
             take_own(&mut message.c, &context);
             take_own(&mut message.t, &task);
@@ -188,12 +191,12 @@ impl Stored {
                     if let Some(place) = status.r.take() {
                         let now = self.st.m.as_ref().filter(|_| place == said.len());
                         let message = said.get(place).or(now).cloned();
-                        status.m = Some(told(message, "r")?);
+                        status.m = Some(required(message, "r")?);
                     }
                 }
                 Shown::Artifact { a, r, .. } => {
                     if let Some(place) = r.take() {
-                        *a = Some(told(made.get(place).cloned(), "r")?);
+                        *a = Some(required(made.get(place).cloned(), "r")?);
                     }
                 }
             }
@@ -203,7 +206,7 @@ impl Stored {
 
     /// Leaves out the creating write, which is the incarnation. The write that opened
     /// the turn is mostly among the last ones; its index replaces it.
-    fn shorten_writes(&mut self) {
+    fn compact_writes(&mut self) {
         let Some(first) = &self.inc else { return };
         leave_out(&mut self.tw, first);
         let writes = self.w.as_deref_mut().unwrap_or_default();
@@ -226,12 +229,12 @@ impl Stored {
         let opened = self.tw.get_or_insert(first);
         if let Some(place) = opened.strip_prefix('#') {
             let place: usize = place.parse().map_err(corrupt)?;
-            *opened = told(writes.get(place).cloned(), "tw")?;
+            *opened = required(writes.get(place).cloned(), "tw")?;
         }
         Ok(())
     }
 
-    fn shorten_log(&mut self) {
+    fn compact_log(&mut self) {
         let (at, last) = (self.at, self.seq);
         for (before_last, logged) in (0_u64..).zip(self.log.iter_mut().rev()) {
             if last.checked_sub(before_last) == logged.n {
@@ -259,7 +262,7 @@ impl Stored {
 
     /// Replaces times by differences. They wrap, so that any two times have a
     /// difference.
-    fn shorten_times(&mut self) {
+    fn compact_times(&mut self) {
         let at = self.at;
         let up = self.up.unwrap_or(at);
         self.exp = self.exp.map(|exp| exp.wrapping_sub(up));
@@ -283,7 +286,7 @@ impl Stored {
         self.st.t = Some(up.wrapping_add(self.st.t.unwrap_or(0)));
         let mut time = at;
         let mut steps = Vec::new();
-        for step in told(self.ts.take(), "ts")?.split_whitespace() {
+        for step in required(self.ts.take(), "ts")?.split_whitespace() {
             let mut rest = step.chars();
             let state = rest.next().map(String::from).unwrap_or_default();
             let after: i64 = rest.as_str().parse().map_err(corrupt)?;

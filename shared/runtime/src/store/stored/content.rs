@@ -231,15 +231,15 @@ impl Status {
 
     pub(super) fn into_status(self) -> Result<task::Status, StoreError> {
         Ok(task::Status {
-            state: state(&told(self.s, "s")?)?,
+            state: state(&required(self.s, "s")?)?,
             message: self.m.map(Message::into_message).transpose()?,
-            timestamp: Timestamp::from_millis(told(self.t, "t")?),
+            timestamp: Timestamp::from_millis(required(self.t, "t")?),
         })
     }
 }
 
 /// A member that the form must have.
-pub(super) fn told<T>(member: Option<T>, name: &str) -> Result<T, StoreError> {
+pub(super) fn required<T>(member: Option<T>, name: &str) -> Result<T, StoreError> {
     member.ok_or_else(|| corrupt(format_args!("no `{name}`")))
 }
 
@@ -310,7 +310,7 @@ impl Logged {
                 metadata: self.m,
             }),
             Shown::Artifact { a, p, l, .. } => Event::Artifact(ArtifactUpdate {
-                artifact: told(a, "a")?.into_artifact()?,
+                artifact: required(a, "a")?.into_artifact()?,
                 append: p,
                 last_chunk: l,
                 metadata: self.m,
@@ -318,7 +318,7 @@ impl Logged {
         };
         Ok(LoggedEvent {
             id: event_id(&self.i)?,
-            seq: told(self.n, "n")?,
+            seq: required(self.n, "n")?,
             event,
         })
     }

@@ -1,16 +1,16 @@
 //! Restores a task from its own item and its children.
 
 use super::content::{Artifact, Logged, Message, Part, all};
-use super::pieces::Place;
+use super::pieces::ChildName;
 use super::task::Kept;
 use super::{StoreError, corrupt};
-use crate::task::{self, Doc, LoggedEvent, Metadata, Sealed, Segment, TaskRecord};
+use crate::task::{self, LoggedEvent, Metadata, Sealed, Segment, StoredValue, TaskRecord};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
 /// A child as the store found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundChild {
     /// The version of the commit that wrote it.
     pub(crate) version: u64,
     pub(crate) text: String,
@@ -24,7 +24,7 @@ pub(crate) struct Found {
 /// [`StoreError::Corrupt`].
 pub(crate) fn join(
     record: &mut TaskRecord,
-    found: &BTreeMap<Place, Found>,
+    found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<bool, StoreError> {
     let whole = join_docs(record, found)?
         && join_log(record, found)?
@@ -38,23 +38,26 @@ pub(super) fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(corrupt)
 }
 
-fn join_docs(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<bool, StoreError> {
+fn join_docs(
+    record: &mut TaskRecord,
+    found: &BTreeMap<ChildName, FoundChild>,
+) -> Result<bool, StoreError> {
     for (doc, apart) in record.layout.docs.clone() {
-        let child = found.get(&Place::Doc(doc));
+        let child = found.get(&ChildName::Doc(doc));
         let Some(child) = child.filter(|child| child.version == apart.version) else {
             return Ok(false);
         };
         let text = &child.text;
         match doc {
-            Doc::Saved => record.saved = parsed::<Kept>(text)?.into(),
-            Doc::Metadata => record.metadata = parsed::<Metadata>(text)?,
-            Doc::Status => {
+            StoredValue::Saved => record.saved = parsed::<Kept>(text)?.into(),
+            StoredValue::Metadata => record.metadata = parsed::<Metadata>(text)?,
+            StoredValue::Status => {
                 let mut status = record.status().clone();
                 status.message = Some(parsed::<Message>(text)?.into_message()?);
                 record.restore_status(status);
             }
-            Doc::Secret => record.secret = Some(Sealed::stored(parsed::<String>(text)?)),
-            Doc::Replaced => record.replaced = all(parsed(text)?, Artifact::into_artifact)?,
+            StoredValue::Secret => record.secret = Some(Sealed::stored(parsed::<String>(text)?)),
+            StoredValue::Replaced => record.replaced = all(parsed(text)?, Artifact::into_artifact)?,
         }
     }
     Ok(true)
@@ -68,12 +71,15 @@ pub(crate) fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
     all(parsed(text)?, Logged::into_logged)
 }
 
-fn join_log(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<bool, StoreError> {
+fn join_log(
+    record: &mut TaskRecord,
+    found: &BTreeMap<ChildName, FoundChild>,
+) -> Result<bool, StoreError> {
     let upto = record.layout.events_moved();
     let mut log = Vec::new();
     if upto > 0 {
         // A batch that a later commit than `record` wrote is not part of it.
-        for (_, child) in found.range(Place::Events(0)..=Place::Events(upto)) {
+        for (_, child) in found.range(ChildName::Events(0)..=ChildName::Events(upto)) {
             if child.version <= record.version {
                 log.append(&mut events_of(&child.text)?);
             }
@@ -88,11 +94,11 @@ fn join_log(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<b
 
 fn join_history(
     record: &mut TaskRecord,
-    found: &BTreeMap<Place, Found>,
+    found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<bool, StoreError> {
     let mut history = Vec::new();
     for segment in &record.layout.history {
-        let Some(child) = found.get(&Place::History(segment.version)) else {
+        let Some(child) = found.get(&ChildName::History(segment.version)) else {
             return Ok(false);
         };
         let messages: Vec<Message> = parsed(&child.text)?;
@@ -110,26 +116,29 @@ fn join_history(
 }
 
 /// Parts by artifact id.
-pub(super) type Parts = BTreeMap<String, Vec<task::Part>>;
+pub(super) type PartsByArtifact = BTreeMap<String, Vec<task::Part>>;
 
 /// The parts in the text of a child.
-pub(super) fn parts_of(text: &str) -> Result<Parts, StoreError> {
-    let mut parts = Parts::new();
+pub(super) fn parts_of(text: &str) -> Result<PartsByArtifact, StoreError> {
+    let mut parts = PartsByArtifact::new();
     for (id, list) in parsed::<BTreeMap<String, Vec<Part>>>(text)? {
         parts.insert(id, all(list, Part::into_part)?);
     }
     Ok(parts)
 }
 
-fn join_parts(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<bool, StoreError> {
+fn join_parts(
+    record: &mut TaskRecord,
+    found: &BTreeMap<ChildName, FoundChild>,
+) -> Result<bool, StoreError> {
     let layout = &record.layout;
     let named = layout.artifacts.values().chain(layout.replaced.values());
-    let mut read: BTreeMap<u64, Parts> = BTreeMap::new();
+    let mut read: BTreeMap<u64, PartsByArtifact> = BTreeMap::new();
     for segment in named.flatten() {
         if read.contains_key(&segment.version) {
             continue;
         }
-        let Some(child) = found.get(&Place::Parts(segment.version)) else {
+        let Some(child) = found.get(&ChildName::Parts(segment.version)) else {
             return Ok(false);
         };
         read.insert(segment.version, parts_of(&child.text)?);
@@ -146,7 +155,7 @@ fn join_parts(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result
 pub(super) fn prepend(
     artifact: &mut task::Artifact,
     segments: Option<&Vec<Segment>>,
-    read: &BTreeMap<u64, Parts>,
+    read: &BTreeMap<u64, PartsByArtifact>,
 ) -> Result<(), StoreError> {
     let Some(segments) = segments else {
         return Ok(());
@@ -165,17 +174,17 @@ pub(super) fn prepend(
 }
 
 /// Whether the layout of the task names this child.
-pub(crate) fn names(record: &TaskRecord, place: Place) -> bool {
+pub(crate) fn names(record: &TaskRecord, place: ChildName) -> bool {
     let layout = &record.layout;
     let has = |segments: &[Segment], version| segments.iter().any(|it| it.version == version);
     match place {
-        Place::Parts(version) => {
+        ChildName::Parts(version) => {
             let lists = layout.artifacts.values().chain(layout.replaced.values());
             lists.into_iter().any(|segments| has(segments, version))
         }
-        Place::Doc(doc) => layout.docs.contains_key(&doc),
-        Place::Events(upto) => upto <= layout.events_moved(),
-        Place::History(version) => has(&layout.history, version),
+        ChildName::Doc(doc) => layout.docs.contains_key(&doc),
+        ChildName::Events(upto) => upto <= layout.events_moved(),
+        ChildName::History(version) => has(&layout.history, version),
     }
 }
 

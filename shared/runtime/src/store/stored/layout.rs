@@ -1,7 +1,10 @@
 //! The stored form of a task's layout.
 
 use super::{StoreError, corrupt};
-use crate::task::{Apart, Batches, Doc, Kept, Layout as Places, Segment, Timestamp, Volume};
+use crate::task::{
+    ChildLifetime, Layout as Places, MovedEvents, MovedSize, MovedValue, Segment, StoredValue,
+    Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -64,7 +67,7 @@ fn of_id(lists: BTreeMap<String, Pairs>) -> BTreeMap<String, Vec<Segment>> {
 
 impl From<&Places> for Layout {
     fn from(places: &Places) -> Self {
-        let doc = |(doc, apart): (&Doc, &Apart)| {
+        let doc = |(doc, apart): (&StoredValue, &MovedValue)| {
             let apart = (apart.version, apart.sha256.clone());
             (doc.name().to_owned(), apart)
         };
@@ -87,12 +90,12 @@ impl From<&Places> for Layout {
 impl Layout {
     pub(super) fn into_layout(self) -> Result<Places, StoreError> {
         let doc = |(name, (version, sha256)): (String, (u64, String))| {
-            let known = Doc::ALL.into_iter().find(|doc| doc.name() == name);
+            let known = StoredValue::ALL.into_iter().find(|doc| doc.name() == name);
             let doc = known.ok_or_else(|| corrupt(format_args!("unknown value `{name}`")))?;
-            Ok((doc, Apart { version, sha256 }))
+            Ok((doc, MovedValue { version, sha256 }))
         };
         Ok(Places {
-            events: self.e.map(|(upto, from, version)| Batches {
+            events: self.e.map(|(upto, from, version)| MovedEvents {
                 upto,
                 from,
                 version,
@@ -105,12 +108,12 @@ impl Layout {
                 .into_iter()
                 .map(doc)
                 .collect::<Result<_, StoreError>>()?,
-            volume: Volume {
+            volume: MovedSize {
                 bytes: self.b.0,
                 before: self.b.1,
                 version: self.b.2,
             },
-            kept: self.k.map(|(until, version)| Kept {
+            kept: self.k.map(|(until, version)| ChildLifetime {
                 until: Timestamp::from_millis(until),
                 version,
             }),

@@ -2,29 +2,32 @@
 //! restore it.
 
 use super::content::{Message, all};
-use super::join::{Found, Parts, parsed, parts_of, prepend};
-use super::pieces::Place;
+use super::join::{FoundChild, PartsByArtifact, parsed, parts_of, prepend};
+use super::pieces::ChildName;
 use super::{StoreError, corrupt};
-use crate::task::{Doc, Metadata, Segment, TaskRecord};
+use crate::task::{Metadata, Segment, StoredValue, TaskRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The children that a projection needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Needs {
+pub(crate) struct NeededChildren {
     /// Values shown with every task.
-    pub(crate) docs: Vec<Doc>,
+    pub(crate) docs: Vec<StoredValue>,
     /// Messages, newest first.
     pub(crate) history: Vec<u64>,
     /// Parts of artifacts.
     pub(crate) parts: BTreeSet<u64>,
 }
 
-impl Needs {
+impl NeededChildren {
     /// Whether all of these children were found.
-    pub(crate) fn are_met(&self, found: &BTreeMap<Place, Found>) -> bool {
-        let docs = self.docs.iter().map(|doc| Place::Doc(*doc));
-        let history = self.history.iter().map(|version| Place::History(*version));
-        let parts = self.parts.iter().map(|version| Place::Parts(*version));
+    pub(crate) fn are_met(&self, found: &BTreeMap<ChildName, FoundChild>) -> bool {
+        let docs = self.docs.iter().map(|doc| ChildName::Doc(*doc));
+        let history = self
+            .history
+            .iter()
+            .map(|version| ChildName::History(*version));
+        let parts = self.parts.iter().map(|version| ChildName::Parts(*version));
         let mut places = docs.chain(history).chain(parts);
         places.all(|place| found.contains_key(&place))
     }
@@ -32,9 +35,9 @@ impl Needs {
 
 /// The children needed in addition to `head` to show `history_length` messages, and
 /// the artifacts if `artifacts`.
-pub(crate) fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -> Needs {
+pub(crate) fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -> NeededChildren {
     let layout = &head.layout;
-    let mut docs = vec![Doc::Status, Doc::Metadata];
+    let mut docs = vec![StoredValue::Status, StoredValue::Metadata];
     docs.retain(|doc| layout.docs.contains_key(doc));
     // The moved messages are the oldest ones.
     let mut missing = history_length.saturating_sub(head.history.len());
@@ -47,7 +50,7 @@ pub(crate) fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -
         missing = missing.saturating_sub(segment.items);
     }
     let segments = layout.artifacts.values().filter(|_| artifacts).flatten();
-    Needs {
+    NeededChildren {
         docs,
         history,
         parts: segments.map(|segment| segment.version).collect(),
@@ -61,24 +64,27 @@ pub(crate) fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -
 /// [`StoreError::Corrupt`].
 pub(crate) fn join_some(
     record: &mut TaskRecord,
-    found: &BTreeMap<Place, Found>,
+    found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<(), StoreError> {
-    if let Some(child) = found.get(&Place::Doc(Doc::Status)) {
+    if let Some(child) = found.get(&ChildName::Doc(StoredValue::Status)) {
         let mut status = record.status().clone();
         status.message = Some(parsed::<Message>(&child.text)?.into_message()?);
         record.restore_status(status);
     }
-    if let Some(child) = found.get(&Place::Doc(Doc::Metadata)) {
+    if let Some(child) = found.get(&ChildName::Doc(StoredValue::Metadata)) {
         record.metadata = parsed::<Metadata>(&child.text)?;
     }
     join_newest(record, found)?;
     join_complete(record, found)
 }
 
-fn join_newest(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Result<(), StoreError> {
+fn join_newest(
+    record: &mut TaskRecord,
+    found: &BTreeMap<ChildName, FoundChild>,
+) -> Result<(), StoreError> {
     let mut newest_first = Vec::new();
     for segment in record.layout.history.iter().rev() {
-        let Some(child) = found.get(&Place::History(segment.version)) else {
+        let Some(child) = found.get(&ChildName::History(segment.version)) else {
             break;
         };
         let messages: Vec<Message> = parsed(&child.text)?;
@@ -97,11 +103,11 @@ fn join_newest(record: &mut TaskRecord, found: &BTreeMap<Place, Found>) -> Resul
 
 fn join_complete(
     record: &mut TaskRecord,
-    found: &BTreeMap<Place, Found>,
+    found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<(), StoreError> {
-    let mut read: BTreeMap<u64, Parts> = BTreeMap::new();
+    let mut read: BTreeMap<u64, PartsByArtifact> = BTreeMap::new();
     for (place, child) in found {
-        if let Place::Parts(version) = place {
+        if let ChildName::Parts(version) = place {
             read.insert(*version, parts_of(&child.text)?);
         }
     }

@@ -7,7 +7,9 @@
 use super::content::{Artifact, Logged, Message, Part};
 use super::task::{Kept, Stored};
 use super::{ITEM_MAX, MAX_BYTES, StoreError, checked, length};
-use crate::task::{self, Apart, Batches, Doc, Kept as Keeping, LoggedEvent, Segment, TaskRecord};
+use crate::task::{
+    self, ChildLifetime, LoggedEvent, MovedEvents, MovedValue, Segment, StoredValue, TaskRecord,
+};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -26,11 +28,11 @@ const FINISHED: usize = 32 * 1024;
 
 /// The name of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum ChildName {
     /// Parts of artifacts by artifact id; moved by the commit of this version.
     Parts(u64),
     /// A value that is replaced as a whole.
-    Doc(Doc),
+    Doc(StoredValue),
     /// Events up to this number.
     Events(u64),
     /// Messages of the history; moved by the commit of this version.
@@ -40,7 +42,7 @@ pub(crate) enum Place {
 /// A child to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Child {
-    pub(crate) place: Place,
+    pub(crate) place: ChildName,
     pub(crate) text: String,
 }
 
@@ -55,11 +57,11 @@ pub(crate) struct Pieces {
 
 /// What can move to a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum MovableKind {
     Log,
     History,
     Parts,
-    Doc(Doc),
+    Doc(StoredValue),
 }
 
 /// Lays out a record before its write: moves content that is too large for the task's
@@ -70,13 +72,13 @@ pub fn arrange(record: &mut TaskRecord) {
     record.layout.forget(version);
     let mut sizes = sizes(record);
     // A value in a child that has not changed stays in its child.
-    let same = |(doc, apart): (&Doc, &Apart)| {
+    let same = |(doc, apart): (&StoredValue, &MovedValue)| {
         let text = doc_text(record, *doc)?;
         (digest(&text) == apart.sha256).then_some(*doc)
     };
-    let same: Vec<Doc> = record.layout.docs.iter().filter_map(same).collect();
+    let same: Vec<StoredValue> = record.layout.docs.iter().filter_map(same).collect();
     record.layout.docs.retain(|doc, _| same.contains(doc));
-    sizes.retain(|(_, kind)| !matches!(kind, Kind::Doc(doc) if same.contains(doc)));
+    sizes.retain(|(_, kind)| !matches!(kind, MovableKind::Doc(doc) if same.contains(doc)));
     sizes.sort_unstable();
     if record.state().is_terminal() {
         let mut left: usize = sizes.iter().map(|(size, _)| size).sum();
@@ -88,7 +90,7 @@ pub fn arrange(record: &mut TaskRecord) {
         }
     } else {
         for (size, kind) in sizes {
-            let limit = if matches!(kind, Kind::Doc(_)) {
+            let limit = if matches!(kind, MovableKind::Doc(_)) {
                 DOC
             } else {
                 CHILD_MIN
@@ -109,9 +111,9 @@ fn keep(record: &mut TaskRecord) {
         record.layout.kept = None;
         return;
     }
-    let lasts = |kept: Keeping| kept.until >= record.expires_at && kept.version != version;
+    let lasts = |kept: ChildLifetime| kept.until >= record.expires_at && kept.version != version;
     if !record.layout.kept.is_some_and(lasts) {
-        record.layout.kept = Some(Keeping {
+        record.layout.kept = Some(ChildLifetime {
             until: child_expiry(record),
             version,
         });
@@ -125,7 +127,7 @@ pub(crate) fn child_expiry(record: &TaskRecord) -> task::Timestamp {
 }
 
 /// The size in bytes of each kind of content in the task's own item.
-fn sizes(record: &TaskRecord) -> Vec<(usize, Kind)> {
+fn sizes(record: &TaskRecord) -> Vec<(usize, MovableKind)> {
     let log = embedded_log(record).map(|it| length(&Logged::from(it)));
     let history = embedded_history(record)
         .iter()
@@ -136,34 +138,34 @@ fn sizes(record: &TaskRecord) -> Vec<(usize, Kind)> {
         parts.map(|part| length(&Part::from(part)))
     });
     let mut sizes = vec![
-        (log.sum(), Kind::Log),
-        (history.sum(), Kind::History),
-        (parts.sum(), Kind::Parts),
+        (log.sum(), MovableKind::Log),
+        (history.sum(), MovableKind::History),
+        (parts.sum(), MovableKind::Parts),
     ];
-    let doc = |doc: Doc| Some((doc_size(record, doc)?, Kind::Doc(doc)));
-    sizes.extend(Doc::ALL.into_iter().filter_map(doc));
+    let doc = |doc: StoredValue| Some((doc_size(record, doc)?, MovableKind::Doc(doc)));
+    sizes.extend(StoredValue::ALL.into_iter().filter_map(doc));
     sizes
 }
 
-fn shift(record: &mut TaskRecord, kind: Kind, size: usize) {
+fn shift(record: &mut TaskRecord, kind: MovableKind, size: usize) {
     let version = record.version;
-    if !matches!(kind, Kind::Doc(_)) {
+    if !matches!(kind, MovableKind::Doc(_)) {
         record.layout.moves(version, size as u64);
     }
     match kind {
-        Kind::Log => {
+        MovableKind::Log => {
             let from = record.layout.events_moved() + 1;
-            record.layout.events = Some(Batches {
+            record.layout.events = Some(MovedEvents {
                 upto: record.last_seq,
                 from,
                 version,
             });
         }
-        Kind::History => {
+        MovableKind::History => {
             let items = embedded_history(record).len();
             record.layout.history.push(Segment { version, items });
         }
-        Kind::Parts => {
+        MovableKind::Parts => {
             for artifact in &record.artifacts {
                 let moved = record.layout.parts_moved(&artifact.id);
                 let items = artifact.parts.len().saturating_sub(moved);
@@ -173,9 +175,12 @@ fn shift(record: &mut TaskRecord, kind: Kind, size: usize) {
                 }
             }
         }
-        Kind::Doc(doc) => {
+        MovableKind::Doc(doc) => {
             let sha256 = doc_text(record, doc).map_or_else(String::new, |text| digest(&text));
-            record.layout.docs.insert(doc, Apart { version, sha256 });
+            record
+                .layout
+                .docs
+                .insert(doc, MovedValue { version, sha256 });
         }
     }
 }
@@ -208,22 +213,22 @@ fn replaced(record: &TaskRecord) -> Vec<Artifact> {
 }
 
 /// Calls `give` with the stored form of a value; `None` if there is no value.
-fn with_doc<T>(record: &TaskRecord, doc: Doc, give: &dyn Fn(&dyn Form) -> T) -> Option<T> {
+fn with_doc<T>(record: &TaskRecord, doc: StoredValue, give: &dyn Fn(&dyn Form) -> T) -> Option<T> {
     match doc {
-        Doc::Saved => {
+        StoredValue::Saved => {
             let kept = Kept::from(&record.saved);
             (!kept.is_empty()).then(|| give(&kept))
         }
-        Doc::Metadata => (!record.metadata.is_empty()).then(|| give(&record.metadata)),
-        Doc::Status => {
+        StoredValue::Metadata => (!record.metadata.is_empty()).then(|| give(&record.metadata)),
+        StoredValue::Status => {
             let message = record.status().message.as_ref();
             message.map(|message| give(&Message::from(message)))
         }
-        Doc::Secret => {
+        StoredValue::Secret => {
             let secret = record.secret.as_ref();
             secret.map(|sealed| give(&sealed.as_str()))
         }
-        Doc::Replaced => (!record.replaced.is_empty()).then(|| give(&replaced(record))),
+        StoredValue::Replaced => (!record.replaced.is_empty()).then(|| give(&replaced(record))),
     }
 }
 
@@ -244,11 +249,11 @@ impl<T: Serialize> Form for T {
     }
 }
 
-fn doc_size(record: &TaskRecord, doc: Doc) -> Option<usize> {
+fn doc_size(record: &TaskRecord, doc: StoredValue) -> Option<usize> {
     with_doc(record, doc, &|form| form.size())
 }
 
-fn doc_text(record: &TaskRecord, doc: Doc) -> Option<String> {
+fn doc_text(record: &TaskRecord, doc: StoredValue) -> Option<String> {
     with_doc(record, doc, &|form| form.text())
 }
 
@@ -287,11 +292,11 @@ pub(crate) fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     if let Some(batch) = layout.events.filter(|batch| batch.version == version) {
         let events = record.events_after(batch.from.saturating_sub(1));
         let events: Vec<Logged> = events.map(Logged::from).collect();
-        add(Place::Events(batch.upto), &events)?;
+        add(ChildName::Events(batch.upto), &events)?;
     }
     if let Some(messages) = fresh(&layout.history, &record.history, version) {
         let messages: Vec<Message> = messages.iter().map(Message::from).collect();
-        add(Place::History(version), &messages)?;
+        add(ChildName::History(version), &messages)?;
     }
     let mut parts = BTreeMap::new();
     for artifact in &record.artifacts {
@@ -303,14 +308,14 @@ pub(crate) fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
         }
     }
     if !parts.is_empty() {
-        add(Place::Parts(version), &parts)?;
+        add(ChildName::Parts(version), &parts)?;
     }
     for (doc, apart) in &layout.docs {
         if apart.version == version {
             let text = with_doc(record, *doc, &|form| form.text());
             let text = text.map(|text| checked(text, MAX_BYTES)).transpose()?;
             children.extend(text.map(|text| Child {
-                place: Place::Doc(*doc),
+                place: ChildName::Doc(*doc),
                 text,
             }));
         }
@@ -332,28 +337,28 @@ fn fresh<'a, T>(segments: &[Segment], items: &'a [T], version: u64) -> Option<&'
 /// item's attributes contain.
 fn head(record: &TaskRecord) -> Stored {
     let layout = &record.layout;
-    let apart = |doc: Doc| layout.docs.contains_key(&doc);
+    let apart = |doc: StoredValue| layout.docs.contains_key(&doc);
     let mut head = Stored::without_content(record);
     head.h = embedded_history(record).iter().map(Message::from).collect();
     head.log = embedded_log(record).map(Logged::from).collect();
     let embed = |artifact: &task::Artifact| embedded(artifact, layout.parts_moved(&artifact.id));
     head.a = record.artifacts.iter().map(embed).collect();
-    if !apart(Doc::Metadata) {
+    if !apart(StoredValue::Metadata) {
         head.md.clone_from(&record.metadata);
     }
-    if apart(Doc::Status) {
+    if apart(StoredValue::Status) {
         head.st.m = None;
     }
-    if !apart(Doc::Saved) {
+    if !apart(StoredValue::Saved) {
         head.sv = Kept::from(&record.saved);
     }
-    if !apart(Doc::Secret) {
+    if !apart(StoredValue::Secret) {
         head.sec = record.secret.as_ref().map(|it| it.as_str().to_owned());
     }
-    if !apart(Doc::Replaced) {
+    if !apart(StoredValue::Replaced) {
         head.rp = replaced(record);
     }
-    head.shorten();
+    head.compact();
     head.leave_beside(record.state().is_at_rest());
     head
 }

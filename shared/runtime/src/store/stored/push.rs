@@ -2,7 +2,7 @@
 
 use super::{SCHEMA, StoreError, corrupt, known, task};
 use crate::task::{
-    Delivery, Listener, Owner, PushId, PushRecord, Sealed, TaskId, Timestamp, WriteId,
+    Delivery, Owner, PushId, PushRecord, PushRegistration, Sealed, TaskId, Timestamp, WriteId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ impl Stored {
             owner: task::owner(self.tenant, self.subject)?,
             task: TaskId::parse(self.task).map_err(corrupt)?,
             incarnation: WriteId::stored(self.inc),
-            listener: Listener {
+            listener: PushRegistration {
                 id: PushId::parse(self.id).map_err(corrupt)?,
                 generation: task::generation(&self.generation)?,
                 url: self.url,

@@ -1,6 +1,6 @@
 //! The stored form of a task.
 
-use super::content::{self, Artifact, Logged, Message, Status, all, told};
+use super::content::{self, Artifact, Logged, Message, Status, all, required};
 use super::layout::Layout;
 use super::{SCHEMA, StoreError, corrupt};
 use crate::task::{
@@ -316,11 +316,14 @@ impl Stored {
 impl Stored {
     pub(super) fn into_record(self) -> Result<TaskRecord, StoreError> {
         let mut record = TaskRecord::create(NewTask {
-            id: TaskId::parse(told(self.id, "id")?).map_err(corrupt)?,
-            owner: owner(told(self.tenant, "tenant")?, told(self.subject, "subject")?)?,
-            context_id: ContextId::parse(told(self.ctx, "ctx")?).map_err(corrupt)?,
-            generation: generation(&told(self.generation, "gen")?)?,
-            incarnation: WriteId::stored(told(self.inc, "inc")?),
+            id: TaskId::parse(required(self.id, "id")?).map_err(corrupt)?,
+            owner: owner(
+                required(self.tenant, "tenant")?,
+                required(self.subject, "subject")?,
+            )?,
+            context_id: ContextId::parse(required(self.ctx, "ctx")?).map_err(corrupt)?,
+            generation: generation(&required(self.generation, "gen")?)?,
+            incarnation: WriteId::stored(required(self.inc, "inc")?),
             metadata: self.md,
             created_at: Timestamp::from_millis(self.at),
         });
@@ -330,23 +333,23 @@ impl Stored {
             .map(SkillId::parse)
             .transpose()
             .map_err(corrupt)?;
-        record.version = told(self.v, "v")?;
-        record.epoch = told(self.e, "e")?;
-        record.turn = told(self.turn, "turn")?;
-        record.attempt = told(self.att, "att")?;
+        record.version = required(self.v, "v")?;
+        record.epoch = required(self.e, "e")?;
+        record.turn = required(self.turn, "turn")?;
+        record.attempt = required(self.att, "att")?;
         record.lease_until = self.lease.map(Timestamp::from_millis);
         record.dispatch = self.dsp;
-        record.write_ids = told(self.w, "w")?
+        record.write_ids = required(self.w, "w")?
             .into_iter()
             .map(WriteId::stored)
             .collect();
-        record.turn_write = WriteId::stored(told(self.tw, "tw")?);
+        record.turn_write = WriteId::stored(required(self.tw, "tw")?);
         record.history = all(self.h, Message::into_message)?;
         record.artifacts = all(self.a, Artifact::into_artifact)?;
         record.log = all(self.log, Logged::into_logged)?;
         record.last_seq = self.seq;
         record.last_event = self.ev.as_deref().map(content::event_id).transpose()?;
-        record.transitions = all(told(self.tr, "tr")?, transition)?;
+        record.transitions = all(required(self.tr, "tr")?, transition)?;
         record.saved = self.sv.into();
         match self.b {
             Some(output) => {
@@ -365,8 +368,8 @@ impl Stored {
         record.listeners = all(self.ls, |id| PushId::parse(id).map_err(corrupt))?;
         record.registrations = self.lr;
         record.hidden = self.hid;
-        record.updated_at = Timestamp::from_millis(told(self.up, "up")?);
-        record.expires_at = Timestamp::from_millis(told(self.exp, "exp")?);
+        record.updated_at = Timestamp::from_millis(required(self.up, "up")?);
+        record.expires_at = Timestamp::from_millis(required(self.exp, "exp")?);
         record.keys = self.ks.map(HeldKeys::from).unwrap_or_default();
         record.layout = self.ch.into_layout()?;
         record.unknown = self.more;

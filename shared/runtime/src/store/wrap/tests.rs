@@ -1,7 +1,7 @@
 //! A wrapper without overrides passes the store contract of the wrapped store.
 
-use super::{OverBlobs, OverObjects, OverPushes, OverSweepTasks, OverSweepThreads};
-use super::{OverTasks, OverThreads};
+use super::{WrapBlobs, WrapObjects, WrapPushes, WrapSweepTasks, WrapSweepThreads};
+use super::{WrapTasks, WrapThreads};
 use crate::store::contract::{self, Stores};
 use crate::store::memory::MemoryStore;
 use crate::store::push::Pushes;
@@ -11,43 +11,43 @@ use crate::store::{Blobs, SweepThreads, WriteTasks, WriteThreads};
 #[derive(Default)]
 struct Plain(MemoryStore);
 
-impl OverTasks for Plain {
+impl WrapTasks for Plain {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.0
     }
 }
 
-impl OverThreads for Plain {
+impl WrapThreads for Plain {
     fn threads(&self) -> &dyn WriteThreads {
         &self.0
     }
 }
 
-impl OverPushes for Plain {
+impl WrapPushes for Plain {
     fn webhooks(&self) -> &dyn Pushes {
         &self.0
     }
 }
 
-impl OverBlobs for Plain {
+impl WrapBlobs for Plain {
     fn blobs(&self) -> &dyn Blobs {
         &self.0
     }
 }
 
-impl OverSweepTasks for Plain {
+impl WrapSweepTasks for Plain {
     fn open_index(&self) -> &dyn SweepTasks {
         &self.0
     }
 }
 
-impl OverSweepThreads for Plain {
+impl WrapSweepThreads for Plain {
     fn expiry_index(&self) -> &dyn SweepThreads {
         &self.0
     }
 }
 
-impl OverObjects for Plain {
+impl WrapObjects for Plain {
     fn objects(&self) -> &dyn SweepObjects {
         &self.0
     }

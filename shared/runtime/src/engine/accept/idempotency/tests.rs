@@ -1,21 +1,21 @@
 //! Keyed sends over the memory store with a pause at each of its calls, and over
 //! tokio's paused clock. A crash is a dropped future.
 
-use super::{asked_hash, parts_hash};
+use super::{parts_hash, request_hash};
 use crate::auth::Caller;
-use crate::engine::doubles::{Line, Paused};
+use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Leases, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::over::OverTasks;
 use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
+use crate::store::wrap::WrapTasks;
 use crate::store::{
     Committed, Keyed, ReadTasks, ReadThreads as _, RecordPage, RecordQuery, StoreError, Tail,
     TaskWrite, WriteTasks,
 };
 use crate::task::{
-    Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message, Metadata,
-    Owner, Part, PartContent, Refusal, SendCommand, SendMode, Sent, Subject, Task, TaskId,
+    A2aError, Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message,
+    Metadata, Owner, Part, PartContent, SendCommand, SendMode, Sent, Subject, Task, TaskId,
     TaskRecord, TaskState, TenantId, Timestamp,
 };
 use async_trait::async_trait;
@@ -46,7 +46,7 @@ impl Halting {
 }
 
 #[async_trait]
-impl OverTasks for Halting {
+impl WrapTasks for Halting {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.memory
     }
@@ -229,7 +229,7 @@ impl World {
             tasks: store.clone(),
             threads: memory.clone(),
             blobs: memory.clone(),
-            clock: Arc::new(Paused::new()),
+            clock: Arc::new(PausedClock::new()),
             ids: Arc::new(RandomIds),
             model: None,
         };
@@ -245,7 +245,7 @@ impl World {
         self.starts.load(Ordering::SeqCst)
     }
 
-    async fn sent(&self, command: SendCommand) -> Result<Sent, Refusal> {
+    async fn sent(&self, command: SendCommand) -> Result<Sent, A2aError> {
         let sent = self.engine.send(&ann(), command, None).await;
         sent.map_err(|error| error.refusal)
     }
@@ -285,7 +285,7 @@ impl World {
     async fn take_over(&self) -> Ack {
         let report = self
             .engine
-            .sweep(&self.store.memory, &Line::default(), Leases::Respect)
+            .sweep(&self.store.memory, &FakeQueue::default(), Leases::Respect)
             .await
             .unwrap();
         assert_eq!(report.redispatched, 1);
@@ -363,7 +363,7 @@ async fn a_reused_key_with_other_content_is_refused() {
         },
     ] {
         let refused = world.sent(command).await;
-        assert_eq!(refused, Err(Refusal::IdempotencyKeyReused));
+        assert_eq!(refused, Err(A2aError::IdempotencyKeyReused));
     }
     assert_eq!(world.starts(), 1);
     // Also when both arrive at the same time.
@@ -372,8 +372,8 @@ async fn a_reused_key_with_other_content_is_refused() {
         world.sent(say("work", "other", "x"))
     );
     let refused = [one, other].into_iter().filter_map(Result::err);
-    let refused: Vec<Refusal> = refused.collect();
-    assert_eq!(refused, [Refusal::IdempotencyKeyReused]);
+    let refused: Vec<A2aError> = refused.collect();
+    assert_eq!(refused, [A2aError::IdempotencyKeyReused]);
     assert_eq!(world.starts(), 2);
 }
 
@@ -470,7 +470,7 @@ async fn a_repeated_answer_gets_the_task_as_it_is_now() {
     assert_eq!(world.task(say("work", "ask", "open")).await, now);
     assert_eq!(world.starts(), 3);
     let reused = world.sent(answer(&task, "other", "a")).await;
-    assert_eq!(reused, Err(Refusal::IdempotencyKeyReused));
+    assert_eq!(reused, Err(A2aError::IdempotencyKeyReused));
 }
 
 #[tokio::test(start_paused = true)]
@@ -545,10 +545,10 @@ async fn a_repeat_gets_the_same_reply_and_its_task_stays_hidden() {
             history_length: 0,
         };
         let got = world.engine.reader().get(&ann(), &query).await;
-        assert_eq!(got.unwrap_err().refusal, Refusal::TaskNotFound);
+        assert_eq!(got.unwrap_err().refusal, A2aError::TaskNotFound);
         let mut next = say("work", "go on", "");
         next.message.task_id = Some(id.clone());
-        assert_eq!(world.sent(next).await, Err(Refusal::TaskNotFound));
+        assert_eq!(world.sent(next).await, Err(A2aError::TaskNotFound));
         let mut next = say("work", "go on", "");
         next.message.reference_task_ids = vec![id.to_string()];
         world.task(next).await;
@@ -576,7 +576,7 @@ async fn a_worker_makes_the_reply_after_the_first_send_died() {
     // No process makes the reply now, and there is no visible task to respond with.
     let early = world.sent(say("greet", "slowly", "k")).await;
     assert!(
-        matches!(early, Err(Refusal::Unavailable { .. })),
+        matches!(early, Err(A2aError::Unavailable { .. })),
         "{early:?}"
     );
     tokio::time::advance(2 * MINUTE).await;
@@ -633,7 +633,7 @@ async fn the_message_id_is_the_key_if_the_policy_says_so() {
         let second = world.task(say("work", "one", "")).await;
         assert_eq!(first == second, on);
         let other = world.sent(say("work", "two", "")).await;
-        assert_eq!(other == Err(Refusal::IdempotencyKeyReused), on);
+        assert_eq!(other == Err(A2aError::IdempotencyKeyReused), on);
         assert_eq!(world.starts(), starts + u32::from(!on));
         // An explicit key takes precedence over the message id.
         world.task(say("work", "one", "3")).await;
@@ -667,7 +667,7 @@ fn equal_contents_have_equal_hashes_wherever_their_bytes_are() {
     let mut same_too = base.clone();
     same_too.message.id = "another".to_owned();
     for same in [same, same_too] {
-        assert_eq!(asked_hash(&base), asked_hash(&same));
+        assert_eq!(request_hash(&base), request_hash(&same));
     }
 }
 
@@ -703,6 +703,6 @@ fn sends_that_ask_for_different_things_have_different_hashes() {
     change(&|it| {
         it.message.metadata.insert("a".to_owned(), json!(1));
     });
-    let hashes: std::collections::BTreeSet<_> = commands.iter().map(asked_hash).collect();
+    let hashes: std::collections::BTreeSet<_> = commands.iter().map(request_hash).collect();
     assert_eq!(hashes.len(), commands.len());
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::blob::object::Attempt;
+use crate::engine::files::object_key::Attempt;
 use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
 use crate::store::{Committed, Expect, TaskWrite, WriteTasks as _};
@@ -76,14 +76,14 @@ impl Desk {
     }
 
     /// A sweep of all objects, however long ago the last one was.
-    async fn sweep(&self, now: Timestamp) -> TidyReport {
+    async fn sweep(&self, now: Timestamp) -> CollectReport {
         let from_the_start = ObjectsPlace::default();
         let noted = self.store.note_objects_place(&from_the_start);
         noted.await.unwrap();
         self.sweep_on(&Ticks::still(now), 1000).await
     }
 
-    async fn sweep_on(&self, clock: &Ticks, page: usize) -> TidyReport {
+    async fn sweep_on(&self, clock: &Ticks, page: usize) -> CollectReport {
         let swept = sweep_objects(&self.store, &self.store, clock, LIFE, page);
         swept.await.unwrap()
     }
@@ -214,7 +214,7 @@ async fn a_sweep_removes_objects_of_a_task_that_was_never_stored() {
 #[tokio::test]
 async fn an_object_with_another_key_or_without_metadata_is_kept() {
     let desk = Desk::new(TaskId::made_of(5)).await;
-    let below = object::below(&desk.record.key());
+    let below = object_key::below(&desk.record.key());
     desk.put(&format!("{below}state-7")).await;
     let unnoted = format!("v1/{}/x/{}-0-1-1.1", "0".repeat(32), "0".repeat(32));
     desk.store
@@ -259,7 +259,7 @@ async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
 async fn a_sweep_removes_state_objects_that_no_thread_names() {
     let desk = Desk::new(TaskId::made_of(5)).await;
     let thread = ThreadKey::new(&desk.world.owner, &ContextId::parse("c:1").unwrap());
-    let below = object::below_thread(&thread);
+    let below = object_key::below_thread(&thread);
     let at = desk.world.now.as_millis();
     let old = format!("{below}{}-1-{at:x}-state", "0".repeat(16));
     let named = format!("{below}{}-2-{at:x}-state", "1".repeat(16));
@@ -309,7 +309,7 @@ impl<'s> Asking<'s> {
 }
 
 #[async_trait]
-impl crate::store::over::OverBlobs for Asking<'_> {
+impl crate::store::wrap::WrapBlobs for Asking<'_> {
     fn blobs(&self) -> &dyn Blobs {
         self.store
     }
@@ -367,7 +367,7 @@ struct Naming<'s> {
 }
 
 #[async_trait]
-impl crate::store::over::OverObjects for Naming<'_> {
+impl crate::store::wrap::WrapObjects for Naming<'_> {
     fn objects(&self) -> &dyn SweepObjects {
         self.store
     }

@@ -1,8 +1,8 @@
 //! Makes the body of a push delivery.
 
-use crate::engine::subscribe::status_as_of;
+use crate::engine::handler::subscribe::status_as_of;
 use crate::store::Tail;
-use crate::task::names::TRUNCATED;
+use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{
     Event, Frame, Generation, LoggedEvent, Metadata, Part, PartContent, PushRecord, Status, Task,
     TaskRecord, TaskState,

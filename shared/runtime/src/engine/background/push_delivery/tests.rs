@@ -1,8 +1,8 @@
-use super::frame::leave_out;
-use super::pace::LONGEST_WAIT;
+use super::pacing::LONGEST_WAIT;
+use super::payload::leave_out;
 use super::*;
 use crate::auth::Caller;
-use crate::engine::doubles::{Line, Paused};
+use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Ids, RandomIds, Services, SweepReport};
 use crate::outbound::Reach;
 use crate::skill::{
@@ -10,15 +10,15 @@ use crate::skill::{
     SkillMetadata, SkillSlot, TaskContext,
 };
 use crate::store::memory::MemoryStore;
-use crate::store::over::OverTasks;
 use crate::store::push::ReadPushes as _;
 use crate::store::queue::{OpenTask, SweepTasks as _};
+use crate::store::wrap::WrapTasks;
 use crate::store::{StoreError, WriteTasks};
-use crate::task::names::TRUNCATED;
+use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{
-    CancelCommand, CreatePush, Message, Owner, Part, PartContent, PushConfig, PushId,
-    PushListQuery, PushOffer, PushQuery, Refusal, SendCommand, SendMode, Sent, Subject, Task,
-    TaskId, TaskState, TenantId,
+    A2aError, CancelCommand, CreatePush, Message, Owner, Part, PartContent, PushConfig, PushId,
+    PushListQuery, PushOffer, PushQuery, SendCommand, SendMode, Sent, Subject, Task, TaskId,
+    TaskState, TenantId,
 };
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -72,7 +72,7 @@ impl SkillHandler<Asked> for Teller {
 /// Webhooks that accept every delivery, unless `answers` says otherwise.
 #[derive(Default)]
 struct Hooks {
-    got: Mutex<Vec<Notice>>,
+    got: Mutex<Vec<PushDelivery>>,
     /// The status codes of the next calls; after them, success.
     answers: Mutex<VecDeque<u16>>,
     /// How long each call takes.
@@ -82,13 +82,13 @@ struct Hooks {
 }
 
 #[async_trait]
-impl Webhooks for Hooks {
-    async fn post(&self, notice: &Notice) -> Result<(), NoticeError> {
+impl SendPush for Hooks {
+    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let takes = *self.takes.lock().unwrap();
         tokio::time::sleep(takes).await;
         if let Some(status) = self.answers.lock().unwrap().pop_front() {
-            return Err(NoticeError::Status(status));
+            return Err(PushDeliveryError::Status(status));
         }
         self.got.lock().unwrap().push(notice.clone());
         Ok(())
@@ -97,10 +97,10 @@ impl Webhooks for Hooks {
 
 struct World {
     engine: Engine,
-    courier: Courier,
+    courier: PushDispatcher,
     store: Arc<MemoryStore>,
     hooks: Arc<Hooks>,
-    line: Arc<Line<PushItem>>,
+    line: Arc<FakeQueue<PushItem>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -111,7 +111,7 @@ impl World {
             ..Policy::default()
         };
         let store = Arc::new(MemoryStore::new());
-        let clock: Arc<dyn Clock> = Arc::new(Paused::new());
+        let clock: Arc<dyn Clock> = Arc::new(PausedClock::new());
         let services = Services {
             tasks: store.clone(),
             threads: store.clone(),
@@ -121,12 +121,12 @@ impl World {
             model: None,
         };
         let agent = Agent::builder("test").skill(Teller).build().unwrap();
-        let line = Arc::new(Line::default());
+        let line = Arc::new(FakeQueue::default());
         let hooks = Arc::new(Hooks::default());
         let engine = Engine::new(Arc::new(agent), services, policy.clone())
             .with_pushes(store.clone())
             .with_push_queue(store.clone(), line.clone());
-        let outgoing = Outgoing {
+        let outgoing = PushServices {
             tasks: store.clone(),
             pushes: store.clone(),
             queue: line.clone(),
@@ -134,7 +134,7 @@ impl World {
             clock: clock.clone(),
             ids: Arc::new(RandomIds),
         };
-        let courier = Courier::new(outgoing, policy);
+        let courier = PushDispatcher::new(outgoing, policy);
         Self {
             engine,
             courier,
@@ -186,7 +186,7 @@ impl World {
         }
     }
 
-    async fn create(&self, task: &TaskId, offer: PushOffer) -> Result<PushConfig, Refusal> {
+    async fn create(&self, task: &TaskId, offer: PushOffer) -> Result<PushConfig, A2aError> {
         let command = CreatePush {
             task: task.clone(),
             offer,
@@ -256,7 +256,7 @@ impl World {
 
     async fn sweep(&self) -> SweepReport {
         let leases = crate::engine::Leases::Respect;
-        let turns = Line::default();
+        let turns = FakeQueue::default();
         let swept = self.engine.sweep(&*self.store, &turns, leases);
         swept.await.unwrap()
     }
@@ -464,7 +464,7 @@ async fn events_of_a_dead_worker_are_sent_after_its_lease() {
 struct Slow(Arc<MemoryStore>);
 
 #[async_trait]
-impl crate::store::over::OverPushes for Slow {
+impl crate::store::wrap::WrapPushes for Slow {
     fn webhooks(&self) -> &dyn crate::store::push::Pushes {
         &*self.0
     }
@@ -517,7 +517,7 @@ async fn a_webhook_of_an_older_generation_gets_the_task_as_of_each_event() {
             .collect();
         assert_eq!(states.first(), Some(&TaskState::Working));
         assert_eq!(states.last(), Some(&TaskState::Completed));
-        let (media, body) = crate::protocol::notice(generation, &got[0].frame).unwrap();
+        let (media, body) = crate::protocol::push_payload(generation, &got[0].frame).unwrap();
         assert_eq!(media, "application/json");
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["id"], task.id.as_str());
@@ -580,7 +580,7 @@ async fn removed_push_config_gets_no_event_and_keeps_no_task_open() {
     assert_eq!(world.got(), [""; 0]);
     assert!(!world.is_open(&task.id).await);
     let gone = world.engine.reader.get_push(&World::caller(), &query).await;
-    assert_eq!(gone.unwrap_err().refusal, Refusal::TaskNotFound);
+    assert_eq!(gone.unwrap_err().refusal, A2aError::TaskNotFound);
 }
 
 #[tokio::test(start_paused = true)]
@@ -643,7 +643,7 @@ async fn large_bytes_are_left_out_of_a_delivery() {
 struct Shut(Arc<MemoryStore>);
 
 #[async_trait]
-impl OverTasks for Shut {
+impl WrapTasks for Shut {
     fn tasks(&self) -> &dyn WriteTasks {
         &*self.0
     }
@@ -694,7 +694,8 @@ async fn only_a_public_https_url_is_registered() {
             url: url.to_owned(),
             ..hook("a")
         };
-        let Err(Refusal::InvalidParams { violations }) = world.create(&task.id, offer).await else {
+        let Err(A2aError::InvalidParams { violations }) = world.create(&task.id, offer).await
+        else {
             panic!("{url} was accepted");
         };
         let field = "configuration.taskPushNotificationConfig.url";
@@ -733,7 +734,7 @@ async fn task_has_at_most_ten_push_configs() {
             "a config can be replaced"
         );
         let refused = world.create(&task.id, hook("eleventh")).await.unwrap_err();
-        let Refusal::InvalidParams { violations } = refused else {
+        let A2aError::InvalidParams { violations } = refused else {
             panic!("{refused:?}");
         };
         assert!(violations[0].field.ends_with(".id"), "{violations:?}");
@@ -776,9 +777,9 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
                 lease_until: stale.updated_at.plus(Duration::from_secs(60)),
             }]
         };
-        let race = super::super::commit::Race::Decide;
+        let race = crate::engine::commit::OnConflict::Return;
         let written = world.engine.commit(stale, changes, None, race).await;
-        let super::super::commit::Outcome::Stored(record) = written.unwrap() else {
+        let crate::engine::commit::CommitOutcome::Stored(record) = written.unwrap() else {
             panic!("the commit was lost");
         };
         assert_eq!(record.listeners.len(), 1);
@@ -789,7 +790,7 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
         metadata: serde_json::Map::new(),
     };
     let missing = world.engine.cancel(&World::caller(), &unused).await;
-    assert_eq!(missing.unwrap_err().refusal, Refusal::TaskNotFound);
+    assert_eq!(missing.unwrap_err().refusal, A2aError::TaskNotFound);
 }
 
 #[tokio::test(start_paused = true)]
@@ -823,7 +824,7 @@ async fn push_configs_of_another_callers_task_are_not_found() {
         engine.create_push(&other, &create).await.map(|_| ()),
         engine.delete_push(&other, &query).await,
     ] {
-        assert_eq!(refused.unwrap_err().refusal, Refusal::TaskNotFound);
+        assert_eq!(refused.unwrap_err().refusal, A2aError::TaskNotFound);
     }
 }
 
@@ -875,6 +876,6 @@ async fn open_task_accepts_at_most_100_push_config_ids() {
         gone.unwrap();
     }
     let refused = world.create(&task.id, hook("one-more")).await;
-    assert!(matches!(refused, Err(Refusal::InvalidParams { .. })));
+    assert!(matches!(refused, Err(A2aError::InvalidParams { .. })));
     world.create(&task.id, hook("c99")).await.unwrap();
 }

@@ -1,14 +1,14 @@
 //! Tests that the sweep sends old intents again: after a relay outage and with full
 //! queues, on tokio's paused clock.
 
-use super::{Again, Pass, QUEUED, has_doubled};
-use crate::engine::doubles::Paused;
-use crate::engine::sweep::Walk;
+use super::{QUEUED, Redispatch, RedispatchPass, has_doubled};
+use crate::engine::background::sweep::ShardWalk;
+use crate::engine::doubles::PausedClock;
 use crate::engine::{Engine, Leases, Policy, RandomIds, Services, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::over::OverTasks;
 use crate::store::queue::{OpenTask, SweepTasks, WorkItem, WorkQueue};
+use crate::store::wrap::WrapTasks;
 use crate::store::{StoreError, WriteTasks};
 use crate::task::{
     Change, ContextId, Generation, Metadata, NewTask, Owner, Subject, TaskId, TaskRecord, TenantId,
@@ -111,7 +111,7 @@ impl Backlog {
 }
 
 #[async_trait]
-impl OverTasks for Backlog {
+impl WrapTasks for Backlog {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.memory
     }
@@ -179,14 +179,14 @@ impl WorkQueue for Backlog {
 struct World {
     engine: Engine,
     backlog: Arc<Backlog>,
-    walk: Walk,
+    walk: ShardWalk,
 }
 
 impl World {
     fn new(make: impl FnOnce(Timestamp) -> Backlog) -> Self {
         let agent = Agent::builder("test").skill(idle).build().unwrap();
         let memory = Arc::new(MemoryStore::new());
-        let clock = Arc::new(Paused::new());
+        let clock = Arc::new(PausedClock::new());
         let backlog = Arc::new(make(crate::engine::Clock::now(&*clock)));
         let services = Services {
             tasks: backlog.clone(),
@@ -199,7 +199,7 @@ impl World {
         Self {
             engine: Engine::new(Arc::new(agent), services, Policy::default()),
             backlog,
-            walk: Walk::default(),
+            walk: ShardWalk::default(),
         }
     }
 
@@ -208,8 +208,8 @@ impl World {
         let begun = tokio::time::Instant::now();
         let until = self.engine.reader.clock.now().plus(SHARE);
         let (engine, backlog, walk) = (&self.engine, &*self.backlog, &mut self.walk);
-        engine.begin_anew(walk, 1);
-        let again = Again::new(backlog, walk.pass.unwrap());
+        engine.restart(walk, 1);
+        let again = Redispatch::new(backlog, walk.pass.unwrap());
         let (leases, mut report) = (Leases::Respect, SweepReport::default());
         let swept = engine.sweep_tasks(backlog, again, leases, walk, Some(until), &mut report);
         swept.await.unwrap();
@@ -287,7 +287,7 @@ async fn queue_counts_as_full_from_100_messages_or_if_unreadable() {
         });
         // The pass before began a second ago, so no age has doubled since.
         tokio::time::sleep(11 * MINUTE).await;
-        world.walk.pass = Some(Pass {
+        world.walk.pass = Some(RedispatchPass {
             began: world
                 .engine
                 .reader

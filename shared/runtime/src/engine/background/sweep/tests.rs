@@ -1,12 +1,12 @@
 //! Rounds of sweeps over an index without an end, on tokio's paused clock.
 
-use super::{Again, Leases, Pass, SweepPlaces, SweepReport, Walk};
-use crate::engine::doubles::{Line, Paused};
+use super::{Leases, Redispatch, RedispatchPass, ShardWalk, SweepPlaces, SweepReport};
+use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::over::{OverObjects, OverSweepThreads, OverThreads};
 use crate::store::queue::{OpenTask, SweepObjects, SweepTasks};
+use crate::store::wrap::{WrapObjects, WrapSweepThreads, WrapThreads};
 use crate::store::{
     Blobs as _, Committed, Expiring, ReadThreads, StoreError, SweepThreads, ThreadRecord,
     ThreadWrite, WriteTasks as _, WriteThreads, contract,
@@ -58,19 +58,19 @@ impl SweepTasks for Endless {
     }
 }
 
-impl OverObjects for Endless {
+impl WrapObjects for Endless {
     fn objects(&self) -> &dyn SweepObjects {
         &*self.memory
     }
 }
 
-impl OverThreads for Endless {
+impl WrapThreads for Endless {
     fn threads(&self) -> &dyn WriteThreads {
         &*self.memory
     }
 }
 
-impl OverSweepThreads for Endless {
+impl WrapSweepThreads for Endless {
     fn expiry_index(&self) -> &dyn SweepThreads {
         &*self.memory
     }
@@ -96,7 +96,7 @@ impl World {
             tasks: memory.clone(),
             threads: memory.clone(),
             blobs: memory.clone(),
-            clock: Arc::new(Paused::new()),
+            clock: Arc::new(PausedClock::new()),
             ids: Arc::new(RandomIds),
             model: None,
         };
@@ -119,10 +119,14 @@ impl World {
         std::mem::take(&mut self.index.asked.lock().unwrap())
     }
 
-    async fn sweep_for(&self, seconds: u32, walk: &mut Walk) -> Result<(), super::EngineError> {
+    async fn sweep_for(
+        &self,
+        seconds: u32,
+        walk: &mut ShardWalk,
+    ) -> Result<(), super::EngineError> {
         let (until, mut report) = (self.now().plus(SECOND * seconds), SweepReport::default());
-        let (line, leases) = (Line::default(), Leases::Respect);
-        let again = Again::new(&line, Pass::default());
+        let (line, leases) = (FakeQueue::default(), Leases::Respect);
+        let again = Redispatch::new(&line, RedispatchPass::default());
         self.engine
             .sweep_tasks(&self.index, again, leases, walk, Some(until), &mut report)
             .await
@@ -151,7 +155,7 @@ async fn a_backlog_of_tasks_leaves_time_for_threads_and_objects() {
     let bytes = bytes::Bytes::from_static(b"x");
     world.index.memory.put("v1/x", bytes).await.unwrap();
     let deadline = world.now().plus(SECOND * 300);
-    let (line, mut places) = (Line::default(), SweepPlaces::default());
+    let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
     let round = world
         .engine
         .sweep_round(&world.index, &line, &mut places, Some(deadline));
@@ -170,7 +174,7 @@ async fn a_backlog_of_tasks_leaves_time_for_threads_and_objects() {
 #[tokio::test(start_paused = true)]
 async fn a_round_continues_the_last_one_and_shards_take_equal_turns() {
     let world = World::new();
-    let mut walk = Walk::of(4, 2);
+    let mut walk = ShardWalk::of(4, 2);
     let mut places: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for _ in 0..5 {
         world.sweep_for(6, &mut walk).await.unwrap();
@@ -191,7 +195,7 @@ async fn a_round_continues_the_last_one_and_shards_take_equal_turns() {
 async fn a_shard_that_does_not_answer_does_not_delay_the_others() {
     let mut world = World::new();
     world.index.away = Some(0);
-    let mut walk = Walk::of(4, 0);
+    let mut walk = ShardWalk::of(4, 0);
     assert!(world.sweep_for(10, &mut walk).await.is_err());
     let asked = world.asked();
     assert_eq!(asked.len(), 3);
@@ -201,7 +205,7 @@ async fn a_shard_that_does_not_answer_does_not_delay_the_others() {
 #[test]
 fn a_walk_begins_at_any_shard_and_reads_all() {
     for first in [0, 1, 3, 4, u32::MAX] {
-        let mut walk = Walk::of(4, first);
+        let mut walk = ShardWalk::of(4, first);
         let mut seen = Vec::new();
         while let Some((shard, after)) = walk.next() {
             assert_eq!(after, None);
@@ -261,11 +265,11 @@ async fn a_page_that_was_cut_short_is_read_again() {
         task: task.id().clone(),
     };
     let index = Slow(open, Mutex::new(0));
-    let mut walk = Walk::of(1, 0);
+    let mut walk = ShardWalk::of(1, 0);
     for _ in 0..2 {
         let (until, mut report) = (world.now().plus(SECOND * 30), SweepReport::default());
-        let line = Line::default();
-        let again = Again::new(&line, Pass::default());
+        let line = FakeQueue::default();
+        let again = Redispatch::new(&line, RedispatchPass::default());
         let swept = world.engine.sweep_tasks(
             &index,
             again,
@@ -288,7 +292,7 @@ async fn a_round_without_time_left_begins_nothing() {
         let bytes = bytes::Bytes::from_static(b"x");
         world.index.memory.put("v1/x", bytes).await.unwrap();
         let deadline = world.now().plus(SECOND * left);
-        let (line, mut places) = (Line::default(), SweepPlaces::default());
+        let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
         let round = world
             .engine
             .sweep_round(&world.index, &line, &mut places, Some(deadline));
@@ -311,7 +315,7 @@ async fn rounds_of_new_processes_begin_at_different_shards() {
     let mut first = std::collections::BTreeSet::new();
     for _ in 0..40 {
         let deadline = world.now().plus(SECOND * 13);
-        let (line, mut places) = (Line::default(), SweepPlaces::default());
+        let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
         let round = world
             .engine
             .sweep_round(&world.index, &line, &mut places, Some(deadline));
@@ -327,7 +331,7 @@ async fn a_round_reports_an_error_and_sweeps_the_rest() {
     world.index.away = Some(0);
     world.over().await;
     let deadline = world.now().plus(SECOND * 300);
-    let (line, mut places) = (Line::default(), SweepPlaces::default());
+    let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
     let round = world
         .engine
         .sweep_round(&world.index, &line, &mut places, Some(deadline));
@@ -363,14 +367,14 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
 fn a_round_is_done_when_tasks_and_threads_are() {
     let places = |tasks: u32, threads: u32| SweepPlaces {
         tasks: if tasks > 0 {
-            Walk::of(tasks, 0)
+            ShardWalk::of(tasks, 0)
         } else {
-            Walk::default()
+            ShardWalk::default()
         },
         threads: if threads > 0 {
-            Walk::of(threads, 0)
+            ShardWalk::of(threads, 0)
         } else {
-            Walk::default()
+            ShardWalk::default()
         },
     };
     assert!(places(0, 0).are_done());

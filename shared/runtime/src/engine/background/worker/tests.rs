@@ -3,7 +3,7 @@
 
 use super::relay;
 use crate::auth::Caller;
-use crate::engine::doubles::{Line, Paused};
+use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, EngineError, Leases, Policy, RandomIds, Services, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -119,7 +119,7 @@ impl SweepTasks for Index {
 struct World {
     engine: Engine,
     store: Arc<MemoryStore>,
-    line: Line<WorkItem>,
+    line: FakeQueue<WorkItem>,
     counter: Arc<Counter>,
 }
 
@@ -147,7 +147,7 @@ impl World {
             tasks: store.clone(),
             threads: store.clone(),
             blobs: store.clone(),
-            clock: Arc::new(Paused::new()),
+            clock: Arc::new(PausedClock::new()),
             ids: Arc::new(RandomIds),
             model: None,
         };
@@ -155,7 +155,7 @@ impl World {
         Self {
             engine,
             store,
-            line: Line::default(),
+            line: FakeQueue::default(),
             counter,
         }
     }

@@ -1,7 +1,7 @@
 //! How long a turn retries lost races.
 
-use super::super::doubles::Paused;
 use super::*;
+use crate::engine::doubles::PausedClock;
 use crate::engine::{Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -21,7 +21,7 @@ fn engine(lease: Duration) -> Engine {
         tasks: store.clone(),
         threads: store.clone(),
         blobs: store,
-        clock: Arc::new(Paused::new()),
+        clock: Arc::new(PausedClock::new()),
         ids: Arc::new(RandomIds),
         model: None,
     };
@@ -60,7 +60,7 @@ async fn a_turn_without_time_left_retries_for_half_a_second() {
     let mut races = engine.races(Some(stop_at));
     assert_eq!(races.end.since(now), SECOND / 2);
     let mut tries = 0;
-    while engine.stand_back(&mut races).await {
+    while engine.back_off(&mut races).await {
         tries += 1;
     }
     assert!(tries > 0);

@@ -64,7 +64,7 @@ fn object_keys_keep_their_form_for_any_client_made_task_id() {
         assert!(is_plain_key(&key), "{name:?} gives {key}");
         let early = attempt.early_key(u128::MAX);
         assert!(early.len() <= 118, "{early}");
-        assert!(Name::of(&early).is_some(), "{early}");
+        assert!(ObjectName::of(&early).is_some(), "{early}");
     }
     assert!(taken > 4_000, "only {taken} names are valid ids");
 }
@@ -100,7 +100,7 @@ fn object_key_names_its_task_incarnation_and_time() {
             attempt.key(&WriteId::made_of(3), 2),
             attempt.early_key(9 << 96),
         ] {
-            let name = Name::of(&key).unwrap();
+            let name = ObjectName::of(&key).unwrap();
             assert_eq!((name.below, name.at), (below.as_str(), now));
             assert!(record.incarnation.as_str().ends_with(name.incarnation));
             assert!(attempt.is_ours(&key));
@@ -114,14 +114,14 @@ fn object_key_names_its_task_incarnation_and_time() {
         "v1/a/b/c-1-1",
         "v1/a/b/-1-1-1",
     ] {
-        assert_eq!(Name::of(other), None, "{other}");
+        assert_eq!(ObjectName::of(other), None, "{other}");
     }
 }
 
 #[test]
 fn key_without_a_write_id_is_still_read() {
     let key = "v1/a/b/0123456789abcdef-4-18bcfe5687b-12.1";
-    let name = Name::of(key).unwrap();
+    let name = ObjectName::of(key).unwrap();
     assert_eq!(
         (name.below, name.incarnation),
         ("v1/a/b/", "0123456789abcdef")

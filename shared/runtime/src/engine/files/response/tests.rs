@@ -22,7 +22,7 @@ struct Shelf {
 }
 
 #[async_trait]
-impl crate::store::over::OverBlobs for Shelf {
+impl crate::store::wrap::WrapBlobs for Shelf {
     fn blobs(&self) -> &dyn Blobs {
         &self.memory
     }
@@ -96,7 +96,7 @@ impl Desk {
         self.shelf.read.load(Ordering::SeqCst)
     }
 
-    async fn fit(&self, task: &mut Task, room: &mut Room) {
+    async fn fit(&self, task: &mut Task, room: &mut ResponseBudget) {
         self.reader.fit(task, room).await.unwrap();
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::store::{blobs_measured, read_up_to};
 use bytes::Bytes;
 
-fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, Unread) {
+fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, ReadFailure) {
     let measured = blobs_measured(named);
     let blob = Blob {
         key: "k".to_owned(),
@@ -10,8 +10,8 @@ fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, Unread) {
         sha256: measured.sha256,
         upload: None,
     };
-    let unread = Unread::default();
-    let reader = Checked::new(stored, blob, unread.clone());
+    let unread = ReadFailure::default();
+    let reader = VerifiedReader::new(stored, blob, unread.clone());
     (Box::pin(reader), unread)
 }
 

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::engine::Policy;
-use crate::engine::doubles::Paused;
+use crate::engine::doubles::PausedClock;
 use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
-use crate::store::over::OverTasks;
-use crate::store::{Excerpt, ReadTasks as _, RecordPage, StoreError, WriteTasks};
-use crate::task::names::TRUNCATED;
+use crate::store::wrap::WrapTasks;
+use crate::store::{ProjectedTask, ReadTasks as _, RecordPage, StoreError, WriteTasks};
+use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{Owner, TaskId, TaskState};
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ struct Apart {
 }
 
 #[async_trait]
-impl OverTasks for Apart {
+impl WrapTasks for Apart {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.memory
     }
@@ -39,12 +39,12 @@ impl OverTasks for Apart {
         self.memory.list(owner, query).await
     }
 
-    async fn excerpt(
+    async fn project(
         &self,
         head: TaskRecord,
-        wanted: Wanted,
+        wanted: Projection,
         _: Timestamp,
-    ) -> Result<Option<Excerpt>, StoreError> {
+    ) -> Result<Option<ProjectedTask>, StoreError> {
         self.wanted.lock().unwrap().push(wanted.bytes);
         {
             let mut reading = self.reading.lock().unwrap();
@@ -56,7 +56,7 @@ impl OverTasks for Apart {
         let changed = self.changed.lock().unwrap().clone();
         let record = changed.filter(|it| it.id() == head.id()).unwrap_or(head);
         let complete = self.size <= wanted.bytes;
-        Ok(Some(Excerpt {
+        Ok(Some(ProjectedTask {
             record,
             complete,
             read: if complete { self.size } else { 0 },
@@ -98,7 +98,7 @@ impl Lists {
             ..Policy::default()
         };
         let memory = Arc::new(MemoryStore::new());
-        let clock = Arc::new(Paused::new());
+        let clock = Arc::new(PausedClock::new());
         let reader = Reader::new(store.clone(), memory.clone(), memory, clock, policy);
         Self {
             world,

@@ -29,8 +29,8 @@ fn query() -> ListQuery {
     }
 }
 
-fn task_place() -> TaskPlace {
-    TaskPlace {
+fn task_place() -> TaskPosition {
+    TaskPosition {
         after: ListPosition {
             at: Timestamp::from_millis(5),
             task: TaskId::made_of(1),
@@ -48,25 +48,25 @@ fn thread_place() -> ThreadPosition {
 }
 
 /// Lists that differ in one thing from the list of all tasks of `acme` and `ann`.
-fn other_lists() -> Vec<(&'static str, List<'static>)> {
+fn other_lists() -> Vec<(&'static str, PagedList<'static>)> {
     let ann = caller("acme", "ann");
-    let of = |query: &ListQuery| List::tasks(SECRET, &ann, query);
+    let of = |query: &ListQuery| PagedList::tasks(SECRET, &ann, query);
     vec![
-        ("a secret", List::tasks(b"guess", &ann, &query())),
-        ("no secret", List::tasks(b"", &ann, &query())),
+        ("a secret", PagedList::tasks(b"guess", &ann, &query())),
+        ("no secret", PagedList::tasks(b"", &ann, &query())),
         (
             "a tenant",
-            List::tasks(SECRET, &caller("evil", "ann"), &query()),
+            PagedList::tasks(SECRET, &caller("evil", "ann"), &query()),
         ),
         (
             "a subject",
-            List::tasks(SECRET, &caller("acme", "bob"), &query()),
+            PagedList::tasks(SECRET, &caller("acme", "bob"), &query()),
         ),
         (
             "a cut",
-            List::tasks(SECRET, &caller("acm", "eann"), &query()),
+            PagedList::tasks(SECRET, &caller("acm", "eann"), &query()),
         ),
-        ("the contexts", List::contexts(SECRET, &ann)),
+        ("the contexts", PagedList::contexts(SECRET, &ann)),
         (
             "a state",
             of(&ListQuery {
@@ -92,44 +92,44 @@ fn other_lists() -> Vec<(&'static str, List<'static>)> {
 }
 
 /// Asserts the one error that every invalid token gets.
-fn refused<P: Place + std::fmt::Debug>(list: &List<'_>, token: &str, now: Timestamp) {
+fn refused<P: PagePosition + std::fmt::Debug>(list: &PagedList<'_>, token: &str, now: Timestamp) {
     let refusal = list.place::<P>(token, now).map(|place| place.write());
-    let expected = Refusal::invalid("pageToken", "not a token of this list");
+    let expected = A2aError::invalid("pageToken", "not a token of this list");
     assert_eq!(refusal, Err(expected), "{token}");
 }
 
 #[test]
 fn a_page_token_is_valid_for_its_caller_list_and_filter_only() {
     let ann = caller("acme", "ann");
-    let tasks = List::tasks(SECRET, &ann, &query());
+    let tasks = PagedList::tasks(SECRET, &ann, &query());
     let token = tasks.token(&task_place(), NOW);
     assert_eq!(tasks.place(&token, NOW), Ok(task_place()));
     for (what, other) in other_lists() {
-        let opened = other.place::<TaskPlace>(&token, NOW);
+        let opened = other.place::<TaskPosition>(&token, NOW);
         assert!(opened.is_err(), "{what} makes no difference");
-        refused::<TaskPlace>(&other, &token, NOW);
+        refused::<TaskPosition>(&other, &token, NOW);
         refused::<ThreadPosition>(&other, &token, NOW);
     }
-    let contexts = List::contexts(SECRET, &ann);
+    let contexts = PagedList::contexts(SECRET, &ann);
     let token = contexts.token(&thread_place(), NOW);
     assert_eq!(contexts.place(&token, NOW), Ok(thread_place()));
-    refused::<TaskPlace>(&tasks, &token, NOW);
+    refused::<TaskPosition>(&tasks, &token, NOW);
     refused::<ThreadPosition>(&tasks, &token, NOW);
     let bob = caller("acme", "bob");
-    refused::<ThreadPosition>(&List::contexts(SECRET, &bob), &token, NOW);
+    refused::<ThreadPosition>(&PagedList::contexts(SECRET, &bob), &token, NOW);
 }
 
 #[test]
 fn a_page_token_allows_another_page_size_and_projection() {
     let ann = caller("acme", "ann");
-    let token = List::tasks(SECRET, &ann, &query()).token(&task_place(), NOW);
+    let token = PagedList::tasks(SECRET, &ann, &query()).token(&task_place(), NOW);
     let other = ListQuery {
         page_size: 1,
         history_length: 9,
         include_artifacts: true,
         ..query()
     };
-    let list = List::tasks(SECRET, &ann, &other);
+    let list = PagedList::tasks(SECRET, &ann, &other);
     assert_eq!(list.place(&token, NOW), Ok(task_place()));
 }
 
@@ -137,8 +137,8 @@ fn a_page_token_allows_another_page_size_and_projection() {
 fn a_page_token_is_valid_for_exactly_one_hour() {
     let ann = caller("acme", "ann");
     let (tasks, contexts) = (
-        List::tasks(SECRET, &ann, &query()),
-        List::contexts(SECRET, &ann),
+        PagedList::tasks(SECRET, &ann, &query()),
+        PagedList::contexts(SECRET, &ann),
     );
     let tokens = (
         tasks.token(&task_place(), NOW),
@@ -152,7 +152,7 @@ fn a_page_token_is_valid_for_exactly_one_hour() {
         (hour + 1, false),
     ] {
         let then = NOW.plus(Duration::from_millis(late));
-        let task = tasks.place::<TaskPlace>(&tokens.0, then);
+        let task = tasks.place::<TaskPosition>(&tokens.0, then);
         let thread = contexts.place::<ThreadPosition>(&tokens.1, then);
         assert_eq!((task.is_ok(), thread.is_ok()), (good, good), "{late} ms");
     }
@@ -162,8 +162,8 @@ fn a_page_token_is_valid_for_exactly_one_hour() {
 fn a_page_token_with_a_changed_missing_or_added_byte_is_refused() {
     let ann = caller("acme", "ann");
     let (tasks, contexts) = (
-        List::tasks(SECRET, &ann, &query()),
-        List::contexts(SECRET, &ann),
+        PagedList::tasks(SECRET, &ann, &query()),
+        PagedList::contexts(SECRET, &ann),
     );
     for (token, of_tasks) in [
         (tasks.token(&task_place(), NOW), true),
@@ -171,7 +171,7 @@ fn a_page_token_with_a_changed_missing_or_added_byte_is_refused() {
     ] {
         let refused = |token: &str| {
             if of_tasks {
-                refused::<TaskPlace>(&tasks, token, NOW);
+                refused::<TaskPosition>(&tasks, token, NOW);
             } else {
                 refused::<ThreadPosition>(&contexts, token, NOW);
             }
@@ -200,9 +200,9 @@ proptest! {
     #[test]
     fn random_text_is_not_a_page_token(text in ".{0,200}") {
         let ann = caller("acme", "ann");
-        let tasks = List::tasks(SECRET, &ann, &query());
-        prop_assert!(tasks.place::<TaskPlace>(&text, NOW).is_err());
-        let contexts = List::contexts(SECRET, &ann);
+        let tasks = PagedList::tasks(SECRET, &ann, &query());
+        prop_assert!(tasks.place::<TaskPosition>(&text, NOW).is_err());
+        let contexts = PagedList::contexts(SECRET, &ann);
         prop_assert!(contexts.place::<ThreadPosition>(&text, NOW).is_err());
     }
 
@@ -217,12 +217,12 @@ proptest! {
         let at = Timestamp::from_millis(at);
         let task = TaskId::parse(id.clone()).unwrap();
         let after = ListPosition { at, task };
-        let place = TaskPlace { after, total, delivered };
-        let tasks = List::tasks(SECRET, &ann, &query());
+        let place = TaskPosition { after, total, delivered };
+        let tasks = PagedList::tasks(SECRET, &ann, &query());
         prop_assert_eq!(tasks.place(&tasks.token(&place, NOW), NOW), Ok(place));
         let context = ContextId::parse(id).unwrap();
         let place = ThreadPosition { at, context };
-        let contexts = List::contexts(SECRET, &ann);
+        let contexts = PagedList::contexts(SECRET, &ann);
         prop_assert_eq!(contexts.place(&contexts.token(&place, NOW), NOW), Ok(place));
     }
 }

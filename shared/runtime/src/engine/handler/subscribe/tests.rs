@@ -1,14 +1,14 @@
 //! A waiting call belongs to one task, not to its id.
 
 use crate::auth::Caller;
-use crate::engine::doubles::Paused;
+use crate::engine::doubles::PausedClock;
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::over::OverTasks;
+use crate::store::wrap::WrapTasks;
 use crate::store::{ReadTasks as _, StoreError, Tail, WriteTasks};
 use crate::task::{
-    CancelCommand, Generation, Message, Metadata, Owner, Part, Refusal, SendCommand, SendMode,
+    A2aError, CancelCommand, Generation, Message, Metadata, Owner, Part, SendCommand, SendMode,
     Subject, TaskId, TaskRecord, TenantId, Timestamp,
 };
 use async_trait::async_trait;
@@ -23,7 +23,7 @@ struct LateTail {
 }
 
 #[async_trait]
-impl OverTasks for LateTail {
+impl WrapTasks for LateTail {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.memory
     }
@@ -87,7 +87,7 @@ async fn a_waiting_call_shows_no_later_task_of_the_same_id() {
         tasks: store.clone(),
         threads: memory.clone(),
         blobs: memory,
-        clock: Arc::new(Paused::new()),
+        clock: Arc::new(PausedClock::new()),
         ids: Arc::new(RandomIds),
         model: None,
     };
@@ -110,5 +110,5 @@ async fn a_waiting_call_shows_no_later_task_of_the_same_id() {
     *store.tail.lock().unwrap() = tail;
     let until = engine.reader.clock.now().plus(Duration::from_secs(5));
     let waited = engine.reader.rested(&caller(), first, until).await;
-    assert_eq!(waited.unwrap_err().refusal, Refusal::TaskNotFound);
+    assert_eq!(waited.unwrap_err().refusal, A2aError::TaskNotFound);
 }

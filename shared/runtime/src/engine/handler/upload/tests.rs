@@ -2,8 +2,8 @@ use super::*;
 
 const SHA: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
 
-fn reference() -> Reference {
-    Reference {
+fn reference() -> UploadReference {
+    UploadReference {
         id: id_of(Timestamp::from_millis(1_700_000_000_123), u128::MAX),
         size: 3,
         sha256: SHA.to_owned(),
@@ -14,12 +14,12 @@ fn reference() -> Reference {
 fn a_reference_reads_back_with_its_time() {
     let made = reference();
     let url = made.url();
-    assert_eq!(Reference::of(&url), Some(Ok(made.clone())));
+    assert_eq!(UploadReference::of(&url), Some(Ok(made.clone())));
     assert_eq!(
         time_of(&made.id),
         Some(Timestamp::from_millis(1_700_000_000_123))
     );
-    assert_eq!(Reference::of("https://example.com/a"), None);
+    assert_eq!(UploadReference::of("https://example.com/a"), None);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_malformed_reference_is_refused() {
         format!("{good}\0"),
     ];
     for url in bad {
-        assert!(matches!(Reference::of(&url), Some(Err(_))), "{url}");
+        assert!(matches!(UploadReference::of(&url), Some(Err(_))), "{url}");
     }
 }
 

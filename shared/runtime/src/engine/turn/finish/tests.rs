@@ -2,18 +2,18 @@
 //! thread.
 
 use crate::auth::Caller;
-use crate::engine::doubles::Paused;
+use crate::engine::doubles::PausedClock;
 use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::over::{OverBlobs, OverTasks, OverThreads};
 use crate::store::queue::{Ack, Receipt, WorkItem};
+use crate::store::wrap::{WrapBlobs, WrapTasks, WrapThreads};
 use crate::store::{
-    Blobs, Committed, Excerpt, ReadTasks, ReadThreads, RecordPage, RecordQuery, StoreError,
-    TaskWrite, ThreadRecord, ThreadWrite, Wanted, WriteTasks, WriteThreads,
+    Blobs, Committed, ProjectedTask, Projection, ReadTasks, ReadThreads, RecordPage, RecordQuery,
+    StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
 };
 use crate::task::{
-    ContextId, Generation, Message, Metadata, Owner, Part, Refusal, SendCommand, SendMode, Sent,
+    A2aError, ContextId, Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent,
     Subject, TaskId, TaskKey, TaskRecord, TaskState, TenantId, Timestamp, WriteId,
 };
 use async_trait::async_trait;
@@ -100,7 +100,7 @@ impl Threads {
 }
 
 #[async_trait]
-impl OverThreads for Threads {
+impl WrapThreads for Threads {
     fn threads(&self) -> &dyn WriteThreads {
         &self.memory
     }
@@ -138,7 +138,7 @@ impl OverThreads for Threads {
 }
 
 #[async_trait]
-impl OverTasks for Threads {
+impl WrapTasks for Threads {
     fn tasks(&self) -> &dyn WriteTasks {
         &self.memory
     }
@@ -164,17 +164,17 @@ impl OverTasks for Threads {
         Ok(page)
     }
 
-    async fn excerpt(
+    async fn project(
         &self,
         head: TaskRecord,
-        wanted: Wanted,
+        wanted: Projection,
         _: Timestamp,
-    ) -> Result<Option<Excerpt>, StoreError> {
+    ) -> Result<Option<ProjectedTask>, StoreError> {
         let asked = (wanted.history_length, wanted.bytes);
         self.wanted.lock().unwrap().push(asked);
         let read = wanted.bytes.min(3 * 1024 * 1024);
-        let whole = Excerpt::of_whole(head);
-        Ok(Some(Excerpt { read, ..whole }))
+        let whole = ProjectedTask::of_whole(head);
+        Ok(Some(ProjectedTask { read, ..whole }))
     }
 
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
@@ -194,7 +194,7 @@ struct Counted {
 }
 
 #[async_trait]
-impl OverBlobs for Counted {
+impl WrapBlobs for Counted {
     fn blobs(&self) -> &dyn Blobs {
         &self.memory
     }
@@ -263,7 +263,7 @@ impl Contest {
     fn new(others: u64) -> Self {
         let store = Arc::new(Threads::default());
         store.others.store(others, Ordering::SeqCst);
-        Self::over(store, Arc::new(Paused::new()))
+        Self::over(store, Arc::new(PausedClock::new()))
     }
 
     /// Another process over the same store.
@@ -288,7 +288,7 @@ impl Contest {
         }
     }
 
-    async fn send(&self, text: &str, left: Option<Duration>) -> Result<Sent, Refusal> {
+    async fn send(&self, text: &str, left: Option<Duration>) -> Result<Sent, A2aError> {
         let caller = Caller::behind(&owner(), None);
         let mut command = command(text, SendMode::Blocking);
         command.message.context_id = Some(context());
@@ -368,7 +368,7 @@ impl World {
             tasks: store.clone(),
             threads: threads.clone(),
             blobs: store.clone(),
-            clock: Arc::new(Paused::new()),
+            clock: Arc::new(PausedClock::new()),
             ids: Arc::new(RandomIds),
             model: None,
         };
@@ -380,7 +380,7 @@ impl World {
         }
     }
 
-    async fn send(&self, text: &str, mode: SendMode) -> Result<Sent, Refusal> {
+    async fn send(&self, text: &str, mode: SendMode) -> Result<Sent, A2aError> {
         let command = command(text, mode);
         let caller = Caller::behind(&owner(), None);
         let sent = self.engine.send(&caller, command, None).await;
@@ -442,7 +442,10 @@ async fn an_unavailable_store_fails_no_task_that_reads_its_thread() {
 async fn a_call_that_cannot_read_its_thread_may_be_repeated() {
     let world = World::away();
     let sent = world.send("hi", SendMode::Blocking).await;
-    assert!(matches!(sent, Err(Refusal::Unavailable { .. })), "{sent:?}");
+    assert!(
+        matches!(sent, Err(A2aError::Unavailable { .. })),
+        "{sent:?}"
+    );
     // A skill that does not need its thread completes.
     let sent = world.send("anyway", SendMode::Blocking).await;
     let Ok(Sent::Task(task)) = sent else {
@@ -492,7 +495,10 @@ async fn a_turn_that_loses_every_race_fails_and_is_not_repeated() {
         assert_eq!(contest.events().await, 0);
         // A reply that cannot be kept is not sent.
         let sent = contest.send("message", left).await;
-        assert!(matches!(sent, Err(Refusal::Unavailable { .. })), "{sent:?}");
+        assert!(
+            matches!(sent, Err(A2aError::Unavailable { .. })),
+            "{sent:?}"
+        );
     }
 }
 
@@ -535,7 +541,10 @@ async fn a_final_commit_with_a_lost_response_is_not_repeated() {
     store.spoilt.store(1, Ordering::SeqCst);
     let sent = contest.send("task", None).await;
     // The engine does not repeat a request that the store has given up.
-    assert!(matches!(sent, Err(Refusal::Unavailable { .. })), "{sent:?}");
+    assert!(
+        matches!(sent, Err(A2aError::Unavailable { .. })),
+        "{sent:?}"
+    );
     assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
     assert_eq!(contest.events().await, 1);
 }
@@ -584,7 +593,7 @@ async fn an_unavailable_store_fails_no_task_that_reads_references() {
     contest.store.tasks_away.store(true, Ordering::SeqCst);
     let refused = contest.send("refers", None).await;
     assert!(
-        matches!(refused, Err(Refusal::Unavailable { .. })),
+        matches!(refused, Err(A2aError::Unavailable { .. })),
         "{refused:?}"
     );
     contest.store.tasks_away.store(false, Ordering::SeqCst);
@@ -608,7 +617,7 @@ async fn a_task_that_the_index_shows_twice_is_in_the_thread_once() {
 const MEGABYTE: usize = 1024 * 1024;
 
 /// A clock that is 30 s late.
-struct Late(Paused);
+struct Late(PausedClock);
 
 const LATE: Duration = Duration::from_secs(30);
 
@@ -625,7 +634,7 @@ impl Clock for Late {
 #[tokio::test(start_paused = true)]
 async fn a_thread_includes_tasks_of_a_process_with_a_late_clock() {
     let contest = Contest::new(0);
-    let late = Arc::new(Late(Paused::new()));
+    let late = Arc::new(Late(PausedClock::new()));
     let late = Contest::over(contest.store.clone(), late);
     contest.send("first", None).await.unwrap();
     late.send("second", None).await.unwrap();

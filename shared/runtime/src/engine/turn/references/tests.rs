@@ -1,7 +1,7 @@
 //! How much memory the referenced tasks of one message may use together.
 
 use crate::auth::Caller;
-use crate::engine::doubles::Paused;
+use crate::engine::doubles::PausedClock;
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -84,7 +84,7 @@ async fn the_files_of_all_references_share_one_memory_limit() {
         tasks: store.clone(),
         threads: store.clone(),
         blobs: store,
-        clock: Arc::new(Paused::new()),
+        clock: Arc::new(PausedClock::new()),
         ids: Arc::new(RandomIds),
         model: None,
     };

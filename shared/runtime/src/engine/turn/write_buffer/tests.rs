@@ -1,7 +1,7 @@
 //! The time that a skill has left, and the log lines when it is over.
 
 use crate::auth::Caller;
-use crate::engine::doubles::{Line, Paused};
+use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::ReadTasks as _;
@@ -53,7 +53,7 @@ impl World {
             tasks: store.clone(),
             threads: store.clone(),
             blobs: store.clone(),
-            clock: Arc::new(Paused::new()),
+            clock: Arc::new(PausedClock::new()),
             ids: Arc::new(RandomIds),
             model: None,
         };
@@ -111,7 +111,7 @@ impl World {
             turn: record.turn,
             dispatch: record.dispatch.unwrap_or_default(),
         };
-        let line = Line::<WorkItem>::default();
+        let line = FakeQueue::<WorkItem>::default();
         self.engine.work(&item, &line, deadline).await;
         let record = self.store.load(&owner, &task.id, now).await;
         let record = record.unwrap().unwrap();

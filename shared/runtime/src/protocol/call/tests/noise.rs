@@ -71,8 +71,8 @@ fn message() -> impl Strategy<Value = Value> {
 fn answered(request: &RawRequest<'_>) -> Result<(), TestCaseError> {
     let refusals = match open(request) {
         Err(rejected) => vec![rejected.answer()],
-        Ok(Opened::One(call)) => refused(&call),
-        Ok(Opened::Batch(entries)) => entries
+        Ok(OpenedRequest::One(call)) => refused(&call),
+        Ok(OpenedRequest::Batch(entries)) => entries
             .iter()
             .flat_map(|entry| match entry {
                 Ok(call) => refused(call),
@@ -80,7 +80,7 @@ fn answered(request: &RawRequest<'_>) -> Result<(), TestCaseError> {
             })
             .collect(),
     };
-    for Answer { status, body, .. } in refusals {
+    for WireResponse { status, body, .. } in refusals {
         prop_assert!([200, 400, 404, 413, 415].contains(&status), "{}", status);
         let body: Result<Value, _> = serde_json::from_slice(&body);
         prop_assert!(body.is_ok_and(|body| body.is_object()));
@@ -88,12 +88,12 @@ fn answered(request: &RawRequest<'_>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn refused(call: &Call) -> Vec<Answer> {
+fn refused(call: &Call) -> Vec<WireResponse> {
     let read = call.check_version().and_then(|()| call.decode().map(drop));
     let Err(refusal) = read else {
         return Vec::new();
     };
-    if let Refusal::InvalidParams { violations } = &refusal {
+    if let A2aError::InvalidParams { violations } = &refusal {
         assert!(!violations.is_empty() && violations.len() <= 100);
         assert!(violations.iter().all(|fault| !fault.field.is_empty()));
     }
@@ -179,7 +179,7 @@ proptest! {
         match one(&request).decode() {
             Ok(_) => prop_assert!(plain || text.trim().is_empty(), "{:?} is read", text),
             Err(refusal) => {
-                let Refusal::InvalidParams { violations } = refusal else {
+                let A2aError::InvalidParams { violations } = refusal else {
                     return Err(TestCaseError::fail("expected invalid parameters"));
                 };
                 prop_assert_eq!(&violations[0].field, "Last-Event-ID");
@@ -199,7 +199,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..64),
         text in "[A-Za-z0-9+/=_ -]{0,16}",
     ) {
-        use crate::protocol::read::base64;
+        use crate::protocol::params::base64;
         use ::base64::Engine as _;
         use ::base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
         for written in [

@@ -1,7 +1,7 @@
 //! Reads and shows push configs in every generation.
 
 use super::*;
-use crate::protocol::{Reply, answer};
+use crate::protocol::{MethodResult, answer};
 use crate::task::{PushConfig, PushId, PushListQuery, PushPage, PushQuery, TaskId};
 
 /// Requests that create one push config: path, body, generation, and the path of
@@ -55,7 +55,7 @@ fn registrations() -> Vec<(&'static str, String, Generation, &'static str)> {
 fn every_generation_creates_the_same_push_config() {
     for (path, body, generation, at) in registrations() {
         let ask = one(&post(path, &body)).decode().unwrap();
-        let Ask::CreatePush(create) = ask else {
+        let MethodCall::CreatePush(create) = ask else {
             panic!("{ask:?}")
         };
         assert_eq!(create.task.as_str(), "t");
@@ -168,7 +168,7 @@ fn a_push_config_is_read_by_task_and_id() {
             Some("default"),
         ),
     ] {
-        assert_eq!(one(&request).decode(), Ok(Ask::GetPush(query(id))));
+        assert_eq!(one(&request).decode(), Ok(MethodCall::GetPush(query(id))));
     }
 }
 
@@ -186,7 +186,7 @@ fn a_push_config_is_deleted_by_id_and_listed_by_task() {
     ] {
         assert_eq!(
             one(&request).decode(),
-            Ok(Ask::DeletePush(query(Some("c"))))
+            Ok(MethodCall::DeletePush(query(Some("c"))))
         );
     }
     for (request, size) in [
@@ -212,7 +212,7 @@ fn a_push_config_is_deleted_by_id_and_listed_by_task() {
             page_size: size,
             page_token: None,
         };
-        assert_eq!(one(&request).decode(), Ok(Ask::ListPushes(expected)));
+        assert_eq!(one(&request).decode(), Ok(MethodCall::ListPushes(expected)));
     }
 }
 
@@ -242,7 +242,7 @@ fn shown_as() -> [Value; 3] {
     ]
 }
 
-fn shows(request: &RawRequest<'_>, reply: &Reply, expected: &Value) {
+fn shows(request: &RawRequest<'_>, reply: &MethodResult, expected: &Value) {
     let answered = body(&answer(&one(request), reply));
     let shown = match answered.get("jsonrpc") {
         Some(_) => answered.get("result").unwrap(),
@@ -253,7 +253,7 @@ fn shows(request: &RawRequest<'_>, reply: &Reply, expected: &Value) {
 
 #[test]
 fn a_push_config_is_shown_without_its_secrets() {
-    let one_of = Reply::Push(shown_config());
+    let one_of = MethodResult::Push(shown_config());
     let [v10, v03, rest] = shown_as();
     let v01 = json!({
         "id": "t",
@@ -287,7 +287,7 @@ fn a_push_config_is_shown_without_its_secrets() {
 
 #[test]
 fn each_generation_lists_and_deletes_push_configs_in_its_format() {
-    let page = Reply::Pushes(PushPage {
+    let page = MethodResult::Pushes(PushPage {
         configs: vec![shown_config()],
         next_page_token: String::new(),
     });
@@ -311,12 +311,12 @@ fn each_generation_lists_and_deletes_push_configs_in_its_format() {
         ),
         (
             post("/", &rpc("tasks/pushNotificationConfig/delete", &none)),
-            &Reply::PushDeleted,
+            &MethodResult::PushDeleted,
             &Value::Null,
         ),
         (
             post("/", &rpc("DeleteTaskPushNotificationConfig", &none)),
-            &Reply::PushDeleted,
+            &MethodResult::PushDeleted,
             &none,
         ),
     ] {

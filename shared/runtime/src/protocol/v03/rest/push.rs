@@ -1,11 +1,11 @@
 //! Reads and writes push configs of 0.3 over REST: `ProtoJSON` of the 0.3 proto, with
 //! its resource names. The JSON-RPC format is read too.
 
-use crate::protocol::legacy;
-use crate::protocol::read::{self, Object, Spelling};
-use crate::protocol::write::Members;
+use crate::protocol::compat;
+use crate::protocol::json_object::JsonObject;
+use crate::protocol::params::{self, FieldCase, Object};
 use crate::task::{
-    CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage, Refusal,
+    A2aError, CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage,
 };
 use serde_json::Value;
 
@@ -14,17 +14,17 @@ use serde_json::Value;
 /// `{"parent", "configId", "config": {"name", "pushNotificationConfig"}}`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_create_push(task: &str, body: &Value) -> Result<CreatePush, Refusal> {
-    let task = read::task_id(task)?;
-    let offer = read::read(body, Spelling::ProtoJson, |body| {
+/// [`A2aError::InvalidParams`] naming each faulty field.
+pub(crate) fn decode_create_push(task: &str, body: &Value) -> Result<CreatePush, A2aError> {
+    let task = params::task_id(task)?;
+    let offer = params::read(body, FieldCase::ProtoJson, |body| {
         let named = body.push_id("configId");
         let outer = match body.object("config") {
             Some(config) => config,
             None => body.clone(),
         };
         let config = outer.required_object("pushNotificationConfig");
-        let offer = config.and_then(|config| legacy::read_push(&config, Generation::V03))?;
+        let offer = config.and_then(|config| compat::read_push(&config, Generation::V03))?;
         let id = named.or(offer.id.clone()).or_else(|| named_in(&outer));
         Some(PushOffer { id, ..offer })
     })?;
@@ -43,13 +43,13 @@ fn named_in(config: &Object<'_>) -> Option<PushId> {
 /// Reads the query of `GET /v1/tasks/{id}/pushNotificationConfigs`.
 ///
 /// # Errors
-/// [`Refusal::InvalidParams`] naming each faulty field.
+/// [`A2aError::InvalidParams`] naming each faulty field.
 pub(crate) fn decode_list_pushes(
     task: &str,
     query: &[(String, String)],
-) -> Result<PushListQuery, Refusal> {
-    let task = read::task_id(task)?;
-    read::read_query(query, |query| {
+) -> Result<PushListQuery, A2aError> {
+    let task = params::task_id(task)?;
+    params::read_query(query, |query| {
         let page_size = query.integer("pageSize", 1..=100);
         Some(PushListQuery {
             task,
@@ -65,8 +65,8 @@ pub(crate) fn encode_push(config: &PushConfig) -> Value {
         "tasks/{}/pushNotificationConfigs/{}",
         config.task, config.id
     );
-    let inner = legacy::write_push(config, Some(&config.id));
-    Members::new()
+    let inner = compat::write_push(config, Some(&config.id));
+    JsonObject::new()
         .with("name", name)
         .with("pushNotificationConfig", inner)
         .build()
@@ -75,7 +75,7 @@ pub(crate) fn encode_push(config: &PushConfig) -> Value {
 /// Writes a page of push configs.
 pub(crate) fn encode_pushes(page: &PushPage) -> Value {
     let configs: Vec<Value> = page.configs.iter().map(encode_push).collect();
-    Members::new()
+    JsonObject::new()
         .with("configs", configs)
         .with("nextPageToken", page.next_page_token.as_str())
         .build()

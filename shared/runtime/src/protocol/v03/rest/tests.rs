@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::legacy::samples::{artifact, chunk, fields, full_task, status, status_change};
+use crate::protocol::compat::samples::{artifact, chunk, fields, full_task, status, status_change};
 use crate::task::SendMode;
 use serde_json::json;
 

@@ -35,7 +35,7 @@ fn makes(id: &str, append: bool) -> Change {
 /// A task after many commits, and the children of its last version.
 struct Written {
     task: TaskRecord,
-    children: BTreeMap<Place, Found>,
+    children: BTreeMap<ChildName, FoundChild>,
 }
 
 impl Written {
@@ -73,7 +73,7 @@ impl Written {
         let mut next = self.task.next(changes, write, at, at).unwrap();
         arrange(&mut next);
         for child in pieces(&next).unwrap().children {
-            let found = Found {
+            let found = FoundChild {
                 version: next.version,
                 text: child.text,
             };
@@ -98,10 +98,10 @@ impl Written {
         let mut head = self.task.clone();
         let moved: usize = head.layout.history.iter().map(|it| it.items).sum();
         head.history.drain(..moved);
-        if head.layout.docs.contains_key(&Doc::Metadata) {
+        if head.layout.docs.contains_key(&StoredValue::Metadata) {
             head.metadata.clear();
         }
-        if head.layout.docs.contains_key(&Doc::Status) {
+        if head.layout.docs.contains_key(&StoredValue::Status) {
             let mut status = head.status().clone();
             status.message = None;
             head.restore_status(status);
@@ -115,16 +115,16 @@ impl Written {
     }
 
     /// The projection of `length` messages, and the children it needed.
-    fn shown(&self, length: usize, artifacts: bool) -> (Needs, TaskRecord) {
+    fn shown(&self, length: usize, artifacts: bool) -> (NeededChildren, TaskRecord) {
         let mut head = self.head();
         let needs = needs(&head, length, artifacts);
         assert!(needs.are_met(&self.children));
         let mut found = self.children.clone();
         found.retain(|place, _| match place {
-            Place::Doc(doc) => needs.docs.contains(doc),
-            Place::History(version) => needs.history.contains(version),
-            Place::Parts(version) => needs.parts.contains(version),
-            Place::Events(_) => false,
+            ChildName::Doc(doc) => needs.docs.contains(doc),
+            ChildName::History(version) => needs.history.contains(version),
+            ChildName::Parts(version) => needs.parts.contains(version),
+            ChildName::Events(_) => false,
         });
         join_some(&mut head, &found).unwrap();
         (needs, head)
@@ -156,7 +156,7 @@ fn an_excerpt_reads_only_the_messages_it_shows() {
 fn an_excerpt_always_shows_status_message_and_metadata() {
     let task = Written::new().says(&["a"]);
     let docs: Vec<_> = task.task.layout.docs.keys().copied().collect();
-    assert!(docs.contains(&Doc::Metadata) && docs.contains(&Doc::Status));
+    assert!(docs.contains(&StoredValue::Metadata) && docs.contains(&StoredValue::Status));
     let (_, shown) = task.shown(0, false);
     assert_eq!(shown.metadata, task.task.metadata);
     assert_eq!(shown.status(), task.task.status());
@@ -167,7 +167,7 @@ fn a_segment_shows_no_more_messages_than_belong_to_the_task() {
     let mut task = Written::new().says(&["a", "b"]);
     // A commit that lost has left a longer list under the same name.
     let segment = task.task.layout.history[0];
-    let place = Place::History(segment.version);
+    let place = ChildName::History(segment.version);
     let stored = task.children.get_mut(&place).unwrap();
     let mut list: serde_json::Value = serde_json::from_str(&stored.text).unwrap();
     let twice = list[0].clone();
@@ -193,7 +193,7 @@ fn an_excerpt_ends_before_the_first_incomplete_artifact() {
     assert!(needs.parts.len() > 3, "{:?}", task.task.layout);
     let second = task.task.layout.artifacts["two"][1].version;
     let mut children = task.children.clone();
-    children.remove(&Place::Parts(second));
+    children.remove(&ChildName::Parts(second));
     assert!(!needs.are_met(&children));
     let mut head = task.head();
     join_some(&mut head, &children).unwrap();

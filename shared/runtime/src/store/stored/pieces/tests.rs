@@ -1,7 +1,7 @@
 //! A task split into pieces reads back unchanged after any sequence of changes.
 
-use super::super::{Beside, Found, SCHEMA, StoreError, join, names};
-use super::{CHILD_MIN, Place, arrange, pieces};
+use super::super::{FoundChild, ItemAttributes, SCHEMA, StoreError, join, names};
+use super::{CHILD_MIN, ChildName, arrange, pieces};
 use crate::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask, Owner,
     Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
@@ -66,7 +66,7 @@ fn said(text: String) -> Message {
 
 /// Reads the text of a task's own item with the attributes beside it.
 fn head_of_text(record: &TaskRecord, text: &str) -> Result<TaskRecord, StoreError> {
-    let beside = Beside {
+    let beside = ItemAttributes {
         schema: Some(SCHEMA),
         id: Some(record.id.to_string()),
         tenant: Some(record.owner.tenant.to_string()),
@@ -90,7 +90,7 @@ fn head_of_text(record: &TaskRecord, text: &str) -> Result<TaskRecord, StoreErro
 /// A table that contains one task.
 #[derive(Default)]
 struct Table {
-    children: BTreeMap<Place, Found>,
+    children: BTreeMap<ChildName, FoundChild>,
     written: Vec<usize>,
 }
 
@@ -101,12 +101,12 @@ impl Table {
         self.written.push(stored.head.len());
         for child in stored.children {
             assert!(child.text.len() > CHILD_MIN, "{:?} is small", child.place);
-            let found = Found {
+            let found = FoundChild {
                 version: record.version,
                 text: child.text,
             };
             let before = self.children.insert(child.place, found);
-            let doc = matches!(child.place, Place::Doc(_));
+            let doc = matches!(child.place, ChildName::Doc(_));
             assert!(doc || before.is_none(), "{:?} is written over", child.place);
         }
         let mut read = head_of_text(record, &stored.head).unwrap();
