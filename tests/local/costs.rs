@@ -693,15 +693,15 @@ async fn in_time(rows: &str, measured: impl Future<Output = ()>) {
 async fn every_operation_costs_what_the_document_says() {
     let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
     let mut counter = Counter::new(agent).await;
-    in_time("sends", sends(&mut counter)).await;
-    in_time("reads", reads(&mut counter)).await;
-    in_time("large", large(&mut counter)).await;
-    in_time("conversations", conversations(&mut counter)).await;
-    in_time("uploads", uploads(&mut counter)).await;
-    in_time("deliveries", deliveries(&mut counter)).await;
-    in_time("sweeps", sweeps(&mut counter)).await;
-    in_time("larger", larger(&mut counter)).await;
-    in_time("later", later(&mut counter)).await;
+    in_time("sends", Box::pin(sends(&mut counter))).await;
+    in_time("reads", Box::pin(reads(&mut counter))).await;
+    in_time("large", Box::pin(large(&mut counter))).await;
+    in_time("conversations", Box::pin(conversations(&mut counter))).await;
+    in_time("uploads", Box::pin(uploads(&mut counter))).await;
+    in_time("deliveries", Box::pin(deliveries(&mut counter))).await;
+    in_time("sweeps", Box::pin(sweeps(&mut counter))).await;
+    in_time("larger", Box::pin(larger(&mut counter))).await;
+    in_time("later", Box::pin(later(&mut counter))).await;
     let (_, shown) = PAPER.split_once(HEADER).expect("the table of costs");
     let (shown, _) = shown.split_once("\n\n").unwrap();
     let rows = counter.rows.trim_end();

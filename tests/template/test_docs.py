@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
-# A file in back-ticks: `engine/send.rs`, `template.yaml`.
+# A file in back-ticks: `engine/handler/send_message.rs`, `template.yaml`.
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:rs|sh|py|md|yaml|toml))`")
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
 FOLDERS = ("", "shared/runtime/src", "docs")
@@ -92,7 +92,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(sorted(re.findall(r"`(\w+)`", "".join(names))), sorted(parameters))
 
     def test_conformance_lists_every_metadata_key_of_the_code(self):
-        source = (ROOT / "shared/runtime/src/task/names.rs").read_text()
+        source = (ROOT / "shared/runtime/src/task/metadata_keys.rs").read_text()
         names = re.findall(r'^pub\(crate\) const \w+: &str = "([^"]+)";$', source, re.M)
         self.assertGreater(len(names), 8)
         section = (ROOT / "docs/conformance.md").read_text().partition("### Metadata of ours")[2].partition("\n### ")[0]
@@ -101,7 +101,7 @@ class Documents(unittest.TestCase):
         # One file defines them. (The hash of a signature is not metadata.)
         elsewhere = re.compile(r'^(?! *//).*"(a2a-lambda/\w+)"', re.M)
         files = [p for p in (ROOT / "shared/runtime/src").rglob("*.rs") if "test" not in str(p) and p.name != "samples.rs"]
-        found = {name for file in files if file.name != "names.rs" for name in elsewhere.findall(file.read_text())}
+        found = {name for file in files if file.name != "metadata_keys.rs" for name in elsewhere.findall(file.read_text())}
         self.assertEqual(found & set(names), set())
 
     def test_the_kits_of_the_workflow_are_those_of_the_last_run(self):

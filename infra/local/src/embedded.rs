@@ -128,7 +128,7 @@ impl Place {
     }
 
     /// Opens the database: the file in the data folder, else one in memory. Only the owner
-    /// can read the file; SQLite gives its side files the same mode.
+    /// can read the file; `SQLite` gives its side files the same mode.
     fn database(&self) -> Result<Database, EmbeddedError> {
         let Some(path) = self.kept() else {
             return Ok(Database::memory()?);

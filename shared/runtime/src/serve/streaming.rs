@@ -44,7 +44,7 @@ const END_OF_PRELUDE: [u8; 8] = [0; 8];
 
 /// Runs `handler` for each invocation until the Runtime API closes.
 ///
-/// The client opens its first connection for the first response. So after a SnapStart
+/// The client opens its first connection for the first response. So after a `SnapStart`
 /// restore there is no connection from before the snapshot.
 pub(super) async fn run<H, F>(handler: H) -> Result<(), Error>
 where

@@ -87,7 +87,7 @@ impl Engine {
         };
         let record = self.tasks.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id == *id) {
-            Some(record) if !record.hidden => self.from_first_task(&record, now, true),
+            Some(record) if !record.hidden => self.status_from_task(&record, now, true),
             // A server-made id is never created by a message that names it.
             _ => Err(A2aError::ContextExpired.into()),
         }
@@ -105,7 +105,7 @@ impl Engine {
         let (owner, id) = (&record.owner, &record.context_id);
         match self.threads.load_thread_head(owner, id).await? {
             Some(head) => self.continue_existing(head, Some(record.created_at), now),
-            None => self.from_first_task(record, now, !serves_as_thread(record)),
+            None => self.status_from_task(record, now, !serves_as_thread(record)),
         }
     }
 
@@ -123,7 +123,7 @@ impl Engine {
     }
 
     /// The state of a context without a thread. `record` has its last activity.
-    fn from_first_task(
+    fn status_from_task(
         &self,
         record: &TaskRecord,
         now: Timestamp,

@@ -266,18 +266,12 @@ impl PushDispatcher {
         for (place, event) in log.events.iter().enumerate() {
             let within = pacing::attempt(&push.delivery);
             if lease.until.since(self.to.clock.now()) < within + NOTING {
-                push.delivery.lease = None;
-                let dropped = self.store_progress(&push, &holder).await?;
-                return Ok(if dropped {
-                    DispatchEnd::Late
-                } else {
-                    DispatchEnd::Astray
-                });
+                return self.drop_lease(push, &holder).await;
             }
             let so_far = log.events.get(..=place).unwrap_or_default();
             let frame = payload::frame(&push, log, whole.as_ref(), so_far, event);
-            let told = self.send_events(&push, event.id, frame, within).await;
-            let leaves = match &told {
+            let sent = self.send_events(&push, event.id, frame, within).await;
+            let pause = match &sent {
                 Ok(took) => {
                     push.delivery = Delivery {
                         took: *took,
@@ -287,13 +281,13 @@ impl PushDispatcher {
                 }
                 Err(why) => Some(self.count_failure(&mut push, why)),
             };
-            let rings_at = match leaves {
+            let retry_at = match pause {
                 Some(wait) => Some(self.defer(item, &mut push, wait).await?),
                 None => None,
             };
-            let goes_on = leaves.is_none() && place + 1 < log.events.len();
+            let continues = pause.is_none() && place + 1 < log.events.len();
             lease = self::lease(&holder, self.to.clock.now(), deadline);
-            push.delivery.lease = goes_on.then(|| lease.clone());
+            push.delivery.lease = continues.then(|| lease.clone());
             if !self.store_progress(&push, &holder).await? {
                 return Ok(DispatchEnd::Astray);
             }
@@ -302,13 +296,28 @@ impl PushDispatcher {
                 return Ok(DispatchEnd::Left);
             }
             // A message that has already arrived found the lease and was deleted.
-            match rings_at {
+            match retry_at {
                 Some(at) if self.to.clock.now() < at => return Ok(DispatchEnd::Left),
                 Some(_) => break,
                 None => {}
             }
         }
         Ok(DispatchEnd::Back(Box::new(push)))
+    }
+
+    /// Ends the lease, so that another invocation can continue.
+    async fn drop_lease(
+        &self,
+        mut push: PushRecord,
+        holder: &WriteId,
+    ) -> Result<DispatchEnd, EngineError> {
+        push.delivery.lease = None;
+        let dropped = self.store_progress(&push, holder).await?;
+        Ok(if dropped {
+            DispatchEnd::Late
+        } else {
+            DispatchEnd::Astray
+        })
     }
 
     /// Counts and logs a failure; returns how long the webhook is paused.
@@ -342,12 +351,12 @@ impl PushDispatcher {
         push: &mut PushRecord,
         wait: Duration,
     ) -> Result<Timestamp, EngineError> {
-        let rings_at = self.to.clock.now().plus(wait);
-        push.delivery.retry_at = rings_at.minus(pacing::SKEW);
+        let retry_at = self.to.clock.now().plus(wait);
+        push.delivery.retry_at = retry_at.minus(pacing::SKEW);
         if push.delivery.attempts < ATTEMPTS {
             self.ring(item, wait).await?;
         }
-        Ok(rings_at)
+        Ok(retry_at)
     }
 
     /// Stores cursor, attempts and lease; `false` if the lease is lost.
@@ -420,7 +429,7 @@ impl PushDispatcher {
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
             biased;
-            told = self.to.webhooks.post(&notice) => told?,
+            sent = self.to.webhooks.post(&notice) => sent?,
             () = self.to.clock.sleep_until(began.plus(within)) => {
                 return Err(PushDeliveryError::NoResponse(format!("no answer within {within:?}")));
             }
