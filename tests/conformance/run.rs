@@ -144,13 +144,13 @@ impl Run<'_> {
         let mut live = self.agent.open(&request).await?;
         let reply = if let Some(count) = step.leave_open_after {
             let seen = read(&mut live, Some(count)).await?;
-            let told = self.seen(&expect, &seen);
+            let reported = self.seen(&expect, &seen);
             if let Some(id) = seen.iter().rev().find_map(|frame| frame.id.clone()) {
                 self.names.insert("cut".to_owned(), id.into());
             }
             let status = live.status;
             self.live = Some(live);
-            return told.map_err(|why| format!("{why}\n      {status} {seen:?}"));
+            return reported.map_err(|why| format!("{why}\n      {status} {seen:?}"));
         } else {
             live.finish().await
         };
@@ -294,14 +294,19 @@ impl Run<'_> {
             let task = payload.get("task").or_else(|| payload.get("statusUpdate"));
             self.remember(task.unwrap_or(payload));
         }
-        let told: Vec<String> = seen.iter().map(|frame| self.dialect.told(frame)).collect();
+        let reported: Vec<String> = seen
+            .iter()
+            .map(|frame| self.dialect.described(frame))
+            .collect();
         if let Some(events) = &expect.events {
-            self.compare("events", &json!(events), Some(&json!(told)))?;
+            self.compare("events", &json!(events), Some(&json!(reported)))?;
         }
-        let mut rest = told.iter();
+        let mut rest = reported.iter();
         for wanted in &expect.among {
             if !rest.any(|found| found == wanted) {
-                return Err(format!("{wanted:?} is missing or out of order: {told:?}"));
+                return Err(format!(
+                    "{wanted:?} is missing or out of order: {reported:?}"
+                ));
             }
         }
         for (place, pattern, found) in [

@@ -144,7 +144,7 @@ pub(crate) struct Expect {
     pub(crate) artifact: Option<String>,
     /// The texts of the history, oldest first.
     pub(crate) said: Option<Vec<String>>,
-    /// All events of a stream, as `Dialect::told` describes them.
+    /// All events of a stream, as `Dialect::described` describes them.
     pub(crate) events: Option<Vec<String>>,
     /// Events that occur in this order, possibly with others between them.
     #[serde(default)]

@@ -4,7 +4,7 @@
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::emulator::Emulator;
-use a2a_lambda_tests::stand::{Place, Stand};
+use a2a_lambda_tests::fixture::{Fixture, Place};
 use a2a_lambda_tests::tester::{self, Gate};
 use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -20,7 +20,7 @@ const DIALECTS: [Dialect; 3] = [Dialect::Rest10, Dialect::Rpc03, Dialect::Path01
 type Item = HashMap<String, AttributeValue>;
 
 /// The result of a task of the skill that keeps values, in a protocol version by `n`.
-async fn note(stand: &Stand, n: usize, text: &str) -> String {
+async fn note(stand: &Fixture, n: usize, text: &str) -> String {
     let dialect = DIALECTS[n % DIALECTS.len()];
     let name = format!("t:{n}");
     let say = Say::to("notes", text).under(&name).in_context("mine:c");
@@ -51,7 +51,7 @@ async fn items(emulator: &Emulator, tenant: &str) -> BTreeMap<String, Item> {
 }
 
 /// Asserts that the table has the thread's id and times (RAD-C2).
-async fn is_persisted(stand: &Stand, emulator: &Emulator, begun: Timestamp) {
+async fn is_persisted(stand: &Fixture, emulator: &Emulator, begun: Timestamp) {
     let tenant = stand.tenant("acme");
     let items = items(emulator, &tenant).await;
     let (meta, state) = (&items["META"], &items["STATE"]);
@@ -84,7 +84,7 @@ async fn tasks_that_end_at_the_same_time_lose_no_thread_changes() {
     for place in Place::ALL {
         let gate = Gate::default();
         let agent = tester::agent(gate.clone()).unwrap();
-        let stand = Stand::at(place, agent, |_| ()).await.unwrap();
+        let stand = Fixture::at(place, agent, |_| ()).await.unwrap();
         let begun = stand.now();
         note(&stand, 100, "show").await;
         stand.set(begun, Duration::from_secs(600));
@@ -117,7 +117,7 @@ async fn tasks_that_end_at_the_same_time_lose_no_thread_changes() {
 }
 
 /// The number of working tasks.
-async fn working(stand: &Stand) -> usize {
+async fn working(stand: &Fixture) -> usize {
     let query = json!({"status": "TASK_STATE_WORKING", "pageSize": 1});
     let list = Dialect::Rest10.request(Op::List, "", &query);
     let page = stand.call(&list, ANN).await.json();

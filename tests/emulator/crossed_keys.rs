@@ -7,7 +7,7 @@ use a2a_lambda::skill::{
 };
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, KEY_REUSED};
-use a2a_lambda_tests::stand::{Place, Stand};
+use a2a_lambda_tests::fixture::{Fixture, Place};
 use a2a_lambda_tests::world::{Reply, Request};
 use futures::StreamExt as _;
 use futures::future::join_all;
@@ -130,7 +130,7 @@ const KINDS: [Kind; 5] = [
 
 /// The sends of one key.
 struct Keyed<'s> {
-    stand: &'s Stand,
+    stand: &'s Fixture,
     n: usize,
     kind: Kind,
     /// The task of each caller that asked a question, if the kind needs one.
@@ -239,7 +239,7 @@ impl Keyed<'_> {
 }
 
 /// The number of tasks of a caller.
-async fn total(stand: &Stand, caller: &str) -> Value {
+async fn total(stand: &Fixture, caller: &str) -> Value {
     let list = Dialect::Rest10.request(Op::List, "", &json!({"pageSize": 1}));
     let reply = stand.call(&list, caller).await;
     reply.json()["totalSize"].clone()
@@ -256,7 +256,7 @@ async fn parallel_sends_of_a_key_run_once_for_each_caller() {
         let by_message = |settings: &mut a2a_lambda::settings::Settings| {
             settings.policy.idempotent_message_id = true;
         };
-        let stand = Stand::at(place, agent.build().unwrap(), by_message);
+        let stand = Fixture::at(place, agent.build().unwrap(), by_message);
         let stand = &stand.await.unwrap();
         let begun = std::time::Instant::now();
         let keys = (0..KEYS).map(|n| async move {

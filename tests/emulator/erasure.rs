@@ -2,8 +2,8 @@
 //! at each of its calls and runs it again. Then nothing of the target is left, and
 //! everything else is unchanged to the byte.
 
-use crate::estate::{Estate, Stored};
-use crate::removals::engine;
+use crate::full_tenant::{Estate, Stored};
+use crate::object_sweep::engine;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::World;

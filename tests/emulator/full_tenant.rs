@@ -281,7 +281,7 @@ impl Estate {
                 command.client_task_id = Some(TaskId::parse("order:1").unwrap());
             })
             .await;
-        let told = self
+        let reported = self
             .say(owner, "little", |command| {
                 named(command);
                 command.idempotency_key = Some(IdempotencyKey::parse("k-1").unwrap());
@@ -291,14 +291,14 @@ impl Estate {
         let record = a2a_lambda::store::ReadTasks::load(
             records,
             owner,
-            &told.id,
+            &reported.id,
             a2a_lambda::task::Timestamp::from_millis(0),
         );
         let record = record.await.unwrap().unwrap();
         let push = self.world.push(&record, &PushId::only());
         records.put_push(&push).await.unwrap();
         let small = self.say(owner, "little", named).await;
-        vec![much, told, small]
+        vec![much, reported, small]
     }
 
     /// Everything else: a running task, a list with several partitions, an upload.

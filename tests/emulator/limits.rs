@@ -6,7 +6,7 @@ use a2a_lambda::skill::{
     SkillHandler, SkillMetadata, SkillSlot, TaskContext,
 };
 use a2a_lambda_tests::dialect::{Dialect, Say, at};
-use a2a_lambda_tests::stand::{Place, Stand};
+use a2a_lambda_tests::fixture::{Fixture, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ const TAKEN: [usize; 8] = [
 ];
 
 /// The size and the limit that an error names for one byte too many.
-const TOLD: (u64, u64) = (1_048_577, 1_048_576);
+const REPORTED: (u64, u64) = (1_048_577, 1_048_576);
 
 /// Keeps a text of the requested length for its task or its thread, and asks a question.
 /// The answer completes the task with the length of the kept text.
@@ -79,20 +79,20 @@ fn agent() -> AgentDefinition {
     agent.skill(Keeps).build().unwrap()
 }
 
-async fn says(stand: &Stand, say: &Say<'_>) -> Value {
+async fn says(stand: &Fixture, say: &Say<'_>) -> Value {
     let reply = stand.call(&D.send(say), ANN).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     D.task(&reply)
 }
 
 /// Keeps a text of this length in a context of this name. Returns its task.
-async fn keep(stand: &Stand, whose: &str, length: usize, context: &str) -> Value {
+async fn keep(stand: &Fixture, whose: &str, length: usize, context: &str) -> Value {
     let text = format!("{whose} {length}");
     says(stand, &Say::to("keeps", &text).in_context(context)).await
 }
 
 /// The length of the text that an answer in the task finds.
-async fn kept(stand: &Stand, task: &Value) -> String {
+async fn kept(stand: &Fixture, task: &Value) -> String {
     let id = task["id"].as_str().unwrap();
     let task = says(stand, &Say::in_task(id, "how much?")).await;
     assert_eq!(D.state(&task), "completed", "{task}");
@@ -102,15 +102,18 @@ async fn kept(stand: &Stand, task: &Value) -> String {
 /// The size and the limit that the error of a failed task names.
 fn refused(task: &Value) -> (u64, u64) {
     assert_eq!(D.state(task), "failed", "{task}");
-    let told = at(task, "/status/message/metadata");
-    assert_eq!(told["a2a-lambda/errorCode"], "STATE_TOO_LARGE", "{task}");
-    let details = &told["a2a-lambda/errorDetails"];
+    let reported = at(task, "/status/message/metadata");
+    assert_eq!(
+        reported["a2a-lambda/errorCode"], "STATE_TOO_LARGE",
+        "{task}"
+    );
+    let details = &reported["a2a-lambda/errorDetails"];
     let number = |name: &str| details[name].as_u64().unwrap();
     (number("current"), number("allowed"))
 }
 
 /// The bytes that count in addition to the text.
-async fn besides(stand: &Stand, whose: &str) -> usize {
+async fn besides(stand: &Fixture, whose: &str) -> usize {
     let over = |task: &Value, allowed: usize| usize::try_from(refused(task).0).unwrap() - allowed;
     let large = keep(stand, whose, 2 * LIMIT, "mine:large").await;
     let besides = over(&large, 2 * LIMIT);
@@ -125,7 +128,7 @@ async fn besides(stand: &Stand, whose: &str) -> usize {
 #[tokio::test]
 async fn tasks_and_threads_keep_1_mib_and_not_a_byte_more() {
     for place in Place::ALL {
-        let stand = Stand::at(place, agent(), |_| ()).await.unwrap();
+        let stand = Fixture::at(place, agent(), |_| ()).await.unwrap();
         for whose in ["task", "conversation"] {
             let besides = besides(&stand, whose).await;
             for size in TAKEN {
@@ -139,12 +142,12 @@ async fn tasks_and_threads_keep_1_mib_and_not_a_byte_more() {
                 }
                 // A larger value replaces nothing, and the context remains usable.
                 let more = keep(&stand, whose, LIMIT + 1 - besides, &context).await;
-                assert_eq!(refused(&more), TOLD, "{place:?} {size}");
+                assert_eq!(refused(&more), REPORTED, "{place:?} {size}");
                 let next = keep(&stand, "nothing", 0, &context).await;
                 assert_eq!(kept(&stand, &next).await, length.to_string(), "{place:?}");
             }
             let more = keep(&stand, whose, LIMIT + 1 - besides, "mine:more").await;
-            assert_eq!(refused(&more), TOLD, "{place:?} {whose}");
+            assert_eq!(refused(&more), REPORTED, "{place:?} {whose}");
         }
     }
 }

@@ -4,9 +4,11 @@
 //! against an independent emulator in a separate process.
 
 #[cfg(test)]
-mod contract;
+mod concurrent_ends;
 #[cfg(test)]
-mod conversations;
+mod contexts;
+#[cfg(test)]
+mod contract;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
@@ -18,13 +20,13 @@ mod docker;
 #[cfg(test)]
 mod embedded;
 #[cfg(test)]
-mod erased;
-#[cfg(test)]
-mod estate;
+mod erasure;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
-mod granted;
+mod foreign_subjects;
+#[cfg(test)]
+mod full_tenant;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
@@ -36,24 +38,22 @@ mod lists;
 #[cfg(test)]
 mod long_lists;
 #[cfg(test)]
+mod object_sweep;
+#[cfg(test)]
 mod objects;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
-mod pieces;
-#[cfg(test)]
 mod queue;
-#[cfg(test)]
-mod removals;
 #[cfg(test)]
 mod reused;
 #[cfg(test)]
-mod strangers;
-#[cfg(test)]
 mod sweep;
 #[cfg(test)]
-mod together;
+mod task_items;
 #[cfg(test)]
 mod ttl;
+#[cfg(test)]
+mod upload_grants;
 #[cfg(test)]
 mod versions;

@@ -1,6 +1,6 @@
 //! The sweep of objects removes replaced objects, and those of expired tasks and threads.
 
-use crate::estate::{Estate, Side};
+use crate::full_tenant::{Estate, Side};
 use a2a_lambda::engine::{Clock, Engine, SystemClock};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::Settings;
@@ -49,9 +49,9 @@ fn runtime(
     change: impl FnOnce(&mut Settings),
 ) -> Runtime {
     let store = Arc::new(records.clone());
-    let mut settings = crate::estate::settings();
+    let mut settings = crate::full_tenant::settings();
     change(&mut settings);
-    Runtime::builder(crate::estate::agent(), settings)
+    Runtime::builder(crate::full_tenant::agent(), settings)
         .tasks(store.clone())
         .threads(store.clone())
         .pushes(store)
@@ -181,7 +181,7 @@ async fn a_sweep_removes_objects_of_expired_tasks_and_keeps_others() {
     };
     let (records, blobs) = (&estate.near.records, &estate.near.blobs);
     let past = runtime(records, blobs, Arc::new(At(then)), short);
-    crate::estate::say(past.engine(), owner, "much", |_| ()).await;
+    crate::full_tenant::say(past.engine(), owner, "much", |_| ()).await;
     let alive = estate.say(colleague, "much", |_| ()).await;
     let before = estate.stored(&owner.tenant).await;
     let present = runtime(records, blobs, Arc::new(At(now.plus(25 * HOUR))), short);

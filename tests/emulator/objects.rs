@@ -1,7 +1,7 @@
 //! Objects of tasks and threads: they are deleted with their task or thread, or by a sweep
 //! after their replacement. A reader in the meantime does not miss them.
 
-use crate::estate::{Estate, Stored};
+use crate::full_tenant::{Estate, Stored};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::runtime::stores;
 use a2a_lambda::store::contract::World;
@@ -79,7 +79,7 @@ async fn look_tomorrow(estate: &Estate) {
     let from_the_start = ObjectsPlace::default();
     records.note_objects_place(&from_the_start).await.unwrap();
     let now = SystemClock.now().plus(Duration::from_secs(25 * 3600));
-    let engine = crate::removals::engine(&estate.near, now);
+    let engine = crate::object_sweep::engine(&estate.near, now);
     let swept = Box::pin(engine.sweep_objects(records)).await.unwrap();
     assert!(swept.whole);
 }
@@ -146,7 +146,7 @@ async fn expiry_and_deletion_of_state_remove_its_object() {
     assert!(records.put_thread(&write).await.unwrap());
     assert_eq!(keys().await.len(), 1);
     // Another process cleans up; it has never read the state.
-    let mut settings = crate::estate::settings();
+    let mut settings = crate::full_tenant::settings();
     TABLE.clone_into(&mut settings.table);
     BUCKET.clone_into(&mut settings.bucket);
     let (sweep, _) = stores(&emulator.clients, &settings);

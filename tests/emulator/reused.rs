@@ -8,8 +8,8 @@ use a2a_lambda::skill::{
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{FINISHED, Fault, NOT_FOUND};
+use a2a_lambda_tests::fixture::{Fixture, Place};
 use a2a_lambda_tests::frames::frames;
-use a2a_lambda_tests::stand::{Place, Stand};
 use a2a_lambda_tests::world::{Reply, Request};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn agent() -> AgentDefinition {
 /// One task of A2A 0.1, addressed by its id.
 #[derive(Clone, Copy)]
 struct Order<'s> {
-    stand: &'s Stand,
+    stand: &'s Fixture,
     dialect: Dialect,
     id: &'s str,
 }
@@ -94,7 +94,7 @@ impl Order<'_> {
         params["pushNotification"] = json!({"url": "https://hook.example/old"});
         stream.body = body.to_string().into();
         let shown = frames(&self.call(&stream).await).unwrap();
-        let last = shown.last().map(|frame| self.dialect.told(frame));
+        let last = shown.last().map(|frame| self.dialect.described(frame));
         assert_eq!(last.as_deref(), Some("status completed"));
         shown.into_iter().filter_map(|frame| frame.id).collect()
     }
@@ -181,7 +181,7 @@ fn has_nothing_of_the_first(shown: &[String]) {
     }
 }
 
-async fn is_used_again(stand: &Stand, dialect: Dialect, text: &str) {
+async fn is_used_again(stand: &Fixture, dialect: Dialect, text: &str) {
     let order = |id| Order { stand, dialect, id };
     let (used, fresh) = (order("order:1"), order("order:2"));
     let begun: Timestamp = stand.now();
@@ -225,7 +225,7 @@ async fn a_task_with_a_reused_id_shows_nothing_of_the_expired_one() {
     for place in Place::ALL {
         for dialect in [Dialect::Rpc01, Dialect::Path01] {
             for text in ["little", "much b"] {
-                let stand = Stand::at(place, agent(), |_| ()).await.unwrap();
+                let stand = Fixture::at(place, agent(), |_| ()).await.unwrap();
                 println!("{place:?} {dialect:?} {text}");
                 is_used_again(&stand, dialect, text).await;
             }

@@ -4,8 +4,8 @@
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::emulator::outside;
 use a2a_lambda_tests::error_rows::{Fault, PARAMS};
+use a2a_lambda_tests::fixture::{Fixture, Place};
 use a2a_lambda_tests::remote;
-use a2a_lambda_tests::stand::{Place, Stand};
 use a2a_lambda_tests::tester::{self, Gate};
 use a2a_lambda_tests::world::{Reply, Request};
 use serde_json::{Value, json};
@@ -33,14 +33,14 @@ async fn put(grant: &Value, body: &[u8], without: &[&str]) -> u16 {
 }
 
 /// A new grant for the bytes.
-async fn granted(stand: &Stand) -> Value {
+async fn granted(stand: &Fixture) -> Value {
     let order = json!({"size": BYTES.len(), "sha256": DIGEST});
     let order = Request::post("/a2a-lambda/uploads", &order);
     stand.call(&order, ANN).await.json()
 }
 
 /// Sends a message that names the file of a grant.
-async fn named(stand: &Stand, grant: &Value) -> Reply {
+async fn named(stand: &Fixture, grant: &Value) -> Reply {
     let mut params = DIALECT.say(&Say::to("echo", "look"));
     let parts = params["message"]["parts"].as_array_mut().unwrap();
     parts.push(grant["part"].clone());
@@ -55,7 +55,7 @@ async fn an_upload_grant_allows_only_its_bytes_and_only_once() {
         return;
     }
     let agent = tester::agent(Gate::default()).unwrap();
-    let stand = Stand::at(Place::Emulator, agent, |_| ()).await.unwrap();
+    let stand = Fixture::at(Place::Emulator, agent, |_| ()).await.unwrap();
     for (body, without) in [
         (b"0123456788".as_slice(), [].as_slice()),
         (b"012345678", &[]),

@@ -2,7 +2,7 @@
 //! is stored.
 
 use crate::agent::{Signals, agent};
-use crate::line::{Faulty, Line, Plan};
+use crate::faulty_connection::{Faulty, FaultyConnection, Plan};
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{
     Clock, Engine, EngineError, Leases, Policy, RandomIds, Services, SystemClock, relay,
@@ -115,7 +115,7 @@ pub(crate) struct Case {
     pub(crate) engine: Engine,
     /// The same agent with clients that have no faults.
     pub(crate) clean: Engine,
-    pub(crate) line: Arc<Line>,
+    pub(crate) line: Arc<FaultyConnection>,
     pub(crate) caller: Caller,
     pub(crate) signals: Arc<Signals>,
     pub(crate) store: DynamoStore,
@@ -128,7 +128,7 @@ pub(crate) struct Case {
 
 impl Case {
     pub(crate) fn new(emulator: &Arc<Emulator>, name: &str, plan: Option<Plan>) -> Self {
-        let line = Line::new(plan);
+        let line = FaultyConnection::new(plan);
         let signals = Arc::<Signals>::default();
         let clock = Arc::new(FastClock::new());
         let (near_store, near_blobs) = on(emulator, &line, name);
@@ -301,7 +301,7 @@ impl Case {
 }
 
 /// Stores whose clients send through `line`.
-fn on(emulator: &Emulator, line: &Arc<Line>, name: &str) -> (DynamoStore, S3Blobs) {
+fn on(emulator: &Emulator, line: &Arc<FaultyConnection>, name: &str) -> (DynamoStore, S3Blobs) {
     // The three attempts of the SDK, but with a short delay between them. Each case has its
     // own retry budget, since a process otherwise shares one.
     let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));

@@ -90,7 +90,7 @@ pub(crate) struct Plan {
 
 /// The connection of one case's clients.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct FaultyConnection {
     state: Mutex<State>,
 }
 
@@ -100,7 +100,7 @@ struct State {
     seen: Vec<String>,
 }
 
-impl Line {
+impl FaultyConnection {
     /// A connection with the faults of `plan`.
     pub(crate) fn new(plan: Option<Plan>) -> Arc<Self> {
         let state = State {
@@ -133,11 +133,11 @@ impl Line {
     }
 }
 
-/// An HTTP client or connector that sends through a [`Line`].
+/// An HTTP client or connector that sends through a [`FaultyConnection`].
 #[derive(Debug, Clone)]
 pub(crate) struct Faulty<T> {
     pub(crate) inner: T,
-    pub(crate) line: Arc<Line>,
+    pub(crate) line: Arc<FaultyConnection>,
 }
 
 impl HttpClient for Faulty<SharedHttpClient> {

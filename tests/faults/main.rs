@@ -9,13 +9,13 @@
 
 mod agent;
 mod case;
-mod line;
+mod faulty_connection;
 mod scenario;
 
 use a2a_lambda::task::A2aError;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use case::Case;
-use line::{Answer, Fault, Plan};
+use faulty_connection::{Answer, Fault, Plan};
 use scenario::Scenario;
 use std::sync::Arc;
 use std::time::Duration;

@@ -357,7 +357,7 @@ impl Dialect {
     /// Describes a stream event in the same form for all dialects: `task working`, `status
     /// working on it`, `artifact letters +b`.
     #[must_use]
-    pub fn told(self, frame: &Frame) -> String {
+    pub fn described(self, frame: &Frame) -> String {
         if frame.name.as_deref() == Some("error") {
             return format!("error {}", frame.data);
         }

@@ -30,7 +30,7 @@ impl Place {
 
 /// The reason why the agent cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum StandError {
+pub enum FixtureError {
     /// No emulator is available.
     #[error(transparent)]
     Emulator(#[from] EmulatorError),
@@ -44,7 +44,7 @@ pub enum StandError {
 
 /// An agent with its HTTP edges.
 #[derive(Debug)]
-pub struct Stand {
+pub struct Fixture {
     /// The emulator, if the agent does not use the memory store.
     pub emulator: Option<Emulator>,
     runtime: Runtime,
@@ -61,17 +61,17 @@ impl Source for Local {
     }
 }
 
-impl Stand {
+impl Fixture {
     /// Starts `agent` at `place` with changed settings. The clock is set to the current
     /// time and does not advance.
     ///
     /// # Errors
-    /// [`StandError`] when no emulator is available, or the agent cannot be published.
+    /// [`FixtureError`] when no emulator is available, or the agent cannot be published.
     pub async fn at(
         place: Place,
         agent: AgentDefinition,
         change: impl FnOnce(&mut Settings),
-    ) -> Result<Self, StandError> {
+    ) -> Result<Self, FixtureError> {
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
         let clock = Arc::new(SetClock::default());

@@ -18,7 +18,7 @@ const OWNER: &str = "acme:ann";
 /// Another tenant, another subject, and both in another case.
 const OTHERS: [&str; 4] = ["evil:ann", "acme:bob", "ACME:ann", "acme:Ann"];
 /// A caller that never made anything.
-const NOBODY: &str = "empty:nobody";
+const EMPTY_CALLER: &str = "empty:nobody";
 const MONTH: Duration = Duration::from_secs(31 * 24 * 3600);
 /// The id of the task's push config.
 const HOOK: &str = "p1";
@@ -395,8 +395,8 @@ fn every_operation_has_a_row() {
 #[tokio::test(start_paused = true)]
 async fn a_foreign_item_looks_like_an_absent_one() {
     for operation in operations() {
-        let nobody = nothing(Dialect::Rest10, "acme");
-        for (at, row) in rows(&operation, &nobody).unwrap().iter().enumerate() {
+        let without_data = nothing(Dialect::Rest10, "acme");
+        for (at, row) in rows(&operation, &without_data).unwrap().iter().enumerate() {
             let word = match row.about {
                 About::Task => "TASK_NOT_FOUND",
                 About::Context => "CONTEXT_EXPIRED",
@@ -481,7 +481,8 @@ async fn callers_without_data_all_see_the_same() {
                 tenant: tenant_of(who),
                 ..target.clone()
             };
-            let nobody = view(&world, &operation, at, &named(NOBODY), NOBODY).await;
+            let without_data =
+                view(&world, &operation, at, &named(EMPTY_CALLER), EMPTY_CALLER).await;
             for other in OTHERS {
                 let seen = view(&world, &operation, at, &named(other), other).await;
                 match row.about {
@@ -490,13 +491,13 @@ async fn callers_without_data_all_see_the_same() {
                         assert!(!seen.contains("ID"), "{} {other}: {seen}", row.name);
                         assert!(seen.starts_with("200"), "{} {other}: {seen}", row.name);
                     }
-                    _ => assert_eq!(seen, nobody, "{} by {other}", row.name),
+                    _ => assert_eq!(seen, without_data, "{} by {other}", row.name),
                 }
             }
             let own = view(&world, &operation, at, &target, OWNER).await;
             match row.about {
-                About::Own => assert_ne!(own, nobody, "{}: the owner sees nothing", row.name),
-                About::All | About::Known => assert_eq!(own, nobody, "{}", row.name),
+                About::Own => assert_ne!(own, without_data, "{}: the owner sees nothing", row.name),
+                About::All | About::Known => assert_eq!(own, without_data, "{}", row.name),
                 _ => {}
             }
         }

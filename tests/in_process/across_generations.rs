@@ -13,18 +13,18 @@ const SECOND: Duration = Duration::from_secs(1);
 #[tokio::test(start_paused = true)]
 async fn a_context_continues_in_any_generation() {
     for begins in Dialect::ALL {
-        for goes_on in Dialect::ALL {
+        for continues in Dialect::ALL {
             for own in ["", "mine:c"] {
                 let world = World::new().unwrap();
-                let what = format!("{begins:?} {goes_on:?} {own}");
+                let what = format!("{begins:?} {continues:?} {own}");
                 let first = done(&world, begins, "notes", "set k v add noted", own).await;
                 let context = begins.context(&first);
                 assert!(own.is_empty() || context == own, "{what}");
                 // Two tasks of the same millisecond have no order.
                 advance(SECOND).await;
-                let task = done(&world, goes_on, "notes", "get k", &context).await;
-                assert_eq!(answer(goes_on, &task), "v", "{what}");
-                assert_eq!(goes_on.context(&task), context, "{what}");
+                let task = done(&world, continues, "notes", "get k", &context).await;
+                assert_eq!(answer(continues, &task), "v", "{what}");
+                assert_eq!(continues.context(&task), context, "{what}");
                 advance(SECOND).await;
                 let task = done(&world, begins, "notes", "show", &context).await;
                 let said = "set k v add noted|noted|get k|show";
@@ -45,7 +45,7 @@ async fn a_question_is_answered_in_any_generation_and_by_any_function() {
             // Streams are served by a function of their own.
             let stream = answers.stream(&Say::in_task(id, "again"));
             let shown = frames(&world.call(&stream).await).unwrap();
-            let last = shown.last().map(|frame| answers.told(frame));
+            let last = shown.last().map(|frame| answers.described(frame));
             let expected = "status input-required which one now?";
             assert_eq!(last.as_deref(), Some(expected), "{what}");
             let reply = world.call(&answers.send(&Say::in_task(id, "blue"))).await;

@@ -40,8 +40,8 @@ async fn after_a_cancel_no_later_output_is_visible() {
         );
         world.gate.open();
         let rest = frames(&live.finish().await).unwrap();
-        let told: Vec<String> = rest.iter().map(|frame| dialect.told(frame)).collect();
-        assert_eq!(told, ["status canceled"], "{dialect:?}");
+        let reported: Vec<String> = rest.iter().map(|frame| dialect.described(frame)).collect();
+        assert_eq!(reported, ["status canceled"], "{dialect:?}");
         let read = dialect.task(&world.call(&dialect.of_task(Op::Get, &id)).await);
         assert_eq!(dialect.state(&read), "canceled");
         assert!(

@@ -169,9 +169,9 @@ async fn data_saved_by_a_reply_without_a_task_reaches_the_next_message() {
             for key in ["", "key 1"] {
                 let world = World::new().unwrap();
                 let reply = greeted(&world, dialect, "note blue", given, key).await;
-                let told = message(dialect, &reply);
-                let context = told["contextId"].as_str().unwrap_or("none").to_owned();
-                assert!(given.is_empty() || context == given, "{told}");
+                let reported = message(dialect, &reply);
+                let context = reported["contextId"].as_str().unwrap_or("none").to_owned();
+                assert!(given.is_empty() || context == given, "{reported}");
                 let page = contexts(&world, "", "local:local").await;
                 assert_eq!(ids(&page), [&context], "{dialect:?} {key}");
                 let task = done(&world, dialect, "notes", "get noted", &context).await;
@@ -201,9 +201,9 @@ async fn a_reply_that_saves_nothing_and_makes_no_task_makes_no_context() {
                     format!("{key} {given}")
                 };
                 let reply = greeted(&world, dialect, "hi", given, &key).await;
-                let told = message(dialect, &reply);
-                let context = at(&told, "/contextId").as_str().unwrap_or_default();
-                assert_eq!(context, given, "{told}");
+                let reported = message(dialect, &reply);
+                let context = at(&reported, "/contextId").as_str().unwrap_or_default();
+                assert_eq!(context, given, "{reported}");
             }
             let page = contexts(&world, "", "local:local").await;
             assert_eq!(ids(&page), Vec::<&str>::new(), "{dialect:?} {key}");

@@ -241,9 +241,9 @@ async fn a_long_turn_does_not_revive_its_deleted_context() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stored_reply_without_a_task_is_deleted_with_its_context() {
-    for stands in [true, false] {
+    for has_thread in [true, false] {
         let world = World::new().unwrap();
-        if stands {
+        if has_thread {
             done(&world, DIALECT, "echo", "hi", "mine:c").await;
         }
         let greet = DIALECT
@@ -251,10 +251,10 @@ async fn a_stored_reply_without_a_task_is_deleted_with_its_context() {
             .header("idempotency-key", "key 1");
         let first = world.call(&greet).await;
         assert_eq!(first.status, 200, "{}", first.text());
-        assert_eq!(stored(&world, "mine:c").await, 1 + usize::from(stands));
+        assert_eq!(stored(&world, "mine:c").await, 1 + usize::from(has_thread));
         for _ in 0..2 {
             deleted(&world, "mine:c").await;
-            assert_eq!(stored(&world, "mine:c").await, 0, "{stands}");
+            assert_eq!(stored(&world, "mine:c").await, 0, "{has_thread}");
             expired(DIALECT, &delete(&world, "mine:c").await);
             expired(DIALECT, &world.call(&greet).await);
             advance(SETTLED).await;
@@ -262,7 +262,7 @@ async fn a_stored_reply_without_a_task_is_deleted_with_its_context() {
             // The key is free: the skill replies again.
             let again = world.call(&greet).await;
             let id = |reply: &Reply| DIALECT.result(reply)["message"]["messageId"].clone();
-            assert_ne!(id(&first), id(&again), "{stands}");
+            assert_ne!(id(&first), id(&again), "{has_thread}");
             assert_eq!(stored(&world, "mine:c").await, 1);
         }
     }

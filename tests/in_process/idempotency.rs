@@ -74,7 +74,7 @@ async fn a_repeated_key_returns_its_task_and_runs_nothing() {
             let shown = frames(&reply).unwrap();
             assert_eq!(shown.len(), 1, "{dialect:?} {shown:?}");
             let kind = if dialect.is_v01() { "status" } else { "task" };
-            assert_eq!(dialect.told(&shown[0]), format!("{kind} completed"));
+            assert_eq!(dialect.described(&shown[0]), format!("{kind} completed"));
             assert_eq!(world.store.writes(), writes);
         }
     }
@@ -266,7 +266,7 @@ async fn a_repeated_key_returns_the_same_reply_without_a_task() {
         }
         let stream = named(dialect, Op::Stream, &say, Way::Header, &json!("key 1"));
         let shown = frames(&world.call(&stream).await).unwrap();
-        assert_eq!(dialect.told(&shown[0]), "message hello there");
+        assert_eq!(dialect.described(&shown[0]), "message hello there");
         assert_eq!(shown.len(), 1);
         assert_eq!(creates(&world), 1);
         let say = Say::to("greet", "hi").in_context("mine:c");

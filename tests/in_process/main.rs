@@ -2,7 +2,9 @@
 //! tests control. Most files test one method.
 
 #[cfg(test)]
-mod answers;
+mod access_matrix;
+#[cfg(test)]
+mod across_generations;
 #[cfg(test)]
 mod artifacts;
 #[cfg(test)]
@@ -14,41 +16,35 @@ mod capabilities;
 #[cfg(test)]
 mod card;
 #[cfg(test)]
-mod contexts;
+mod context_expiry;
 #[cfg(test)]
-mod conversations;
+mod context_membership;
+#[cfg(test)]
+mod contexts;
 #[cfg(test)]
 mod credentials;
 #[cfg(test)]
-mod crossings;
-#[cfg(test)]
-mod deleted;
-#[cfg(test)]
-mod doors;
-#[cfg(test)]
-mod ends;
+mod deleted_contexts;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
-mod extended;
+mod extended_card;
 #[cfg(test)]
 mod files;
+#[cfg(test)]
+mod function_routes;
 #[cfg(test)]
 mod get;
 #[cfg(test)]
 mod idempotency;
 #[cfg(test)]
-mod in_time;
-#[cfg(test)]
 mod incarnations;
+#[cfg(test)]
+mod integers;
 #[cfg(test)]
 mod list;
 #[cfg(test)]
-mod matrix;
-#[cfg(test)]
-mod numbers;
-#[cfg(test)]
-mod pages;
+mod page_tokens;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
@@ -58,6 +54,8 @@ mod references;
 #[cfg(test)]
 mod replies;
 #[cfg(test)]
+mod response_limits;
+#[cfg(test)]
 mod send;
 #[cfg(test)]
 mod stream;
@@ -66,6 +64,8 @@ mod subscribe;
 #[cfg(test)]
 mod tenants;
 #[cfg(test)]
-mod told;
+mod thread_history;
+#[cfg(test)]
+mod timeouts;
 #[cfg(test)]
 mod uploads;

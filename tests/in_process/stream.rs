@@ -29,13 +29,16 @@ pub(crate) fn first(dialect: Dialect, state: &str) -> String {
     format!("{kind} {state}")
 }
 
-fn told(dialect: Dialect, reply: &Reply) -> Vec<String> {
+fn reported(dialect: Dialect, reply: &Reply) -> Vec<String> {
     assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());
     assert_eq!(reply.header("content-type"), "text/event-stream");
     assert_eq!(reply.header("cache-control"), "no-cache");
     let frames = frames(reply).unwrap();
     numbered(&frames);
-    frames.iter().map(|frame| dialect.told(frame)).collect()
+    frames
+        .iter()
+        .map(|frame| dialect.described(frame))
+        .collect()
 }
 
 /// Checks that ids are `<version>.<n>`, without gaps and rising. Ids of tasks
@@ -64,7 +67,7 @@ async fn a_stream_has_the_task_then_its_events_in_order() {
         // A2A 1.0 §3.1.2: a stream begins with the task, or with the one message.
         let mut expected = vec![first(dialect, "working")];
         expected.extend(shown_by_chunks(dialect, "chunks"));
-        assert_eq!(told(dialect, &reply), expected, "{dialect:?}");
+        assert_eq!(reported(dialect, &reply), expected, "{dialect:?}");
         let frames = frames(&reply).unwrap();
         assert!(frames.iter().all(|frame| frame.name.is_none()));
         if dialect.is_rpc() {
@@ -90,7 +93,7 @@ async fn a_stream_closes_at_a_question_and_the_answer_opens_another() {
             first(dialect, "working"),
             "status input-required which one?".to_owned(),
         ];
-        assert_eq!(told(dialect, &reply), expected, "{dialect:?}");
+        assert_eq!(reported(dialect, &reply), expected, "{dialect:?}");
         let asked = frames(&reply).unwrap();
         // 0.1 and 0.3 set `final` on the event that closes the stream; 1.0 has no such member.
         assert_eq!(
@@ -103,7 +106,7 @@ async fn a_stream_closes_at_a_question_and_the_answer_opens_another() {
         let reply = world.call(&answer).await;
         let mut expected = vec![first(dialect, "working")];
         expected.extend(shown_by_chunks(dialect, "ask"));
-        assert_eq!(told(dialect, &reply), expected, "{dialect:?}");
+        assert_eq!(reported(dialect, &reply), expected, "{dialect:?}");
     }
 }
 
@@ -113,12 +116,15 @@ async fn a_reply_without_a_task_is_the_only_event_of_its_stream() {
         let world = World::new().unwrap();
         let reply = world.call(&dialect.stream(&Say::to("greet", "hi"))).await;
         let frames = frames(&reply).unwrap();
-        let told: Vec<String> = frames.iter().map(|frame| dialect.told(frame)).collect();
+        let reported: Vec<String> = frames
+            .iter()
+            .map(|frame| dialect.described(frame))
+            .collect();
         if dialect.is_v01() {
-            assert_eq!(told.last().unwrap(), "status completed hello there");
+            assert_eq!(reported.last().unwrap(), "status completed hello there");
             continue;
         }
-        assert_eq!(told, ["message hello there"], "{dialect:?}");
+        assert_eq!(reported, ["message hello there"], "{dialect:?}");
         assert_eq!(frames[0].id, None);
         assert_eq!(world.store.writes(), 0);
     }
@@ -135,7 +141,7 @@ async fn the_first_frame_waits_for_the_first_write() {
         assert!(early.is_err(), "{dialect:?}: shown before it was stored");
         world.store.release();
         let reply = opening.await.finish().await;
-        assert_eq!(told(dialect, &reply).len(), 7, "{dialect:?}");
+        assert_eq!(reported(dialect, &reply).len(), 7, "{dialect:?}");
     }
 }
 
@@ -152,7 +158,7 @@ async fn an_event_waits_for_its_own_write() {
         assert!(world.store.commits().len() > 1, "nothing was held");
         world.store.release();
         let rest = frames(&live.finish().await).unwrap();
-        let rest: Vec<String> = rest.iter().map(|frame| dialect.told(frame)).collect();
+        let rest: Vec<String> = rest.iter().map(|frame| dialect.described(frame)).collect();
         let index = if dialect.is_v01() { "#0 " } else { "" };
         let result = format!("artifact {index}slow at last.");
         assert_eq!(rest, [result.as_str(), "status completed"], "{dialect:?}");
@@ -238,7 +244,7 @@ async fn a_quiet_stream_is_kept_open_by_comments() {
         reply.text()
     );
     assert_eq!(
-        told(Dialect::Rest10, &reply).last().unwrap(),
+        reported(Dialect::Rest10, &reply).last().unwrap(),
         "status completed"
     );
 }

@@ -6,8 +6,11 @@ use a2a_lambda_tests::frames::{Frame, frames};
 use a2a_lambda_tests::world::{Request, World};
 use std::time::Duration;
 
-fn told(dialect: Dialect, frames: &[Frame]) -> Vec<String> {
-    frames.iter().map(|frame| dialect.told(frame)).collect()
+fn reported(dialect: Dialect, frames: &[Frame]) -> Vec<String> {
+    frames
+        .iter()
+        .map(|frame| dialect.described(frame))
+        .collect()
 }
 
 async fn asking(world: &World, dialect: Dialect) -> String {
@@ -23,7 +26,7 @@ async fn a_subscription_stays_open_at_a_question_and_ends_with_the_task() {
         let mut live = world.open(&dialect.of_task(Op::Subscribe, &id)).await;
         assert_eq!(live.status, 200, "{dialect:?}");
         let start = live.next().await.unwrap().unwrap();
-        let begins = dialect.told(&start);
+        let begins = dialect.described(&start);
         assert!(
             begins.starts_with(&first(dialect, "input-required")),
             "{begins}"
@@ -41,7 +44,7 @@ async fn a_subscription_stays_open_at_a_question_and_ends_with_the_task() {
         let rest = frames(&reply).unwrap();
         let mut expected = vec!["status working".to_owned()];
         expected.extend(shown_by_chunks(dialect, "ask"));
-        assert_eq!(told(dialect, &rest), expected, "{dialect:?}");
+        assert_eq!(reported(dialect, &rest), expected, "{dialect:?}");
         let last = dialect.is_final(rest.last().unwrap());
         assert_eq!(last, (!dialect.is_v10()).then_some(true));
     }
@@ -57,7 +60,7 @@ async fn get_and_post_both_subscribe() {
         let read = dialect.versioned(Request::new("GET", path));
         for request in [dialect.of_task(Op::Subscribe, &id), read] {
             let start = world.open(&request).await.next().await.unwrap().unwrap();
-            assert_eq!(dialect.told(&start), "task input-required");
+            assert_eq!(dialect.described(&start), "task input-required");
         }
     }
 }
@@ -72,7 +75,7 @@ async fn a_subscription_ends_with_a_cancel() {
         let cancel = dialect.of_task(Op::Cancel, &id);
         let (reply, _) = tokio::join!(live.finish(), world.call(&cancel));
         let rest = frames(&reply).unwrap();
-        assert_eq!(told(dialect, &rest), ["status canceled"], "{dialect:?}");
+        assert_eq!(reported(dialect, &rest), ["status canceled"], "{dialect:?}");
         assert!(!reply.text().contains("retry"), "the task has ended");
     }
 }
@@ -113,7 +116,7 @@ async fn every_stream_of_a_task_shows_the_same_events_in_the_same_order() {
         // first of these events.
         let own = frames(&own).unwrap();
         assert_eq!(own[0].id, one[0].id);
-        assert_eq!(told(dialect, &own[1..]), told(dialect, &one[1..]));
+        assert_eq!(reported(dialect, &own[1..]), reported(dialect, &one[1..]));
         let ids = |frames: &[Frame]| -> Vec<_> { frames.iter().map(|f| f.id.clone()).collect() };
         assert_eq!(ids(&own), ids(&one));
     }
@@ -136,7 +139,7 @@ async fn a_stream_cut_after_any_frame_resumes_with_the_next_frame() {
             let (start, rest) = again.split_first().unwrap();
             assert_eq!(start.id, None, "{dialect:?}: {start:?}");
             let state = if seen == 6 { "completed" } else { "working" };
-            let begins = dialect.told(start);
+            let begins = dialect.described(start);
             assert!(
                 begins.starts_with(&first(dialect, state)),
                 "{dialect:?}: {begins}"
@@ -164,11 +167,18 @@ async fn a_running_stream_can_be_resumed_and_followed_to_its_end() {
         let resume = resume.header("last-event-id", start.id.as_ref().unwrap());
         let mut live = world.open(&resume).await;
         let again = live.next().await.unwrap().unwrap();
-        assert!(dialect.told(&again).starts_with(&first(dialect, "working")));
+        assert!(
+            dialect
+                .described(&again)
+                .starts_with(&first(dialect, "working"))
+        );
         world.gate.open();
         let rest = frames(&live.finish().await).unwrap();
         let index = if dialect.is_v01() { "#0 " } else { "" };
         let result = format!("artifact {index}slow at last.");
-        assert_eq!(told(dialect, &rest), [result.as_str(), "status completed"]);
+        assert_eq!(
+            reported(dialect, &rest),
+            [result.as_str(), "status completed"]
+        );
     }
 }

@@ -70,8 +70,8 @@ async fn a_late_cancel_adds_nothing_to_a_newer_context_of_its_id() {
         let id = asked["id"].as_str().unwrap();
         let canceled = world.call(&dialect.of_task(Op::Cancel, id)).await;
         assert_eq!(canceled.status, 200, "{}", canceled.text());
-        let told = shown(&world, dialect, &context, false).await;
-        assert_eq!(told, "anew|show", "{dialect:?}");
+        let reported = shown(&world, dialect, &context, false).await;
+        assert_eq!(reported, "anew|show", "{dialect:?}");
     }
 }
 
@@ -88,12 +88,12 @@ async fn a_skill_reads_the_newest_hundred_messages_and_all_it_added() {
         assert_eq!(world.call(&again).await.status, 200);
     }
     advance(SECOND).await;
-    let told = shown(&world, dialect, "mine:c", false).await;
-    let told: Vec<&str> = told.split('|').collect();
-    let (first, told) = told.split_first().unwrap();
+    let reported = shown(&world, dialect, "mine:c", false).await;
+    let reported: Vec<&str> = reported.split('|').collect();
+    let (first, reported) = reported.split_first().unwrap();
     assert_eq!(*first, "cut", "older messages are missing");
-    assert_eq!(told[0], "noted", "it is stored apart from the messages");
-    let (said, noted): (Vec<&str>, Vec<&str>) = told.iter().partition(|it| **it != "noted");
+    assert_eq!(reported[0], "noted", "it is stored apart from the messages");
+    let (said, noted): (Vec<&str>, Vec<&str>) = reported.iter().partition(|it| **it != "noted");
     assert_eq!((said.len(), noted.len()), (100, 1));
     assert_eq!(said[99], "show");
     assert_eq!(said[98], "which one now?");
@@ -153,7 +153,7 @@ impl Skill for Vault {
     const METADATA: SkillMetadata = SkillMetadata::new("vault", "Opens when signed in.", &["test"]);
 }
 
-async fn told(cx: &mut TaskContext<'_>) -> AgentResult<String> {
+async fn reported(cx: &mut TaskContext<'_>) -> AgentResult<String> {
     let thread = cx.thread().await?;
     let parts = thread.iter().flat_map(|message| &message.parts);
     let texts = parts.filter_map(|part| match &part.content {
@@ -173,7 +173,7 @@ impl SkillHandler<Waits> for Vault {
         input: Content,
     ) -> AgentResult<OnRequestResult<String, Waits>> {
         if input.first_text() == Some("show") {
-            return OnRequestResult::done(told(cx).await?);
+            return OnRequestResult::done(reported(cx).await?);
         }
         Ok(OnRequestResult::AuthRequired {
             message: Content::from_text("sign in first"),
@@ -188,7 +188,7 @@ impl SkillHandler<Waits> for Vault {
         _: Waits,
         _: Content,
     ) -> AgentResult<OnInputResult<String, Waits>> {
-        OnInputResult::done(told(cx).await?)
+        OnInputResult::done(reported(cx).await?)
     }
 }
 
@@ -210,8 +210,8 @@ async fn credentials_are_not_part_of_the_thread() {
         assert_eq!(answer(dialect, &task), "open|sign in first", "{dialect:?}");
         advance(SECOND).await;
         let task = done(&world, dialect, "vault", "show", "mine:c").await;
-        let told = answer(dialect, &task);
-        assert_eq!(told, "open|sign in first|show", "{dialect:?}");
+        let reported = answer(dialect, &task);
+        assert_eq!(reported, "open|sign in first|show", "{dialect:?}");
     }
 }
 

@@ -42,12 +42,12 @@ pub(crate) async fn judge(
 ) -> Vec<String> {
     let mut wrong = known.wrong.clone();
     let mut ids: BTreeSet<String> = tasks(base).await.iter().map(id).collect();
-    for told in &known.told {
-        if store.task(&id(told)).await.is_none() {
-            wrong.push(format!("acknowledged and not stored: {told}"));
+    for reported in &known.reported {
+        if store.task(&id(reported)).await.is_none() {
+            wrong.push(format!("acknowledged and not stored: {reported}"));
             return wrong;
         }
-        ids.insert(id(told));
+        ids.insert(id(reported));
     }
     if ids.len() > 1 {
         wrong.push(format!("one send made the tasks {ids:?}"));
@@ -82,13 +82,14 @@ fn about(scenario: Scenario, known: &Known, kept: &BTreeSet<String>, task: &Valu
     };
     check(rests_well, "unexpected state at rest");
     check(!known.canceled || !completed, "completed after its cancel");
-    for told in known.told.iter().filter(|told| rests(told)) {
-        let same = told["artifacts"] == task["artifacts"] && told["status"] == task["status"];
+    for reported in known.reported.iter().filter(|reported| rests(reported)) {
+        let same =
+            reported["artifacts"] == task["artifacts"] && reported["status"] == task["status"];
         // A later message may continue a task that asks.
-        let asked = told["status"]["state"] == "TASK_STATE_INPUT_REQUIRED";
+        let asked = reported["status"]["state"] == "TASK_STATE_INPUT_REQUIRED";
         check(
             same || asked,
-            &format!("differs from the earlier response {told}"),
+            &format!("differs from the earlier response {reported}"),
         );
     }
     if completed {
@@ -138,10 +139,10 @@ fn content(scenario: Scenario, task: &Value) -> bool {
 /// Whether `count` different steps ran and were stored, in the first such turn of the
 /// context.
 fn steps(artifact: &Value, count: usize) -> bool {
-    let told = &artifact["parts"][0]["data"];
-    let runs = told["steps"].as_array().into_iter().flatten();
+    let reported = &artifact["parts"][0]["data"];
+    let runs = reported["steps"].as_array().into_iter().flatten();
     let runs: BTreeSet<&str> = runs.filter_map(Value::as_str).collect();
-    runs.len() == count && told["saved"] == told["steps"] && told["inConversation"] == 1
+    runs.len() == count && reported["saved"] == reported["steps"] && reported["inConversation"] == 1
 }
 
 /// Checks that the frames of a stream are the start of the log, without a gap.
@@ -162,9 +163,9 @@ async fn shown(base: &str, task: &str, known: &Known) -> Option<String> {
 async fn afterwards(scenario: Scenario, base: &str, task: Option<&String>) -> Option<String> {
     match scenario {
         Scenario::ClientId => {
-            let told = send_own_id(base).await.unwrap_or_default();
-            let same = told["id"] == OWN_ID && told["status"]["state"] == "completed";
-            (!same).then(|| format!("sent once more: {told}"))
+            let reported = send_own_id(base).await.unwrap_or_default();
+            let same = reported["id"] == OWN_ID && reported["status"]["state"] == "completed";
+            (!same).then(|| format!("sent once more: {reported}"))
         }
         Scenario::Continued => {
             let before = get(&format!("{base}/tasks/{}", task?)).await?;
@@ -173,8 +174,9 @@ async fn afterwards(scenario: Scenario, base: &str, task: Option<&String>) -> Op
             next["message"]["contextId"] = before["contextId"].clone();
             let sent = post(&format!("{base}/message:send"), &next).await;
             let sent = sent.unwrap_or_default();
-            let told = &sent["task"]["artifacts"][0]["parts"][0]["data"]["inConversation"];
-            (*told != counted + 1).then(|| format!("the session counted {told} after {before}"))
+            let reported = &sent["task"]["artifacts"][0]["parts"][0]["data"]["inConversation"];
+            (*reported != counted + 1)
+                .then(|| format!("the session counted {reported} after {before}"))
         }
         _ => None,
     }

@@ -28,7 +28,7 @@ pub(crate) enum Scenario {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     /// The tasks of the responses, each as in its last response.
-    pub(crate) told: Vec<Value>,
+    pub(crate) reported: Vec<Value>,
     /// The frames of a stream.
     pub(crate) frames: Vec<Frame>,
     /// Whether a response said that the task is canceled.
@@ -103,14 +103,14 @@ impl Scenario {
 async fn deferred(base: &str, known: &mut Known) -> Option<()> {
     let url = format!("{base}/message:send");
     let sent = post(&url, &message("echo hello", None)).await?;
-    known.told = vec![sent["task"].clone()];
+    known.reported = vec![sent["task"].clone()];
     known.finished = true;
     Some(())
 }
 
 async fn client_id(base: &str, known: &mut Known) -> Option<()> {
     let first = send_own_id(base).await?;
-    known.told = vec![json!({"id": first["id"]})];
+    known.reported = vec![json!({"id": first["id"]})];
     let second = send_own_id(base).await?;
     known.finished = first["status"]["state"] == "completed";
     if first != second {
@@ -123,7 +123,7 @@ async fn queued(base: &str, store: &Store, known: &mut Known) -> Option<()> {
     let mut body = message("steps 2", None);
     body["configuration"] = json!({"returnImmediately": true});
     let sent = post(&format!("{base}/message:send"), &body).await?;
-    known.told = vec![sent["task"].clone()];
+    known.reported = vec![sent["task"].clone()];
     let id = id(&sent["task"]);
     // Reads the store directly, so that polls are not counted as calls of the program.
     let mut looks = 0..LOOKS;
@@ -137,7 +137,7 @@ async fn queued(base: &str, store: &Store, known: &mut Known) -> Option<()> {
             .wrong
             .push(format!("at rest in the store, but the client sees {task}"));
     }
-    known.told = vec![task];
+    known.reported = vec![task];
     known.finished = true;
     Some(())
 }
@@ -147,7 +147,7 @@ async fn stream(base: &str, known: &mut Known) -> Option<()> {
     let mut live = Live::post(&url, &message("chunks 3 200", None)).await?;
     while let Some(frame) = live.next().await {
         known.frames.push(frame);
-        known.told = known
+        known.reported = known
             .frames
             .first()
             .map(|f| f.data["task"].clone())
@@ -162,10 +162,10 @@ async fn stream(base: &str, known: &mut Known) -> Option<()> {
 async fn continued(base: &str, known: &mut Known) -> Option<()> {
     let url = format!("{base}/message:send");
     let asked = post(&url, &message("anything", None)).await?;
-    known.told = vec![asked["task"].clone()];
+    known.reported = vec![asked["task"].clone()];
     let id = id(&asked["task"]);
     let done = post(&url, &message("steps 1", Some(&id))).await?;
-    known.told = vec![done["task"].clone()];
+    known.reported = vec![done["task"].clone()];
     known.finished = true;
     Some(())
 }
@@ -178,12 +178,12 @@ async fn cancel(base: &str, known: &mut Known) -> Option<()> {
         let shown = frame.data.get("artifactUpdate").is_some();
         known.frames.push(frame);
         let task = &known.frames.first()?.data["task"];
-        known.told = vec![task.clone()];
+        known.reported = vec![task.clone()];
         if shown && !known.canceled {
             let url = format!("{base}/tasks/{}:cancel", id(task));
             let canceled = post(&url, &json!({})).await?;
             known.canceled = canceled["status"]["state"] == "TASK_STATE_CANCELED";
-            known.told = vec![canceled];
+            known.reported = vec![canceled];
         }
     }
     let last = known.frames.last()?.data.to_string();
@@ -194,7 +194,7 @@ async fn cancel(base: &str, known: &mut Known) -> Option<()> {
 async fn file(base: &str, known: &mut Known) -> Option<()> {
     let url = format!("{base}/message:send");
     let sent = post(&url, &message(&format!("file {BYTES}"), None)).await?;
-    known.told = vec![sent["task"].clone()];
+    known.reported = vec![sent["task"].clone()];
     let task = get(&format!("{base}/tasks/{}", id(&sent["task"]))).await?;
     if task["artifacts"] != sent["task"]["artifacts"] {
         known

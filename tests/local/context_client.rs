@@ -109,7 +109,7 @@ impl Talk {
             assert_eq!(talk.context, own);
         }
         if kind == Kind::Second {
-            talk.goes_on(agent, "echo second").await;
+            talk.continues(agent, "echo second").await;
         }
         talk
     }
@@ -120,7 +120,7 @@ impl Talk {
     }
 
     /// The same, and asserts that the task completes. Returns the task.
-    pub(crate) async fn goes_on(&self, agent: &impl Agent, text: &str) -> Value {
+    pub(crate) async fn continues(&self, agent: &impl Agent, text: &str) -> Value {
         let task = completed(self.dialect, &self.say(agent, text).await);
         assert_eq!(self.dialect.context(&task), self.context);
         task
@@ -128,7 +128,7 @@ impl Talk {
 
     /// What the agent remembers of the context.
     pub(crate) async fn recall(&self, agent: &impl Agent) -> Memory {
-        let task = self.goes_on(agent, "recall").await;
+        let task = self.continues(agent, "recall").await;
         let member = |name| find(&task["artifacts"], name).cloned().unwrap();
         let said = member("said");
         let said = said.as_array().unwrap().iter();

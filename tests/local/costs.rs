@@ -358,14 +358,14 @@ async fn sends(counter: &mut Counter) {
         .await;
     counter.row("the same once more, with the same key");
 
-    let mut told = message("hello");
-    told["message"]["messageId"] = json!("tck-message-response");
-    counter.post("/message:send", &told).await;
+    let mut reported = message("hello");
+    reported["message"]["messageId"] = json!("tck-message-response");
+    counter.post("/message:send", &reported).await;
     counter.row("a send whose skill answers without a task");
     let key = [("Idempotency-Key", "key-2")];
-    let said = counter.call("/message:send", Some(&told), &key).await;
+    let said = counter.call("/message:send", Some(&reported), &key).await;
     counter.row("the same with an idempotency key");
-    let again = counter.call("/message:send", Some(&told), &key).await;
+    let again = counter.call("/message:send", Some(&reported), &key).await;
     assert_eq!(said, again);
     counter.row("the same once more, with the same key");
 

@@ -2,7 +2,7 @@
 //! later clock sees it, before and after clean-up.
 
 use crate::agent::{Folder, Running};
-use crate::talk::{Agent, GENERATIONS, Kind, Talk, listed};
+use crate::context_client::{Agent, GENERATIONS, Kind, Talk, listed};
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
@@ -125,11 +125,11 @@ async fn talks(program: &Running) -> Vec<(Talk, Timestamp)> {
         }
     }
     let over: BTreeMap<String, Timestamp> = listed(program).await;
-    let told = |talk: Talk| {
+    let reported = |talk: Talk| {
         let at = over[&talk.context];
         (talk, at)
     };
-    talks.into_iter().map(told).collect()
+    talks.into_iter().map(reported).collect()
 }
 
 /// Asserts that a context continues without its state, and reports that once.

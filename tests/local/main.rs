@@ -8,6 +8,8 @@ mod background;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod context_client;
+#[cfg(test)]
 mod costs;
 #[cfg(test)]
 mod documented;
@@ -16,7 +18,7 @@ mod expiry;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
-mod kept;
+mod local_access;
 #[cfg(test)]
 mod meter;
 #[cfg(test)]
@@ -24,12 +26,10 @@ mod options;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
-mod resumed;
+mod restart;
 #[cfg(test)]
-mod shut;
+mod resume_demo;
 #[cfg(test)]
 mod signed;
-#[cfg(test)]
-mod talk;
 #[cfg(test)]
 mod threads;

@@ -231,7 +231,7 @@ impl Counted<SharedHttpConnector> {
             before.push(self.item(&asked, key).await);
         }
         let (response, body) = whole(self.inner.call(request).await?).await?;
-        let told: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let reported: Value = serde_json::from_slice(&body).unwrap_or_default();
         // A transaction prepares and commits each item, and costs twice as much.
         let each = if operation == "TransactWriteItems" {
             2
@@ -249,7 +249,7 @@ impl Counted<SharedHttpConnector> {
                 .fetch_max(size(&after), Ordering::Relaxed);
         }
         let half_reads = if keys.is_empty() {
-            read(&asked, &told)
+            read(&asked, &reported)
         } else {
             0
         };
@@ -331,32 +331,33 @@ fn key(action: &Value) -> Value {
 }
 
 /// The half read units of a request with this response.
-fn read(asked: &Value, told: &Value) -> usize {
+fn read(asked: &Value, reported: &Value) -> usize {
     let each = if asked["ConsistentRead"] == true {
         2
     } else {
         1
     };
     if let Some(tables) = asked["RequestItems"].as_object() {
-        let of_table = |(name, asked): (&String, &Value)| in_batch(asked, &told["Responses"][name]);
+        let of_table =
+            |(name, asked): (&String, &Value)| in_batch(asked, &reported["Responses"][name]);
         return tables.iter().map(of_table).sum();
     }
-    let items = told["Items"].as_array().into_iter().flatten();
-    let bytes = size(&told["Item"]) + items.map(size).sum::<usize>();
+    let items = reported["Items"].as_array().into_iter().flatten();
+    let bytes = size(&reported["Item"]) + items.map(size).sum::<usize>();
     bytes.div_ceil(4 * KB).max(1) * each
 }
 
 /// The same for the keys of one table in a batch. Each key is a read of its own,
 /// and costs even if there is no item.
-fn in_batch(asked: &Value, told: &Value) -> usize {
+fn in_batch(asked: &Value, reported: &Value) -> usize {
     let each = if asked["ConsistentRead"] == true {
         2
     } else {
         1
     };
     let units = |item: &Value| size(item).div_ceil(4 * KB).max(1) * each;
-    let found = told.as_array().map_or(0, Vec::len);
+    let found = reported.as_array().map_or(0, Vec::len);
     let absent = asked["Keys"].as_array().map_or(0, Vec::len) - found;
-    let items = told.as_array().into_iter().flatten();
+    let items = reported.as_array().into_iter().flatten();
     items.map(units).sum::<usize>() + absent * each
 }

@@ -1,7 +1,7 @@
 //! Contexts that outlive the program that stored them.
 
 use crate::agent::{Folder, Running};
-use crate::talk::{Agent, GENERATIONS, Kind, Talk, listed, ours};
+use crate::context_client::{Agent, GENERATIONS, Kind, Talk, listed, ours};
 use a2a_lambda_tests::error_rows::{Fault, NOT_FOUND};
 use a2a_lambda_tests::remote;
 use a2a_lambda_tests::world::{Reply, Request};
@@ -43,7 +43,7 @@ async fn talks(program: &Running) -> Vec<Talk> {
     for dialect in GENERATIONS {
         for kind in Kind::ALL {
             let talk = Talk::begin(program, dialect, kind, "note the colour is blue").await;
-            talk.goes_on(program, "steps 1").await;
+            talk.continues(program, "steps 1").await;
             talks.push(talk);
         }
     }

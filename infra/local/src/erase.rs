@@ -65,18 +65,18 @@ pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
     let tenant = TenantId::parse(options.tenant.clone())?;
     let reached = options.deployment.reach(options.data.as_deref()).await?;
     let Reached { records, blobs, .. } = &reached;
-    let told = Progress::default();
-    let told = |so_far: &Erasure| told.say(so_far);
+    let reported = Progress::default();
+    let reported = |so_far: &Erasure| reported.say(so_far);
     let text = if options.dry_run {
-        let counted = records.count_tenant(&tenant, blobs, &told).await?;
+        let counted = records.count_tenant(&tenant, blobs, &reported).await?;
         summary("would be removed", &tenant, &counted)
     } else {
         let erased = if options.data.is_some() {
             // The embedded S3 keeps no object versions, and a data folder needs no note
             // for a later restore.
-            records.erase_tenant(&tenant, blobs, &told).await?
+            records.erase_tenant(&tenant, blobs, &reported).await?
         } else {
-            restore::erase(records, blobs, &tenant, &told).await?
+            restore::erase(records, blobs, &tenant, &reported).await?
         };
         summary("removed", &tenant, &erased)
     };

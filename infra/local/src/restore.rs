@@ -76,9 +76,9 @@ pub(crate) async fn erase(
     records: &DynamoStore,
     blobs: &S3Blobs,
     tenant: &TenantId,
-    told: &(dyn Fn(&Erasure) + Sync),
+    reported: &(dyn Fn(&Erasure) + Sync),
 ) -> Result<Erasure, EraseError> {
-    let erased = records.erase_tenant(tenant, blobs, told).await?;
+    let erased = records.erase_tenant(tenant, blobs, reported).await?;
     blobs.purge_tenant(tenant, &|_| ()).await?;
     // A later restore to a time before this erasure reads the note and repeats it.
     let note = ErasedTenant {

@@ -181,7 +181,7 @@ impl Context {
         };
         match seen {
             Some(thread) if thread.lives(began) || self.is(Mutant::ExpiryUnchecked) => {
-                self.goes_on(w, i, thread, began);
+                self.continues(w, i, thread, began);
             }
             Some(thread) if remembered(thread) => self.refuses(w, i, seen, began),
             None if self.server_made && !self.is(Mutant::ServerIdMade) => {
@@ -193,7 +193,7 @@ impl Context {
     }
 
     /// Refreshes the thread that was read.
-    fn goes_on(&self, w: &mut World, i: usize, seen: Thread, began: u8) {
+    fn continues(&self, w: &mut World, i: usize, seen: Thread, began: u8) {
         let unconditional = self.is(Mutant::RefreshUnconditional) && w.thread.is_some();
         if w.thread != Some(seen) && !unconditional {
             // Another call was faster: decide again, by the same clock reading.

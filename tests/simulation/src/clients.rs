@@ -253,7 +253,7 @@ impl Endpoint {
             Ok(Sent::Task(task)) => {
                 let mut world = self.hub.world();
                 let oracle = &mut world.oracle;
-                let life = oracle.told(&task);
+                let life = oracle.reported(&task);
                 // A repeat under a client's own id opens no turn.
                 if holds(&task, &message) {
                     oracle.said(&message, Said::Taken);
@@ -282,7 +282,7 @@ impl Endpoint {
         match self.engine().cancel(&self.caller, &command).await {
             Ok(task) => {
                 let mut world = self.hub.world();
-                let Some(life) = world.oracle.told(&task) else {
+                let Some(life) = world.oracle.reported(&task) else {
                     return;
                 };
                 let stored = world.oracle.tasks.get(&life).map(|it| it.record.state());
@@ -411,7 +411,7 @@ impl Endpoint {
         };
         let found = self.engine().reader().get(&self.caller, &query).await;
         let task = found.map_err(|error| error.refusal)?;
-        Ok(self.hub.world().oracle.told(&task))
+        Ok(self.hub.world().oracle.reported(&task))
     }
 
     /// Lists tasks, of one context or of all.

@@ -2,9 +2,9 @@
 //! time: the seed determines the whole schedule.
 
 use crate::clients::{Endpoint, after};
-use crate::hooks::BRINGS;
 use crate::hub::{Hub, World};
 use crate::oracle::{Life, Moment, Seen};
+use crate::webhooks::BRINGS;
 use a2a_lambda::task::Timestamp;
 use std::collections::BTreeSet;
 use std::future::Future;

@@ -5,7 +5,6 @@ mod clients;
 mod driver;
 mod fleet;
 mod history;
-mod hooks;
 mod hub;
 mod mutant;
 mod oracle;
@@ -14,6 +13,7 @@ mod scenarios;
 mod skills;
 mod store;
 mod watch;
+mod webhooks;
 
 use crate::history::{Lab, Report};
 use crate::hub::Hub;

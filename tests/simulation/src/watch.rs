@@ -74,7 +74,7 @@ impl Watch {
                 last,
                 ..
             } => {
-                if first || !self.goes_on(event, *last, oracle) {
+                if first || !self.continues(event, *last, oracle) {
                     let text = format!(
                         "G7: event {} of task {task_id} is not the next stored event",
                         event.seq
@@ -98,7 +98,7 @@ impl Watch {
                 task.id
             ));
         }
-        let Some(life) = oracle.told(task) else {
+        let Some(life) = oracle.reported(task) else {
             return;
         };
         let last = task.last_event;
@@ -134,7 +134,7 @@ impl Watch {
     }
 
     /// Whether this is the next event of the reader's task.
-    fn goes_on(&self, event: &LoggedEvent, last: bool, oracle: &mut Oracle) -> bool {
+    fn continues(&self, event: &LoggedEvent, last: bool, oracle: &mut Oracle) -> bool {
         let place = self.place.and_then(|n| oracle.positions.get(n)).cloned();
         let Some(Position { life, seq, .. }) = place else {
             return false;

@@ -174,7 +174,7 @@ fn up_to<N: std::str::FromStr + PartialOrd + Copy>(text: &str, max: N) -> Option
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Command<'_> {
+    fn reported(text: &str) -> Command<'_> {
         Command::of("msg-1", Some(text))
     }
 
@@ -195,30 +195,33 @@ mod tests {
 
     #[test]
     fn kit_without_message_ids_uses_the_first_word() {
-        assert_eq!(told("tck-reject-task now"), Command::Kit(Behaviour::Reject));
-        assert_eq!(told("now tck-reject-task"), Command::Unknown);
+        assert_eq!(
+            reported("tck-reject-task now"),
+            Command::Kit(Behaviour::Reject)
+        );
+        assert_eq!(reported("now tck-reject-task"), Command::Unknown);
     }
 
     #[test]
     fn commands_are_read_with_their_numbers() {
-        assert_eq!(told("echo  hello  you "), Command::Echo("hello  you"));
-        assert_eq!(told("wait 20"), Command::Wait(Duration::from_secs(20)));
+        assert_eq!(reported("echo  hello  you "), Command::Echo("hello  you"));
+        assert_eq!(reported("wait 20"), Command::Wait(Duration::from_secs(20)));
         let pause = Duration::from_millis(20);
-        assert_eq!(told("chunks 5 20"), Command::Chunks { count: 5, pause });
+        assert_eq!(reported("chunks 5 20"), Command::Chunks { count: 5, pause });
         let pause = Duration::ZERO;
-        assert_eq!(told("chunks 5"), Command::Chunks { count: 5, pause });
-        assert_eq!(told("back"), Command::Back);
-        assert_eq!(told("sum"), Command::Sum);
-        assert_eq!(told("note  of it "), Command::Note("of it"));
-        assert_eq!(told("recall"), Command::Recall);
-        assert_eq!(told("refer"), Command::Refer);
+        assert_eq!(reported("chunks 5"), Command::Chunks { count: 5, pause });
+        assert_eq!(reported("back"), Command::Back);
+        assert_eq!(reported("sum"), Command::Sum);
+        assert_eq!(reported("note  of it "), Command::Note("of it"));
+        assert_eq!(reported("recall"), Command::Recall);
+        assert_eq!(reported("refer"), Command::Refer);
         let size = 1000;
-        assert_eq!(told("file 1000"), Command::File { size, pause });
+        assert_eq!(reported("file 1000"), Command::File { size, pause });
         let pause = Duration::from_millis(7);
-        assert_eq!(told("file 1000 7"), Command::File { size, pause });
+        assert_eq!(reported("file 1000 7"), Command::File { size, pause });
         let (count, time) = (3, Duration::from_millis(7));
-        assert_eq!(told("steps 3 7"), Command::Steps { count, time });
-        assert_eq!(told("fail"), Command::Fail);
+        assert_eq!(reported("steps 3 7"), Command::Steps { count, time });
+        assert_eq!(reported("fail"), Command::Fail);
     }
 
     #[test]
@@ -241,7 +244,7 @@ mod tests {
             "recall it",
             "refer 2",
         ] {
-            assert_eq!(told(text), Command::Unknown, "{text}");
+            assert_eq!(reported(text), Command::Unknown, "{text}");
         }
     }
 }

@@ -120,12 +120,12 @@ async fn step_results_name_the_run_that_made_them() {
     let mut bench = bench();
     for (nth, text) in [(1, "steps 2"), (2, "steps 2")] {
         let reply = bench.send(text).await.unwrap();
-        let told = reply.artifact_data(RESULT).unwrap();
-        assert_eq!(told["inConversation"], nth, "{told}");
-        assert_eq!(told["steps"], told["saved"]);
-        let runs = told["steps"].as_array().unwrap();
-        assert_eq!(runs.len(), 2, "{told}");
-        assert_ne!(runs[0], runs[1], "{told}");
+        let reported = reply.artifact_data(RESULT).unwrap();
+        assert_eq!(reported["inConversation"], nth, "{reported}");
+        assert_eq!(reported["steps"], reported["saved"]);
+        let runs = reported["steps"].as_array().unwrap();
+        assert_eq!(runs.len(), 2, "{reported}");
+        assert_ne!(runs[0], runs[1], "{reported}");
     }
 }
 

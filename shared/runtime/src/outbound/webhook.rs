@@ -178,7 +178,7 @@ mod tests {
     async fn a_delivery_succeeds_on_2xx_and_follows_no_redirect() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let here = format!("http://{}/", listener.local_addr().unwrap());
-        let told = PushDelivery {
+        let reported = PushDelivery {
             url: OutboundUrl::parse(&here, Reach::Loopback).unwrap(),
             frame: Frame::Message(Message::from_agent("m-1", vec![Part::text("done")])),
             ..push_payload()
@@ -193,10 +193,10 @@ mod tests {
                 let answer = format!("HTTP/1.1 {status} X\r\nlocation: {here}again\r\n{end}");
                 socket.write_all(answer.as_bytes()).await.unwrap();
             };
-            let (sent, ()) = tokio::join!(webhooks.post(&told), answers);
+            let (sent, ()) = tokio::join!(webhooks.post(&reported), answers);
             match sent {
                 Ok(()) => assert!((200..300).contains(&status), "{status}"),
-                Err(PushDeliveryError::Status(told)) => assert_eq!(told, status),
+                Err(PushDeliveryError::Status(reported)) => assert_eq!(reported, status),
                 Err(other) => panic!("{status}: {other}"),
             }
         }

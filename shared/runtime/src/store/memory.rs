@@ -208,8 +208,8 @@ impl Tables {
 
     /// Whether the index of open tasks contains the task.
     fn is_open(&self, key: &TaskKey, record: &TaskRecord) -> bool {
-        let told = self.confirmed.get(key) == Some(&record.version());
-        !record.state().is_at_rest() || !record.listeners.is_empty() && !told
+        let reported = self.confirmed.get(key) == Some(&record.version());
+        !record.state().is_at_rest() || !record.listeners.is_empty() && !reported
     }
 
     fn keep_push(&mut self, key: &TaskKey, push: &PushRecord) {

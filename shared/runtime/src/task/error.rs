@@ -156,8 +156,8 @@ pub enum A2aError {
 /// The first violation as text, because clients show an error's message and drop its
 /// data.
 fn first(violations: &[FieldViolation]) -> String {
-    let told = violations.first();
-    told.map_or_else(String::new, |it| {
+    let reported = violations.first();
+    reported.map_or_else(String::new, |it| {
         format!(": `{}`: {}", it.field, it.description)
     })
 }

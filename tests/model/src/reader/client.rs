@@ -66,12 +66,12 @@ impl Reader {
                 // The first frame of a resume: the status as of the last event the client saw.
                 let past = usize::from(client.last);
                 let known = world.log[..past].iter().any(|event| event.kind.terminal());
-                let told = if self.is(Mutant::ResumeTellsLater) {
+                let reported = if self.is(Mutant::ResumeShowsLater) {
                     ended
                 } else {
                     known
                 };
-                world.told_later |= told && !known;
+                world.shown_later |= reported && !known;
                 if self.is(Mutant::ShownTwiceAfterResume) {
                     let again = world.log[past - 1];
                     world.show(again);

@@ -114,7 +114,7 @@ pub(crate) struct World {
     pub(crate) glitches: u8,
     pub(crate) cuts: u8,
     /// A resume frame showed a later status than that of the client's last event.
-    pub(crate) told_later: bool,
+    pub(crate) shown_later: bool,
     /// A poll ended without an event that its META had.
     pub(crate) left_out: bool,
     /// An event was shown that differs from the stored event of its number.
@@ -137,7 +137,7 @@ pub(crate) enum Mutant {
     ChunksWithoutVersions,
     OtherIncarnationRead,
     NewEpochAppends,
-    ResumeTellsLater,
+    ResumeShowsLater,
     FencedCommits,
     ShownTwiceAfterResume,
 }
@@ -259,7 +259,7 @@ impl Model for Reader {
                 w.client.mode != Mode::Ended || (w.ended() && w.client.last == w.meta.events)
             }),
             Property::always("G7 a resume shows no later status", |_, w: &World| {
-                !w.told_later
+                !w.shown_later
             }),
             Property::always("G2 nothing follows the end", |_, w: &World| {
                 let ends = w.log.iter().filter(|event| event.kind.terminal()).count();

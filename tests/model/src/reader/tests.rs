@@ -35,7 +35,7 @@ const PLANTED: &[(Mutant, &str)] = &[
     ),
     (Mutant::OtherIncarnationRead, "G7 a stream shows"),
     (Mutant::NewEpochAppends, "G7 a client that saw the end"),
-    (Mutant::ResumeTellsLater, "G7 a resume"),
+    (Mutant::ResumeShowsLater, "G7 a resume"),
     (Mutant::FencedCommits, "G2"),
     (Mutant::ShownTwiceAfterResume, "G7 a stream shows"),
 ];

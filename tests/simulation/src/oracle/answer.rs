@@ -8,7 +8,7 @@ use a2a_lambda::task::{
 impl Oracle {
     /// Checks a task that a client received. It must be a version that was stored at some time
     /// since the call began, and not of a task known to be deleted by then.
-    pub(crate) fn told(&mut self, task: &Task) -> Option<Life> {
+    pub(crate) fn reported(&mut self, task: &Task) -> Option<Life> {
         self.note(|| format!("shown {} {}", task.id, task.status.state));
         let first = task.history.iter().flatten().next();
         let said = first.and_then(|message| self.said_in.get(&message.id));
@@ -35,7 +35,7 @@ impl Oracle {
     /// existed, without its content.
     pub(crate) fn listed(&mut self, task: &Task) {
         if task.history.iter().flatten().next().is_some() {
-            self.told(task);
+            self.reported(task);
             return;
         }
         self.note(|| format!("listed {} {}", task.id, task.status.state));

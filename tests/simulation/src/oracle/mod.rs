@@ -6,13 +6,13 @@
 
 mod answer;
 mod commit;
-mod hooks;
 mod skill;
-mod talk;
+mod threads;
+mod webhooks;
 
-use crate::oracle::hooks::Brought;
 use crate::oracle::skill::Run;
-use crate::oracle::talk::Talk;
+use crate::oracle::threads::Talk;
+use crate::oracle::webhooks::Deliveries;
 use a2a_lambda::task::{A2aError, Event, EventId, LoggedEvent, TaskId, TaskRecord, TaskState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -147,7 +147,7 @@ pub(crate) struct Oracle {
     answers: BTreeMap<String, Answer>,
     pub(crate) positions: Vec<Position>,
     /// The events that each webhook received.
-    brought: BTreeMap<String, Brought>,
+    brought: BTreeMap<String, Deliveries>,
     pub(crate) trace: Option<Vec<String>>,
     /// Whether processes of two releases run.
     pub(crate) mixed: bool,

@@ -46,7 +46,7 @@ impl Oracle {
                 record.context_id
             ));
         }
-        self.goes_on(write);
+        self.continues(write);
     }
 
     /// A thread was removed.
@@ -55,7 +55,7 @@ impl Oracle {
         self.threads.remove(&id.to_string());
     }
 
-    fn goes_on(&mut self, write: &ThreadWrite) {
+    fn continues(&mut self, write: &ThreadWrite) {
         let context = write.record.context_id.to_string();
         let talk = self.threads.entry(context).or_default();
         talk.over = write.record.status != ThreadStatus::Active;
@@ -98,6 +98,6 @@ impl Oracle {
         }
         talk.version = thread.record.version;
         talk.keys = session.keys().cloned().collect();
-        self.goes_on(thread);
+        self.continues(thread);
     }
 }

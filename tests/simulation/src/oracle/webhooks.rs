@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// The events that one webhook received.
 #[derive(Debug)]
-pub(super) struct Brought {
+pub(super) struct Deliveries {
     life: Life,
     events: BTreeSet<u64>,
 }
@@ -30,18 +30,18 @@ impl Oracle {
                 "G19: {hook} gets an event of the deleted task {life}"
             ));
         }
-        let told = self
+        let reported = self
             .brought
             .entry(hook.to_owned())
-            .or_insert_with(|| Brought {
+            .or_insert_with(|| Deliveries {
                 life: life.clone(),
                 events: BTreeSet::new(),
             });
-        let goes_on = told.events.is_empty() || told.events.contains(&(seq - 1));
-        let ordered = goes_on || told.events.contains(&seq);
-        told.events.insert(seq);
-        if told.life != life {
-            let first = told.life.clone();
+        let continues = reported.events.is_empty() || reported.events.contains(&(seq - 1));
+        let ordered = continues || reported.events.contains(&seq);
+        reported.events.insert(seq);
+        if reported.life != life {
+            let first = reported.life.clone();
             self.broken(format!(
                 "G8: {hook} of task {first} gets an event of {life}"
             ));
@@ -56,10 +56,10 @@ impl Oracle {
     pub(crate) fn missed(&self, life: &Life, push: &PushRecord) -> Option<String> {
         let (last, cursor) = (self.last_seq(life), push.delivery.cursor);
         let hook = push.listener.id.as_str();
-        let told = self.brought.get(hook).map(|it| &it.events);
-        let first = told.and_then(BTreeSet::first).copied();
+        let reported = self.brought.get(hook).map(|it| &it.events);
+        let first = reported.and_then(BTreeSet::first).copied();
         let all = first.is_none_or(|first| {
-            (first..=last).all(|seq| told.is_some_and(|told| told.contains(&seq)))
+            (first..=last).all(|seq| reported.is_some_and(|reported| reported.contains(&seq)))
         });
         (cursor < last || !all).then(|| {
             format!(

@@ -51,7 +51,7 @@ impl ContextRemoval {
 #[derive(Default)]
 struct ContextTasks {
     /// Whether one of them keeps the context alive if it has no thread.
-    stands: bool,
+    holds_thread: bool,
     /// Whether one of them is submitted or working.
     busy: bool,
     /// When the first of them was created.
@@ -116,7 +116,7 @@ impl Engine {
                 head => {
                     let seen = self.seen_in(owner, id, now).await?;
                     // A context without a thread lives by its tasks.
-                    if head.is_none() && !seen.stands {
+                    if head.is_none() && !seen.holds_thread {
                         return Err(A2aError::ContextExpired.into());
                     }
                     if seen.busy {
@@ -151,7 +151,7 @@ impl Engine {
         loop {
             let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
             for task in &heads {
-                seen.stands |= self.stands(task, now);
+                seen.holds_thread |= self.holds_thread(task, now);
                 seen.busy |= !task.hidden && !task.state().is_at_rest();
                 let began = seen.began.unwrap_or(task.created_at);
                 seen.began = Some(began.min(task.created_at));
@@ -164,7 +164,7 @@ impl Engine {
     }
 
     /// Whether this task keeps a context without a thread alive.
-    fn stands(&self, task: &TaskRecord, now: Timestamp) -> bool {
+    fn holds_thread(&self, task: &TaskRecord, now: Timestamp) -> bool {
         let until = task.active_at().plus(self.reader.policy.thread_ttl);
         !task.expired(now) && (!task.state().is_at_rest() || until > now)
     }

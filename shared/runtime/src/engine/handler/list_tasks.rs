@@ -38,8 +38,8 @@ impl Reader {
             now,
         };
         let found = self.tasks.list(&caller.owner, &of_owner).await?;
-        let stands = |record: &TaskRecord| of_owner.matches(&caller.owner, record);
-        let tasks = self.shown(found.records, query, stands, now).await?;
+        let matches_query = |record: &TaskRecord| of_owner.matches(&caller.owner, record);
+        let tasks = self.shown(found.records, query, matches_query, now).await?;
         let (carried, before) = place.map_or((found.matching, 0), |it| (it.total, it.delivered));
         let delivered = before + tasks.len();
         let more = usize::from(found.next.is_some());
@@ -68,7 +68,7 @@ impl Reader {
         &self,
         heads: Vec<TaskRecord>,
         query: &ListQuery,
-        stands: impl Fn(&TaskRecord) -> bool + Send,
+        matches_query: impl Fn(&TaskRecord) -> bool + Send,
         now: Timestamp,
     ) -> Result<Vec<Task>, EngineError> {
         let mut room = self.room(heads.len());
@@ -85,7 +85,7 @@ impl Reader {
                     Ok(None) => continue,
                     // The task has changed since the list was read, and no longer
                     // matches the filter.
-                    Ok(Some(excerpt)) if !stands(&excerpt.record) => continue,
+                    Ok(Some(excerpt)) if !matches_query(&excerpt.record) => continue,
                     Ok(Some(excerpt)) => {
                         reads = reads.saturating_sub(excerpt.read);
                         self.planned(excerpt, query, &mut room).await

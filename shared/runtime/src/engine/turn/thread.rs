@@ -159,8 +159,8 @@ impl<'e> TurnThread<'e> {
             task: self.task.clone(),
             messages: self.own.clone(),
         };
-        let told = others.into_iter().chain([own]);
-        let (said, surplus) = joined(told, events);
+        let reported = others.into_iter().chain([own]);
+        let (said, surplus) = joined(reported, events);
         let thread: Thread = said.into_iter().collect();
         Ok(if cut || surplus { thread.cut() } else { thread })
     }
@@ -172,7 +172,7 @@ impl<'e> TurnThread<'e> {
         let now = self.engine.reader.clock.now();
         let (heads, mut cut) = self.other_tasks(began, now).await?;
         let (mut messages, mut bytes) = (REBUILT, SPOKEN);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for head in heads {
             let wanted = Projection {
                 history_length: messages,
@@ -194,11 +194,11 @@ impl<'e> TurnThread<'e> {
                     task: record.id,
                 };
                 messages = messages.saturating_sub(said.messages.len());
-                told.push(said);
+                reported.push(said);
             }
         }
-        told.reverse();
-        Ok((told, cut))
+        reported.reverse();
+        Ok((reported, cut))
     }
 
     /// The heads of the newest other tasks of the context that began at `context_began_at`, newest

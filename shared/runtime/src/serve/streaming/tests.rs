@@ -305,8 +305,8 @@ async fn the_prelude_does_not_wait_for_a_slow_body() {
 async fn a_panic_before_the_first_byte_is_an_error_without_its_message() {
     let post = posted("/panics").await;
     assert!(post.line.contains("/id-1/error "), "{post:?}");
-    let told: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
-    assert_eq!(told, panicked());
+    let reported: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
+    assert_eq!(reported, panicked());
 }
 
 #[tokio::test]
@@ -322,8 +322,8 @@ async fn an_unreadable_event_is_an_error() {
         let (done, post) = answered(Manner::Keeps, other).await;
         done.unwrap();
         assert!(post.line.contains("/id-1/error "), "{post:?}");
-        let told: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
-        assert_eq!(told.error_type, "UnreadableEvent");
+        let reported: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
+        assert_eq!(reported.error_type, "UnreadableEvent");
     }
 }
 

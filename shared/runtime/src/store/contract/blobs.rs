@@ -175,7 +175,7 @@ pub async fn a_head_shows_the_size_and_the_task(
     let head = head.ok_or_else(|| StoreError::Corrupt("no head".to_owned()))?;
     assert_eq!((head.size, head.task), (7, Some(task)));
     let digest = crate::store::blobs::measured(&bytes).sha256;
-    assert!(head.sha256.is_none_or(|told| told == digest));
+    assert!(head.sha256.is_none_or(|reported| reported == digest));
     Ok(())
 }
 

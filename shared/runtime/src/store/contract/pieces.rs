@@ -78,7 +78,7 @@ async fn taken_back(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Br
 }
 
 /// Checks that a tail shows the same log from any start.
-async fn told(stores: &Stores<'_>, world: &World, task: &TaskRecord) -> Result<(), Broken> {
+async fn reported(stores: &Stores<'_>, world: &World, task: &TaskRecord) -> Result<(), Broken> {
     let step = (task.last_seq / 16).max(1);
     let places = (0..=task.last_seq).filter(|seq| seq % step == 0 || seq + 3 > task.last_seq);
     for after in places.chain([u64::MAX]) {
@@ -102,13 +102,13 @@ pub async fn a_long_log_is_read_whole_and_from_any_event(
         let chunks = (0..10).map(|k| chunk("a", n + k > 0, 40));
         task = world.committed(stores, &task, chunks).await?;
         if n % 8 == 0 {
-            told(stores, world, &task).await?;
+            reported(stores, world, &task).await?;
         }
     }
     let ends = [Change::Complete { message: None }];
     task = world.committed(stores, &task, ends).await?;
     assert_eq!(task.last_seq, 402);
-    told(stores, world, &task).await
+    reported(stores, world, &task).await
 }
 
 /// A tail is `None` where a load is: for an unknown task, the task of another owner,
@@ -121,7 +121,7 @@ pub async fn a_tail_shows_what_a_load_shows(
     world: &World,
 ) -> Result<(), Broken> {
     let task = working(stores, world).await?;
-    told(stores, world, &task).await?;
+    reported(stores, world, &task).await?;
     let unknown = TaskId::made_of(world.number());
     let tasks = stores.tasks;
     let nothing = tasks.tail(&world.owner, &unknown, 0, world.now).await?;
@@ -163,11 +163,11 @@ pub async fn output_taken_back_by_a_restart_is_not_read(
         task = world.committed(stores, &task, [claim(world)]).await?;
         assert_eq!(task.history.len(), before.0 + 1);
         assert_eq!(task.artifacts.len(), before.1);
-        told(stores, world, &task).await?;
+        reported(stores, world, &task).await?;
     }
     let changes = [chunk("a", true, 9), Change::Complete { message: None }];
     task = world.committed(stores, &task, changes).await?;
-    told(stores, world, &task).await
+    reported(stores, world, &task).await
 }
 
 /// A restart restores an artifact that the turn has replaced.
@@ -215,20 +215,20 @@ pub async fn children_of_an_earlier_task_of_the_id_are_not_read(
     };
     assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
     assert_eq!(world.loaded(stores, &new).await?, Some(new.clone()));
-    told(stores, world, &new).await?;
+    reported(stores, world, &new).await?;
     new = world.committed(stores, &new, [world.start()]).await?;
     for n in 0..12 {
         // The same child names as before, with other content …
         let changes = [says(n, 720), chunk("a", n > 0, 910), chunk("b", n > 0, 290)];
         new = world.committed(stores, &new, changes).await?;
     }
-    told(stores, world, &new).await?;
+    reported(stores, world, &new).await?;
     for n in 12..16 {
         // … and new names.
         let changes = [says(n, 2_000), chunk("a", true, 100), chunk("b", true, 100)];
         new = world.committed(stores, &new, changes).await?;
     }
-    told(stores, world, &new).await
+    reported(stores, world, &new).await
 }
 
 /// The loser of a race gets the whole record, because it decides again on it.
@@ -253,7 +253,7 @@ pub async fn a_conflict_shows_the_whole_of_a_large_task(
     let answer = stores.tasks.commit(&write).await?;
     let whole = Committed::Conflict(Some(Box::new(task.clone())));
     assert!(answer == whole, "the whole task");
-    told(stores, world, &task).await?;
+    reported(stores, world, &task).await?;
     assert!(world.loaded(stores, &task).await? == Some(task), "the same");
     Ok(())
 }

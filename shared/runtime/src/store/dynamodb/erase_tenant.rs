@@ -72,12 +72,12 @@ impl DynamoStore {
         &self,
         tenant: &TenantId,
         blobs: &dyn Blobs,
-        told: OnProgress<'_>,
+        reported: OnProgress<'_>,
     ) -> Result<Erasure, EraseError> {
         let mut so_far = Erasure::default();
         while so_far.rounds < ROUNDS {
             let (items, objects) = (so_far.items, so_far.objects);
-            self.round(tenant, blobs, EraseMode::Remove, &mut so_far, told)
+            self.round(tenant, blobs, EraseMode::Remove, &mut so_far, reported)
                 .await?;
             if (so_far.items, so_far.objects) == (items, objects) {
                 return Ok(so_far);
@@ -95,10 +95,10 @@ impl DynamoStore {
         &self,
         tenant: &TenantId,
         blobs: &dyn Blobs,
-        told: OnProgress<'_>,
+        reported: OnProgress<'_>,
     ) -> Result<Erasure, StoreError> {
         let mut so_far = Erasure::default();
-        self.round(tenant, blobs, EraseMode::Count, &mut so_far, told)
+        self.round(tenant, blobs, EraseMode::Count, &mut so_far, reported)
             .await?;
         Ok(so_far)
     }
@@ -110,7 +110,7 @@ impl DynamoStore {
         blobs: &dyn Blobs,
         does: EraseMode,
         so_far: &mut Erasure,
-        told: OnProgress<'_>,
+        reported: OnProgress<'_>,
     ) -> Result<(), StoreError> {
         so_far.rounds += 1;
         let mut start = None;
@@ -123,7 +123,7 @@ impl DynamoStore {
                 }
                 so_far.items += keys.len() as u64;
             }
-            told(so_far);
+            reported(so_far);
             start = next;
             if start.is_none() {
                 break;
@@ -138,7 +138,7 @@ impl DynamoStore {
                     blobs.remove(&found).await?;
                 }
                 so_far.objects += found.len() as u64;
-                told(so_far);
+                reported(so_far);
                 if found.len() < LISTED {
                     break;
                 }

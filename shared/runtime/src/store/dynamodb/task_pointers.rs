@@ -158,7 +158,7 @@ impl DynamoStore {
                 }
             }
         }
-        let stands = named.iter().filter_map(|(task, incarnation)| {
+        let existing = named.iter().filter_map(|(task, incarnation)| {
             let same = |head: &TaskRecord| {
                 incarnation
                     .as_ref()
@@ -166,8 +166,8 @@ impl DynamoStore {
             };
             heads.get(task).is_some_and(same).then_some(task)
         });
-        let stands: Vec<TaskId> = stands.cloned().collect();
-        Ok(stands
+        let existing: Vec<TaskId> = existing.cloned().collect();
+        Ok(existing
             .iter()
             .filter_map(|task| heads.remove(task))
             .collect())

@@ -43,7 +43,7 @@ impl S3Blobs {
     pub async fn purge_tenant(
         &self,
         tenant: &TenantId,
-        told: OnProgress<'_>,
+        reported: OnProgress<'_>,
     ) -> Result<u64, StoreError> {
         let mut removed = 0;
         for root in ["v1", "up"] {
@@ -55,7 +55,7 @@ impl S3Blobs {
                 let markers = markers.map(|it| (it.key.clone(), it.version_id.clone()));
                 versions.chain(markers).collect()
             };
-            removed += self.remove_versions(&below, every, told).await?;
+            removed += self.remove_versions(&below, every, reported).await?;
         }
         Ok(removed)
     }
@@ -68,7 +68,7 @@ impl S3Blobs {
     pub async fn restore_removed(
         &self,
         since: Timestamp,
-        told: OnProgress<'_>,
+        reported: OnProgress<'_>,
     ) -> Result<u64, StoreError> {
         // S3 keeps times in whole seconds.
         let since = since.as_millis().div_euclid(1000);
@@ -79,7 +79,7 @@ impl S3Blobs {
                 .map(|it| (it.key.clone(), it.version_id.clone()))
                 .collect()
         };
-        self.remove_versions("v1/", later, told).await
+        self.remove_versions("v1/", later, reported).await
     }
 
     /// Records that a tenant was erased, so that a restore to an earlier time erases it
@@ -116,7 +116,7 @@ impl S3Blobs {
         &self,
         prefix: &str,
         which: impl Fn(&ListObjectVersionsOutput) -> Vec<(Option<String>, Option<String>)>,
-        told: OnProgress<'_>,
+        reported: OnProgress<'_>,
     ) -> Result<u64, StoreError> {
         let (mut removed, mut place) = (0, VersionMarker::default());
         while let Some(page) = self.versions(prefix, &place).await? {
@@ -133,7 +133,7 @@ impl S3Blobs {
             for chunk in versions.chunks(KEYS) {
                 self.delete_named(chunk.to_vec()).await?;
             }
-            told(removed);
+            reported(removed);
             if page.is_truncated != Some(true) {
                 break;
             }

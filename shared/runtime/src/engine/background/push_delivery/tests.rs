@@ -671,9 +671,9 @@ async fn task_with_content_in_the_bucket_is_pushed_without_it() {
         assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
         assert_eq!(world.got(), world.logged(&task.id).await);
         let last = world.hooks.got.lock().unwrap().pop().unwrap();
-        if let Frame::Task(told) = last.frame {
-            assert_eq!(told.status.state, TaskState::Completed);
-            assert_eq!(told.metadata[TRUNCATED], true);
+        if let Frame::Task(reported) = last.frame {
+            assert_eq!(reported.status.state, TaskState::Completed);
+            assert_eq!(reported.metadata[TRUNCATED], true);
         }
         assert!(!world.is_open(&task.id).await);
     }

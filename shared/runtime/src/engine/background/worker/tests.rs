@@ -131,7 +131,7 @@ impl World {
     }
 
     /// A world with the `background` skill if `words` name it, else with [`Worker`].
-    fn told(words: &str) -> Self {
+    fn with_message(words: &str) -> Self {
         match words {
             "background" => {
                 let agent = Agent::builder("test").skill(Behind);
@@ -302,7 +302,7 @@ async fn stream_ends_before_its_invocation_and_asks_to_reconnect() {
         ("background", SendMode::Blocking, None, 300),
         ("steps", SendMode::Blocking, None, 60),
     ] {
-        let world = World::told(words);
+        let world = World::with_message(words);
         let clock = &world.engine.reader.clock;
         let deadline = left.map(|left| clock.now().plus(Duration::from_secs(left)));
         let command = World::command(words, mode);
@@ -370,7 +370,7 @@ async fn a_subscription_ends_when_its_client_leaves() {
 #[tokio::test(start_paused = true)]
 async fn blocking_send_returns_before_its_invocation_ends() {
     for words in ["steps", "background"] {
-        let world = World::told(words);
+        let world = World::with_message(words);
         let begun = Instant::now();
         let deadline = world
             .engine

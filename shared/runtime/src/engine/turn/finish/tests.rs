@@ -303,7 +303,7 @@ impl Contest {
     }
 
     /// How many messages the skill sees in its thread.
-    async fn told(&self) -> String {
+    async fn reported(&self) -> String {
         let Ok(Sent::Task(task)) = self.send("count", None).await else {
             panic!("no task");
         };
@@ -611,7 +611,7 @@ async fn a_task_that_the_index_shows_twice_is_in_the_thread_once() {
     contest.store.lags.store(true, Ordering::SeqCst);
     // The first task's message, its final message and its event, and this message with
     // its event.
-    assert_eq!(contest.told().await, "5");
+    assert_eq!(contest.reported().await, "5");
 }
 
 const MEGABYTE: usize = 1024 * 1024;
@@ -639,7 +639,7 @@ async fn a_thread_includes_tasks_of_a_process_with_a_late_clock() {
     contest.send("first", None).await.unwrap();
     late.send("second", None).await.unwrap();
     // Three messages of each, and this message with its event.
-    assert_eq!(contest.told().await, "8");
+    assert_eq!(contest.reported().await, "8");
 }
 
 #[tokio::test(start_paused = true)]
@@ -648,7 +648,7 @@ async fn a_thread_reads_no_more_than_it_shows() {
     for text in ["one", "two", "three", "four"] {
         contest.send(text, None).await.unwrap();
     }
-    contest.told().await;
+    contest.reported().await;
     let wanted = contest.store.wanted.lock().unwrap();
     let expected = [(100, 8), (98, 5), (96, 2), (94, 0)];
     assert_eq!(

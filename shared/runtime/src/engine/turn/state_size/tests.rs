@@ -134,9 +134,9 @@ async fn a_task_keeps_exactly_up_to_its_limit() {
         }
         let (shown, stored) = task(format!("{way} {}", LIMIT + 1 - besides)).await;
         assert_eq!(shown.status.state, TaskState::Failed, "{way}");
-        let told = &shown.status.message.unwrap().metadata;
-        assert_eq!(told["a2a-lambda/errorCode"], "STATE_TOO_LARGE", "{way}");
-        let details = &told["a2a-lambda/errorDetails"];
+        let reported = &shown.status.message.unwrap().metadata;
+        assert_eq!(reported["a2a-lambda/errorCode"], "STATE_TOO_LARGE", "{way}");
+        let details = &reported["a2a-lambda/errorDetails"];
         assert_eq!(details["current"], LIMIT + 1, "{way}");
         assert_eq!(details["allowed"], LIMIT, "{way}");
         assert_eq!(stored.saved, Saved::default(), "{way}");

@@ -201,8 +201,8 @@ async fn a_hand_over_is_logged_and_one_without_steps_warns() {
     );
     let message = repeats["message"].as_str().unwrap();
     assert!(message.contains("starts again"), "{message}");
-    let [goes_on] = logged("step").await.try_into().unwrap();
-    assert_eq!(goes_on["level"], "INFO", "{goes_on}");
-    let message = goes_on["message"].as_str().unwrap();
+    let [continues] = logged("step").await.try_into().unwrap();
+    assert_eq!(continues["level"], "INFO", "{continues}");
+    let message = continues["message"].as_str().unwrap();
     assert!(message.ends_with("is handed over"), "{message}");
 }
