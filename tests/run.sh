@@ -94,12 +94,16 @@ step_conformance() {
   say "NOT RUN: the official kits, which are in no registry; tests/conformance/kit.sh runs one from a checkout"
 }
 
+# A line at a time: `tee` would empty a file that is this run's output.
 simulation() {
   cargo build --locked --profile proof -p a2a-lambda-simulation
-  local words
+  local words line
   for words in "$@"; do
     # shellcheck disable=SC2086
-    "$target/proof/a2a-lambda-simulation" $words | tee /dev/fd/3
+    "$target/proof/a2a-lambda-simulation" $words | while IFS= read -r line; do
+      echo "$line"
+      echo "$line" >&3
+    done
   done
 }
 step_simulation() { simulation "histories 20000" kills mutants; }

@@ -1,16 +1,15 @@
 //! The engine: loads a task, applies changes, commits them, runs the skill and finishes
 //! the turn.
 //!
-//! - Each method has a file: `send`, `stream`, `get`, `list`, `cancel`, `subscribe`.
-//!   `push` has the methods for push configs, `upload` the one for uploads.
-//! - `idempotent` recognises repeated sends by their idempotency key.
-//! - `background` has the steps behind the calls: relay and worker. `sweep` finds what
-//!   they lost; `again` queues turns again that wait for a worker. `expire` removes
-//!   expired threads and, with `clear`, what deletions have left. `deliver` posts
-//!   events to webhooks. `tidy` collects unreferenced objects.
+//! - `handler` has one file a method of the protocol, and one for each method of ours.
+//! - `accept` finds the task, context and skill of a message before anything is written;
+//!   `accept::idempotency` recognises a send that a client repeats.
+//! - `turn` runs one turn of a skill. Unary, streaming and background calls share it;
+//!   they differ only in the event sink.
 //! - `commit` is the only writer of tasks.
-//! - `run` runs one turn of a skill. Unary and streaming calls share it; they differ
-//!   only in the event sink.
+//! - `files` moves large parts to the bucket and back into responses.
+//! - `background` has the steps behind the calls: the worker and the relay, push
+//!   delivery, and the sweep, which finds what the others lost.
 //!
 //! The engine uses no status code, no JSON and no AWS type. It reaches the outside
 //! through the store traits, [`Clock`] and [`Ids`], so that a simulation can replace
