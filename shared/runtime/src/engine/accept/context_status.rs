@@ -9,11 +9,9 @@
 //! life, so that a busy thread is not a hot item. Expiry is judged when a message
 //! arrives, by the clock of that call; a running turn keeps its context alive.
 
-use super::idempotency::SendKey;
-use crate::engine::commit::{CommitExtras, CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::store::{StoreError, ThreadRecord, ThreadStatus, ThreadWrite};
-use crate::task::{A2aError, Change, ContextId, Owner, TaskRecord, Timestamp, WriteId};
+use crate::task::{A2aError, ContextId, Owner, TaskRecord, Timestamp, WriteId};
 use std::time::Duration;
 
 /// A thread is written again after this fraction of its life (1/20).
@@ -277,42 +275,6 @@ impl Engine {
         }
     }
 
-    /// Stores a commit and, in parallel, the thread it opens.
-    pub(in crate::engine) async fn commit_opening(
-        &self,
-        base: TaskRecord,
-        changes: Vec<Change>,
-        (opens, key): (Option<ThreadWrite>, Option<SendKey>),
-        race: OnConflict,
-    ) -> Result<CommitOutcome, EngineError> {
-        let beside = CommitExtras { thread: None, key };
-        let commit = self.commit_beside(base, changes, beside, race);
-        let Some(opens) = opens else {
-            return commit.await;
-        };
-        // Nothing that has to survive is written after the response, so the thread is
-        // awaited.
-        let (written, kept) = futures::join!(commit, self.open_thread(opens));
-        kept?;
-        written
-    }
-
-    /// Stores the thread of a new context, unless another task of the context has stored
-    /// it meanwhile. The thread it replaces may be gone since it was read: native TTL
-    /// removes a thread after its tombstone.
-    async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
-        if self.keep_thread(&opens).await? || opens.expect == 0 {
-            return Ok(());
-        }
-        let (owner, id) = (&opens.record.owner, &opens.record.context_id);
-        if self.threads.load_thread_head(owner, id).await?.is_none() {
-            opens.expect = 0;
-            opens.record.version = 1;
-            self.keep_thread(&opens).await?;
-        }
-        Ok(())
-    }
-
     /// Whether a turn that checked its thread at `since` has to check it again.
     pub(in crate::engine) fn needs_thread_extension(
         &self,
@@ -381,14 +343,6 @@ impl Engine {
         };
         let first = first.filter(|first| first.context_id == record.context_id);
         Ok(first.map_or(record.created_at, |first| first.created_at))
-    }
-
-    /// Stores a thread; `false` if another write came first.
-    pub(in crate::engine) async fn keep_thread(
-        &self,
-        write: &ThreadWrite,
-    ) -> Result<bool, EngineError> {
-        Ok(self.threads.put_thread(write).await?)
     }
 }
 

@@ -6,55 +6,20 @@
 
 use super::Acceptance;
 use crate::auth::Caller;
+use crate::engine::commit::send_key::SendKey;
 use crate::engine::handler::upload::UploadReference;
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::run::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError, Reader};
-use crate::store::{KeyWrite, Keyed};
 use crate::task::{
-    A2aError, IdempotencyKey, KeyHash, Message, Metadata, Part, PartContent, SendCommand,
-    TaskRecord, TaskState, Timestamp,
+    A2aError, IdempotencyKey, Message, Metadata, Part, PartContent, SendCommand, TaskRecord,
+    TaskState, Timestamp,
 };
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// `Retry-After` in seconds while a reply is still being made.
 const RETRY_AFTER: u64 = 1;
-
-/// The idempotency key of one send, with a sealed hash of what the send asks for.
-#[derive(Debug, Clone)]
-pub(in crate::engine) struct SendKey {
-    key: KeyHash,
-    content: String,
-}
-
-impl SendKey {
-    /// The hash under which the key is stored.
-    pub(in crate::engine) const fn address(&self) -> &KeyHash {
-        &self.key
-    }
-
-    /// The key as it is stored with the send's commit.
-    pub(in crate::engine) fn write(&self, kept_until: Timestamp) -> KeyWrite {
-        KeyWrite {
-            key: self.key.clone(),
-            content: self.content.clone(),
-            kept_until,
-        }
-    }
-
-    /// The task of the earlier send, if both ask for the same.
-    ///
-    /// # Errors
-    /// [`A2aError::IdempotencyKeyReused`] if they do not.
-    pub(in crate::engine) fn task_of(&self, keyed: Keyed) -> Result<TaskRecord, A2aError> {
-        if keyed.content == self.content {
-            Ok(keyed.record)
-        } else {
-            Err(A2aError::IdempotencyKeyReused)
-        }
-    }
-}
 
 impl TurnSpec {
     /// Makes this the turn of a keyed send, which is never deferred. If the skill makes
@@ -83,10 +48,10 @@ impl Engine {
         let id = &command.message.id;
         let by_message = self.reader.policy.idempotent_message_id && !id.is_empty();
         let key = given.or_else(|| by_message.then(|| IdempotencyKey::of_message(id)))?;
-        Some(SendKey {
-            key: key.hash(&caller.owner),
-            content: key.seal(&request_hash(command)),
-        })
+        Some(SendKey::new(
+            key.hash(&caller.owner),
+            key.seal(&request_hash(command)),
+        ))
     }
 
     /// Accepts a keyed send once, however often it is repeated.
@@ -126,7 +91,10 @@ impl Engine {
         key: &SendKey,
     ) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
-        let found = self.tasks.load_key(&caller.owner, &key.key, now).await?;
+        let found = self
+            .tasks
+            .load_key(&caller.owner, key.address(), now)
+            .await?;
         Ok(found.map(|keyed| key.task_of(keyed)).transpose()?)
     }
 }

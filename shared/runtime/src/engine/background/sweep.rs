@@ -9,7 +9,7 @@ use super::collect_objects::CollectReport;
 use super::expire_contexts::ThreadSweepReport;
 use super::push_delivery::resend_pushes;
 use super::redispatch::{QUEUED, Redispatch, RedispatchPass};
-use crate::engine::commit::{CommitOutcome as Write, OnConflict};
+use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
 use crate::store::SweepThreads;
 use crate::store::queue::{OpenTask, SweepObjects, SweepTasks, TaskImage, WorkItem, WorkQueue};
@@ -290,9 +290,9 @@ impl Engine {
         }
         self.extend_thread(&record).await;
         let written = self
-            .commit(record, vec![Change::Dispatch], None, OnConflict::Return)
+            .commit(Commit::new(record, vec![Change::Dispatch]))
             .await?;
-        report.redispatched += usize::from(matches!(written, Write::Stored(_)));
+        report.redispatched += usize::from(matches!(written, CommitOutcome::Stored(_)));
         Ok(None)
     }
 

@@ -7,7 +7,7 @@
 //! task decides.
 
 use crate::auth::Caller;
-use crate::engine::commit::{CommitOutcome as Write, OnConflict};
+use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::run::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
@@ -99,12 +99,9 @@ impl Engine {
             lease_until: self.lease_until(deadline),
         };
         let looked = record.updated_at;
-        let claimed = match self
-            .commit(record, vec![claim], None, OnConflict::Return)
-            .await?
-        {
-            Write::Stored(claimed) => claimed,
-            Write::Lost(_) | Write::ThreadMoved | Write::KeyTaken(_) => {
+        let claimed = match self.commit(Commit::new(record, vec![claim])).await? {
+            CommitOutcome::Stored(claimed) => claimed,
+            CommitOutcome::Lost(_) | CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
                 return self.fenced(item).await;
             }
         };
@@ -180,10 +177,8 @@ impl Engine {
         tracing::error!(task.id = %record.id, "task `{}` has no attempts left", record.id);
         let error = AgentError::domain("ATTEMPTS_EXHAUSTED", text);
         let fail = self.failure(&record, &error);
-        let written = self
-            .commit(record, vec![fail], None, OnConflict::Return)
-            .await?;
-        Ok(matches!(written, Write::Stored(_)))
+        let written = self.commit(Commit::new(record, vec![fail])).await?;
+        Ok(matches!(written, CommitOutcome::Stored(_)))
     }
 
     /// Prepares a claimed turn: its skill, and its input from the stored messages.

@@ -4,8 +4,10 @@
 //! recognises a write with a lost reply: the write is neither lost nor done twice.
 
 pub(super) mod contention;
+pub(super) mod send_key;
+mod thread;
 
-use super::accept::idempotency::SendKey;
+use self::send_key::SendKey;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite, stored};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
@@ -42,94 +44,108 @@ pub(super) enum CommitOutcome {
     KeyTaken(Box<Keyed>),
 }
 
-/// What a commit writes in the same transaction as its task.
-#[derive(Debug, Default)]
-pub(super) struct CommitExtras {
-    /// The thread as this turn leaves it.
-    pub(super) thread: Option<ThreadWrite>,
-    /// The idempotency key of the send.
-    pub(super) key: Option<SendKey>,
+/// One change of a task, with what is stored together with it.
+#[derive(Debug)]
+pub(super) struct Commit {
+    /// The record that the changes are applied to. One that is not stored yet
+    /// (version 0) is created.
+    base: TaskRecord,
+    changes: Vec<Change>,
+    on_conflict: OnConflict,
+    /// The thread as the turn leaves it, in the same transaction.
+    thread: Option<ThreadWrite>,
+    /// The thread that the task opens, stored in parallel.
+    opens: Option<ThreadWrite>,
+    /// The idempotency key of the send, in the same transaction.
+    key: Option<SendKey>,
+    /// The write id; a new one if it is absent.
+    write: Option<WriteId>,
+}
+
+impl Commit {
+    /// The commit of a caller that decides again if another write came first.
+    pub(super) const fn new(base: TaskRecord, changes: Vec<Change>) -> Self {
+        Self {
+            base,
+            changes,
+            on_conflict: OnConflict::Return,
+            thread: None,
+            opens: None,
+            key: None,
+            write: None,
+        }
+    }
+
+    /// The commit of a running turn: after a conflict its changes are applied again.
+    pub(super) fn of_turn(base: TaskRecord, changes: Vec<Change>) -> Self {
+        Self {
+            on_conflict: OnConflict::Reapply,
+            ..Self::new(base, changes)
+        }
+    }
+
+    /// Stores the thread of a new context in parallel.
+    pub(super) fn opening(self, opens: Option<ThreadWrite>) -> Self {
+        Self { opens, ..self }
+    }
+
+    /// Stores an idempotency key in the same transaction.
+    pub(super) fn with_key(self, key: Option<SendKey>) -> Self {
+        Self { key, ..self }
+    }
+
+    /// Stores a thread in the same transaction.
+    pub(super) fn with_thread(self, thread: Option<ThreadWrite>) -> Self {
+        Self { thread, ..self }
+    }
+
+    /// Uses this write id. A commit that is repeated under its id, with another thread,
+    /// is recognised if it was stored before.
+    pub(super) fn under(self, write: WriteId) -> Self {
+        let write = Some(write);
+        Self { write, ..self }
+    }
 }
 
 impl Engine {
-    /// Stores `changes` on top of `base`, durably, before a client sees them.
-    ///
-    /// A task that is not stored yet (version 0) is created. `race` says what happens if
-    /// another write came first.
+    /// Stores a commit durably, before a client sees its changes.
     ///
     /// # Errors
-    /// When the store is unavailable, or `base` does not accept the changes.
-    pub(super) async fn commit(
-        &self,
-        base: TaskRecord,
-        changes: Vec<Change>,
-        thread: Option<ThreadWrite>,
-        race: OnConflict,
-    ) -> Result<CommitOutcome, EngineError> {
-        let beside = CommitExtras { thread, key: None };
-        Box::pin(self.commit_beside(base, changes, beside, race)).await
+    /// When the store is unavailable, or the base does not accept the changes.
+    pub(super) async fn commit(&self, mut commit: Commit) -> Result<CommitOutcome, EngineError> {
+        let opens = commit.opens.take();
+        let commit = Box::pin(self.commit_task(commit));
+        let Some(opens) = opens else {
+            return commit.await;
+        };
+        // Nothing that has to survive is written after the response, so the thread is
+        // awaited.
+        let (written, kept) = futures::join!(commit, self.open_thread(opens));
+        kept?;
+        written
     }
 
-    /// Commits with a thread and an idempotency key in the same transaction.
-    ///
-    /// # Errors
-    /// As [`Engine::commit`].
-    pub(super) async fn commit_beside(
-        &self,
-        base: TaskRecord,
-        changes: Vec<Change>,
-        beside: CommitExtras,
-        race: OnConflict,
-    ) -> Result<CommitOutcome, EngineError> {
-        let write = self.write_id(&base);
-        self.commit_as(write, base, changes, beside, race).await
-    }
-
-    /// Commits under the write id `write`. A commit that is repeated under its id, with
-    /// another thread, is recognised if it was stored before.
-    ///
-    /// # Errors
-    /// As [`Engine::commit`].
-    pub(super) async fn commit_as(
-        &self,
-        write: WriteId,
-        mut base: TaskRecord,
-        mut changes: Vec<Change>,
-        beside: CommitExtras,
-        race: OnConflict,
-    ) -> Result<CommitOutcome, EngineError> {
+    async fn commit_task(&self, commit: Commit) -> Result<CommitOutcome, EngineError> {
+        let Commit {
+            mut base,
+            mut changes,
+            on_conflict,
+            thread,
+            key,
+            ..
+        } = commit;
+        let id = commit.write.unwrap_or_else(|| self.write_id(&base));
         let registers = changes
             .iter()
             .all(|it| matches!(it, Change::RegisterPush(_)));
         // Objects are stored before the commit, so that a stored pointer names existing
         // bytes.
-        self.store_blobs(&base, &write, &mut changes).await?;
+        self.store_blobs(&base, &id, &mut changes).await?;
         for _ in 0..ROUNDS {
-            let now = self.reader.clock.now();
-            let expires_at = now.plus(self.reader.policy.task_ttl);
-            // Items beside the task outlive it, so that the task alone decides about
-            // expiry.
-            let kept_until = expires_at.plus(self.reader.policy.task_ttl);
-            // The clocks of two functions differ: a change must not be older than its
-            // task.
-            let at = now.max(base.created_at);
-            let mut next = base
-                .next(changes.clone(), write.clone(), at, expires_at)
-                .map_err(|e| EngineError::broken(e.to_string()))?;
-            // A task that is created finished keeps its log only for webhooks.
-            if base.version == 0 && next.state().is_terminal() && next.listeners.is_empty() {
-                next.forget_log();
-            }
-            next.hold_keys(beside.key.as_ref().map(SendKey::address), kept_until);
-            stored::arrange(&mut next);
-            let expect = Expect::of(&base);
+            let write = self.task_write(&base, &changes, &id, key.as_ref())?;
             let write = TaskWrite {
-                record: next,
-                expect,
-                thread: beside.thread.clone(),
-                pushes: self.push_records(&base, &changes, now),
-                key: beside.key.as_ref().map(|key| key.write(kept_until)),
-                now,
+                thread: thread.clone(),
+                ..write
             };
             match self.tasks.commit(&write).await? {
                 Committed::Done => return Ok(CommitOutcome::Stored(write.record)),
@@ -142,7 +158,7 @@ impl Engine {
                     return Ok(CommitOutcome::Lost(None));
                 }
                 Committed::Conflict(Some(current))
-                    if race == OnConflict::Reapply && current.is_same_turn(&base) =>
+                    if on_conflict == OnConflict::Reapply && current.is_same_turn(&base) =>
                 {
                     base = *current;
                 }
@@ -158,6 +174,41 @@ impl Engine {
             }
         }
         Err(StoreError::Unavailable("lost too many races".to_owned()).into())
+    }
+
+    /// The conditional write of `changes` on `base` under the write id `id`.
+    fn task_write(
+        &self,
+        base: &TaskRecord,
+        changes: &[Change],
+        id: &WriteId,
+        key: Option<&SendKey>,
+    ) -> Result<TaskWrite, EngineError> {
+        let now = self.reader.clock.now();
+        let expires_at = now.plus(self.reader.policy.task_ttl);
+        // Items beside the task outlive it, so that the task alone decides about
+        // expiry.
+        let kept_until = expires_at.plus(self.reader.policy.task_ttl);
+        // The clocks of two functions differ: a change must not be older than its
+        // task.
+        let at = now.max(base.created_at);
+        let mut next = base
+            .next(changes.to_vec(), id.clone(), at, expires_at)
+            .map_err(|e| EngineError::broken(e.to_string()))?;
+        // A task that is created finished keeps its log only for webhooks.
+        if base.version == 0 && next.state().is_terminal() && next.listeners.is_empty() {
+            next.forget_log();
+        }
+        next.hold_keys(key.map(SendKey::address), kept_until);
+        stored::arrange(&mut next);
+        Ok(TaskWrite {
+            record: next,
+            expect: Expect::of(base),
+            thread: None,
+            pushes: self.push_records(base, changes, now),
+            key: key.map(|key| key.write(kept_until)),
+            now,
+        })
     }
 
     /// Expires a task at rest: no reader finds it from now on. What is stored for it can

@@ -1,7 +1,7 @@
 //! `CancelTask`: cancels a task in one conditional write.
 
 use crate::auth::Caller;
-use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
 use crate::skill::TurnFacts;
 use crate::store::StoreError;
@@ -33,7 +33,7 @@ impl Engine {
                 .into());
             }
             match self
-                .commit(record, vec![Change::Cancel], None, OnConflict::Return)
+                .commit(Commit::new(record, vec![Change::Cancel]))
                 .await?
             {
                 CommitOutcome::Stored(record) => {

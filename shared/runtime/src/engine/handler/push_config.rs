@@ -5,7 +5,7 @@
 //! is not changed.
 
 use crate::auth::Caller;
-use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::seal::{SealPlace, SealPurpose, Sealer};
 use crate::engine::{Engine, EngineError, Reader};
 use crate::outbound::OutboundUrl;
@@ -119,10 +119,7 @@ impl Engine {
                 return Ok(push.config());
             }
             let listen = vec![Change::RegisterPush(Box::new(listener.clone()))];
-            match self
-                .commit(record, listen, None, OnConflict::Return)
-                .await?
-            {
+            match self.commit(Commit::new(record, listen)).await? {
                 CommitOutcome::Stored(record) => {
                     let now = self.reader.clock.now();
                     return Ok(self.push_record(&record, &listener, now).config());

@@ -49,10 +49,8 @@ pub(in crate::engine) async fn drive(
     let ended = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && journal.due() {
-            let (base, changes) = journal.take();
-            let opens = journal.take_opens(&base, &changes);
-            let commit = engine.commit_opening(base, changes, (opens, None), OnConflict::Reapply);
-            writing = Some(Box::pin(commit));
+            let commit = journal.next_commit(OnConflict::Reapply);
+            writing = Some(Box::pin(engine.commit(commit)));
         }
         let wake = journal.wakes_at().filter(|_| writing.is_none());
         tokio::select! {

@@ -8,7 +8,7 @@ use super::write_buffer::{WriteBuffer, size_of};
 use crate::engine::accept::context_status::serves_as_thread;
 use crate::engine::accept::idempotency::as_message;
 use crate::engine::commit::contention::exhausted;
-use crate::engine::commit::{CommitExtras, CommitOutcome, OnConflict};
+use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::error::Cause;
 use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
@@ -82,13 +82,8 @@ impl WriteBuffer<'_> {
             if opens.is_none() && base.version > 0 {
                 conversation.extend(base).await;
             }
-            let commit = self.engine.commit_opening(
-                base.clone(),
-                changes.to_vec(),
-                (opens, None),
-                OnConflict::Reapply,
-            );
-            return commit.await;
+            let commit = Commit::of_turn(base.clone(), changes.to_vec()).opening(opens);
+            return self.engine.commit(commit).await;
         }
         let mut changes = changes.to_vec();
         // All tries share one write id, so that a try that was stored without a
@@ -118,14 +113,10 @@ impl WriteBuffer<'_> {
         changes: &[Change],
         conversation: &TurnThread<'_>,
     ) -> Result<CommitOutcome, EngineError> {
-        let beside = CommitExtras {
-            thread: conversation.write().await?,
-            key: None,
-        };
-        let (write, base, changes) = (write.clone(), base.clone(), changes.to_vec());
-        self.engine
-            .commit_as(write, base, changes, beside, OnConflict::Reapply)
-            .await
+        let commit = Commit::of_turn(base.clone(), changes.to_vec())
+            .with_thread(conversation.write().await?)
+            .under(write.clone());
+        self.engine.commit(commit).await
     }
 
     /// Fails a turn that lost every race for its thread until its time was over. The
@@ -145,7 +136,7 @@ impl WriteBuffer<'_> {
         };
         changes.push(last);
         self.engine
-            .commit_opening(base.clone(), changes, (opens, None), OnConflict::Reapply)
+            .commit(Commit::of_turn(base.clone(), changes).opening(opens))
             .await
     }
 
@@ -217,7 +208,7 @@ impl WriteBuffer<'_> {
         let error = AgentError::state_too_large(current, allowed);
         kept.push(self.engine.failure(&base, &error));
         self.engine
-            .commit_opening(base, kept, (opens, None), OnConflict::Reapply)
+            .commit(Commit::of_turn(base, kept).opening(opens))
             .await
     }
 

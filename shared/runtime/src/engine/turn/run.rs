@@ -12,7 +12,7 @@ use super::heartbeat::Heartbeat;
 use super::host::TurnHandle;
 use super::write_buffer::WriteBuffer;
 use crate::engine::accept::context_status::ContextStatus;
-use crate::engine::accept::idempotency::SendKey;
+use crate::engine::commit::send_key::SendKey;
 use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentError, Content, TaskContext, TurnFacts};
 use crate::skill::{AnySkill, SkillOutcome, TurnStart};

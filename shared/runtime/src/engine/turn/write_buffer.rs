@@ -8,8 +8,8 @@
 use super::event_sink::EventSink;
 use super::host::SkillCommand;
 use super::run::TurnEnd;
-use crate::engine::accept::idempotency::SendKey;
-use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::commit::send_key::SendKey;
+use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::skill::host::Emission;
 use crate::skill::{Artifact as Made, Content};
@@ -97,12 +97,8 @@ impl<'e> WriteBuffer<'e> {
         &mut self,
         sink: &mut EventSink,
     ) -> Result<bool, EngineError> {
-        let (base, changes) = self.take();
-        let opens = self.take_opens(&base, &changes);
-        let written = self
-            .engine
-            .commit_opening(base, changes, (opens, None), OnConflict::Return)
-            .await?;
+        let commit = self.next_commit(OnConflict::Return);
+        let written = self.engine.commit(commit).await?;
         self.last_group = None;
         self.stored(written, sink).await
     }
@@ -118,12 +114,8 @@ impl<'e> WriteBuffer<'e> {
         key: Option<SendKey>,
         sink: &mut EventSink,
     ) -> Result<Option<TaskRecord>, EngineError> {
-        let (base, changes) = self.take();
-        let beside = (self.take_opens(&base, &changes), key.clone());
-        let written = self
-            .engine
-            .commit_opening(base, changes, beside, OnConflict::Return)
-            .await?;
+        let commit = self.next_commit(OnConflict::Return).with_key(key.clone());
+        let written = self.engine.commit(commit).await?;
         self.last_group = None;
         if let (CommitOutcome::KeyTaken(keyed), Some(key)) = (&written, key) {
             return Ok(Some(key.task_of(Keyed::clone(keyed))?));
@@ -188,12 +180,8 @@ impl<'e> WriteBuffer<'e> {
         if self.opens.is_none() {
             self.engine.extend_thread(&self.record).await;
         }
-        let (base, changes) = self.take();
-        let opens = self.take_opens(&base, &changes);
-        let written = self
-            .engine
-            .commit_opening(base, changes, (opens, None), OnConflict::Reapply)
-            .await?;
+        let commit = self.next_commit(OnConflict::Reapply);
+        let written = self.engine.commit(commit).await?;
         if self.stored(written, sink).await? {
             log_hand_over(&self.record, repeats);
             Ok(TurnEnd::HandedOver(self.record))
@@ -227,6 +215,17 @@ impl<'e> WriteBuffer<'e> {
         self.taken = std::mem::take(&mut self.bytes);
         self.in_flight = std::mem::take(&mut self.waiters);
         (self.record.clone(), std::mem::take(&mut self.pending))
+    }
+
+    /// The next group as a commit, with the thread it opens.
+    pub(in crate::engine) fn next_commit(&mut self, on_conflict: OnConflict) -> Commit {
+        let (base, changes) = self.take();
+        let opens = self.take_opens(&base, &changes);
+        let commit = match on_conflict {
+            OnConflict::Reapply => Commit::of_turn(base, changes),
+            OnConflict::Return => Commit::new(base, changes),
+        };
+        commit.opening(opens)
     }
 
     /// The thread that a write of `changes` on `base` opens.

@@ -2,6 +2,7 @@ use super::pacing::LONGEST_WAIT;
 use super::payload::leave_out;
 use super::*;
 use crate::auth::Caller;
+use crate::engine::commit::Commit;
 use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Ids, RandomIds, Services, SweepReport};
 use crate::outbound::Reach;
@@ -777,8 +778,7 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
                 lease_until: stale.updated_at.plus(Duration::from_secs(60)),
             }]
         };
-        let race = crate::engine::commit::OnConflict::Return;
-        let written = world.engine.commit(stale, changes, None, race).await;
+        let written = world.engine.commit(Commit::new(stale, changes)).await;
         let crate::engine::commit::CommitOutcome::Stored(record) = written.unwrap() else {
             panic!("the commit was lost");
         };
