@@ -3,6 +3,7 @@
 
 use crate::task::Timestamp;
 use futures::future::BoxFuture;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A clock. A simulation replaces it.
 pub trait Clock: Send + Sync {
@@ -54,6 +55,20 @@ impl Ids for RandomIds {
         // UUID to random bits of the first, so that no bit of the number is fixed.
         random() ^ random().rotate_left(64)
     }
+}
+
+/// Returns at `at`; never returns if it is `None`.
+pub(super) async fn wake_up(clock: &dyn Clock, at: Option<Timestamp>) {
+    match at {
+        Some(at) => clock.sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Locks `mutex`, poisoned or not: it guards plain data, which a panic of a skill
+/// leaves usable.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -36,10 +36,11 @@ pub(crate) mod fuzz {
 
 pub use background::collect_objects::CollectReport;
 pub use background::expire_contexts::ThreadSweepReport;
+pub use background::leases::Leases;
 pub use background::push_delivery::{
     PushDelivery, PushDeliveryError, PushDispatcher, PushServices, SendPush, relay_pushes,
 };
-pub use background::sweep::{Leases, SweepPlaces, SweepReport, SweepRound};
+pub use background::sweep::{SweepPlaces, SweepReport, SweepRound};
 pub use background::worker::relay;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::EngineError;

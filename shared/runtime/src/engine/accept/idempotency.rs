@@ -4,19 +4,16 @@
 //! transaction with the task. So the second of two sends finds the first one's task,
 //! even if both arrive together, and the skill runs once.
 
-use super::Acceptance;
+use super::acceptance::Acceptance;
+use super::request_hash::request_hash;
 use crate::auth::Caller;
 use crate::engine::commit::send_key::SendKey;
-use crate::engine::handler::upload::UploadReference;
 use crate::engine::turn::event_sink::EventSink;
-use crate::engine::turn::run::{TurnInput, TurnSpec};
+use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError, Reader};
 use crate::task::{
-    A2aError, IdempotencyKey, Message, Metadata, Part, PartContent, SendCommand, TaskRecord,
-    TaskState, Timestamp,
+    A2aError, IdempotencyKey, Message, SendCommand, TaskRecord, TaskState, Timestamp,
 };
-use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 /// `Retry-After` in seconds while a reply is still being made.
 const RETRY_AFTER: u64 = 1;
@@ -147,101 +144,6 @@ impl Reader {
 pub(in crate::engine) fn as_message(mut message: Message) -> Message {
     message.task_id = None;
     message
-}
-
-/// A hash of what a send asks for. It leaves out how the client wants the response, and
-/// the message id, which a client may make anew for each try.
-fn request_hash(command: &SendCommand) -> Vec<u8> {
-    let message = &command.message;
-    let mut hash = FieldHasher::default();
-    let ids = [
-        message.task_id.as_ref().map(|id| id.as_str()),
-        command.client_task_id.as_ref().map(|id| id.as_str()),
-        message.context_id.as_ref().map(|id| id.as_str()),
-    ];
-    for id in ids {
-        hash.feed("id", id.unwrap_or_default().as_bytes());
-    }
-    for id in &message.reference_task_ids {
-        hash.feed("reference", id.as_bytes());
-    }
-    for metadata in [&message.metadata, &command.metadata] {
-        hash.metadata(metadata);
-    }
-    hash.feed("parts", parts_hash(&message.parts));
-    hash.finish()
-}
-
-/// A hash of message parts, the same for bytes inline, in the blob store or uploaded.
-pub(in crate::engine) fn parts_hash(parts: &[Part]) -> Vec<u8> {
-    let mut hash = FieldHasher::default();
-    for part in parts {
-        match &part.content {
-            PartContent::Text(text) => hash.feed("text", text.as_bytes()),
-            PartContent::Raw(bytes) => hash.feed("raw", hex::encode(Sha256::digest(bytes))),
-            PartContent::Stored(blob) => hash.feed("raw", &blob.sha256),
-            // Two uploads of the same bytes are the same content.
-            PartContent::Url(url) => match UploadReference::of(url) {
-                Some(Ok(upload)) => hash.feed("raw", upload.sha256()),
-                _ => hash.feed("url", url),
-            },
-            PartContent::Data(value) => hash.value(value),
-        }
-        hash.feed("name", part.filename.as_deref().unwrap_or_default());
-        hash.feed("type", part.media_type.as_deref().unwrap_or_default());
-        hash.metadata(&part.metadata);
-    }
-    hash.finish()
-}
-
-/// Hashes fields with their names and lengths, so that different lists have different
-/// hashes.
-#[derive(Default)]
-struct FieldHasher(Sha256);
-
-impl FieldHasher {
-    fn feed(&mut self, name: &str, bytes: impl AsRef<[u8]>) {
-        let bytes = bytes.as_ref();
-        self.0.update(name.as_bytes());
-        self.0.update([0]);
-        self.0.update((bytes.len() as u64).to_be_bytes());
-        self.0.update(bytes);
-    }
-
-    /// Leaves out the idempotency key, which is not part of what a send asks for.
-    fn metadata(&mut self, metadata: &Metadata) {
-        self.members(metadata, |name| name != IdempotencyKey::METADATA);
-    }
-
-    fn members(&mut self, members: &Metadata, counts: fn(&str) -> bool) {
-        let mut names: Vec<&String> = members.keys().filter(|name| counts(name)).collect();
-        // The members of a JSON object have no order.
-        names.sort_unstable();
-        self.feed("members", names.len().to_be_bytes());
-        for name in names {
-            self.feed("member", name);
-            if let Some(value) = members.get(name) {
-                self.value(value);
-            }
-        }
-    }
-
-    fn value(&mut self, value: &Value) {
-        match value {
-            Value::Object(members) => self.members(members, |_| true),
-            Value::Array(entries) => {
-                self.feed("entries", entries.len().to_be_bytes());
-                for entry in entries {
-                    self.value(entry);
-                }
-            }
-            scalar => self.feed("scalar", scalar.to_string()),
-        }
-    }
-
-    fn finish(self) -> Vec<u8> {
-        self.0.finalize().to_vec()
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! Accepts a message: decides which turn it starts, before anything is written. That is
 //! the task it opens or continues, the skill and the decoded input.
 
+pub(super) mod acceptance;
 pub(super) mod context_status;
 pub(super) mod idempotency;
+mod request_hash;
 
+use self::acceptance::Acceptance;
 use super::accept::context_status::ContextStatus;
-use super::accept::idempotency::parts_hash;
+use super::accept::request_hash::parts_hash;
 use super::seal::check_answer;
-use super::turn::run::{TurnInput, TurnSpec};
+use super::turn::spec::{TurnBudget, TurnInput, TurnSpec};
 use super::{Engine, EngineError};
 use crate::auth::Caller;
 use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
@@ -18,17 +21,6 @@ use crate::task::{
     SendMode, SkillId, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
 use std::sync::Arc;
-
-/// What the engine does with a message.
-pub(super) enum Acceptance {
-    /// It runs a turn.
-    Run(Box<TurnSpec>),
-    /// A2A 0.1: the message repeats the last one of its task. The task is returned and no
-    /// turn runs.
-    Replay(Box<TaskRecord>),
-    /// A send under the same idempotency key was accepted before. Its task is returned.
-    Repeat(Box<TaskRecord>),
-}
 
 /// The task a message is for.
 enum SendTarget {
@@ -170,19 +162,13 @@ impl Engine {
         // A retry finds the task by the client's id, so its first write is not deferred.
         let force = queued || command.client_task_id.is_some();
         self.refresh(&mut standing, now).await?;
-        let stop_at = self.stop_at(deadline);
+        let budget = TurnBudget::of_invocation(deadline, self.reader.clock.now());
         Ok(TurnSpec {
-            record,
             opening,
-            key: None,
             force,
             queued,
-            job,
-            facts,
             standing: Some(standing),
-            stop_at,
-            deadline,
-            waits_until: None,
+            ..TurnSpec::new(record, job, facts, budget)
         })
     }
 
@@ -239,20 +225,14 @@ impl Engine {
         let request = caller.request(&command.accepted_output_modes);
         opening.extend(request.map(Change::Request));
         self.refresh(&mut standing, now).await?;
-        let stop_at = self.stop_at(deadline);
+        let budget = TurnBudget::of_invocation(deadline, self.reader.clock.now());
         Ok(TurnSpec {
-            record,
             opening,
-            key: None,
             // Other callers can see the task, so a continuation is not deferred.
             force: true,
             queued,
-            job,
-            facts,
             standing: Some(standing),
-            stop_at,
-            deadline,
-            waits_until: None,
+            ..TurnSpec::new(record, job, facts, budget)
         })
     }
 

@@ -1,7 +1,7 @@
 //! Removes the state of expired contexts and finishes deletions, as a step of the sweep.
 //! No caller waits for it: an expired context is refused before it is removed.
 
-use super::sweep::ShardWalk;
+use super::shard_walk::ShardWalk;
 use crate::engine::{Engine, EngineError};
 use crate::store::{
     Expiring, ExpiringThread, StateRemoved, SweepThreads, ThreadRecord, ThreadState, ThreadWrite,

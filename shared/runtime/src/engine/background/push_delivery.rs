@@ -14,8 +14,8 @@
 //! 3. A worker deletes its message last. A worker that dies leaves its message, and a
 //!    lease that ends.
 
+use super::leases::Leases;
 use super::redispatch::QUEUED;
-use super::sweep::Leases;
 use crate::engine::handler::push_config::{PushSecrets, open_secrets};
 use crate::engine::seal::Sealer;
 use crate::engine::{Clock, EngineError, Ids, Policy};

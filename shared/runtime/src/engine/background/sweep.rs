@@ -7,14 +7,15 @@
 
 use super::collect_objects::CollectReport;
 use super::expire_contexts::ThreadSweepReport;
+use super::leases::Leases;
 use super::push_delivery::resend_pushes;
 use super::redispatch::{QUEUED, Redispatch, RedispatchPass};
+use super::shard_walk::ShardWalk;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
 use crate::store::SweepThreads;
 use crate::store::queue::{OpenTask, SweepObjects, SweepTasks, TaskImage, WorkItem, WorkQueue};
 use crate::task::{Change, TaskRecord, Timestamp};
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How long after its end the sweep still respects a lease.
@@ -23,15 +24,6 @@ const OVERDUE: Duration = Duration::from_secs(30);
 const SWEPT: usize = 100;
 /// A round ends this long before its deadline, to finish what it has begun.
 const CLOSING: Duration = Duration::from_secs(10);
-
-/// How a sweep treats leases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leases {
-    /// As stored.
-    Respect,
-    /// As expired: the processes that held them died with the process before this one.
-    CountAsExpired,
-}
 
 /// What a sweep of tasks did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,7 +50,7 @@ impl SweepPlaces {
     /// Whether the last round reached the end of the open tasks and of the threads.
     #[must_use]
     pub fn are_done(&self) -> bool {
-        self.tasks.shards.is_empty() && self.threads.shards.is_empty()
+        self.tasks.is_done() && self.threads.is_done()
     }
 }
 
@@ -73,42 +65,6 @@ pub struct SweepRound {
     pub objects: CollectReport,
     /// The first error. The rest was swept anyway.
     pub error: Option<EngineError>,
-}
-
-/// The shards of an index that are still to be read, each with its position. They are
-/// read in turn, one page each, so that a long shard does not delay the others.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct ShardWalk {
-    shards: VecDeque<(u32, Option<String>)>,
-    /// The pass that `restart` has started.
-    pub(in crate::engine) pass: Option<RedispatchPass>,
-}
-
-impl ShardWalk {
-    /// All shards from their start, beginning with the one numbered `first`.
-    pub(in crate::engine) fn of(shards: u32, first: u32) -> Self {
-        let shards = shards.max(1);
-        let turns = (0..shards).map(|n| (first.wrapping_add(n) % shards, None));
-        Self {
-            shards: turns.collect(),
-            pass: None,
-        }
-    }
-
-    /// The next page: its shard, and the position after which it begins.
-    pub(in crate::engine) fn next(&mut self) -> Option<(u32, Option<String>)> {
-        self.shards.pop_front()
-    }
-
-    /// Notes that the shard has more pages after `place`.
-    pub(in crate::engine) fn continue_after(&mut self, shard: u32, place: String) {
-        self.shards.push_back((shard, Some(place)));
-    }
-
-    /// Notes that the page was not finished.
-    pub(in crate::engine) fn again(&mut self, shard: u32, after: Option<String>) {
-        self.shards.push_front((shard, after));
-    }
 }
 
 impl Engine {
@@ -162,7 +118,7 @@ impl Engine {
     /// Starts a finished walk again, at a random shard, so that no shard is the last in
     /// every process.
     pub(in crate::engine) fn restart(&self, walk: &mut ShardWalk, shards: u32) {
-        if walk.shards.is_empty() {
+        if walk.is_done() {
             let first = self.ids.next() % u128::from(shards.max(1));
             let pass = RedispatchPass {
                 began: self.reader.clock.now(),

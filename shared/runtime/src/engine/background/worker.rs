@@ -9,7 +9,7 @@
 use crate::auth::Caller;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::turn::event_sink::EventSink;
-use crate::engine::turn::run::{TurnEnd, TurnInput, TurnSpec};
+use crate::engine::turn::spec::{TurnBudget, TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed};
 use crate::skill::{AgentError, Content, TurnFacts, TurnStart};
@@ -201,20 +201,8 @@ impl Engine {
         let job = self
             .turn_input(&record, heard)
             .unwrap_or_else(TurnInput::Fail);
-        let stop_at = self.stop_at(deadline);
-        TurnSpec {
-            record,
-            opening: Vec::new(),
-            key: None,
-            force: false,
-            queued: false,
-            job,
-            facts,
-            standing: None,
-            stop_at,
-            deadline,
-            waits_until: None,
-        }
+        let budget = TurnBudget::of_invocation(deadline, self.reader.clock.now());
+        TurnSpec::new(record, job, facts, budget)
     }
 
     /// The skill of a stored turn and what it is called with.

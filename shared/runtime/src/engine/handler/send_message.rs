@@ -2,9 +2,9 @@
 //! turn.
 
 use crate::auth::Caller;
-use crate::engine::accept::Acceptance;
+use crate::engine::accept::acceptance::Acceptance;
 use crate::engine::turn::event_sink::EventSink;
-use crate::engine::turn::run::{TurnEnd, TurnSpec};
+use crate::engine::turn::spec::{TurnEnd, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::task::metadata_keys::CONTEXT_RESET;
 use crate::task::{A2aError, SendCommand, SendMode, Sent, TaskRecord, Timestamp};
@@ -90,10 +90,8 @@ impl Engine {
         if work.queued {
             return Box::pin(self.queued(caller, work, mode, history_length, waits_until)).await;
         }
-        let stop_at = Some(work.stop_at.map_or(waits_until, |at| at.min(waits_until)));
         let work = TurnSpec {
-            stop_at,
-            waits_until: Some(waits_until),
+            budget: work.budget.waiting_until(waits_until),
             ..work
         };
         match Box::pin(self.run(work, None, &mut EventSink::none())).await? {

@@ -2,9 +2,9 @@
 //! its committed events.
 
 use crate::auth::Caller;
-use crate::engine::accept::Acceptance;
+use crate::engine::accept::acceptance::Acceptance;
 use crate::engine::turn::event_sink::{EventSink, StreamEnd};
-use crate::engine::turn::run::TurnEnd;
+use crate::engine::turn::spec::TurnEnd;
 use crate::engine::{Engine, EngineError};
 use crate::task::{A2aError, Frame, SendCommand, SendMode, Timestamp};
 use tokio::sync::mpsc::UnboundedSender;

@@ -1,12 +1,13 @@
 //! The event loop of a turn: polls the skill, its requests, the write in flight, the
 //! heartbeat and the clock together.
 
+use super::command::SkillCommand;
 use super::event_sink::EventSink;
 use super::heartbeat::Heartbeat;
-use super::host::SkillCommand;
 use super::write_buffer::WriteBuffer;
+use crate::engine::EngineError;
+use crate::engine::clock::wake_up;
 use crate::engine::commit::{CommitOutcome, OnConflict};
-use crate::engine::{Engine, EngineError};
 use crate::skill::SkillOutcome;
 use crate::task::Timestamp;
 use futures::future::BoxFuture;
@@ -76,8 +77,8 @@ pub(in crate::engine) async fn drive(
                 ask => journal.note(ask),
             },
             outcome = &mut *skill => break LoopEnd::Returned(outcome),
-            () = wake_up(engine, last) => break LoopEnd::TimeUp,
-            () = wake_up(engine, wake) => {}
+            () = wake_up(&*engine.reader.clock, last) => break LoopEnd::TimeUp,
+            () = wake_up(&*engine.reader.clock, wake) => {}
         }
     };
     // What the skill sent before it ended belongs to the turn.
@@ -100,14 +101,6 @@ async fn finished(writing: &mut PendingWrite<'_>) -> Result<CommitOutcome, Engin
             *writing = None;
             written
         }
-        None => std::future::pending().await,
-    }
-}
-
-/// Returns at `at`; never returns if it is `None`.
-pub(in crate::engine) async fn wake_up(engine: &Engine, at: Option<Timestamp>) {
-    match at {
-        Some(at) => engine.reader.clock.sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

@@ -1,7 +1,7 @@
 //! Finishes a turn: applies the skill's outcome as the task's last commit of the turn.
 
 use super::event_sink::EventSink;
-use super::run::TurnEnd;
+use super::spec::TurnEnd;
 use super::state_size::check_state_size;
 use super::thread::TurnThread;
 use super::write_buffer::{WriteBuffer, size_of};

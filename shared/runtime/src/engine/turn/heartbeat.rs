@@ -4,7 +4,6 @@
 //! The lease only permits a takeover; incarnation and version decide every write. A
 //! late or lost heartbeat can therefore waste work, but never damage a task.
 
-use super::event_loop::wake_up;
 use crate::engine::Engine;
 use crate::store::StoreError;
 use crate::store::queue::Receipt;
@@ -57,7 +56,7 @@ impl<'e> Heartbeat<'e> {
     /// store error decides nothing: the next heartbeat tries again.
     pub(in crate::engine) async fn tick(&mut self, record: &TaskRecord) -> bool {
         if self.beating.is_none() {
-            wake_up(self.engine, Some(self.next)).await;
+            self.engine.reader.clock.sleep_until(self.next).await;
             // A deferred create is not stored yet, so there is no lease to extend.
             if record.version > 0 {
                 self.beating = Some(self.start(record));

@@ -4,12 +4,14 @@
 //! groups it into commits. The skill waits while the loop's buffer is full. A saved
 //! value or a step's result is acknowledged when it is stored.
 
+use super::command::SkillCommand;
 use super::references::NamedTasks;
-use super::run::TurnSpec;
+use super::spec::TurnSpec;
 use super::state_size::{StateTooLargeError, check_state_size};
 use super::thread::TurnThread;
 use crate::auth::Caller;
 use crate::engine::Engine;
+use crate::engine::clock::lock;
 use crate::engine::files::object_key::Attempt;
 use crate::skill::host::{Emission, References, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
@@ -20,35 +22,14 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// The time left of a turn without a limit: 15 minutes, the longest timeout of a Lambda
 /// function.
 const UNBOUND: Duration = Duration::from_secs(15 * 60);
-
-/// A request of the skill to the event loop.
-#[derive(Debug)]
-pub(in crate::engine) enum SkillCommand {
-    /// Show this as an event.
-    Emit(Emission),
-    /// The time is up and a step wants to start: hand the turn over.
-    Stop,
-    /// Save a value; acknowledge it when it is stored.
-    Save {
-        key: String,
-        value: Value,
-        stored: oneshot::Sender<()>,
-    },
-    /// Save a step's result; acknowledge it when it is stored.
-    Step {
-        key: String,
-        value: Value,
-        stored: oneshot::Sender<()>,
-    },
-}
 
 /// The services of a turn, lent to its skill.
 pub(in crate::engine) struct TurnHandle<'e> {
@@ -91,11 +72,8 @@ impl<'e> TurnHandle<'e> {
             references: NamedTasks::new(engine, work),
             task: work.record.key(),
             attempt: Attempt::of(&work.record, engine.reader.clock.now()),
-            stop_at: work.stop_at,
-            ends_at: [work.deadline, work.waits_until]
-                .into_iter()
-                .flatten()
-                .min(),
+            stop_at: work.budget.stop_at,
+            ends_at: work.budget.ends_at(),
             over: AtomicBool::new(false),
         };
         (turn, inbox)
@@ -163,12 +141,6 @@ impl<'e> TurnHandle<'e> {
         self.ask(ask).await?;
         stored.await.map_err(|_| AgentError::canceled())
     }
-}
-
-/// Locks `mutex`, poisoned or not: it guards plain data, which a panic of a skill
-/// leaves usable.
-pub(in crate::engine) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl TurnHost for TurnHandle<'_> {

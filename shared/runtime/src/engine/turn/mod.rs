@@ -1,5 +1,6 @@
 //! One turn of a skill: its event loop, its writes and its end.
 
+pub(super) mod command;
 pub(super) mod event_loop;
 pub(super) mod event_sink;
 pub(super) mod finish;
@@ -7,6 +8,7 @@ pub(super) mod heartbeat;
 pub(super) mod host;
 pub(super) mod references;
 pub(super) mod run;
+pub(super) mod spec;
 pub(super) mod state_size;
 pub(super) mod thread;
 pub(super) mod write_buffer;

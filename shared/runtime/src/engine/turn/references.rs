@@ -1,6 +1,6 @@
 //! The tasks that a message refers to (A2A 1.0 §3.4), loaded when the skill reads them.
 
-use super::run::TurnSpec;
+use super::spec::TurnSpec;
 use crate::engine::Engine;
 use crate::skill::ReferencedTask;
 use crate::skill::host::References;

@@ -1,9 +1,9 @@
 //! The thread of a turn: read when the skill asks for it, changed by operations that
 //! can be applied again to a newer state.
 
-use super::host::lock;
-use super::run::TurnSpec;
+use super::spec::TurnSpec;
 use super::state_size::check_state_size;
+use crate::engine::clock::lock;
 use crate::engine::files::ReadFailure;
 use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentError, AgentResult, Content};
@@ -102,7 +102,7 @@ impl<'e> TurnThread<'e> {
             turn: work.facts.turn,
             created: record.created_at,
             began: standing.map(|standing| standing.began),
-            stop_at: work.stop_at,
+            stop_at: work.budget.stop_at,
             looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),

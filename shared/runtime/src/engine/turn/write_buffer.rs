@@ -5,9 +5,9 @@
 //! into the next write. Events are batched and never merged. Each is shown after its
 //! commit.
 
+use super::command::SkillCommand;
 use super::event_sink::EventSink;
-use super::host::SkillCommand;
-use super::run::TurnEnd;
+use super::spec::TurnEnd;
 use crate::engine::commit::send_key::SendKey;
 use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};

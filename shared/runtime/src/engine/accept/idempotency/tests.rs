@@ -1,8 +1,9 @@
 //! Keyed sends over the memory store with a pause at each of its calls, and over
 //! tokio's paused clock. A crash is a dropped future.
 
-use super::{parts_hash, request_hash};
+use super::request_hash;
 use crate::auth::Caller;
+use crate::engine::accept::request_hash::parts_hash;
 use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Leases, Policy, RandomIds, Services};
 use crate::prelude::*;

@@ -2,7 +2,7 @@
 //! queues, on tokio's paused clock.
 
 use super::{QUEUED, Redispatch, RedispatchPass, has_doubled};
-use crate::engine::background::sweep::ShardWalk;
+use crate::engine::background::shard_walk::ShardWalk;
 use crate::engine::doubles::PausedClock;
 use crate::engine::{Engine, Leases, Policy, RandomIds, Services, SweepReport};
 use crate::prelude::*;

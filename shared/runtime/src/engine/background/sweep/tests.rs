@@ -1,6 +1,7 @@
 //! Rounds of sweeps over an index without an end, on tokio's paused clock.
 
-use super::{Leases, Redispatch, RedispatchPass, ShardWalk, SweepPlaces, SweepReport};
+use super::{Leases, Redispatch, ShardWalk, SweepPlaces, SweepReport};
+use crate::engine::background::redispatch::RedispatchPass;
 use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;

@@ -1,0 +1,15 @@
+//! What becomes of a message.
+
+use crate::engine::turn::spec::TurnSpec;
+use crate::task::TaskRecord;
+
+/// What the engine does with a message.
+pub(in crate::engine) enum Acceptance {
+    /// It runs a turn.
+    Run(Box<TurnSpec>),
+    /// A2A 0.1: the message repeats the last one of its task. The task is returned and no
+    /// turn runs.
+    Replay(Box<TaskRecord>),
+    /// A send under the same idempotency key was accepted before. Its task is returned.
+    Repeat(Box<TaskRecord>),
+}

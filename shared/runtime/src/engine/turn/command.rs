@@ -1,0 +1,26 @@
+//! What a running skill asks of its event loop.
+
+use crate::skill::host::Emission;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// A request of the skill to the event loop.
+#[derive(Debug)]
+pub(in crate::engine) enum SkillCommand {
+    /// Show this as an event.
+    Emit(Emission),
+    /// The time is up and a step wants to start: hand the turn over.
+    Stop,
+    /// Save a value; acknowledge it when it is stored.
+    Save {
+        key: String,
+        value: Value,
+        stored: oneshot::Sender<()>,
+    },
+    /// Save a step's result; acknowledge it when it is stored.
+    Step {
+        key: String,
+        value: Value,
+        stored: oneshot::Sender<()>,
+    },
+}
