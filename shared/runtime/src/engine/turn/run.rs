@@ -10,10 +10,10 @@ use super::event_sink::EventSink;
 use super::finish::too_large;
 use super::heartbeat::Heartbeat;
 use super::host::TurnHandle;
-use super::spec::{TurnEnd, TurnInput, TurnSpec};
+use super::spec::{TurnEnd, TurnSpec};
 use super::write_buffer::WriteBuffer;
 use crate::engine::{Engine, EngineError};
-use crate::skill::{AgentError, AnySkill, Content, SkillOutcome, TaskContext, TurnStart};
+use crate::skill::{AgentError, AnySkill, SkillOutcome, TaskContext, TurnStart};
 use crate::store::queue::Receipt;
 use crate::task::{Change, TaskRecord};
 use futures::FutureExt as _;
@@ -51,15 +51,9 @@ impl Engine {
         {
             return Ok(TurnEnd::Duplicate(first));
         }
-        let (skill, call) = match work.job {
-            TurnInput::Skill(skill, call) => (skill, call),
-            TurnInput::Ask { question, slot } => {
-                let message = Content::from_text(question);
-                let outcome = SkillOutcome::InputRequired { message, slot };
-                return Box::pin(journal.finish_turn(outcome, turn.conversation(), sink)).await;
-            }
-            TurnInput::Fail(error) => {
-                let outcome = SkillOutcome::Failed(error);
+        let (skill, call) = match work.job.into_run() {
+            Ok(run) => run,
+            Err(outcome) => {
                 return Box::pin(journal.finish_turn(outcome, turn.conversation(), sink)).await;
             }
         };

@@ -2,7 +2,7 @@
 
 use crate::engine::accept::context_status::ContextStatus;
 use crate::engine::commit::send_key::SendKey;
-use crate::skill::{AgentError, AnySkill, TurnFacts, TurnStart};
+use crate::skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
 use crate::task::{Change, Message, SavedSlot, TaskRecord, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,6 +117,23 @@ pub(in crate::engine) enum TurnInput {
 }
 
 impl TurnInput {
+    /// The skill to run and what it is called with.
+    ///
+    /// # Errors
+    /// The outcome of a turn that runs no skill.
+    pub(in crate::engine) fn into_run(
+        self,
+    ) -> Result<(Arc<dyn AnySkill>, TurnStart), SkillOutcome> {
+        match self {
+            Self::Skill(skill, call) => Ok((skill, call)),
+            Self::Ask { question, slot } => {
+                let message = Content::from_text(question);
+                Err(SkillOutcome::InputRequired { message, slot })
+            }
+            Self::Fail(error) => Err(SkillOutcome::Failed(error)),
+        }
+    }
+
     /// Whether the turn makes a task, whatever its outcome.
     pub(in crate::engine) fn makes_task(&self) -> bool {
         match self {

@@ -7,9 +7,11 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item::{self, Item};
+use super::key;
 use super::large_value::{self, ValueOwner};
+use super::outcome::torn;
 use super::outcome::{self, TRIES};
-use super::{DynamoStore, key, torn};
+use super::store::DynamoStore;
 use crate::store::stored::{self, Child, ChildName, FoundChild};
 use crate::store::{StoreError, Tail, TaskWrite};
 use crate::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};

@@ -2,7 +2,7 @@
 //! become a transaction.
 
 use super::item::{self, Attributes, Item};
-use super::{key, push};
+use super::{key, push_item};
 use crate::store::{Expect, Expiring, StoreError, TaskWrite, ThreadRecord, ThreadWrite};
 use crate::task::{ContextId, Owner, PushRecord, TaskRecord, TaskState, Timestamp, WriteId};
 use aws_sdk_dynamodb::error::BuildError;
@@ -140,7 +140,7 @@ impl ConditionalWrite {
     /// # Errors
     /// [`StoreError::TooLarge`].
     pub(super) fn push(push: &PushRecord) -> Result<[Self; 2], StoreError> {
-        Ok(push::items_of(push)?.map(|item| Self::new(WriteKind::Put(item))))
+        Ok(push_item::items_of(push)?.map(|item| Self::new(WriteKind::Put(item))))
     }
 
     /// Writes a thread without its state. The owner's list has `shards` shards.

@@ -6,7 +6,8 @@
 //! without a scan, and then reads the records themselves from the table.
 
 use super::item::{self, Item};
-use super::{DynamoStore, key, list, outcome};
+use super::store::DynamoStore;
+use super::{key, list, outcome};
 use crate::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
 use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskState};
 use aws_sdk_dynamodb::types::AttributeValue;

@@ -2,7 +2,8 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item::{self, Item};
-use super::{DynamoStore, key, large_value, outcome, push};
+use super::store::DynamoStore;
+use super::{key, large_value, outcome, push_item};
 use crate::store::{StoreError, ThreadRecord};
 use crate::task::{TaskRecord, ThreadKey};
 
@@ -40,8 +41,8 @@ impl DynamoStore {
             for item in beside {
                 // A later task with this id may already have replaced the item. The attribute
                 // distinguishes the two.
-                let name = if item.contains_key(push::MARK) {
-                    push::MARK
+                let name = if item.contains_key(push_item::MARK) {
+                    push_item::MARK
                 } else {
                     item::INCARNATION
                 };
@@ -118,7 +119,7 @@ impl DynamoStore {
             .expression_attribute_values(":pk", item::text(partition))
             .projection_expression("PK, SK, #incarnation, #mark")
             .expression_attribute_names("#incarnation", item::INCARNATION)
-            .expression_attribute_names("#mark", push::MARK)
+            .expression_attribute_names("#mark", push_item::MARK)
             .send()
             .await
             .map_err(|error| outcome::read_error(&error))?;

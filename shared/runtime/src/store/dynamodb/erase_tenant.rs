@@ -6,7 +6,8 @@
 //! position; an interrupted job starts again from the beginning.
 
 use super::item::{self, Item};
-use super::{DynamoStore, key, large_value, outcome};
+use super::store::DynamoStore;
+use super::{key, large_value, outcome};
 use crate::store::{Blobs, StoreError};
 use crate::task::TenantId;
 use aws_sdk_dynamodb::config::Builder;

@@ -7,8 +7,9 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item::{self, Item};
+use super::key;
 use super::outcome;
-use super::{DynamoStore, key};
+use super::store::DynamoStore;
 use crate::store::{
     Expiring, ExpiringThread, StateRemoved, StoreError, SweepThreads, ThreadRecord,
 };

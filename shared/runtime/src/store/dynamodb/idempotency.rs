@@ -7,8 +7,9 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
+use super::key;
 use super::outcome::Check;
-use super::{DynamoStore, key};
+use super::store::DynamoStore;
 use crate::store::{KeyWrite, Keyed, StoreError, TaskWrite, stored};
 use crate::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 

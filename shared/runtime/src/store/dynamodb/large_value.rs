@@ -5,8 +5,8 @@
 //! such an item does not remove the old object; the sweep does. The sweep also removes the
 //! objects of a write that failed.
 
-use super::DynamoStore;
 use super::item::{self, Item};
+use super::store::DynamoStore;
 use crate::store::stored::{ChildName, ITEM_MAX};
 use crate::store::{StoreError, ThreadWrite};
 use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};

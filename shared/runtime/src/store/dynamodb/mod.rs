@@ -2,19 +2,21 @@
 //!
 //! - `key`: every partition key and sort key of the table
 //! - `item`: converts records to items and back
+//! - `store`: the table and its client
 //! - `children`: the child items of a task that has grown
-//! - `project`: reads the child items that a projection of a task needs
-//! - `object`: content that is too large for an item
-//! - `statement`: a conditional write as data
-//! - `calls`: sends requests and classifies their errors; `write`: runs writes
+//! - `projection`: reads the child items that a projection of a task needs
+//! - `large_value`: content that is too large for an item
+//! - `conditional_write`: a conditional write as data; `write` runs it
+//! - `outcome`: sends requests and classifies their errors
 //! - `idempotency`: the idempotency keys of sends
 //! - `list`: a page of tasks from the list index; `merge` joins the shards of the index,
 //!   `shards` knows how many there are
-//! - `contexts`: a page of contexts; `inner`: the tasks of one context
-//! - `open`, `expiring`: reads of the sweep index; `sweep`: which objects are in use
-//! - `push`: push configs
-//! - `remove`: deletions; `erase`: removes all data of a tenant
-//! - `image`: reads the records of the table's stream
+//! - `contexts`: a page of contexts; `task_pointers`: the tasks of one context
+//! - `open_task_index`, `expiry_index`: reads of the sweep index; `sweep`: which objects
+//!   are in use
+//! - `push`: push configs; `push_item` converts them to items and back
+//! - `delete`: deletions; `erase_tenant`: removes all data of a tenant
+//! - `stream_record`: reads the records of the table's stream
 //! - `table`: creates the table for emulators
 //!
 //! Expiry is part of every condition, and the store checks it after every read. DynamoDB's
@@ -37,7 +39,9 @@ mod open_task_index;
 mod outcome;
 mod projection;
 mod push;
+mod push_item;
 mod shards;
+mod store;
 mod stream_record;
 mod sweep;
 mod table;
@@ -46,6 +50,7 @@ mod write;
 
 pub use erase_tenant::{EraseError, Erasure};
 pub use shards::MAX_SHARDS;
+pub use store::DynamoStore;
 pub use stream_record::task_image;
 #[cfg(feature = "lambda")]
 pub use stream_record::task_image_of_event;
@@ -53,98 +58,23 @@ pub use table::create_table;
 
 use self::conditional_write::{ConditionalWrite, WriteKind};
 use self::idempotency::KeyConflict;
-use self::item::{Item, JoinedThread};
+use self::item::JoinedThread;
 use self::large_value::ValueOwner;
+use self::outcome::torn;
 use self::outcome::{Check, TRIES};
 use self::write::WriteResult;
 use super::queue::{OpenTask, SweepTasks};
 use super::{
-    Blobs, Committed, Keyed, OBJECTS_AT_ONCE, ProjectedTask, Projection, ReadTasks, ReadThreads,
-    RecordPage, RecordQuery, StoreError, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord,
-    ThreadWrite, WriteTasks, WriteThreads, stored,
+    Committed, Keyed, ProjectedTask, Projection, ReadTasks, ReadThreads, RecordPage, RecordQuery,
+    StoreError, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteTasks,
+    WriteThreads, stored,
 };
 use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp};
 use async_trait::async_trait;
-use aws_sdk_dynamodb::Client;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Semaphore;
-
-/// How long an expired thread under a client-made context id is kept (7 days).
-const TOMBSTONE: Duration = Duration::from_secs(7 * 24 * 3600);
-
-/// A store of tasks and threads in one table.
-#[derive(Clone)]
-pub struct DynamoStore {
-    client: Client,
-    table: String,
-    blobs: Option<Arc<dyn Blobs>>,
-    /// Permits to read an object of `blobs`. All reads of the store share them,
-    /// since one response may read several tasks in parallel, each with many objects.
-    objects: Arc<Semaphore>,
-    tombstone: Duration,
-    lists: Arc<shards::KnownOwners>,
-}
 
 impl DynamoStore {
-    /// A store in `table`. It sends its requests through `client` with the same retry rules.
-    /// In addition it repeats writes that only met other writes.
-    #[must_use]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "the store builds its own client from this one"
-    )]
-    pub fn new(client: Client, table: impl Into<String>) -> Self {
-        let config = client.config().to_builder();
-        Self {
-            client: Client::from_conf(config.retry_classifier(outcome::RetryUndecided).build()),
-            table: table.into(),
-            blobs: None,
-            objects: Arc::new(Semaphore::new(OBJECTS_AT_ONCE)),
-            tombstone: TOMBSTONE,
-            lists: Arc::default(),
-        }
-    }
-
-    /// Keeps content above 32 KB, and batches of events above 200 KB, as objects in `blobs`.
-    /// Reads at most 16 of them at the same time. Without `blobs` the store refuses a value
-    /// that is too large for an item.
-    #[must_use]
-    pub fn with_blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
-        self.blobs = Some(blobs);
-        self
-    }
-
-    /// Keeps expired threads under client-made ids for `tombstone` before DynamoDB's TTL
-    /// may remove them (default 7 days).
-    #[must_use]
-    pub const fn with_tombstone(mut self, tombstone: Duration) -> Self {
-        self.tombstone = tombstone;
-        self
-    }
-
-    /// The `META` item of a partition, read consistently.
-    async fn meta(&self, partition: &str) -> Result<Option<Item>, StoreError> {
-        self.item(partition, key::META).await
-    }
-
-    /// One item, read consistently.
-    async fn item(&self, partition: &str, sort: &str) -> Result<Option<Item>, StoreError> {
-        let found = self
-            .client
-            .get_item()
-            .table_name(&self.table)
-            .set_key(Some(item::key_of(partition, sort)))
-            .consistent_read(true)
-            .send()
-            .await;
-        found
-            .map(|found| found.item)
-            .map_err(|error| outcome::read_error(&error))
-    }
-
     /// The head of a task: the part of it that its `META` item holds.
     async fn own_item(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
         let meta = self.meta(&key::task(id)).await?;
@@ -364,16 +294,6 @@ impl std::fmt::Debug for DynamoStore {
         f.debug_struct("DynamoStore")
             .field("table", &self.table)
             .finish_non_exhaustive()
-    }
-}
-
-/// The error for a task or thread that could not be read whole. `versions` are the versions
-/// that the reads found. Several mean that it changes; one means that a part is missing.
-fn torn(versions: &BTreeSet<u64>) -> StoreError {
-    if versions.len() > 1 {
-        StoreError::Unavailable("the record changed during every attempt to read it".to_owned())
-    } else {
-        StoreError::Corrupt("the record refers to an item or object that does not exist".to_owned())
     }
 }
 

@@ -19,6 +19,7 @@ use aws_sdk_dynamodb::types::{
 };
 use aws_smithy_runtime_api::client::interceptors::context::{self, InterceptorContext};
 use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryAction};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::time::Duration;
 
@@ -182,6 +183,16 @@ fn describe<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
             error.code().unwrap_or("no code"),
             error.message().unwrap_or("no message")
         ),
+    }
+}
+
+/// The error for a task or thread that could not be read whole. `versions` are the versions
+/// that the reads found. Several mean that it changes; one means that a part is missing.
+pub(super) fn torn(versions: &BTreeSet<u64>) -> StoreError {
+    if versions.len() > 1 {
+        StoreError::Unavailable("the record changed during every attempt to read it".to_owned())
+    } else {
+        StoreError::Corrupt("the record refers to an item or object that does not exist".to_owned())
     }
 }
 

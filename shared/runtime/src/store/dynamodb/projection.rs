@@ -2,8 +2,10 @@
 //! no more bytes than the response budget allows.
 
 use super::item::{self, Item};
+use super::outcome::torn;
 use super::outcome::{self, TRIES};
-use super::{DynamoStore, children, key, large_value, list, torn};
+use super::store::DynamoStore;
+use super::{children, key, large_value, list};
 use crate::store::queue::OpenTask;
 use crate::store::stored::{self, CHILD_MIN, ChildName, FoundChild, NeededChildren};
 use crate::store::{ProjectedTask, Projection, StoreError};

@@ -14,8 +14,9 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
+use super::key;
+use super::store::DynamoStore;
 use super::write::WriteResult;
-use super::{DynamoStore, key};
 use crate::store::{StoreError, TaskWrite, ThreadRecord};
 use crate::task::{Owner, Timestamp};
 use std::collections::BTreeMap;

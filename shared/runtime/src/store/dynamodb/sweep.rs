@@ -2,7 +2,8 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes};
-use super::{DynamoStore, key, large_value};
+use super::store::DynamoStore;
+use super::{key, large_value};
 use crate::store::StoreError;
 use crate::store::queue::{ObjectsPlace, SweepObjects};
 use crate::store::stored::{self, ChildName};

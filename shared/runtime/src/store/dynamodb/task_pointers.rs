@@ -7,7 +7,8 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
-use super::{DynamoStore, key, list, outcome};
+use super::store::DynamoStore;
+use super::{key, list, outcome};
 use crate::store::{
     Expect, Expiring, IN_CONTEXT, RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord,
     stored,

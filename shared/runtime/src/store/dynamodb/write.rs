@@ -6,7 +6,8 @@
 use super::conditional_write::ConditionalWrite;
 use super::item::Item;
 use super::outcome::{self, Check, WriteOutcome};
-use super::{DynamoStore, StoreError};
+use super::store::DynamoStore;
+use crate::store::StoreError;
 
 /// The result of a write.
 #[derive(Debug)]
