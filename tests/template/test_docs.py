@@ -1,4 +1,4 @@
-"""Checks the documents: links resolve, named files exist, and tables equal the code."""
+"""Checks documents and workflows: links resolve, named files exist, tables equal the code."""
 
 import pathlib
 import re
@@ -11,6 +11,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:rs|sh|py|md|yaml|toml))`")
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
 FOLDERS = ("", "shared/runtime/src", "docs")
+RUN = (ROOT / "tests/run.sh").read_text()
 
 
 def files(pattern):
@@ -57,6 +58,28 @@ def missing_files(path):
         name for name in NAMED.findall(prose(path))
         if name not in beside and not any((place / name).exists() for place in places)
     ]
+
+
+def steps(name):
+    """The steps of tests/run.sh in the array `name`."""
+    return re.search(rf"^{name}=\((.*)\)$", RUN, re.M).group(1).split()
+
+
+class Workflows(unittest.TestCase):
+    def test_the_hosted_groups_contain_every_default_step_once(self):
+        text = (ROOT / ".github/workflows/ci.yml").read_text()
+        groups = re.findall(r"^ +steps: (\w.*)$", text, re.M)
+        self.assertEqual(sorted(" ".join(groups).split()), sorted(steps("steps")))
+
+    def test_actions_are_pinned_by_commit(self):
+        used = [
+            name
+            for path in files(".github/*.yml")
+            for name in re.findall(r"\buses: *(\S+)", path.read_text())
+            if not name.startswith("./")
+        ]
+        self.assertGreater(len(used), 5)
+        self.assertEqual([name for name in used if not re.search(r"@[0-9a-f]{40}$", name)], [])
 
 
 class Documents(unittest.TestCase):
