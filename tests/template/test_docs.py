@@ -3,6 +3,7 @@
 import pathlib
 import re
 import subprocess
+import tomllib
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -11,6 +12,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:rs|sh|py|md|yaml|toml))`")
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
 FOLDERS = ("", "shared/runtime/src", "docs")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 RUN = (ROOT / "tests/run.sh").read_text()
 
 
@@ -90,6 +92,12 @@ class Documents(unittest.TestCase):
 
     def test_named_files_exist(self):
         self.assertEqual({str(p.relative_to(ROOT)): m for p in documents() if (m := missing_files(p))}, {})
+
+    def test_contributing_lists_every_alias_and_cargo_is_not_configured_otherwise(self):
+        config = tomllib.loads((ROOT / ".cargo/config.toml").read_text())
+        self.assertEqual(list(config), ["alias"])
+        listed = re.findall(r"^\| `cargo (\w+)", CONTRIBUTING, re.M)
+        self.assertEqual(listed, list(config["alias"]))
 
     def test_operations_lists_every_error_of_the_code(self):
         source = (ROOT / "shared/runtime/src/protocol/error.rs").read_text()
