@@ -99,6 +99,11 @@ class Documents(unittest.TestCase):
         listed = re.findall(r"^\| `cargo (\w+)", CONTRIBUTING, re.M)
         self.assertEqual(listed, list(config["alias"]))
 
+    def test_contributing_lists_every_step_in_its_order(self):
+        section = CONTRIBUTING.partition("\n## The steps\n")[2].partition("\n## ")[0]
+        listed = re.findall(r"^\| `([\w-]+)` \|", section, re.M)
+        self.assertEqual(listed, steps("steps") + steps("more"))
+
     def test_operations_lists_every_error_of_the_code(self):
         source = (ROOT / "shared/runtime/src/protocol/error.rs").read_text()
         rows = re.findall(r"^//! \| `\w+` \| (-\d+)(?: \((-\d+)\))? \| (\d+) \| `\w+` \| `(\w+)` \|$", source, re.M)
