@@ -1,8 +1,9 @@
-"""Checks the documents: links resolve, named files exist, and tables equal the code."""
+"""Checks documents and workflows: links resolve, named files exist, tables equal the code."""
 
 import pathlib
 import re
 import subprocess
+import tomllib
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -11,6 +12,8 @@ LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:rs|sh|py|md|yaml|toml))`")
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
 FOLDERS = ("", "shared/runtime/src", "docs")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+RUN = (ROOT / "tests/run.sh").read_text()
 
 
 def files(pattern):
@@ -59,6 +62,28 @@ def missing_files(path):
     ]
 
 
+def steps(name):
+    """The steps of tests/run.sh in the array `name`."""
+    return re.search(rf"^{name}=\((.*)\)$", RUN, re.M).group(1).split()
+
+
+class Workflows(unittest.TestCase):
+    def test_the_hosted_groups_contain_every_default_step_once(self):
+        text = (ROOT / ".github/workflows/ci.yml").read_text()
+        groups = re.findall(r"^ +steps: (\w.*)$", text, re.M)
+        self.assertEqual(sorted(" ".join(groups).split()), sorted(steps("steps")))
+
+    def test_actions_are_pinned_by_commit(self):
+        used = [
+            name
+            for path in files(".github/*.yml")
+            for name in re.findall(r"\buses: *(\S+)", path.read_text())
+            if not name.startswith("./")
+        ]
+        self.assertGreater(len(used), 5)
+        self.assertEqual([name for name in used if not re.search(r"@[0-9a-f]{40}$", name)], [])
+
+
 class Documents(unittest.TestCase):
     maxDiff = None
 
@@ -67,6 +92,17 @@ class Documents(unittest.TestCase):
 
     def test_named_files_exist(self):
         self.assertEqual({str(p.relative_to(ROOT)): m for p in documents() if (m := missing_files(p))}, {})
+
+    def test_contributing_lists_every_alias_and_cargo_is_not_configured_otherwise(self):
+        config = tomllib.loads((ROOT / ".cargo/config.toml").read_text())
+        self.assertEqual(list(config), ["alias"])
+        listed = re.findall(r"^\| `cargo (\w+)", CONTRIBUTING, re.M)
+        self.assertEqual(listed, list(config["alias"]))
+
+    def test_contributing_lists_every_step_in_its_order(self):
+        section = CONTRIBUTING.partition("\n## The steps\n")[2].partition("\n## ")[0]
+        listed = re.findall(r"^\| `([\w-]+)` \|", section, re.M)
+        self.assertEqual(listed, steps("steps") + steps("more"))
 
     def test_operations_lists_every_error_of_the_code(self):
         source = (ROOT / "shared/runtime/src/protocol/error.rs").read_text()

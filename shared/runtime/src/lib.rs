@@ -1,12 +1,99 @@
 //! A serverless runtime for A2A (Agent2Agent protocol) agents on AWS Lambda.
 //!
-//! Where to begin:
+//! An author writes skills as typed functions or types. The runtime makes them an A2A
+//! endpoint for clients of A2A 1.0, 0.3 and 0.1: durable tasks, questions that wait for
+//! their answer, live streams, artifacts and webhooks. Tasks are in DynamoDB, large files
+//! in S3. Nothing runs between calls. The same code runs in one process on one machine,
+//! with its stores in memory.
+//!
+//! # A skill and its test
+//!
+//! The documentation comment of a skill is its description on the agent card. The value
+//! that it returns ends the task: a value completes it, an error fails it.
+//!
+//! ```
+//! use a2a_lambda::prelude::*;
+//! use a2a_lambda::testing::{SkillTest, SkillTestError};
+//!
+//! /// Greets a person by name.
+//! #[skill(id = "greet", tags = ["example"], examples = ["Ann"])]
+//! async fn greet(name: String) -> AgentResult<String> {
+//!     if name.len() > 40 {
+//!         return Err(AgentError::domain("LONG_NAME", "a name has at most 40 bytes"));
+//!     }
+//!     Ok(format!("Hello, {name}!"))
+//! }
+//!
+//! fn agent() -> Result<AgentDefinition, BuildError> {
+//!     Agent::builder("greeter").description("Greets people.").skill(greet).build()
+//! }
+//!
+//! /// The test runs on the real engine, without a server and without AWS.
+//! async fn a_person_is_greeted_by_name(agent: &AgentDefinition) -> Result<(), SkillTestError> {
+//!     let mut client = SkillTest::new(agent, "greet");
+//!     let greeted = client.send("Ann").await?;
+//!     assert_eq!(greeted.artifact_text("greet").as_deref(), Some("Hello, Ann!"));
+//!     let failed = client.send("A".repeat(41)).await?;
+//!     assert_eq!(failed.error_code(), Some("LONG_NAME"));
+//!     Ok(())
+//! }
+//! #
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #     a_person_is_greeted_by_name(&agent()?).await?;
+//! #     Ok(())
+//! # }
+//! ```
+//!
+//! # Where to start
+//!
+//! - **To write skills:** [`prelude`] has the names that a file with skills imports,
+//!   [`skill`](mod@skill) the API, [`SkillTest`] the client for tests and
+//!   [`testing::check_agent`] a check of the whole agent. `README.md` has a skill that asks
+//!   a question; `shared/agent` has runnable examples of each kind of skill.
+//! - **To deploy an agent:** the `main` of each Lambda function is one call of [`serve`]
+//!   with the agent. [`settings`] reads its environment. `docs/operations.md` lists the
+//!   settings, the parameters of the stack, the alarms, the costs and the errors.
+//! - **To serve it elsewhere:** [`runtime::Runtime`] joins an agent with its stores, and
+//!   [`http::HttpService`] answers requests in any server. The example `own_server` does it.
+//! - **To write a store:** implement [`store::WriteTasks`], [`store::WriteThreads`],
+//!   [`store::Blobs`] and [`store::push::WritePushes`], or put a store in front of another
+//!   with [`store::wrap`], as the example `custom_store`. The module `store::contract`
+//!   has the tests that every store passes.
+//!
+//! # Modules
+//!
+//! For authors and operators:
 //!
 //! - [`prelude`]: the names that a file with skills imports
-//! - [`skill`](mod@skill): agents, skills and the context that a skill's handler gets
-//! - [`SkillTest`]: runs a skill in a test, without AWS and without a server
+//! - [`skill`](mod@skill): agents, skills, and the context that a handler gets
+//! - [`testing`]: runs the skills of an agent in tests
+//! - [`serve`]: the entry point of each Lambda function
+//! - [`settings`]: every environment variable, parsed once
 //! - [`runtime`]: joins an agent, its settings and its stores
-//! - [`http`]: answers HTTP requests, in any server
+//! - [`outbound`]: requests to addresses that clients name, for webhooks and for skills
+//!
+//! The way of a request, from the edge to the table:
+//!
+//! - [`http`]: a request in, a response out, never an error
+//! - [`auth`]: the caller, from the authorizer or from a development token
+//! - [`protocol`]: the wire formats of the three generations, as pure values
+//! - [`engine`]: the operations on tasks, and the only writer of tasks
+//! - [`task`]: the types of a task, its state machine and its record, as pure values
+//! - [`thread`]: the messages of a context
+//! - [`store`]: the storage traits, and stores in memory and on AWS
+//! - [`telemetry`]: logs, and what they must not contain
+//!
+//! # Features
+//!
+//! | Feature | Default | Adds |
+//! |---|---|---|
+//! | `aws` | yes | the stores on DynamoDB and S3 and the queues on SQS, through the AWS SDKs |
+//! | `lambda` | yes | [`serve`]; all functions but the one for the card also need `aws` |
+//! | `contract-tests` | no | the store contract, for the tests of a store |
+//! | `fuzz` | no | what the fuzz targets of the repository run |
+//!
+//! Without features the crate links neither the AWS SDKs nor the Lambda runtime.
 
 // `#[skill]` writes paths from `::a2a_lambda`; the tests of this crate use it.
 #[cfg(test)]

@@ -50,7 +50,7 @@ const HISTORY: usize = 100;
 /// same context.
 ///
 /// ```
-/// use a2a_lambda::Bench;
+/// use a2a_lambda::SkillTest;
 /// use a2a_lambda::prelude::*;
 ///
 /// /// Greets.
@@ -62,8 +62,8 @@ const HISTORY: usize = 100;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let agent = Agent::builder("greeter").skill(greet).build()?;
-/// let mut bench = Bench::new(&agent, "greet");
-/// let reply = bench.send("Ann").await?;
+/// let mut client = SkillTest::new(&agent, "greet");
+/// let reply = client.send("Ann").await?;
 /// assert_eq!(reply.artifact_text("greet").as_deref(), Some("Hello, Ann!"));
 /// # Ok(())
 /// # }
@@ -418,7 +418,7 @@ fn caller(tenant: &str, subject: &str) -> Result<Caller, IdError> {
 
 impl std::fmt::Debug for SkillTest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bench")
+        f.debug_struct("SkillTest")
             .field("skill", &self.skill)
             .field("task", &self.task)
             .finish_non_exhaustive()
