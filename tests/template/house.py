@@ -40,29 +40,27 @@ A_STORED_FORM = "the private stored form of the task's type of this name"
 A_PROGRAM = "the local agent is a program of its own and never imports the other type"
 ALLOWED = {
     "Artifact": (
-        (STORED, TASK, f"{RUNTIME}/skill/artifact.rs"),
-        "A2A's word: " + A_STORED_FORM + ", and what a skill makes, without an id",
+        (TASK, f"{RUNTIME}/skill/artifact.rs"),
+        "A2A's word: the artifact of a task, and what a skill makes, without an id",
     ),
     "Attributes": (("shared/macros/src/", f"{RUNTIME}/store/dynamodb/item.rs"), "Rust's attributes and DynamoDB's"),
     "Batch": ((LOCAL, f"{RUNTIME}/serve/relay.rs"), A_PROGRAM),
     "Card": ((LOCAL, f"{RUNTIME}/http/card.rs"), A_PROGRAM),
     "Delivery": ((LOCAL, TASK), A_PROGRAM),
     "Layout": ((STORED, TASK), A_STORED_FORM),
-    "Message": ((LOCAL, STORED, TASK), "A2A's word: " + A_STORED_FORM + "; in the local agent SQS's word"),
+    "Message": ((LOCAL, TASK), "A2A's word; in the local agent SQS's word"),
     "Next": ((LOCAL, f"{RUNTIME}/testing/mod.rs"), A_PROGRAM),
-    "Part": ((STORED, TASK), A_STORED_FORM),
     "Shard": ((LOCAL, f"{RUNTIME}/store/dynamodb/merge.rs"), "a shard of a DynamoDB stream, and one of a list"),
-    "Status": ((STORED, TASK), A_STORED_FORM),
     "Stream": ((LOCAL, f"{RUNTIME}/protocol/v01/stream.rs"), A_PROGRAM),
 }
 
 # Identifiers that were renamed. Some are also ordinary words: read the places before you rename.
 OLD_NAMES = """
-    attend Pulse Journal settle conclude Ended Standing stood_for anew going_on Beside Race
+    attend Pulse Journal conclude Ended Standing stood_for anew going_on Beside Race
     commit_beside commit_as commit_opening stand_back outrun in_time answered_by Room Give
-    Checked tidy Heir take_up heard Courier Notice Silent Listen Listener Told spoken Refusal
+    Checked tidy Heir take_up heard Courier Notice Silent Listener Told spoken Refusal
     Ask Spelling Visit Door Edge stored_at standing_at Wanted Excerpt Statement decide
-    take_away meaning Whose offload inflate Doc Apart Batches Bench
+    take_away Whose offload inflate Doc Apart Batches Bench
 """.split()
 
 TOKEN = re.compile(

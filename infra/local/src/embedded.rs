@@ -85,12 +85,12 @@ pub struct Embedded {
     expiry: Expiry,
     services: Vec<JoinHandle<()>>,
     /// The last field, so that the lock is released after the services are gone.
-    place: Place,
+    place: DataPlace,
 }
 
 /// The folder with all data.
 #[derive(Debug)]
-struct Place {
+struct DataPlace {
     folder: PathBuf,
     keeper: Keeper,
 }
@@ -104,7 +104,7 @@ enum Keeper {
     Name { _held: Passing },
 }
 
-impl Place {
+impl DataPlace {
     /// Opens the data folder, or makes a temporary one for the objects of this run.
     fn take(data: Option<&Path>) -> Result<Self, EmbeddedError> {
         let folder = data.map_or_else(passing_folder, Path::to_owned);
@@ -194,7 +194,7 @@ impl Embedded {
     pub async fn start(data: Option<&Path>) -> Result<Self, EmbeddedError> {
         let listeners = (listen()?, listen()?);
         let addresses = (listeners.0.local_addr()?, listeners.1.local_addr()?);
-        let place = Place::take(data)?;
+        let place = DataPlace::take(data)?;
         let objects = place.folder.join("s3");
         let database = place.database()?;
         let keys = Arc::new(keys::fresh());

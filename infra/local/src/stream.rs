@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// The position in one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum ShardPosition {
     /// The records from this iterator on are not read yet.
     At(String),
     /// The records after this sequence number are not read yet; `None` means all.
@@ -27,7 +27,7 @@ pub(crate) struct Batch {
     shard: String,
     /// The sequence number of the last record; `None` if there was no record.
     last: Option<String>,
-    next: Place,
+    next: ShardPosition,
 }
 
 impl Batch {
@@ -48,7 +48,7 @@ pub(crate) struct Stream {
 
 #[derive(Debug)]
 struct Shard {
-    place: Place,
+    place: ShardPosition,
     /// The sequence number of the last record that is done.
     last: Option<String>,
 }
@@ -83,7 +83,7 @@ impl Stream {
             for shard in stream.iter().flat_map(|stream| stream.shards()) {
                 if let Some(id) = shard.shard_id() {
                     self.shards.entry(id.to_owned()).or_insert(Shard {
-                        place: Place::After(None),
+                        place: ShardPosition::After(None),
                         last: None,
                     });
                 }
@@ -117,7 +117,7 @@ impl Stream {
     /// The ids of the shards that may have more records.
     pub(crate) fn open(&self) -> Vec<String> {
         let open = self.shards.iter();
-        open.filter(|(_, shard)| shard.place != Place::End)
+        open.filter(|(_, shard)| shard.place != ShardPosition::End)
             .map(|(id, _)| id.clone())
             .collect()
     }
@@ -138,7 +138,7 @@ impl Stream {
                 // An iterator expires after minutes: the next read gets a new one after the
                 // last record that is done.
                 if let Some(shard) = self.shards.get_mut(id) {
-                    shard.place = Place::After(shard.last.clone());
+                    shard.place = ShardPosition::After(shard.last.clone());
                 }
                 return Err(failed(&error));
             }
@@ -155,7 +155,9 @@ impl Stream {
             images,
             last: read.records().last().and_then(number),
             shard: id.to_owned(),
-            next: read.next_shard_iterator.map_or(Place::End, Place::At),
+            next: read
+                .next_shard_iterator
+                .map_or(ShardPosition::End, ShardPosition::At),
         }))
     }
 
@@ -172,9 +174,9 @@ impl Stream {
             return Ok(None);
         };
         let after = match &shard.place {
-            Place::At(iterator) => return Ok(Some(iterator.clone())),
-            Place::End => return Ok(None),
-            Place::After(after) => after.clone(),
+            ShardPosition::At(iterator) => return Ok(Some(iterator.clone())),
+            ShardPosition::End => return Ok(None),
+            ShardPosition::After(after) => after.clone(),
         };
         let kind = match after {
             Some(_) => ShardIteratorType::AfterSequenceNumber,

@@ -3,7 +3,8 @@
 //! They are made once, of the deployed agent and its settings. No request changes
 //! them.
 
-use super::{Body, date, encode};
+use super::body::Body;
+use super::{date, encode};
 use crate::engine::EngineError;
 use crate::protocol::{CardDocument, CardError, CardInfo, CardShape, CardSignature, MethodResult};
 use crate::task::{A2aError, Timestamp};

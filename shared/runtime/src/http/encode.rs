@@ -1,6 +1,6 @@
 //! Makes HTTP responses of the protocol's answers.
 
-use super::Body;
+use super::body::Body;
 use crate::protocol::WireResponse;
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};

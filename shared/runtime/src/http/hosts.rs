@@ -6,7 +6,7 @@
 //! that needs no preflight: then `Origin` and `Sec-Fetch-Endpoint` show the page's site.
 //! A page cannot forge these three headers.
 
-use super::Body;
+use super::body::Body;
 use bytes::Bytes;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};

@@ -5,6 +5,7 @@
 //! order of the checks. The rules of the protocol are in `protocol`, those of a task
 //! in `engine`.
 
+mod body;
 mod card;
 mod date;
 mod decode;
@@ -12,6 +13,7 @@ mod encode;
 pub mod hosts;
 mod stream;
 
+pub use body::Body;
 pub use card::Cards;
 pub use hosts::Hosts;
 
@@ -23,13 +25,7 @@ use crate::protocol::{
 use crate::task::{A2aError, SendCommand, Sent, Timestamp};
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::combinators::UnsyncBoxBody;
-use std::convert::Infallible;
 use std::sync::Arc;
-
-/// A response body. Its error type is empty, since Lambda would write an error as
-/// text into the body. A stream that fails ends with a protocol event instead.
-pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// The function that a request reached. Each function accepts only its own
 /// operations.
@@ -122,7 +118,7 @@ impl HttpService {
             edge: self,
             identity,
             deadline,
-            answered_by: self.reader().ok().map(Reader::answer_deadline),
+            answer_by: self.reader().ok().map(Reader::answer_deadline),
             batch_waits_until: None,
         };
         match decode::open(self, &request) {
@@ -165,7 +161,7 @@ struct CallContext<'e> {
     identity: Identity,
     deadline: Option<Timestamp>,
     /// When a call without a stream must have its response.
-    answered_by: Option<Timestamp>,
+    answer_by: Option<Timestamp>,
     /// Until when all entries of a batch together may wait for their turns.
     batch_waits_until: Option<Timestamp>,
 }
@@ -271,7 +267,7 @@ impl CallContext<'_> {
         let (caller, ask) = self.enter(call)?;
         // Boxed, since the future holds a whole turn.
         let reply = Box::pin(self.reply(&caller, ask, share));
-        match (self.edge.reader(), self.answered_by) {
+        match (self.edge.reader(), self.answer_by) {
             (Ok(reader), Some(by)) => reader.with_timeout(by, reply).await,
             _ => reply.await,
         }

@@ -4,7 +4,8 @@
 //! disconnects. On Lambda the body is read to its end, so the turn ends within its
 //! invocation. Frames that are ready together are sent in one chunk.
 
-use super::{Body, encode};
+use super::body::Body;
+use super::encode;
 use crate::engine::EngineError;
 use crate::protocol::{Call, StreamEncoder};
 use crate::task::{A2aError, Frame};

@@ -4,7 +4,7 @@
 use super::json::PathStep;
 use super::jsonrpc::{self, Envelope, MAX_BATCH};
 use super::method::GenerationRule;
-use super::rest::{PathTarget, Route};
+use super::rest::{PathRoute, PathTarget};
 use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, rest, version};
 use crate::task::{A2aError, FieldViolation, Generation};
 use serde_json::Value;
@@ -108,9 +108,11 @@ pub fn open(request: &RawRequest<'_>) -> Result<OpenedRequest, Rejected> {
     };
     match rest::route(request.method, request.path) {
         None => Err(reject(request, A2aError::MethodNotFound)),
-        Some(Route::JsonRpc) => opener.json_rpc(),
-        Some(Route::Operation(target)) if target.params_in_body => opener.path_a_method(&target),
-        Some(Route::Operation(target)) => opener.path(target),
+        Some(PathRoute::JsonRpc) => opener.json_rpc(),
+        Some(PathRoute::Operation(target)) if target.params_in_body => {
+            opener.path_a_method(&target)
+        }
+        Some(PathRoute::Operation(target)) => opener.path(target),
     }
 }
 
@@ -119,8 +121,8 @@ pub fn open(request: &RawRequest<'_>) -> Result<OpenedRequest, Rejected> {
 #[must_use]
 pub fn reject(request: &RawRequest<'_>, refusal: A2aError) -> Rejected {
     let dialect = match rest::route(request.method, request.path) {
-        Some(Route::JsonRpc) => Dialect::json_rpc(Generation::V10),
-        Some(Route::Operation(target)) => Dialect::rest(target.generation),
+        Some(PathRoute::JsonRpc) => Dialect::json_rpc(Generation::V10),
+        Some(PathRoute::Operation(target)) => Dialect::rest(target.generation),
         None => Dialect::rest(rest::family(request.path)),
     };
     rejected(request, dialect, RpcId::Null, refusal)

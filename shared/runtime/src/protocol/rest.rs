@@ -5,7 +5,7 @@ use crate::task::{Generation, TenantId};
 
 /// The route of a method and path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum PathRoute {
     /// The base URL: the body names the JSON-RPC method.
     JsonRpc,
     /// The path names an operation.
@@ -34,8 +34,8 @@ pub enum Endpoint {
 pub fn site(method: &str, path: &str) -> Endpoint {
     match route(method, path) {
         None => Endpoint::Nowhere,
-        Some(Route::JsonRpc) => Endpoint::JsonRpc,
-        Some(Route::Operation(target)) => Endpoint::Operation {
+        Some(PathRoute::JsonRpc) => Endpoint::JsonRpc,
+        Some(PathRoute::Operation(target)) => Endpoint::Operation {
             operation: target.operation,
             below_task: target.id.is_some(),
         },
@@ -85,15 +85,15 @@ impl PathTarget {
 ///
 /// The base URL has a route with and without its trailing slash, as clients build
 /// both from one card.
-pub(super) fn route(method: &str, path: &str) -> Option<Route> {
+pub(super) fn route(method: &str, path: &str) -> Option<PathRoute> {
     // RFC 9110 §9.3.2: HEAD is GET without a body. The `http` edge drops the body.
     let method = if method == "HEAD" { "GET" } else { method };
     let path = path.strip_prefix('/').unwrap_or(path);
     if path.is_empty() {
-        return (method == "POST").then_some(Route::JsonRpc);
+        return (method == "POST").then_some(PathRoute::JsonRpc);
     }
     let segments: Vec<&str> = path.split('/').collect();
-    target(method, &segments).map(Route::Operation)
+    target(method, &segments).map(PathRoute::Operation)
 }
 
 /// The generation of the error for a path without a route.

@@ -1,49 +1,15 @@
 //! One object-safe trait for skills of every type, for the engine.
 
 use super::{
-    AgentError, AgentResult, Artifact, AuthHint, Content, OnRequestResult, Settled, SkillHandler,
-    SkillInput, SkillMetadata, SkillOutput, SkillSlot, TaskContext, media, output, slot,
+    AgentError, AgentResult, Content, OnRequestResult, Settled, SkillHandler, SkillInput,
+    SkillMetadata, SkillOutput, SkillSlot, TaskContext, media, output, slot,
 };
 use crate::task::SavedSlot;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use std::any::Any;
 use std::marker::PhantomData;
 
-/// A decoded input of a skill.
-pub(crate) struct Decoded(Box<dyn Any + Send>);
-
-/// The start of a turn.
-pub(crate) enum TurnStart {
-    /// The first message of a task.
-    Request(Decoded),
-    /// The answer to an open question.
-    Input(SavedSlot, Content),
-}
-
-/// The end of a turn.
-#[derive(Debug)]
-pub(crate) enum SkillOutcome {
-    /// A reply without a task.
-    Message(Content),
-    /// A question.
-    InputRequired { message: Content, slot: SavedSlot },
-    /// A request for credentials.
-    AuthRequired {
-        message: Content,
-        slot: SavedSlot,
-        auth: AuthHint,
-    },
-    /// The task is completed. The output is already the last artifact.
-    Completed {
-        message: Option<Content>,
-        artifacts: Vec<Artifact>,
-    },
-    /// The task failed.
-    Failed(AgentError),
-    /// The skill rejects the task.
-    Rejected { reason: String },
-}
+use super::turn::{Decoded, SkillOutcome, TurnStart};
 
 /// A registered skill.
 pub(crate) trait AnySkill: Send + Sync {

@@ -1,57 +1,13 @@
-//! The metadata and the handlers that a skill author writes.
+//! The handlers that a skill author writes.
 
+use super::metadata::SkillMetadata;
 use super::{
     AgentError, AgentResult, Artifact, Content, NoSlot, OnInputResult, OnRequestResult, SkillInput,
     SkillOutput, SkillSlot, TaskContext,
 };
 use crate::auth::Caller;
 use crate::task::{ContextId, SkillId, TaskId, TaskState};
-use serde::Serialize;
 use std::future::Future;
-
-/// How a skill describes itself, for the Agent Card and the router.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SkillMetadata {
-    /// The id: `[a-z0-9][a-z0-9._-]{0,63}`, unique within the agent.
-    pub id: &'static str,
-    /// The name shown to people. Empty means the id.
-    pub name: &'static str,
-    /// What the skill does; must not be empty.
-    pub description: &'static str,
-    /// Keywords; at least one is required.
-    pub tags: &'static [&'static str],
-    /// Example requests.
-    pub examples: &'static [&'static str],
-    /// Media types the skill accepts. Empty means those that the input type implies.
-    pub input_modes: &'static [&'static str],
-    /// Media types the skill produces. Empty means those that the output type implies.
-    pub output_modes: &'static [&'static str],
-    /// Whether the engine hands each turn to a worker immediately. Recommended for work of
-    /// more than about 20 s.
-    pub background: bool,
-}
-
-impl SkillMetadata {
-    /// Creates metadata with the required fields only.
-    #[must_use]
-    pub const fn new(
-        id: &'static str,
-        description: &'static str,
-        tags: &'static [&'static str],
-    ) -> Self {
-        Self {
-            id,
-            name: "",
-            description,
-            tags,
-            examples: &[],
-            input_modes: &[],
-            output_modes: &[],
-            background: false,
-        }
-    }
-}
 
 /// The metadata of a skill; [`#[skill]`](macro@crate::skill) implements it.
 #[diagnostic::on_unimplemented(

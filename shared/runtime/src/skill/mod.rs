@@ -24,6 +24,7 @@ pub(crate) mod host;
 mod hybrid;
 mod input;
 pub(crate) mod media;
+mod metadata;
 pub mod model;
 mod outcome;
 mod output;
@@ -34,6 +35,7 @@ mod slot;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 pub use crate::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};
@@ -41,10 +43,11 @@ pub use content::{Content, FilePart, FileSource};
 pub use context::{ArtifactChunks, TaskContext};
 pub use error::{AgentError, AgentResult, ErrorCode};
 pub use file::{FileContent, FileReader, OpenFile};
-pub use handler::{Settled, Skill, SkillHandler, SkillMetadata};
+pub use handler::{Settled, Skill, SkillHandler};
 pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill};
 pub use input::{SkillInput, TextOr};
 pub use media::is_media_type;
+pub use metadata::SkillMetadata;
 pub use outcome::{AuthHint, OnInputResult, OnRequestResult};
 pub use output::{IntoReply, NoOutput, SkillOutput, SkillReturn};
 pub use registry::{
@@ -53,4 +56,5 @@ pub use registry::{
 pub use slot::{NoSlot, SkillSlot};
 
 pub(crate) use context::TurnFacts;
-pub(crate) use erased::{AnySkill, SkillOutcome, TurnStart};
+pub(crate) use erased::AnySkill;
+pub(crate) use turn::{SkillOutcome, TurnStart};

@@ -41,8 +41,8 @@ struct Tables {
     tasks: BTreeMap<TaskKey, TaskRecord>,
     /// The tasks as the list index sees them while it lags.
     lagging: Option<BTreeMap<TaskKey, TaskRecord>>,
-    threads: BTreeMap<(Owner, ContextId), StoredThread>,
-    keys: BTreeMap<(TenantId, KeyHash), StoredKey>,
+    threads: BTreeMap<(Owner, ContextId), ThreadEntry>,
+    keys: BTreeMap<(TenantId, KeyHash), KeyEntry>,
     blobs: BTreeMap<String, StoredBlob>,
     pushes: BTreeMap<(TaskKey, PushId), PushRecord>,
     /// Tasks at rest whose pushes are confirmed, with the version of the
@@ -52,14 +52,14 @@ struct Tables {
 }
 
 #[derive(Debug)]
-struct StoredThread {
+struct ThreadEntry {
     record: ThreadRecord,
     /// Newest last.
     writes: Vec<WriteId>,
 }
 
 #[derive(Debug)]
-struct StoredKey {
+struct KeyEntry {
     content: String,
     task: TaskKey,
     incarnation: WriteId,
@@ -183,7 +183,7 @@ impl Tables {
         else {
             return;
         };
-        let stored = StoredKey {
+        let stored = KeyEntry {
             content: content.clone(),
             task: record.key(),
             incarnation: record.incarnation.clone(),
@@ -242,7 +242,7 @@ impl Tables {
             let kept = before_state.filter(|_| record.state_version > 0);
             record.state = kept.unwrap_or_default();
         }
-        self.threads.insert(key, StoredThread { record, writes });
+        self.threads.insert(key, ThreadEntry { record, writes });
     }
 }
 

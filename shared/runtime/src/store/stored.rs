@@ -15,6 +15,7 @@ mod layout;
 mod partial;
 mod pieces;
 mod push;
+mod schema;
 mod task;
 mod thread;
 
@@ -30,13 +31,12 @@ pub use self::pieces::arrange;
 pub(crate) use self::pieces::pieces;
 #[cfg(feature = "aws")]
 pub(crate) use self::pieces::{CHILD_MIN, Child, ChildName, child_expiry};
+pub use self::schema::SCHEMA;
 
+use self::schema::{corrupt, known};
 use super::{StoreError, ThreadRecord, ThreadState};
 use crate::task::{Message, PushRecord, Saved, TaskRecord};
 use serde_json::Value;
-
-/// The version of the stored forms. `docs/decisions/0009` says when it changes.
-pub const SCHEMA: u32 = 1;
 
 /// The largest record in its stored form, in bytes, without the objects it points at.
 /// A function can hold a few of these in memory.
@@ -57,8 +57,8 @@ pub fn encode(record: &TaskRecord) -> Value {
     serde_json::to_value(written(record)).unwrap_or_default()
 }
 
-fn written(record: &TaskRecord) -> task::Stored {
-    let mut stored = task::Stored::from(record);
+fn written(record: &TaskRecord) -> task::StoredTask {
+    let mut stored = task::StoredTask::from(record);
     stored.compact();
     stored
 }
@@ -71,7 +71,7 @@ pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
     whole(serde_json::from_value(value).map_err(corrupt)?)
 }
 
-fn whole(mut form: task::Stored) -> Result<TaskRecord, StoreError> {
+fn whole(mut form: task::StoredTask) -> Result<TaskRecord, StoreError> {
     known(form.schema)?;
     form.expand(&ItemAttributes::default())?;
     form.into_record()
@@ -80,7 +80,7 @@ fn whole(mut form: task::Stored) -> Result<TaskRecord, StoreError> {
 /// The stored form of `record`.
 #[must_use]
 pub fn encode_thread(record: &ThreadRecord) -> Value {
-    serde_json::to_value(thread::Stored::from(record)).unwrap_or_default()
+    serde_json::to_value(thread::StoredThread::from(record)).unwrap_or_default()
 }
 
 /// The thread of a stored form.
@@ -88,7 +88,7 @@ pub fn encode_thread(record: &ThreadRecord) -> Value {
 /// # Errors
 /// [`StoreError::Corrupt`] when it is not a stored thread of a known version.
 pub fn decode_thread(value: Value) -> Result<ThreadRecord, StoreError> {
-    serde_json::from_value::<thread::Stored>(value)
+    serde_json::from_value::<thread::StoredThread>(value)
         .map_err(corrupt)?
         .into_record()
 }
@@ -121,7 +121,7 @@ pub fn task_of_text(text: &str) -> Result<TaskRecord, StoreError> {
 /// [`StoreError::Corrupt`], as [`decode`].
 #[cfg(feature = "aws")]
 pub(crate) fn head_of_text(text: &str, beside: &ItemAttributes) -> Result<TaskRecord, StoreError> {
-    let mut form: task::Stored = serde_json::from_str(text).map_err(corrupt)?;
+    let mut form: task::StoredTask = serde_json::from_str(text).map_err(corrupt)?;
     known(form.schema.or(beside.schema))?;
     form.expand(beside)?;
     let mut record = form.into_record()?;
@@ -157,7 +157,7 @@ pub fn state_of_text(text: &str) -> Result<ThreadState, StoreError> {
 /// [`StoreError::TooLarge`], as [`task_text`].
 pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
     checked(
-        serde_json::to_string(&push::Stored::from(push))
+        serde_json::to_string(&push::StoredPush::from(push))
             .map_err(|error| StoreError::Refused(error.to_string()))?,
         ITEM_MAX,
     )
@@ -178,7 +178,7 @@ pub(crate) fn push_identity(push: &PushRecord) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when the text is not a push config.
 pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
-    serde_json::from_str::<push::Stored>(text)
+    serde_json::from_str::<push::StoredPush>(text)
         .map_err(corrupt)?
         .into_record()
 }
@@ -189,7 +189,7 @@ pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
 /// [`StoreError::TooLarge`], as [`task_text`].
 pub(crate) fn message_text(message: &Message) -> Result<String, StoreError> {
     checked(
-        serde_json::to_string(&content::Message::from(message))
+        serde_json::to_string(&content::StoredMessage::from(message))
             .map_err(|error| StoreError::Refused(error.to_string()))?,
         MAX_BYTES,
     )
@@ -200,7 +200,7 @@ pub(crate) fn message_text(message: &Message) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when the text is not a message.
 pub(crate) fn message_of_text(text: &str) -> Result<Message, StoreError> {
-    serde_json::from_str::<content::Message>(text)
+    serde_json::from_str::<content::StoredMessage>(text)
         .map_err(corrupt)?
         .into_message()
 }
@@ -273,16 +273,4 @@ fn depth(text: &str) -> usize {
         }
     }
     deepest
-}
-
-fn corrupt(error: impl std::fmt::Display) -> StoreError {
-    StoreError::Corrupt(error.to_string())
-}
-
-fn known(schema: impl Into<Option<u32>>) -> Result<(), StoreError> {
-    match schema.into() {
-        Some(SCHEMA) => Ok(()),
-        Some(other) => Err(corrupt(format_args!("unknown schema {other}"))),
-        None => Err(corrupt("no `schema`")),
-    }
 }

@@ -109,14 +109,14 @@ impl Engine {
         if self.needs_thread_extension(looked, claimed.updated_at) {
             self.extend_thread(&claimed).await;
         }
-        let heard = LoadedMessage {
+        let loaded = LoadedMessage {
             first: self.load_message_files(first_request_of(&claimed)).await?,
             said: match &claimed.secret {
                 Some(sealed) => self.open_answer(&claimed, sealed),
                 None => self.load_message_files(last_message(&claimed)).await?,
             },
         };
-        let work = self.claimed_turn(claimed, &heard, deadline);
+        let work = self.claimed_turn(claimed, &loaded, deadline);
         match Box::pin(self.run_claimed(work, receipt)).await? {
             TurnEnd::Stopped(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
             TurnEnd::Superseded(_) | TurnEnd::Duplicate(_) => self.fenced(item).await,
@@ -185,7 +185,7 @@ impl Engine {
     fn claimed_turn(
         &self,
         record: TaskRecord,
-        heard: &LoadedMessage,
+        loaded: &LoadedMessage,
         deadline: Option<Timestamp>,
     ) -> TurnSpec {
         let caller = Caller::behind(&record.owner, record.request.as_ref());
@@ -195,11 +195,11 @@ impl Engine {
             facts.accepted_output_modes.clone_from(modes);
         }
         facts.model.clone_from(&self.model);
-        if let Some(said) = &heard.said {
+        if let Some(said) = &loaded.said {
             facts.set_message(said);
         }
         let job = self
-            .turn_input(&record, heard)
+            .turn_input(&record, loaded)
             .unwrap_or_else(TurnInput::Fail);
         let budget = TurnBudget::of_invocation(deadline, self.reader.clock.now());
         TurnSpec::new(record, job, facts, budget)
@@ -209,7 +209,7 @@ impl Engine {
     fn turn_input(
         &self,
         record: &TaskRecord,
-        heard: &LoadedMessage,
+        loaded: &LoadedMessage,
     ) -> Result<TurnInput, AgentError> {
         let id = record
             .skill
@@ -219,7 +219,7 @@ impl Engine {
             .agent
             .skill(id)
             .ok_or_else(|| AgentError::skill_not_found(id))?;
-        let said = heard.said.as_ref();
+        let said = loaded.said.as_ref();
         let said = said.ok_or_else(|| {
             AgentError::missing_input(match record.secret {
                 Some(_) => "the answer was sealed under another key",
@@ -238,7 +238,7 @@ impl Engine {
             message: said,
             request_metadata: metadata,
         };
-        let routed = match &heard.first {
+        let routed = match &loaded.first {
             Some(first) => {
                 let free = RouteRequest {
                     pinned: None,

@@ -28,10 +28,10 @@ pub(in crate::engine) struct ResponseBudget {
 
 /// How a response shows a part with stored bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Give {
-    Bytes,
-    Link,
-    Name,
+enum FileForm {
+    Inline,
+    PresignedUrl,
+    Omitted,
 }
 
 impl ResponseBudget {
@@ -50,13 +50,13 @@ impl ResponseBudget {
     }
 
     /// Decides how the bytes of `blob` are shown, and uses the budget for it.
-    const fn give(&mut self, blob: &Blob) -> Give {
+    const fn give(&mut self, blob: &Blob) -> FileForm {
         if self.take(encoded_size::base64(blob.size)) {
-            Give::Bytes
+            FileForm::Inline
         } else if self.take(LINK) {
-            Give::Link
+            FileForm::PresignedUrl
         } else {
-            Give::Name
+            FileForm::Omitted
         }
     }
 }
@@ -192,9 +192,9 @@ impl Reader {
             return Ok(false);
         };
         let link = match room.give(blob) {
-            Give::Bytes => return Ok(false),
-            Give::Link => self.link(part, blob).await?,
-            Give::Name => None,
+            FileForm::Inline => return Ok(false),
+            FileForm::PresignedUrl => self.link(part, blob).await?,
+            FileForm::Omitted => None,
         };
         match link {
             Some(url) => {

@@ -79,7 +79,7 @@ impl Engine {
     pub async fn delete_context(&self, caller: &Caller, id: &ContextId) -> Result<(), EngineError> {
         let budget = self.reader.policy.blocking_budget;
         let until = self.reader.clock.now().plus(budget);
-        let (thread, anew) = self.delete_context_tasks(&caller.owner, id).await?;
+        let (thread, next) = self.delete_context_tasks(&caller.owner, id).await?;
         self.threads.forget_state(&thread).await?;
         let removal = self.remove_cleared(&thread, Some(until)).await?;
         if let Some(error) = removal.error {
@@ -90,7 +90,7 @@ impl Engine {
             return Err(A2aError::Unfinished { retry_after }.into());
         }
         // A repeated call that finds nothing left reports the context as absent.
-        if anew || removal.tasks > 0 {
+        if next || removal.tasks > 0 {
             Ok(())
         } else {
             Err(A2aError::ContextExpired.into())

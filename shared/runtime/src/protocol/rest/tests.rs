@@ -3,15 +3,15 @@ use Generation::{V01, V03, V10};
 
 fn target(method: &str, path: &str) -> PathTarget {
     match route(method, path) {
-        Some(Route::Operation(target)) => target,
+        Some(PathRoute::Operation(target)) => target,
         other => panic!("{method} {path}: {other:?}"),
     }
 }
 
 #[test]
 fn the_base_url_serves_json_rpc_with_and_without_a_slash() {
-    assert_eq!(route("POST", "/"), Some(Route::JsonRpc));
-    assert_eq!(route("POST", ""), Some(Route::JsonRpc));
+    assert_eq!(route("POST", "/"), Some(PathRoute::JsonRpc));
+    assert_eq!(route("POST", ""), Some(PathRoute::JsonRpc));
     assert_eq!(route("GET", "/"), None);
 }
 

@@ -1,9 +1,10 @@
 use super::{Asked, Hybrid, HybridSkill};
-use crate::skill::erased::{AnySkill, ErasedSkill, SkillOutcome, TurnStart};
+use crate::skill::erased::{AnySkill, ErasedSkill};
 use crate::skill::testing::{RecordingHost, delivered, message, turn};
 use crate::skill::{
     AgentResult, AuthHint, Content, Skill, SkillMetadata, SkillSlot, TaskContext, Thread,
 };
+use crate::skill::{SkillOutcome, TurnStart};
 use crate::task::{Part, PartContent, SavedSlot};
 use serde_json::json;
 

@@ -36,7 +36,7 @@ pub(super) async fn page(
     query: &RecordQuery,
     shards: NonZeroU32,
 ) -> Result<RecordPage, StoreError> {
-    let list = ListQuery {
+    let list = ListRead {
         client,
         table,
         owner,
@@ -67,7 +67,7 @@ pub(super) async fn page(
     })
 }
 
-struct ListQuery<'a> {
+struct ListRead<'a> {
     client: &'a Client,
     table: &'a str,
     owner: &'a Owner,
@@ -109,7 +109,7 @@ struct IndexPage {
     last: Option<Item>,
 }
 
-impl ListQuery<'_> {
+impl ListRead<'_> {
     /// The positions of the page, and one more if there is one. If the read stopped at
     /// [`READ_MAX`], also the position that it reached.
     async fn places(&self) -> Result<(Vec<ListPosition>, Option<ListPosition>), StoreError> {

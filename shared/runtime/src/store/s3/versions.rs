@@ -15,7 +15,7 @@ use aws_sdk_s3::types::ObjectIdentifier;
 const ERASED: &str = "erased/";
 
 /// Receives the number of versions removed so far.
-type OnProgress<'a> = &'a (dyn Fn(u64) + Sync);
+type OnRemoved<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// A tenant that was erased, and the time at which its erasure ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl S3Blobs {
     pub async fn purge_tenant(
         &self,
         tenant: &TenantId,
-        reported: OnProgress<'_>,
+        reported: OnRemoved<'_>,
     ) -> Result<u64, StoreError> {
         let mut removed = 0;
         for root in ["v1", "up"] {
@@ -68,7 +68,7 @@ impl S3Blobs {
     pub async fn restore_removed(
         &self,
         since: Timestamp,
-        reported: OnProgress<'_>,
+        reported: OnRemoved<'_>,
     ) -> Result<u64, StoreError> {
         // S3 keeps times in whole seconds.
         let since = since.as_millis().div_euclid(1000);
@@ -116,7 +116,7 @@ impl S3Blobs {
         &self,
         prefix: &str,
         which: impl Fn(&ListObjectVersionsOutput) -> Vec<(Option<String>, Option<String>)>,
-        reported: OnProgress<'_>,
+        reported: OnRemoved<'_>,
     ) -> Result<u64, StoreError> {
         let (mut removed, mut place) = (0, VersionMarker::default());
         while let Some(page) = self.versions(prefix, &place).await? {

@@ -5,9 +5,12 @@
 //! repeated ids and times. The result is still plain JSON; `docs/decisions/0009`
 //! describes how to read it.
 
-use super::content::{Artifact, Logged, Message, Shown, Status, required};
-use super::task::{Stored, generation_name};
-use super::{StoreError, corrupt};
+use super::content::{
+    StoredArtifact, StoredEvent, StoredEventContent, StoredMessage, StoredStatus, required,
+};
+use super::schema::corrupt;
+use super::task::{StoredTask, generation_name};
+use crate::store::StoreError;
 use crate::task::{Generation, TaskState};
 
 /// The attributes of a task's item that are not repeated in its text.
@@ -60,7 +63,7 @@ fn leave_out<T: PartialEq>(member: &mut Option<T>, usual: &T) {
     }
 }
 
-impl Stored {
+impl StoredTask {
     /// Leaves out what the rest of the form implies.
     pub(super) fn compact(&mut self) {
         self.refer();
@@ -145,13 +148,13 @@ impl Stored {
         format!("{}.{}", version.unwrap_or(1), self.seq)
     }
 
-    fn messages(&mut self) -> impl Iterator<Item = &mut Message> {
+    fn messages(&mut self) -> impl Iterator<Item = &mut StoredMessage> {
         let logged = self
             .log
             .iter_mut()
             .filter_map(|logged| match &mut logged.e {
-                Shown::Status(status) => status.m.as_mut(),
-                Shown::Artifact { .. } => None,
+                StoredEventContent::Status(status) => status.m.as_mut(),
+                StoredEventContent::Artifact { .. } => None,
             });
         let said = self.h.iter_mut().chain(&mut self.st.m);
         said.chain(logged)
@@ -160,19 +163,21 @@ impl Stored {
     /// Replaces messages and artifacts in the log that the text already contains by
     /// their index.
     fn refer(&mut self) {
-        let said: Vec<&Message> = self.h.iter().chain(&self.st.m).collect();
+        let said: Vec<&StoredMessage> = self.h.iter().chain(&self.st.m).collect();
         let made = &self.a;
         for logged in &mut self.log {
             match &mut logged.e {
-                Shown::Status(status) => {
-                    let same = |message: &Message| said.iter().rposition(|it| **it == *message);
+                StoredEventContent::Status(status) => {
+                    let same =
+                        |message: &StoredMessage| said.iter().rposition(|it| **it == *message);
                     status.r = status.m.as_ref().and_then(same);
                     if status.r.is_some() {
                         status.m = None;
                     }
                 }
-                Shown::Artifact { a, r, .. } => {
-                    let same = |artifact: &Artifact| made.iter().position(|it| it == artifact);
+                StoredEventContent::Artifact { a, r, .. } => {
+                    let same =
+                        |artifact: &StoredArtifact| made.iter().position(|it| it == artifact);
                     *r = a.as_ref().and_then(same);
                     if r.is_some() {
                         *a = None;
@@ -187,14 +192,14 @@ impl Stored {
         let (said, made) = (&self.h, &self.a);
         for logged in &mut self.log {
             match &mut logged.e {
-                Shown::Status(status) => {
+                StoredEventContent::Status(status) => {
                     if let Some(place) = status.r.take() {
                         let now = self.st.m.as_ref().filter(|_| place == said.len());
                         let message = said.get(place).or(now).cloned();
                         status.m = Some(required(message, "r")?);
                     }
                 }
-                Shown::Artifact { a, r, .. } => {
+                StoredEventContent::Artifact { a, r, .. } => {
                     if let Some(place) = r.take() {
                         *a = Some(required(made.get(place).cloned(), "r")?);
                     }
@@ -298,10 +303,10 @@ impl Stored {
     }
 }
 
-const fn status_of(logged: &mut Logged) -> Option<&mut Status> {
+const fn status_of(logged: &mut StoredEvent) -> Option<&mut StoredStatus> {
     match &mut logged.e {
-        Shown::Status(status) => Some(status),
-        Shown::Artifact { .. } => None,
+        StoredEventContent::Status(status) => Some(status),
+        StoredEventContent::Artifact { .. } => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Messages, parts, artifacts and events in their stored form.
 
-use super::{StoreError, corrupt};
+use super::schema::corrupt;
+use crate::store::StoreError;
 use crate::task::{
     self, ArtifactUpdate, ContextId, Event, EventId, LoggedEvent, Metadata, Role, StatusUpdate,
     TaskId, TaskState, Timestamp,
@@ -10,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Message {
+pub(super) struct StoredMessage {
     i: String,
-    r: Speaker,
-    p: Vec<Part>,
+    r: StoredRole,
+    p: Vec<StoredPart>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) c: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,22 +28,22 @@ pub(super) struct Message {
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-enum Speaker {
+enum StoredRole {
     #[serde(rename = "u")]
     User,
     #[serde(rename = "a")]
     Agent,
 }
 
-impl From<&task::Message> for Message {
+impl From<&task::Message> for StoredMessage {
     fn from(message: &task::Message) -> Self {
         Self {
             i: message.id.clone(),
             r: match message.role {
-                Role::User => Speaker::User,
-                Role::Agent => Speaker::Agent,
+                Role::User => StoredRole::User,
+                Role::Agent => StoredRole::Agent,
             },
-            p: message.parts.iter().map(Part::from).collect(),
+            p: message.parts.iter().map(StoredPart::from).collect(),
             c: message.context_id.as_ref().map(ToString::to_string),
             t: message.task_id.as_ref().map(ToString::to_string),
             rf: message.reference_task_ids.clone(),
@@ -52,15 +53,15 @@ impl From<&task::Message> for Message {
     }
 }
 
-impl Message {
+impl StoredMessage {
     pub(super) fn into_message(self) -> Result<task::Message, StoreError> {
         Ok(task::Message {
             id: self.i,
             role: match self.r {
-                Speaker::User => Role::User,
-                Speaker::Agent => Role::Agent,
+                StoredRole::User => Role::User,
+                StoredRole::Agent => Role::Agent,
             },
-            parts: all(self.p, Part::into_part)?,
+            parts: all(self.p, StoredPart::into_part)?,
             context_id: self.c.map(ContextId::parse).transpose().map_err(corrupt)?,
             task_id: self.t.map(TaskId::parse).transpose().map_err(corrupt)?,
             reference_task_ids: self.rf,
@@ -79,8 +80,8 @@ pub(super) fn all<S, T>(
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Part {
-    c: Content,
+pub(super) struct StoredPart {
+    c: StoredContent,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     f: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +91,7 @@ pub(super) struct Part {
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-enum Content {
+enum StoredContent {
     #[serde(rename = "t")]
     Text(String),
     /// Base64 with padding.
@@ -111,15 +112,15 @@ enum Content {
     },
 }
 
-impl From<&task::Part> for Part {
+impl From<&task::Part> for StoredPart {
     fn from(part: &task::Part) -> Self {
         Self {
             c: match &part.content {
-                task::PartContent::Text(text) => Content::Text(text.clone()),
-                task::PartContent::Raw(bytes) => Content::Raw(STANDARD.encode(bytes)),
-                task::PartContent::Url(url) => Content::Url(url.clone()),
-                task::PartContent::Data(data) => Content::Data(data.clone()),
-                task::PartContent::Stored(blob) => Content::Stored {
+                task::PartContent::Text(text) => StoredContent::Text(text.clone()),
+                task::PartContent::Raw(bytes) => StoredContent::Raw(STANDARD.encode(bytes)),
+                task::PartContent::Url(url) => StoredContent::Url(url.clone()),
+                task::PartContent::Data(data) => StoredContent::Data(data.clone()),
+                task::PartContent::Stored(blob) => StoredContent::Stored {
                     k: blob.key.clone(),
                     n: blob.size,
                     h: blob.sha256.clone(),
@@ -133,17 +134,17 @@ impl From<&task::Part> for Part {
     }
 }
 
-impl Part {
+impl StoredPart {
     pub(super) fn into_part(self) -> Result<task::Part, StoreError> {
         Ok(task::Part {
             content: match self.c {
-                Content::Text(text) => task::PartContent::Text(text),
-                Content::Raw(text) => {
+                StoredContent::Text(text) => task::PartContent::Text(text),
+                StoredContent::Raw(text) => {
                     task::PartContent::Raw(STANDARD.decode(text).map_err(corrupt)?.into())
                 }
-                Content::Url(url) => task::PartContent::Url(url),
-                Content::Data(data) => task::PartContent::Data(data),
-                Content::Stored { k, n, h, u } => task::PartContent::Stored(task::Blob {
+                StoredContent::Url(url) => task::PartContent::Url(url),
+                StoredContent::Data(data) => task::PartContent::Data(data),
+                StoredContent::Stored { k, n, h, u } => task::PartContent::Stored(task::Blob {
                     key: k,
                     size: n,
                     sha256: h,
@@ -158,39 +159,39 @@ impl Part {
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Artifact {
+pub(super) struct StoredArtifact {
     i: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     n: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     d: Option<String>,
-    p: Vec<Part>,
+    p: Vec<StoredPart>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     x: Vec<String>,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     m: Metadata,
 }
 
-impl From<&task::Artifact> for Artifact {
+impl From<&task::Artifact> for StoredArtifact {
     fn from(artifact: &task::Artifact) -> Self {
         Self {
             i: artifact.id.clone(),
             n: artifact.name.clone(),
             d: artifact.description.clone(),
-            p: artifact.parts.iter().map(Part::from).collect(),
+            p: artifact.parts.iter().map(StoredPart::from).collect(),
             x: artifact.extensions.clone(),
             m: artifact.metadata.clone(),
         }
     }
 }
 
-impl Artifact {
+impl StoredArtifact {
     pub(super) fn into_artifact(self) -> Result<task::Artifact, StoreError> {
         Ok(task::Artifact {
             id: self.i,
             name: self.n,
             description: self.d,
-            parts: all(self.p, Part::into_part)?,
+            parts: all(self.p, StoredPart::into_part)?,
             extensions: self.x,
             metadata: self.m,
         })
@@ -200,11 +201,11 @@ impl Artifact {
 /// A status. The short form of a task leaves members out and restores them before the
 /// status is read.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Status {
+pub(super) struct StoredStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) s: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) m: Option<Message>,
+    pub(super) m: Option<StoredMessage>,
     /// Replaces a message that the text already contains: its index in the history,
     /// or the length of the history for the message of the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,18 +214,18 @@ pub(super) struct Status {
     pub(super) t: Option<i64>,
 }
 
-impl From<&task::Status> for Status {
+impl From<&task::Status> for StoredStatus {
     fn from(status: &task::Status) -> Self {
         Self {
             s: Some(status.state.as_str().to_owned()),
-            m: status.message.as_ref().map(Message::from),
+            m: status.message.as_ref().map(StoredMessage::from),
             r: None,
             t: Some(status.timestamp.as_millis()),
         }
     }
 }
 
-impl Status {
+impl StoredStatus {
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -232,7 +233,7 @@ impl Status {
     pub(super) fn into_status(self) -> Result<task::Status, StoreError> {
         Ok(task::Status {
             state: state(&required(self.s, "s")?)?,
-            message: self.m.map(Message::into_message).transpose()?,
+            message: self.m.map(StoredMessage::into_message).transpose()?,
             timestamp: Timestamp::from_millis(required(self.t, "t")?),
         })
     }
@@ -249,23 +250,23 @@ pub(super) fn state(name: &str) -> Result<TaskState, StoreError> {
 
 /// An event. The short form of a task leaves members out, as for a status.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Logged {
+pub(super) struct StoredEvent {
     i: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) n: Option<u64>,
-    pub(super) e: Shown,
+    pub(super) e: StoredEventContent,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     m: Metadata,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) enum Shown {
+pub(super) enum StoredEventContent {
     #[serde(rename = "s")]
-    Status(Status),
+    Status(StoredStatus),
     #[serde(rename = "a")]
     Artifact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        a: Option<Artifact>,
+        a: Option<StoredArtifact>,
         /// Replaces an artifact that the text already contains: its index.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         r: Option<usize>,
@@ -276,16 +277,16 @@ pub(super) enum Shown {
     },
 }
 
-impl From<&LoggedEvent> for Logged {
+impl From<&LoggedEvent> for StoredEvent {
     fn from(logged: &LoggedEvent) -> Self {
         let (e, m) = match &logged.event {
             Event::Status(update) => (
-                Shown::Status(Status::from(&update.status)),
+                StoredEventContent::Status(StoredStatus::from(&update.status)),
                 &update.metadata,
             ),
             Event::Artifact(update) => (
-                Shown::Artifact {
-                    a: Some(Artifact::from(&update.artifact)),
+                StoredEventContent::Artifact {
+                    a: Some(StoredArtifact::from(&update.artifact)),
                     r: None,
                     p: update.append,
                     l: update.last_chunk,
@@ -302,14 +303,14 @@ impl From<&LoggedEvent> for Logged {
     }
 }
 
-impl Logged {
+impl StoredEvent {
     pub(super) fn into_logged(self) -> Result<LoggedEvent, StoreError> {
         let event = match self.e {
-            Shown::Status(status) => Event::Status(StatusUpdate {
+            StoredEventContent::Status(status) => Event::Status(StatusUpdate {
                 status: status.into_status()?,
                 metadata: self.m,
             }),
-            Shown::Artifact { a, p, l, .. } => Event::Artifact(ArtifactUpdate {
+            StoredEventContent::Artifact { a, p, l, .. } => Event::Artifact(ArtifactUpdate {
                 artifact: required(a, "a")?.into_artifact()?,
                 append: p,
                 last_chunk: l,

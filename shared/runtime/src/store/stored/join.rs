@@ -1,9 +1,10 @@
 //! Restores a task from its own item and its children.
 
-use super::content::{Artifact, Logged, Message, Part, all};
+use super::content::{StoredArtifact, StoredEvent, StoredMessage, StoredPart, all};
 use super::pieces::ChildName;
+use super::schema::corrupt;
 use super::task::Kept;
-use super::{StoreError, corrupt};
+use crate::store::StoreError;
 use crate::task::{self, LoggedEvent, Metadata, Sealed, Segment, StoredValue, TaskRecord};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -53,11 +54,13 @@ fn join_docs(
             StoredValue::Metadata => record.metadata = parsed::<Metadata>(text)?,
             StoredValue::Status => {
                 let mut status = record.status().clone();
-                status.message = Some(parsed::<Message>(text)?.into_message()?);
+                status.message = Some(parsed::<StoredMessage>(text)?.into_message()?);
                 record.restore_status(status);
             }
             StoredValue::Secret => record.secret = Some(Sealed::stored(parsed::<String>(text)?)),
-            StoredValue::Replaced => record.replaced = all(parsed(text)?, Artifact::into_artifact)?,
+            StoredValue::Replaced => {
+                record.replaced = all(parsed(text)?, StoredArtifact::into_artifact)?
+            }
         }
     }
     Ok(true)
@@ -68,7 +71,7 @@ fn join_docs(
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(crate) fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
-    all(parsed(text)?, Logged::into_logged)
+    all(parsed(text)?, StoredEvent::into_logged)
 }
 
 fn join_log(
@@ -101,8 +104,8 @@ fn join_history(
         let Some(child) = found.get(&ChildName::History(segment.version)) else {
             return Ok(false);
         };
-        let messages: Vec<Message> = parsed(&child.text)?;
-        let mut messages = all(messages, Message::into_message)?;
+        let messages: Vec<StoredMessage> = parsed(&child.text)?;
+        let mut messages = all(messages, StoredMessage::into_message)?;
         // A commit that lost may have left a longer list under the same name.
         messages.truncate(segment.items);
         history.append(&mut messages);
@@ -121,8 +124,8 @@ pub(super) type PartsByArtifact = BTreeMap<String, Vec<task::Part>>;
 /// The parts in the text of a child.
 pub(super) fn parts_of(text: &str) -> Result<PartsByArtifact, StoreError> {
     let mut parts = PartsByArtifact::new();
-    for (id, list) in parsed::<BTreeMap<String, Vec<Part>>>(text)? {
-        parts.insert(id, all(list, Part::into_part)?);
+    for (id, list) in parsed::<BTreeMap<String, Vec<StoredPart>>>(text)? {
+        parts.insert(id, all(list, StoredPart::into_part)?);
     }
     Ok(parts)
 }

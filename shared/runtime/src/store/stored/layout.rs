@@ -1,6 +1,7 @@
 //! The stored form of a task's layout.
 
-use super::{StoreError, corrupt};
+use super::schema::corrupt;
+use crate::store::StoreError;
 use crate::task::{
     ChildLifetime, Layout as Places, MovedEvents, MovedSize, MovedValue, Segment, StoredValue,
     Timestamp,

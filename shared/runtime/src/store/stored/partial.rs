@@ -1,10 +1,11 @@
 //! Projections: which children contain the wanted content of a task, and how they
 //! restore it.
 
-use super::content::{Message, all};
+use super::content::{StoredMessage, all};
 use super::join::{FoundChild, PartsByArtifact, parsed, parts_of, prepend};
 use super::pieces::ChildName;
-use super::{StoreError, corrupt};
+use super::schema::corrupt;
+use crate::store::StoreError;
 use crate::task::{Metadata, Segment, StoredValue, TaskRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +69,7 @@ pub(crate) fn join_some(
 ) -> Result<(), StoreError> {
     if let Some(child) = found.get(&ChildName::Doc(StoredValue::Status)) {
         let mut status = record.status().clone();
-        status.message = Some(parsed::<Message>(&child.text)?.into_message()?);
+        status.message = Some(parsed::<StoredMessage>(&child.text)?.into_message()?);
         record.restore_status(status);
     }
     if let Some(child) = found.get(&ChildName::Doc(StoredValue::Metadata)) {
@@ -87,8 +88,8 @@ fn join_newest(
         let Some(child) = found.get(&ChildName::History(segment.version)) else {
             break;
         };
-        let messages: Vec<Message> = parsed(&child.text)?;
-        let mut messages = all(messages, Message::into_message)?;
+        let messages: Vec<StoredMessage> = parsed(&child.text)?;
+        let mut messages = all(messages, StoredMessage::into_message)?;
         if messages.len() < segment.items {
             return Err(corrupt("a segment of the history is too short"));
         }

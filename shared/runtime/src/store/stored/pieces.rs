@@ -4,9 +4,10 @@
 //! writes, and `join` restores the task. A child is not rewritten; only a value that
 //! is replaced as a whole is overwritten.
 
-use super::content::{Artifact, Logged, Message, Part};
-use super::task::{Kept, Stored};
-use super::{ITEM_MAX, MAX_BYTES, StoreError, checked, length};
+use super::content::{StoredArtifact, StoredEvent, StoredMessage, StoredPart};
+use super::task::{Kept, StoredTask};
+use super::{ITEM_MAX, MAX_BYTES, checked, length};
+use crate::store::StoreError;
 use crate::task::{
     self, ChildLifetime, LoggedEvent, MovedEvents, MovedValue, Segment, StoredValue, TaskRecord,
 };
@@ -128,14 +129,14 @@ pub(crate) fn child_expiry(record: &TaskRecord) -> task::Timestamp {
 
 /// The size in bytes of each kind of content in the task's own item.
 fn sizes(record: &TaskRecord) -> Vec<(usize, MovableKind)> {
-    let log = embedded_log(record).map(|it| length(&Logged::from(it)));
+    let log = embedded_log(record).map(|it| length(&StoredEvent::from(it)));
     let history = embedded_history(record)
         .iter()
-        .map(|it| length(&Message::from(it)));
+        .map(|it| length(&StoredMessage::from(it)));
     let parts = record.artifacts.iter().flat_map(|artifact| {
         let moved = record.layout.parts_moved(&artifact.id);
         let parts = artifact.parts.iter().skip(moved);
-        parts.map(|part| length(&Part::from(part)))
+        parts.map(|part| length(&StoredPart::from(part)))
     });
     let mut sizes = vec![
         (log.sum(), MovableKind::Log),
@@ -195,8 +196,8 @@ fn embedded_history(record: &TaskRecord) -> &[task::Message] {
 }
 
 /// The stored form of the artifact without its moved parts.
-fn embedded(artifact: &task::Artifact, moved: usize) -> Artifact {
-    Artifact::from(&task::Artifact {
+fn embedded(artifact: &task::Artifact, moved: usize) -> StoredArtifact {
+    StoredArtifact::from(&task::Artifact {
         parts: artifact.parts.iter().skip(moved).cloned().collect(),
         id: artifact.id.clone(),
         name: artifact.name.clone(),
@@ -206,7 +207,7 @@ fn embedded(artifact: &task::Artifact, moved: usize) -> Artifact {
     })
 }
 
-fn replaced(record: &TaskRecord) -> Vec<Artifact> {
+fn replaced(record: &TaskRecord) -> Vec<StoredArtifact> {
     let layout = &record.layout;
     let embed = |artifact: &task::Artifact| embedded(artifact, layout.replaced_moved(&artifact.id));
     record.replaced.iter().map(embed).collect()
@@ -222,7 +223,7 @@ fn with_doc<T>(record: &TaskRecord, doc: StoredValue, give: &dyn Fn(&dyn Form) -
         StoredValue::Metadata => (!record.metadata.is_empty()).then(|| give(&record.metadata)),
         StoredValue::Status => {
             let message = record.status().message.as_ref();
-            message.map(|message| give(&Message::from(message)))
+            message.map(|message| give(&StoredMessage::from(message)))
         }
         StoredValue::Secret => {
             let secret = record.secret.as_ref();
@@ -291,11 +292,11 @@ pub(crate) fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let layout = &record.layout;
     if let Some(batch) = layout.events.filter(|batch| batch.version == version) {
         let events = record.events_after(batch.from.saturating_sub(1));
-        let events: Vec<Logged> = events.map(Logged::from).collect();
+        let events: Vec<StoredEvent> = events.map(StoredEvent::from).collect();
         add(ChildName::Events(batch.upto), &events)?;
     }
     if let Some(messages) = fresh(&layout.history, &record.history, version) {
-        let messages: Vec<Message> = messages.iter().map(Message::from).collect();
+        let messages: Vec<StoredMessage> = messages.iter().map(StoredMessage::from).collect();
         add(ChildName::History(version), &messages)?;
     }
     let mut parts = BTreeMap::new();
@@ -303,7 +304,7 @@ pub(crate) fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
         let segments = layout.artifacts.get(&artifact.id);
         let segments = segments.map(Vec::as_slice).unwrap_or_default();
         if let Some(fresh) = fresh(segments, &artifact.parts, version) {
-            let fresh: Vec<Part> = fresh.iter().map(Part::from).collect();
+            let fresh: Vec<StoredPart> = fresh.iter().map(StoredPart::from).collect();
             parts.insert(&artifact.id, fresh);
         }
     }
@@ -335,12 +336,15 @@ fn fresh<'a, T>(segments: &[Segment], items: &'a [T], version: u64) -> Option<&'
 
 /// The content of the task's own item: without the children and without what the
 /// item's attributes contain.
-fn head(record: &TaskRecord) -> Stored {
+fn head(record: &TaskRecord) -> StoredTask {
     let layout = &record.layout;
     let apart = |doc: StoredValue| layout.docs.contains_key(&doc);
-    let mut head = Stored::without_content(record);
-    head.h = embedded_history(record).iter().map(Message::from).collect();
-    head.log = embedded_log(record).map(Logged::from).collect();
+    let mut head = StoredTask::without_content(record);
+    head.h = embedded_history(record)
+        .iter()
+        .map(StoredMessage::from)
+        .collect();
+    head.log = embedded_log(record).map(StoredEvent::from).collect();
     let embed = |artifact: &task::Artifact| embedded(artifact, layout.parts_moved(&artifact.id));
     head.a = record.artifacts.iter().map(embed).collect();
     if !apart(StoredValue::Metadata) {

@@ -1,13 +1,15 @@
 //! The stored form of a push config, without what deliveries write.
 
-use super::{SCHEMA, StoreError, corrupt, known, task};
+use super::schema::{SCHEMA, corrupt, known};
+use super::task;
+use crate::store::StoreError;
 use crate::task::{
     Delivery, Owner, PushId, PushRecord, PushRegistration, Sealed, TaskId, Timestamp, WriteId,
 };
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Stored {
+pub(super) struct StoredPush {
     schema: u32,
     id: String,
     tenant: String,
@@ -28,7 +30,7 @@ pub(super) struct Stored {
     at: i64,
 }
 
-impl From<&PushRecord> for Stored {
+impl From<&PushRecord> for StoredPush {
     fn from(push: &PushRecord) -> Self {
         let Owner { tenant, subject } = &push.owner;
         let listener = &push.listener;
@@ -50,7 +52,7 @@ impl From<&PushRecord> for Stored {
     }
 }
 
-impl Stored {
+impl StoredPush {
     pub(super) fn into_record(self) -> Result<PushRecord, StoreError> {
         known(self.schema)?;
         Ok(PushRecord {

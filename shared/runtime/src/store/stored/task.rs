@@ -1,8 +1,11 @@
 //! The stored form of a task.
 
-use super::content::{self, Artifact, Logged, Message, Status, all, required};
+use super::content::{
+    self, StoredArtifact, StoredEvent, StoredMessage, StoredStatus, all, required,
+};
 use super::layout::Layout;
-use super::{SCHEMA, StoreError, corrupt};
+use super::schema::{SCHEMA, corrupt};
+use crate::store::StoreError;
 use crate::task::{
     Base, ContextId, Generation, HeldKeys, KeyHash, Metadata, NewTask, Owner, PushId,
     Saved as SavedValues, SavedSlot, Sealed, SkillId, Subject, TaskId, TaskRecord, TenantId,
@@ -14,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A task with all members, or shortened with fewer members (see `short`).
 #[derive(Serialize, Deserialize)]
-pub(super) struct Stored {
+pub(super) struct StoredTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) schema: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,8 +36,8 @@ pub(super) struct Stored {
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub(super) md: Metadata,
     pub(super) at: i64,
-    #[serde(default, skip_serializing_if = "Status::is_empty")]
-    pub(super) st: Status,
+    #[serde(default, skip_serializing_if = "StoredStatus::is_empty")]
+    pub(super) st: StoredStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skill: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,11 +57,11 @@ pub(super) struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tw: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) h: Vec<Message>,
+    pub(super) h: Vec<StoredMessage>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) a: Vec<Artifact>,
+    pub(super) a: Vec<StoredArtifact>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) log: Vec<Logged>,
+    pub(super) log: Vec<StoredEvent>,
     pub(super) seq: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ev: Option<String>,
@@ -73,7 +76,7 @@ pub(super) struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     b: Option<Output>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) rp: Vec<Artifact>,
+    pub(super) rp: Vec<StoredArtifact>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sec: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -250,22 +253,22 @@ pub(super) fn generation(name: &str) -> Result<Generation, StoreError> {
         .ok_or_else(|| corrupt(format_args!("unknown generation `{name}`")))
 }
 
-impl From<&TaskRecord> for Stored {
+impl From<&TaskRecord> for StoredTask {
     fn from(record: &TaskRecord) -> Self {
         Self {
             md: record.metadata.clone(),
-            h: record.history.iter().map(Message::from).collect(),
-            a: record.artifacts.iter().map(Artifact::from).collect(),
-            log: record.log.iter().map(Logged::from).collect(),
+            h: record.history.iter().map(StoredMessage::from).collect(),
+            a: record.artifacts.iter().map(StoredArtifact::from).collect(),
+            log: record.log.iter().map(StoredEvent::from).collect(),
             sv: Kept::from(&record.saved),
-            rp: record.replaced.iter().map(Artifact::from).collect(),
+            rp: record.replaced.iter().map(StoredArtifact::from).collect(),
             sec: record.secret.as_ref().map(|it| it.as_str().to_owned()),
             ..Self::without_content(record)
         }
     }
 }
 
-impl Stored {
+impl StoredTask {
     /// The form without the content that can be in children.
     pub(super) fn without_content(record: &TaskRecord) -> Self {
         Self {
@@ -278,7 +281,7 @@ impl Stored {
             inc: Some(record.incarnation.to_string()),
             md: Metadata::new(),
             at: record.created_at.as_millis(),
-            st: Status::from(record.status()),
+            st: StoredStatus::from(record.status()),
             skill: record.skill.as_ref().map(ToString::to_string),
             v: Some(record.version),
             e: Some(record.epoch),
@@ -313,7 +316,7 @@ impl Stored {
     }
 }
 
-impl Stored {
+impl StoredTask {
     pub(super) fn into_record(self) -> Result<TaskRecord, StoreError> {
         let mut record = TaskRecord::create(NewTask {
             id: TaskId::parse(required(self.id, "id")?).map_err(corrupt)?,
@@ -344,9 +347,9 @@ impl Stored {
             .map(WriteId::stored)
             .collect();
         record.turn_write = WriteId::stored(required(self.tw, "tw")?);
-        record.history = all(self.h, Message::into_message)?;
-        record.artifacts = all(self.a, Artifact::into_artifact)?;
-        record.log = all(self.log, Logged::into_logged)?;
+        record.history = all(self.h, StoredMessage::into_message)?;
+        record.artifacts = all(self.a, StoredArtifact::into_artifact)?;
+        record.log = all(self.log, StoredEvent::into_logged)?;
         record.last_seq = self.seq;
         record.last_event = self.ev.as_deref().map(content::event_id).transpose()?;
         record.transitions = all(required(self.tr, "tr")?, transition)?;
@@ -361,7 +364,7 @@ impl Stored {
             None if record.state().is_terminal() => {}
             None => return Err(corrupt("no `b`")),
         }
-        record.replaced = all(self.rp, Artifact::into_artifact)?;
+        record.replaced = all(self.rp, StoredArtifact::into_artifact)?;
         record.secret = self.sec.map(Sealed::stored);
         record.request = self.rq.map(TurnRequest::from);
         record.dispatched_at = self.dat.map(Timestamp::from_millis);

@@ -1,8 +1,9 @@
 //! The stored form of a thread.
 
-use super::content::{Message, all};
+use super::content::{StoredMessage, all};
+use super::schema::{SCHEMA, corrupt, known};
 use super::task::owner;
-use super::{SCHEMA, StoreError, corrupt, known};
+use crate::store::StoreError;
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
 use crate::task::{ContextId, Metadata, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Stored {
+pub(super) struct StoredThread {
     schema: u32,
     tenant: String,
     subject: String,
@@ -34,7 +35,7 @@ pub(super) struct Stored {
 pub(super) struct State {
     schema: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    e: Vec<Message>,
+    e: Vec<StoredMessage>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     s: BTreeMap<String, Value>,
     /// Members that a later version of this program added.
@@ -46,7 +47,7 @@ impl From<&ThreadState> for State {
     fn from(state: &ThreadState) -> Self {
         Self {
             schema: SCHEMA,
-            e: state.events.iter().map(Message::from).collect(),
+            e: state.events.iter().map(StoredMessage::from).collect(),
             s: state.session.clone(),
             more: state.unknown.clone(),
         }
@@ -57,14 +58,14 @@ impl State {
     pub(super) fn into_state(self) -> Result<ThreadState, StoreError> {
         known(self.schema)?;
         Ok(ThreadState {
-            events: all(self.e, Message::into_message)?,
+            events: all(self.e, StoredMessage::into_message)?,
             session: self.s,
             unknown: self.more,
         })
     }
 }
 
-impl From<&ThreadRecord> for Stored {
+impl From<&ThreadRecord> for StoredThread {
     fn from(record: &ThreadRecord) -> Self {
         Self {
             schema: SCHEMA,
@@ -84,7 +85,7 @@ impl From<&ThreadRecord> for Stored {
     }
 }
 
-impl Stored {
+impl StoredThread {
     pub(super) fn into_record(self) -> Result<ThreadRecord, StoreError> {
         known(self.schema)?;
         Ok(ThreadRecord {

@@ -1,0 +1,18 @@
+//! The version of the stored forms, and what reading another one is.
+
+use crate::store::StoreError;
+
+/// The version of the stored forms. `docs/decisions/0009` says when it changes.
+pub const SCHEMA: u32 = 1;
+
+pub(super) fn corrupt(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(error.to_string())
+}
+
+pub(super) fn known(schema: impl Into<Option<u32>>) -> Result<(), StoreError> {
+    match schema.into() {
+        Some(SCHEMA) => Ok(()),
+        Some(other) => Err(corrupt(format_args!("unknown schema {other}"))),
+        None => Err(corrupt("no `schema`")),
+    }
+}
