@@ -1,18 +1,13 @@
 //! Accepts a message: decides which turn it starts, before anything is written. That is
 //! the task it opens or continues, the skill and the decoded input.
 
-pub(super) mod acceptance;
-pub(super) mod context_status;
-pub(super) mod idempotency;
-mod request_hash;
-
-use self::acceptance::Acceptance;
-use super::accept::context_status::ContextStatus;
-use super::accept::request_hash::parts_hash;
-use super::seal::check_answer;
-use super::turn::spec::{TurnBudget, TurnInput, TurnSpec};
-use super::{Engine, EngineError};
+use super::Acceptance;
+use super::context_status::ContextStatus;
+use super::request_hash::parts_hash;
 use crate::auth::Caller;
+use crate::engine::seal::check_answer;
+use crate::engine::turn::spec::{TurnBudget, TurnInput, TurnSpec};
+use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
 use crate::skill::{AgentError, Content, TurnFacts};
 use crate::skill::{TurnStart, media};
@@ -31,7 +26,7 @@ enum SendTarget {
 impl Engine {
     /// Accepts a message: loads, routes and decodes. An error means that nothing was
     /// written.
-    pub(super) async fn accept(
+    pub(in crate::engine) async fn accept(
         &self,
         caller: &Caller,
         command: SendCommand,
@@ -44,7 +39,7 @@ impl Engine {
     }
 
     /// Accepts a message without reading its idempotency key.
-    pub(super) async fn accept_unkeyed(
+    pub(in crate::engine) async fn accept_unkeyed(
         &self,
         caller: &Caller,
         mut command: SendCommand,

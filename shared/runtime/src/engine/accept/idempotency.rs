@@ -4,7 +4,7 @@
 //! transaction with the task. So the second of two sends finds the first one's task,
 //! even if both arrive together, and the skill runs once.
 
-use super::acceptance::Acceptance;
+use super::Acceptance;
 use super::request_hash::request_hash;
 use crate::auth::Caller;
 use crate::engine::commit::send_key::SendKey;

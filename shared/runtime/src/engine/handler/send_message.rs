@@ -2,7 +2,7 @@
 //! turn.
 
 use crate::auth::Caller;
-use crate::engine::accept::acceptance::Acceptance;
+use crate::engine::accept::Acceptance;
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::spec::{TurnEnd, TurnSpec};
 use crate::engine::{Engine, EngineError};

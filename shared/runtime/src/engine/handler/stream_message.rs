@@ -2,7 +2,7 @@
 //! its committed events.
 
 use crate::auth::Caller;
-use crate::engine::accept::acceptance::Acceptance;
+use crate::engine::accept::Acceptance;
 use crate::engine::turn::event_sink::{EventSink, StreamEnd};
 use crate::engine::turn::spec::TurnEnd;
 use crate::engine::{Engine, EngineError};

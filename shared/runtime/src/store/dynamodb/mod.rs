@@ -340,7 +340,7 @@ impl ReadTasks for DynamoStore {
         wanted: Projection,
         now: Timestamp,
     ) -> Result<Option<ProjectedTask>, StoreError> {
-        self.excerpt_of(head, wanted, now).await
+        self.project_task(head, wanted, now).await
     }
 
     async fn tail(

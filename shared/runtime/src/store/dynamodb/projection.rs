@@ -62,7 +62,7 @@ impl DynamoStore {
     }
 
     /// Adds what is wanted to a head; see [`crate::store::ReadTasks::project`].
-    pub(super) async fn excerpt_of(
+    pub(super) async fn project_task(
         &self,
         mut head: TaskRecord,
         wanted: Projection,

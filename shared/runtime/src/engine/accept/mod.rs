@@ -1,4 +1,9 @@
-//! What becomes of a message.
+//! Accepts messages: decides, before anything is written, what becomes of each.
+
+mod accept_message;
+pub(super) mod context_status;
+pub(super) mod idempotency;
+mod request_hash;
 
 use crate::engine::turn::spec::TurnSpec;
 use crate::task::TaskRecord;
