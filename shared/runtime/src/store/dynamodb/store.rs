@@ -87,3 +87,11 @@ impl DynamoStore {
             .map_err(|error| outcome::read_error(&error))
     }
 }
+
+impl std::fmt::Debug for DynamoStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DynamoStore")
+            .field("table", &self.table)
+            .finish_non_exhaustive()
+    }
+}
