@@ -2,7 +2,6 @@
 //! heartbeat and the clock together.
 
 use super::command::SkillCommand;
-use super::event_sink::EventSink;
 use super::heartbeat::Heartbeat;
 use super::write_buffer::WriteBuffer;
 use crate::engine::EngineError;
@@ -39,42 +38,41 @@ type PendingWrite<'a> = Option<BoxFuture<'a, Result<CommitOutcome, EngineError>>
 pub(in crate::engine) async fn drive(
     skill: &mut BoxFuture<'_, SkillOutcome>,
     mut inbox: mpsc::Receiver<SkillCommand>,
-    journal: &mut WriteBuffer<'_>,
-    pulse: &mut Heartbeat<'_>,
+    buffer: &mut WriteBuffer<'_>,
+    heartbeat: &mut Heartbeat<'_>,
     stop_at: Option<Timestamp>,
-    sink: &mut EventSink,
 ) -> Result<LoopEnd, EngineError> {
-    let engine = journal.engine;
+    let engine = buffer.engine;
     let last = stop_at.map(|at| at.plus(GRACE));
     let mut writing: PendingWrite<'_> = None;
     let ended = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
-        if writing.is_none() && journal.due() {
-            let commit = journal.next_commit(OnConflict::Reapply);
+        if writing.is_none() && buffer.due() {
+            let commit = buffer.next_commit(OnConflict::Reapply);
             writing = Some(Box::pin(engine.commit(commit)));
         }
-        let wake = journal.wakes_at().filter(|_| writing.is_none());
+        let wake = buffer.wakes_at().filter(|_| writing.is_none());
         tokio::select! {
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
             biased;
             written = finished(&mut writing) => {
-                if !journal.stored(written?, sink).await? {
+                if !buffer.stored(written?).await? {
                     return Ok(LoopEnd::Lost);
                 }
             }
-            alive = pulse.tick(&journal.record) => {
+            alive = heartbeat.tick(&buffer.record) => {
                 if !alive {
                     // Another writer has the task: the fresh record holds its decision.
-                    journal.reload().await?;
+                    buffer.reload().await?;
                     return Ok(LoopEnd::Lost);
                 }
             }
             // A full write buffer is back-pressure: the skill waits until a write is
             // stored.
-            Some(ask) = inbox.recv(), if !journal.full() => match ask {
+            Some(ask) = inbox.recv(), if !buffer.full() => match ask {
                 SkillCommand::Stop => break LoopEnd::TimeUp,
-                ask => journal.note(ask),
+                ask => buffer.note(ask),
             },
             outcome = &mut *skill => break LoopEnd::Returned(outcome),
             () = wake_up(&*engine.reader.clock, last) => break LoopEnd::TimeUp,
@@ -83,10 +81,10 @@ pub(in crate::engine) async fn drive(
     };
     // What the skill sent before it ended belongs to the turn.
     while let Ok(ask) = inbox.try_recv() {
-        journal.note(ask);
+        buffer.note(ask);
     }
     if let Some(writing) = writing
-        && !journal.stored(writing.await?, sink).await?
+        && !buffer.stored(writing.await?).await?
     {
         return Ok(LoopEnd::Lost);
     }

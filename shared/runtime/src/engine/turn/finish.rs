@@ -1,6 +1,5 @@
 //! Finishes a turn: applies the skill's outcome as the task's last commit of the turn.
 
-use super::event_sink::EventSink;
 use super::spec::TurnEnd;
 use super::state_size::check_state_size;
 use super::thread::TurnThread;
@@ -33,7 +32,6 @@ impl WriteBuffer<'_> {
         mut self,
         outcome: SkillOutcome,
         conversation: &TurnThread<'_>,
-        sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
         // INVARIANT: an unavailable store never fails a task. The turn runs again.
         if matches!(outcome, SkillOutcome::Failed(_))
@@ -62,7 +60,7 @@ impl WriteBuffer<'_> {
             }
             written => written?,
         };
-        if self.stored(written, sink).await? {
+        if self.stored(written).await? {
             Ok(TurnEnd::Stopped(self.record))
         } else {
             Ok(TurnEnd::Superseded(self.lost))

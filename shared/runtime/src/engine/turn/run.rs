@@ -36,25 +36,27 @@ impl Engine {
     ) -> Result<TurnEnd, EngineError> {
         let (turn, inbox) = TurnHandle::new(self, &work);
         let makes_task = work.job.makes_task();
-        let watched = sink.is_stream() || work.opening.iter().any(registers_push);
+        let is_stream = sink.is_stream();
+        let watched = is_stream || work.opening.iter().any(registers_push);
         let opens = work.standing.and_then(|standing| standing.opens);
-        let mut journal = WriteBuffer::new(
+        let mut buffer = WriteBuffer::new(
             self,
             work.record,
             work.opening,
             makes_task,
             work.budget.deadline,
+            sink,
         )
         .opening(opens);
         if work.force
-            && let Some(first) = journal.open_as(work.key, sink).await?
+            && let Some(first) = buffer.open_as(work.key).await?
         {
             return Ok(TurnEnd::Duplicate(first));
         }
         let (skill, call) = match work.job.into_run() {
             Ok(run) => run,
             Err(outcome) => {
-                return Box::pin(journal.finish_turn(outcome, turn.conversation(), sink)).await;
+                return Box::pin(buffer.finish_turn(outcome, turn.conversation())).await;
             }
         };
         let mut context = TaskContext::new(&turn, &work.facts);
@@ -64,34 +66,34 @@ impl Engine {
         // all events of the turn.
         if watched && !work.force {
             let first = (&mut running).now_or_never();
-            if !matches!(first, Some(SkillOutcome::Message(_))) && journal.makes_task {
-                journal.open(sink).await?;
+            if !matches!(first, Some(SkillOutcome::Message(_))) && buffer.makes_task {
+                buffer.open().await?;
             }
             if let Some(outcome) = first {
                 // What the skill emitted before it returned is still in the inbox.
                 running = Box::pin(std::future::ready(outcome));
             }
         }
-        let mut pulse = Heartbeat::new(self, receipt, work.budget.deadline, sink.is_stream());
+        let mut heartbeat = Heartbeat::new(self, receipt, work.budget.deadline, is_stream);
         let stop_at = work.budget.stop_at;
-        let attended = drive(&mut running, inbox, &mut journal, &mut pulse, stop_at, sink).await;
+        let ended_by = drive(&mut running, inbox, &mut buffer, &mut heartbeat, stop_at).await;
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
-        let outcome = match attended {
+        let outcome = match ended_by {
             Ok(LoopEnd::Returned(outcome)) => outcome,
             Ok(LoopEnd::Lost) => {
                 turn.end();
-                return Ok(TurnEnd::Superseded(journal.lost));
+                return Ok(TurnEnd::Superseded(buffer.lost));
             }
-            Ok(LoopEnd::TimeUp) if journal.can_go_on() => {
-                return Box::pin(journal.hand_over(sink)).await;
+            Ok(LoopEnd::TimeUp) if buffer.can_go_on() => {
+                return Box::pin(buffer.hand_over()).await;
             }
             Ok(LoopEnd::TimeUp) => SkillOutcome::Failed(AgentError::deadline()),
-            Err(error) if too_large(&error) => SkillOutcome::Failed(journal.overflow()),
+            Err(error) if too_large(&error) => SkillOutcome::Failed(buffer.overflow()),
             Err(error) => return Err(error),
         };
-        let ended = Box::pin(journal.finish_turn(outcome, turn.conversation(), sink)).await?;
+        let ended = Box::pin(buffer.finish_turn(outcome, turn.conversation())).await?;
         if let TurnEnd::Stopped(record) = &ended {
             self.completed(&*skill, &work.facts, record).await;
         }
@@ -106,11 +108,17 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
         let opens = work.standing.and_then(|standing| standing.opens);
-        let mut journal =
-            WriteBuffer::new(self, work.record, work.opening, true, work.budget.deadline)
-                .opening(opens);
-        let repeated = journal.open_as(work.key, sink).await?;
-        Ok(repeated.unwrap_or(journal.record))
+        let mut buffer = WriteBuffer::new(
+            self,
+            work.record,
+            work.opening,
+            true,
+            work.budget.deadline,
+            sink,
+        )
+        .opening(opens);
+        let repeated = buffer.open_as(work.key).await?;
+        Ok(repeated.unwrap_or(buffer.record))
     }
 }
 

@@ -29,6 +29,8 @@ const MAX_BYTES: usize = 64 * 1024;
 
 /// The write buffer of a turn.
 pub(in crate::engine) struct WriteBuffer<'e> {
+    /// Where committed events go.
+    sink: &'e mut EventSink,
     pub(in crate::engine) engine: &'e Engine,
     /// The task as last stored.
     pub(in crate::engine) record: TaskRecord,
@@ -61,6 +63,7 @@ impl<'e> WriteBuffer<'e> {
         opening: Vec<Change>,
         makes_task: bool,
         deadline: Option<Timestamp>,
+        sink: &'e mut EventSink,
     ) -> Self {
         let artifact_names = record
             .artifacts
@@ -68,6 +71,7 @@ impl<'e> WriteBuffer<'e> {
             .filter_map(|a| a.name.clone())
             .collect();
         Self {
+            sink,
             engine,
             record,
             makes_task,
@@ -93,14 +97,11 @@ impl<'e> WriteBuffer<'e> {
     }
 
     /// Stores the opening of the turn; `false` if another writer was faster.
-    pub(in crate::engine) async fn open(
-        &mut self,
-        sink: &mut EventSink,
-    ) -> Result<bool, EngineError> {
+    pub(in crate::engine) async fn open(&mut self) -> Result<bool, EngineError> {
         let commit = self.next_commit(OnConflict::Return);
         let written = self.engine.commit(commit).await?;
         self.last_group = None;
-        self.stored(written, sink).await
+        self.stored(written).await
     }
 
     /// Stores the opening in one transaction with the key of the send. Returns the task
@@ -112,7 +113,6 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) async fn open_as(
         &mut self,
         key: Option<SendKey>,
-        sink: &mut EventSink,
     ) -> Result<Option<TaskRecord>, EngineError> {
         let commit = self.next_commit(OnConflict::Return).with_key(key.clone());
         let written = self.engine.commit(commit).await?;
@@ -120,7 +120,7 @@ impl<'e> WriteBuffer<'e> {
         if let (CommitOutcome::KeyTaken(keyed), Some(key)) = (&written, key) {
             return Ok(Some(key.task_of(Keyed::clone(keyed))?));
         }
-        if !self.stored(written, sink).await? {
+        if !self.stored(written).await? {
             return Err(A2aError::TaskBusy.into());
         }
         Ok(None)
@@ -170,10 +170,7 @@ impl<'e> WriteBuffer<'e> {
 
     /// Hands the turn over: one commit stores what is buffered, ends the lease and asks
     /// for a worker.
-    pub(in crate::engine) async fn hand_over(
-        mut self,
-        sink: &mut EventSink,
-    ) -> Result<TurnEnd, EngineError> {
+    pub(in crate::engine) async fn hand_over(mut self) -> Result<TurnEnd, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         let repeats = !progress && self.record.saved.steps.is_empty();
         self.push(Change::HandOver { progress });
@@ -182,7 +179,7 @@ impl<'e> WriteBuffer<'e> {
         }
         let commit = self.next_commit(OnConflict::Reapply);
         let written = self.engine.commit(commit).await?;
-        if self.stored(written, sink).await? {
+        if self.stored(written).await? {
             log_hand_over(&self.record, repeats);
             Ok(TurnEnd::HandedOver(self.record))
         } else {
@@ -243,7 +240,6 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) async fn stored(
         &mut self,
         written: CommitOutcome,
-        sink: &mut EventSink,
     ) -> Result<bool, EngineError> {
         match written {
             CommitOutcome::Stored(record) => {
@@ -253,7 +249,7 @@ impl<'e> WriteBuffer<'e> {
                     // A skill that stopped waiting has dropped its receiver.
                     let _gone = waiter.send(());
                 }
-                self.engine.reader.show(&self.record, sink).await?;
+                self.engine.reader.show(&self.record, self.sink).await?;
                 Ok(true)
             }
             CommitOutcome::Lost(current) => {
