@@ -68,8 +68,8 @@ impl SkillHandler<Asked> for Keeps {
         _: Content,
     ) -> AgentResult<OnInputResult<String, Asked>> {
         let of_task: Option<String> = cx.load_data("k")?;
-        let of_conversation: Option<String> = cx.load_session("k").await?;
-        let kept = of_task.or(of_conversation);
+        let of_context: Option<String> = cx.load_session("k").await?;
+        let kept = of_task.or(of_context);
         OnInputResult::done(kept.map_or(0, |text| text.len()).to_string())
     }
 }

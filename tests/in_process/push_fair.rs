@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const SILENT: usize = 200;
-const COURIERS: usize = 2;
+const DISPATCHERS: usize = 2;
 /// The timeout of one attempt.
 const ATTEMPT: Duration = Duration::from_secs(10);
 
@@ -61,10 +61,10 @@ async fn sent(world: &World, queue: &LocalQueue<PushItem>, caller: &'static str,
     assert_eq!(relay_pushes(queue, &[image]).await, [0_usize; 0]);
 }
 
-async fn deliver(courier: PushDispatcher, queue: LocalQueue<PushItem>) {
+async fn deliver(dispatcher: PushDispatcher, queue: LocalQueue<PushItem>) {
     loop {
         let delivery = queue.receive().await;
-        if courier.deliver(&delivery.item, None).await == Ack::Delete {
+        if dispatcher.deliver(&delivery.item, None).await == Ack::Delete {
             delivery.receipt.delete();
         }
     }
@@ -87,13 +87,13 @@ async fn silent_webhooks_delay_another_tenant_by_at_most_one_attempt() {
         clock: world.clock.clone(),
         ids: Arc::new(RandomIds),
     };
-    let courier = PushDispatcher::new(outgoing, Policy::default());
+    let dispatcher = PushDispatcher::new(outgoing, Policy::default());
     for number in 0..SILENT {
         sent(&world, &queue, "noisy:ann", &format!("silent-{number}")).await;
     }
-    let mut couriers = tokio::task::JoinSet::new();
-    for _ in 0..COURIERS {
-        couriers.spawn(deliver(courier.clone(), queue.clone()));
+    let mut dispatchers = tokio::task::JoinSet::new();
+    for _ in 0..DISPATCHERS {
+        dispatchers.spawn(deliver(dispatcher.clone(), queue.clone()));
     }
     // During the first attempts, the shortened ones, and after many failures.
     for (round, seconds) in [1, 600, 3600].into_iter().enumerate() {
@@ -110,5 +110,5 @@ async fn silent_webhooks_delay_another_tenant_by_at_most_one_attempt() {
     let called = hosts.called.lock().unwrap();
     let silent = called.iter().filter(|(url, _)| url.contains("silent"));
     assert!(silent.count() > SILENT, "the silent webhooks were called");
-    couriers.abort_all();
+    dispatchers.abort_all();
 }

@@ -624,12 +624,12 @@ async fn deliveries(counter: &mut Counter) {
             clock: still.clock.clone(),
             ids: Arc::new(RandomIds),
         };
-        let courier = PushDispatcher::new(outgoing, Policy::default());
+        let dispatcher = PushDispatcher::new(outgoing, Policy::default());
         still.meter.take();
-        courier.deliver(&rung.item, None).await;
+        dispatcher.deliver(&rung.item, None).await;
         if takes {
             still.row("delivering the three events of a finished task to its webhook");
-            courier.deliver(&rung.item, None).await;
+            dispatcher.deliver(&rung.item, None).await;
             still.row("a push queue message for a webhook that has them");
         } else {
             still.row("an attempt that fails");

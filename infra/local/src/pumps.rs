@@ -25,7 +25,7 @@ use tokio::time::{Instant, interval_at, sleep};
 /// besides.
 const WORKERS: usize = 16;
 /// Most push deliveries that run at the same time.
-const COURIERS: usize = 16;
+const DISPATCHERS: usize = 16;
 /// The deadline of a push delivery: the timeout of the function `push`.
 const DELIVERY: Duration = Duration::from_secs(60);
 /// How long a received push queue message stays hidden.
@@ -94,10 +94,10 @@ impl Pumps {
             clock,
             ids: Arc::new(RandomIds),
         };
-        let courier = PushDispatcher::new(outgoing, policy);
+        let dispatcher = PushDispatcher::new(outgoing, policy);
         let mut pumps = JoinSet::new();
         pumps.spawn(forward(stream, queue.clone(), pushes.clone()));
-        pumps.spawn(deliver(courier, pushes));
+        pumps.spawn(deliver(dispatcher, pushes));
         pumps.spawn(work(engine.clone(), queue.clone()));
         pumps.spawn(sweep(engine, tasks, queue, settings.sweep_interval));
         Ok(Self { pumps })
@@ -186,12 +186,12 @@ async fn turn(engine: Engine, delivery: Delivery<WorkItem>) {
 }
 
 /// The push delivery workers: post events to webhooks.
-async fn deliver(courier: PushDispatcher, queue: LocalQueue<PushItem>) {
+async fn deliver(dispatcher: PushDispatcher, queue: LocalQueue<PushItem>) {
     let mut deliveries = JoinSet::new();
     loop {
         tokio::select! {
-            delivery = queue.receive(), if deliveries.len() < COURIERS => {
-                deliveries.spawn(delivered(courier.clone(), delivery));
+            delivery = queue.receive(), if deliveries.len() < DISPATCHERS => {
+                deliveries.spawn(delivered(dispatcher.clone(), delivery));
             }
             Some(ended) = deliveries.join_next() => {
                 if let Err(error) = ended {
@@ -202,10 +202,10 @@ async fn deliver(courier: PushDispatcher, queue: LocalQueue<PushItem>) {
     }
 }
 
-async fn delivered(courier: PushDispatcher, delivery: Delivery<PushItem>) {
+async fn delivered(dispatcher: PushDispatcher, delivery: Delivery<PushItem>) {
     let Delivery { item, receipt } = delivery;
     let deadline = SystemClock.now().plus(DELIVERY);
-    if courier.deliver(&item, Some(deadline)).await == Ack::Delete && !receipt.delete() {
+    if dispatcher.deliver(&item, Some(deadline)).await == Ack::Delete && !receipt.delete() {
         tracing::debug!(
             task.id = %item.task,
             "failed to delete a push queue message: it was received again"

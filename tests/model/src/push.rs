@@ -6,16 +6,16 @@
 //! lease delivers in order, moves the cursor and confirms the end. Until then the sweep
 //! can find the task.
 
-mod courier;
+mod dispatcher;
 mod props;
 
 use crate::check;
-use courier::{At, PushDispatcher};
+use dispatcher::{At, PushDispatcher};
 use stateright::{Model, Property};
 
 /// Events of the task: one while it runs, then its end.
 const EVENTS: u8 = 2;
-const COURIERS: usize = 2;
+const DISPATCHERS: usize = 2;
 /// Lease values: not held, and held by a push delivery worker that has died.
 const FREE: u8 = 0;
 const DEAD: u8 = 9;
@@ -64,7 +64,7 @@ struct World {
     queue: u8,
     delayed: u8,
     hidden: u8,
-    couriers: [PushDispatcher; COURIERS],
+    dispatchers: [PushDispatcher; DISPATCHERS],
     /// The holder of the lease: [`FREE`], a push delivery worker by its number, or [`DEAD`].
     lease: u8,
     /// The lease has ended.
@@ -97,7 +97,7 @@ impl World {
         let registering = matches!(self.registrar, Registrar::Checked(_) | Registrar::Written);
         self.terminal()
             && self.stream + self.queue + self.delayed + self.hidden == 0
-            && self.couriers.iter().all(|it| it.at == At::Idle)
+            && self.dispatchers.iter().all(|it| it.at == At::Idle)
             && !self.relay_sent
             && !registering
     }
@@ -120,7 +120,7 @@ enum Mutant {
     TerminalBumped,
     LatestOnly,
     NoSecondLook,
-    RetryBeforeDoorbell,
+    RetryBeforeMessage,
     AdvanceWithoutHolder,
     LiveLeaseTaken,
     GoesAfterItsWait,
@@ -159,7 +159,7 @@ enum Action {
     CrashWorker,
     CrashRegistrar,
     CrashRelay,
-    CrashCourier(usize),
+    CrashDispatcher(usize),
 }
 
 const ACTIONS: [Action; 26] = [
@@ -187,8 +187,8 @@ const ACTIONS: [Action; 26] = [
     Action::CrashWorker,
     Action::CrashRegistrar,
     Action::CrashRelay,
-    Action::CrashCourier(0),
-    Action::CrashCourier(1),
+    Action::CrashDispatcher(0),
+    Action::CrashDispatcher(1),
 ];
 
 impl Push {
@@ -290,7 +290,7 @@ impl Push {
                 w.registrar = Registrar::Dead;
             }
             Action::CrashRelay if w.relay_sent => w.relay_sent = false,
-            Action::CrashCourier(number) => courier::crash(w, number)?,
+            Action::CrashDispatcher(number) => dispatcher::crash(w, number)?,
             _ => return None,
         }
         Some(())
@@ -328,12 +328,12 @@ impl Model for Push {
             A::RelaySends(_) | A::RelayCheckpoints | A::LoseRecord | A::Sweep => {
                 self.relay(&mut w, action)
             }
-            A::CrashWorker | A::CrashRegistrar | A::CrashRelay | A::CrashCourier(_) => {
+            A::CrashWorker | A::CrashRegistrar | A::CrashRelay | A::CrashDispatcher(_) => {
                 self.crash(&mut w, action)
             }
-            _ => courier::step(self, &mut w, action),
+            _ => dispatcher::step(self, &mut w, action),
         }?;
-        courier::order(&mut w);
+        dispatcher::order(&mut w);
         Some(w)
     }
 
@@ -368,7 +368,7 @@ fn every_broken_rule_of_push_is_noticed() {
         (Mutant::TerminalBumped, "G2"),
         (Mutant::LatestOnly, "G8"),
         (Mutant::NoSecondLook, "G8 a registered webhook"),
-        (Mutant::RetryBeforeDoorbell, "G8 a registered webhook"),
+        (Mutant::RetryBeforeMessage, "G8 a registered webhook"),
         (Mutant::AdvanceWithoutHolder, "G8 one delivery"),
         (Mutant::LiveLeaseTaken, "G8 one delivery"),
         (Mutant::GoesAfterItsWait, "G8 a registered webhook"),

@@ -23,9 +23,9 @@ const SWEEP: i64 = 300_000;
 
 /// Records whether a process asked to be polled again.
 #[derive(Default)]
-struct Bell(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ pub(crate) struct Driver {
     pub(crate) site: Endpoint,
     hub: Arc<Hub>,
     live: Vec<Process>,
-    bell: Arc<Bell>,
+    wake_flag: Arc<WakeFlag>,
     waker: Waker,
     started: u64,
     pub(crate) steps: u64,
@@ -57,13 +57,13 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(site: Endpoint) -> Self {
-        let bell = Arc::new(Bell::default());
+        let wake_flag = Arc::new(WakeFlag::default());
         Self {
             hub: Arc::clone(&site.hub),
             site,
             live: Vec::new(),
-            waker: Waker::from(Arc::clone(&bell)),
-            bell,
+            waker: Waker::from(Arc::clone(&wake_flag)),
+            wake_flag,
             started: 0,
             steps: 0,
             kills: 0,
@@ -132,7 +132,7 @@ impl Driver {
     fn poll(&mut self, place: usize) {
         self.steps += 1;
         self.hub.world().moved = false;
-        self.bell.0.store(false, Ordering::Relaxed);
+        self.wake_flag.0.store(false, Ordering::Relaxed);
         let Some(process) = self.live.get_mut(place) else {
             return;
         };
@@ -143,7 +143,7 @@ impl Driver {
             let mut world = self.hub.world();
             (world.moved, std::mem::take(&mut world.kill))
         };
-        process.idle = !moved && !self.bell.0.load(Ordering::Relaxed);
+        process.idle = !moved && !self.wake_flag.0.load(Ordering::Relaxed);
         if kill && !done {
             self.kill(place);
         } else if done {
@@ -297,17 +297,17 @@ impl Driver {
             let (now, visible, next) = {
                 let world = self.hub.world();
                 let messages = &world.messages;
-                let (work, bells) = (&messages.work, &messages.bells);
-                let visible = (work.visible(world.now), bells.visible(world.now));
-                let next = [work.next_visible(), bells.next_visible()];
+                let (work, push_messages) = (&messages.work, &messages.push_messages);
+                let visible = (work.visible(world.now), push_messages.visible(world.now));
+                let next = [work.next_visible(), push_messages.next_visible()];
                 (world.now, visible, next.into_iter().flatten().min())
             };
-            let (work, bells) = visible;
-            if !work.is_empty() || !bells.is_empty() {
+            let (work, push_messages) = visible;
+            if !work.is_empty() || !push_messages.is_empty() {
                 for number in work {
                     self.work(number, 900);
                 }
-                for number in bells {
+                for number in push_messages {
                     self.bring(number);
                 }
                 self.finish();
@@ -336,9 +336,9 @@ impl Driver {
             for item in again {
                 messages.work.add(item, now);
             }
-            let again: BTreeSet<_> = messages.bells.sent.iter().cloned().collect();
+            let again: BTreeSet<_> = messages.push_messages.sent.iter().cloned().collect();
             for item in again {
-                messages.bells.add(item, now);
+                messages.push_messages.add(item, now);
             }
         }
         self.drain(true);

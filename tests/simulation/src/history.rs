@@ -264,14 +264,17 @@ fn start(driver: &mut Driver) {
 
 /// A worker gets a work queue message, or a push delivery worker a push queue message.
 fn receive(driver: &mut Driver, short: bool) {
-    let (work, bell) = {
+    let (work, push_message) = {
         let mut world = driver.site.hub.world();
         let (now, messages) = (world.now, &world.messages);
-        let (work, bells) = (messages.work.visible(now), messages.bells.visible(now));
+        let (work, push_messages) = (
+            messages.work.visible(now),
+            messages.push_messages.visible(now),
+        );
         // Without a push queue message no random number is used up.
-        let rings = !bells.is_empty() && world.chance.below(2) == 0;
+        let rings = !push_messages.is_empty() && world.chance.below(2) == 0;
         if rings {
-            (None, world.chance.pick(&bells).copied())
+            (None, world.chance.pick(&push_messages).copied())
         } else {
             (world.chance.pick(&work).copied(), None)
         }
@@ -279,7 +282,7 @@ fn receive(driver: &mut Driver, short: bool) {
     if let Some(number) = work {
         driver.work(number, if short { 30 } else { 900 });
     }
-    if let Some(number) = bell {
+    if let Some(number) = push_message {
         driver.bring(number);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) enum Mutant {
     /// An answer opens the next turn without raising the epoch.
     EpochKeptByResume,
     /// A push queue message is deleted when it is received.
-    BellEarlyDelete,
+    PushMessageEarlyDelete,
     /// The store acknowledges that a push delivery worker has dropped its lease, but keeps it.
     LeaseStays,
 }
@@ -68,7 +68,7 @@ impl Mutant {
         Self::UnknownDropped,
         Self::IncarnationIgnored,
         Self::EpochKeptByResume,
-        Self::BellEarlyDelete,
+        Self::PushMessageEarlyDelete,
         Self::LeaseStays,
     ];
 }

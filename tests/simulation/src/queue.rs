@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How many milliseconds a received work message stays hidden: the longest turn.
 const VISIBILITY: i64 = 900_000;
 /// The same for a push queue message.
-const BELL_VISIBILITY: i64 = 90_000;
+const PUSH_VISIBILITY: i64 = 90_000;
 
 /// A message in a queue.
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ pub(crate) struct Messages {
     /// The number of stream records that the relay has handled.
     read: usize,
     pub(crate) work: Line<WorkItem>,
-    pub(crate) bells: Line<PushItem>,
+    pub(crate) push_messages: Line<PushItem>,
     forwarded: BTreeSet<(String, u32)>,
 }
 
@@ -103,7 +103,7 @@ impl Default for Messages {
             stream: Vec::new(),
             read: 0,
             work: Line::new(VISIBILITY),
-            bells: Line::new(BELL_VISIBILITY),
+            push_messages: Line::new(PUSH_VISIBILITY),
             forwarded: BTreeSet::new(),
         }
     }
@@ -210,7 +210,7 @@ impl PushQueue for SimQueue {
                 .oracle
                 .note(|| format!("{} is queued {copies} times for {at}", item.config));
             for _ in 0..copies {
-                world.messages.bells.add(item.clone(), at);
+                world.messages.push_messages.add(item.clone(), at);
             }
         })
         .await

@@ -42,19 +42,23 @@ impl Endpoint {
         let received = {
             let mut world = self.hub.world();
             let now = world.now;
-            let bells = &mut world.messages.bells;
+            let push_messages = &mut world.messages.push_messages;
             // A queue that shows one message to two receivers may lose it with them; then the
             // sweep sends a new one.
-            let free = bells.visible(now).contains(&number);
-            free.then(|| bells.receive(number, now)).flatten()
+            let free = push_messages.visible(now).contains(&number);
+            free.then(|| push_messages.receive(number, now)).flatten()
         };
         let Some((item, receipt)) = received else {
             return;
         };
-        if self.hub.world().is(Mutant::BellEarlyDelete) {
-            self.hub.world().messages.bells.delete(number, receipt);
+        if self.hub.world().is(Mutant::PushMessageEarlyDelete) {
+            self.hub
+                .world()
+                .messages
+                .push_messages
+                .delete(number, receipt);
         }
-        let courier = PushDispatcher::new(
+        let dispatcher = PushDispatcher::new(
             PushServices {
                 tasks: self.store.clone(),
                 pushes: self.store.clone(),
@@ -65,14 +69,14 @@ impl Endpoint {
             },
             policy(),
         );
-        let ack = courier.deliver(&item, deadline).await;
+        let ack = dispatcher.deliver(&item, deadline).await;
         self.hub.pause().await;
         let mut world = self.hub.world();
         world
             .oracle
             .note(|| format!("push delivery: {ack:?} message {number}"));
         if ack == Ack::Delete {
-            world.messages.bells.delete(number, receipt);
+            world.messages.push_messages.delete(number, receipt);
         }
     }
 }

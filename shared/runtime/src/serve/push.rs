@@ -36,7 +36,7 @@ pub async fn push() -> Result<(), ServeError> {
         ids: Arc::new(RandomIds),
     };
     let deliveries = &PushWorker {
-        courier: PushDispatcher::new(outgoing, settings.policy),
+        dispatcher: PushDispatcher::new(outgoing, settings.policy),
     };
     let process = Process::start();
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
@@ -47,7 +47,7 @@ pub async fn push() -> Result<(), ServeError> {
 }
 
 struct PushWorker {
-    courier: PushDispatcher,
+    dispatcher: PushDispatcher,
 }
 
 impl PushWorker {
@@ -71,6 +71,6 @@ impl PushWorker {
                 return Ack::Keep;
             }
         };
-        self.courier.deliver(&item, deadline).await
+        self.dispatcher.deliver(&item, deadline).await
     }
 }

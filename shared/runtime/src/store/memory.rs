@@ -451,8 +451,7 @@ impl WriteTasks for MemoryStore {
         let after = after.map(Reverse);
         let tables = self.tables();
         let found = tables.tasks.values().filter(|it| is_in(it, owner, context));
-        let (named, mut found): (Vec<_>, Vec<_>) =
-            found.partition(|it| it.names_its_conversation());
+        let (named, mut found): (Vec<_>, Vec<_>) = found.partition(|it| it.names_its_context());
         found.retain(|it| after.as_ref().is_none_or(|after| made(it) > *after));
         found.sort_by_key(|it| made(it));
         let more = found.len() > limit;

@@ -358,7 +358,7 @@ impl TaskRecord {
     /// Whether its context is named after it. Then the context id gives the id of
     /// this task.
     #[must_use]
-    pub fn names_its_conversation(&self) -> bool {
+    pub fn names_its_context(&self) -> bool {
         self.context_id.first_task().as_ref() == Some(&self.id)
     }
 

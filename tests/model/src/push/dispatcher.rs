@@ -65,12 +65,12 @@ impl World {
 pub(super) fn step(model: &Push, w: &mut World, action: Action) -> Option<()> {
     match action {
         Action::Goes(number) => {
-            let mut courier = w.couriers[number];
-            goes(model, w, number, &mut courier)?;
-            w.couriers[number] = courier;
+            let mut dispatcher = w.dispatchers[number];
+            goes(model, w, number, &mut dispatcher)?;
+            w.dispatchers[number] = dispatcher;
         }
         Action::Answers(number, taken) => answers(model, w, number, taken)?,
-        Action::Redeliver(number) if w.couriers[number].message => {
+        Action::Redeliver(number) if w.dispatchers[number].message => {
             w.glitches = w.glitches.checked_sub(1)?;
             w.queue += 1;
         }
@@ -81,7 +81,7 @@ pub(super) fn step(model: &Push, w: &mut World, action: Action) -> Option<()> {
         Action::LeasePasses if w.leased() => {
             if w.lease != DEAD {
                 w.glitches = w.glitches.checked_sub(1)?;
-                w.couriers[usize::from(w.lease) - 1].overtaken = true;
+                w.dispatchers[usize::from(w.lease) - 1].overtaken = true;
             }
             w.past = true;
         }
@@ -157,7 +157,7 @@ fn goes(model: &Push, w: &mut World, number: usize, it: &mut PushDispatcher) -> 
                 }
             }
         }
-        At::Failed(_) if model.is(Mutant::RetryBeforeDoorbell) => {
+        At::Failed(_) if model.is(Mutant::RetryBeforeMessage) => {
             w.attempts += 1;
             (w.retry, w.wait) = (true, Wait::Ahead);
             (w.lease, w.past) = (FREE, false);
@@ -194,11 +194,11 @@ fn goes(model: &Push, w: &mut World, number: usize, it: &mut PushDispatcher) -> 
 }
 
 fn answers(model: &Push, w: &mut World, number: usize, taken: bool) -> Option<()> {
-    let At::Calls(cursor, upto) = w.couriers[number].at else {
+    let At::Calls(cursor, upto) = w.dispatchers[number].at else {
         return None;
     };
     let calls = |it: &PushDispatcher| matches!(it.at, At::Calls(..)) && !it.overtaken;
-    w.crossed |= w.couriers.iter().filter(|it| calls(it)).count() > 1;
+    w.crossed |= w.dispatchers.iter().filter(|it| calls(it)).count() > 1;
     let event = if model.is(Mutant::LatestOnly) {
         upto - 1
     } else {
@@ -206,7 +206,7 @@ fn answers(model: &Push, w: &mut World, number: usize, taken: bool) -> Option<()
     };
     let before = (w.config.2..event).fold(0, |bits, event| bits | 1 << event);
     w.out_of_order |= w.got & before != before;
-    w.couriers[number].at = if taken {
+    w.dispatchers[number].at = if taken {
         w.got |= 1 << event;
         At::Taken(event + 1, upto)
     } else {
@@ -219,9 +219,9 @@ fn answers(model: &Push, w: &mut World, number: usize, taken: bool) -> Option<()
 /// The push delivery workers are alike: worlds that differ only in their numbering are
 /// one world.
 pub(super) fn order(w: &mut World) {
-    let [first, second] = w.couriers;
+    let [first, second] = w.dispatchers;
     if second < first {
-        w.couriers = [second, first];
+        w.dispatchers = [second, first];
         w.lease = match w.lease {
             lease if lease == holder(0) => holder(1),
             lease if lease == holder(1) => holder(0),
@@ -233,7 +233,7 @@ pub(super) fn order(w: &mut World) {
 /// A push delivery worker dies where it is. No other process learns of it: its message is
 /// shown again, and its lease ends.
 pub(super) fn crash(w: &mut World, number: usize) -> Option<()> {
-    let dead = std::mem::take(&mut w.couriers[number]);
+    let dead = std::mem::take(&mut w.dispatchers[number]);
     if dead.at == At::Idle {
         return None;
     }

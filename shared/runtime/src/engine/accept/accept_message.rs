@@ -102,7 +102,7 @@ impl Engine {
     ) -> Result<(TaskRecord, ContextStatus), EngineError> {
         let number = self.ids.next();
         let owner = &caller.owner;
-        let standing = match &command.message.context_id {
+        let context_status = match &command.message.context_id {
             Some(id) => self.status(owner, id, now).await?,
             None => {
                 let derived = command.client_task_id.is_none();
@@ -115,13 +115,13 @@ impl Engine {
                 .clone()
                 .unwrap_or_else(|| TaskId::made_of(number)),
             owner: owner.clone(),
-            context_id: standing.id.clone(),
+            context_id: context_status.id.clone(),
             generation: command.generation,
             incarnation: WriteId::made_of(self.ids.next()),
             metadata: command.metadata.clone(),
             created_at: now,
         });
-        Ok((record, standing))
+        Ok((record, context_status))
     }
 
     /// Prepares the first turn of a new task.
@@ -132,7 +132,7 @@ impl Engine {
         deadline: Option<Timestamp>,
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
-        let (record, mut standing) = self.new_record(caller, &command, now).await?;
+        let (record, mut context_status) = self.new_record(caller, &command, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.load_message_files(&command.message).await?;
         let routed = route::route(&self.agent, &routing_message(None, &said, &command))?;
@@ -156,13 +156,13 @@ impl Engine {
         });
         // A retry finds the task by the client's id, so its first write is not deferred.
         let force = queued || command.client_task_id.is_some();
-        self.refresh(&mut standing, now).await?;
+        self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(deadline, self.reader.clock.now());
         Ok(TurnSpec {
             opening,
             force,
             queued,
-            standing: Some(standing),
+            context_status: Some(context_status),
             ..TurnSpec::new(record, job, facts, budget)
         })
     }
@@ -176,7 +176,7 @@ impl Engine {
         deadline: Option<Timestamp>,
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
-        let mut standing = self.status_of(&record, now).await?;
+        let mut context_status = self.status_of(&record, now).await?;
         let is_secret = record.state() == TaskState::AuthRequired;
         if is_secret {
             check_answer(&command.message)?;
@@ -219,14 +219,14 @@ impl Engine {
         opening.extend(self.registers_push(&record, &command).await?);
         let request = caller.request(&command.accepted_output_modes);
         opening.extend(request.map(Change::Request));
-        self.refresh(&mut standing, now).await?;
+        self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(deadline, self.reader.clock.now());
         Ok(TurnSpec {
             opening,
             // Other callers can see the task, so a continuation is not deferred.
             force: true,
             queued,
-            standing: Some(standing),
+            context_status: Some(context_status),
             ..TurnSpec::new(record, job, facts, budget)
         })
     }

@@ -196,11 +196,11 @@ impl Engine {
     /// [`A2aError::ContextExpired`].
     pub(in crate::engine) async fn refresh(
         &self,
-        standing: &mut ContextStatus,
+        context_status: &mut ContextStatus,
         now: Timestamp,
     ) -> Result<(), EngineError> {
         for _ in 0..ROUNDS {
-            let Some(head) = standing.stale.take() else {
+            let Some(head) = context_status.stale.take() else {
                 return Ok(());
             };
             if self.keep_thread(&self.refreshed(&head, now)).await? {
@@ -208,11 +208,11 @@ impl Engine {
             }
             let found = self.threads.load_thread_head(&head.owner, &head.context_id);
             let head = found.await?.ok_or(A2aError::ContextExpired)?;
-            let fresh = self.continue_existing(head, standing.of, now)?;
-            *standing = ContextStatus {
+            let fresh = self.continue_existing(head, context_status.of, now)?;
+            *context_status = ContextStatus {
                 // Another message may have refreshed the thread: the state is gone all
                 // the same.
-                reset: standing.reset || fresh.reset,
+                reset: context_status.reset || fresh.reset,
                 ..fresh
             };
         }
@@ -349,5 +349,5 @@ impl Engine {
 /// Whether the record of a task serves as the thread of its context while there is none:
 /// the context is named after this task.
 pub(in crate::engine) fn serves_as_thread(record: &TaskRecord) -> bool {
-    record.names_its_conversation()
+    record.names_its_context()
 }

@@ -539,7 +539,7 @@ fn item_of(push: &PushRecord) -> PushItem {
 
 impl std::fmt::Debug for PushDispatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Courier").finish_non_exhaustive()
+        f.debug_struct("PushDispatcher").finish_non_exhaustive()
     }
 }
 

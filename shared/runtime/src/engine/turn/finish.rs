@@ -31,19 +31,19 @@ impl WriteBuffer<'_> {
     pub(in crate::engine) async fn finish_turn(
         mut self,
         outcome: SkillOutcome,
-        conversation: &TurnThread<'_>,
+        turn_thread: &TurnThread<'_>,
     ) -> Result<TurnEnd, EngineError> {
         // INVARIANT: an unavailable store never fails a task. The turn runs again.
         if matches!(outcome, SkillOutcome::Failed(_))
-            && let Some(away) = conversation.unread()
+            && let Some(away) = turn_thread.unread()
         {
             return Err(away.into());
         }
         match outcome {
             SkillOutcome::Message(content) if self.is_unseen() => {
-                let reply = self.replies(content, conversation);
+                let reply = self.replies(content, turn_thread);
                 let stored = self.record.version > 0;
-                if !stored && self.is_given(&reply, conversation).await? {
+                if !stored && self.is_given(&reply, turn_thread).await? {
                     return Ok(TurnEnd::Message(as_message(reply)));
                 }
                 self.keep(reply);
@@ -52,7 +52,7 @@ impl WriteBuffer<'_> {
         }
         let (base, changes) = self.take();
         let opens = self.take_opens(&base, &changes);
-        let finished = self.finish(&base, &changes, conversation, opens.clone());
+        let finished = self.finish(&base, &changes, turn_thread, opens.clone());
         let written = match Box::pin(finished).await {
             Err(error) if too_large(&error) => {
                 let opens = opens.or_else(|| self.opens.take());
@@ -73,12 +73,12 @@ impl WriteBuffer<'_> {
         &self,
         base: &TaskRecord,
         changes: &[Change],
-        conversation: &TurnThread<'_>,
+        turn_thread: &TurnThread<'_>,
         opens: Option<ThreadWrite>,
     ) -> Result<CommitOutcome, EngineError> {
-        if conversation.is_unchanged() {
+        if turn_thread.is_unchanged() {
             if opens.is_none() && base.version > 0 {
-                conversation.extend(base).await;
+                turn_thread.extend(base).await;
             }
             let commit = Commit::of_turn(base.clone(), changes.to_vec()).opening(opens);
             return self.engine.commit(commit).await;
@@ -89,9 +89,9 @@ impl WriteBuffer<'_> {
         // commit needs.
         let write = self.engine.write_id(base);
         self.engine.store_blobs(base, &write, &mut changes).await?;
-        let mut races = self.engine.races(conversation.stop_at());
+        let mut races = self.engine.races(turn_thread.stop_at());
         loop {
-            match self.attempt(&write, base, &changes, conversation).await {
+            match self.attempt(&write, base, &changes, turn_thread).await {
                 // Another task may have written the thread: read it again.
                 Ok(CommitOutcome::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
@@ -109,10 +109,10 @@ impl WriteBuffer<'_> {
         write: &WriteId,
         base: &TaskRecord,
         changes: &[Change],
-        conversation: &TurnThread<'_>,
+        turn_thread: &TurnThread<'_>,
     ) -> Result<CommitOutcome, EngineError> {
         let commit = Commit::of_turn(base.clone(), changes.to_vec())
-            .with_thread(conversation.write().await?)
+            .with_thread(turn_thread.write().await?)
             .under(write.clone());
         self.engine.commit(commit).await
     }
@@ -140,9 +140,9 @@ impl WriteBuffer<'_> {
 
     /// The reply of a skill that makes no task. It does not name a server-made context
     /// in which nothing is kept, so that the client does not continue there.
-    fn replies(&self, content: Content, conversation: &TurnThread<'_>) -> Message {
+    fn replies(&self, content: Content, turn_thread: &TurnThread<'_>) -> Message {
         let mut reply = self.says(content);
-        let kept = !conversation.is_unchanged() || !serves_as_thread(&self.record);
+        let kept = !turn_thread.is_unchanged() || !serves_as_thread(&self.record);
         reply.context_id = reply.context_id.filter(|_| kept);
         reply
     }
@@ -155,18 +155,18 @@ impl WriteBuffer<'_> {
     async fn is_given(
         &self,
         reply: &Message,
-        conversation: &TurnThread<'_>,
+        turn_thread: &TurnThread<'_>,
     ) -> Result<bool, EngineError> {
         if !self.engine.reader.can_give(reply) {
             return Ok(false);
         }
-        if conversation.is_unchanged() {
+        if turn_thread.is_unchanged() {
             return Ok(true);
         }
-        let mut races = self.engine.races(conversation.stop_at());
+        let mut races = self.engine.races(turn_thread.stop_at());
         loop {
             let mut lost = exhausted().into();
-            let written = match conversation.write().await {
+            let written = match turn_thread.write().await {
                 // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
                 Ok(Some(thread)) => self.engine.keep_thread(&thread).await,

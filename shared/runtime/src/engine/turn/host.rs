@@ -37,7 +37,7 @@ pub(in crate::engine) struct TurnHandle<'e> {
     asks: mpsc::Sender<SkillCommand>,
     saved: Mutex<Saved>,
     steps: Mutex<BTreeMap<String, u32>>,
-    conversation: TurnThread<'e>,
+    turn_thread: TurnThread<'e>,
     references: NamedTasks<'e>,
     task: TaskKey,
     attempt: Attempt,
@@ -68,7 +68,7 @@ impl<'e> TurnHandle<'e> {
             asks,
             saved: Mutex::new(saved),
             steps: Mutex::default(),
-            conversation: TurnThread::new(engine, work),
+            turn_thread: TurnThread::new(engine, work),
             references: NamedTasks::new(engine, work),
             task: work.record.key(),
             attempt: Attempt::of(&work.record, engine.reader.clock.now()),
@@ -85,8 +85,8 @@ impl<'e> TurnHandle<'e> {
     }
 
     /// The turn's view of its thread, with its own changes.
-    pub(in crate::engine) const fn conversation(&self) -> &TurnThread<'e> {
-        &self.conversation
+    pub(in crate::engine) const fn turn_thread(&self) -> &TurnThread<'e> {
+        &self.turn_thread
     }
 
     /// Stores a file under a key of this attempt, before any commit names it. A file of
@@ -152,7 +152,7 @@ impl TurnHost for TurnHandle<'_> {
         Box::pin(async {
             if let Some(source) = artifact.source() {
                 let content = self.keep_file(source.take()?).await;
-                let content = content.map_err(|error| self.conversation.failed(error))?;
+                let content = content.map_err(|error| self.turn_thread.failed(error))?;
                 artifact.fill(content);
             }
             Ok(artifact)
@@ -162,15 +162,15 @@ impl TurnHost for TurnHandle<'_> {
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
         Box::pin(async move {
             let bytes = self.engine.reader.bytes_of(&blob).await;
-            bytes.map_err(|error| self.conversation.failed(error))
+            bytes.map_err(|error| self.turn_thread.failed(error))
         })
     }
 
     fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<BlobReader>> {
         Box::pin(async move {
-            let (reader, unread) = (&self.engine.reader, self.conversation.unread_by());
+            let (reader, unread) = (&self.engine.reader, self.turn_thread.unread_by());
             let opened = reader.open_blob(blob, unread).await;
-            opened.map_err(|error| self.conversation.failed(error))
+            opened.map_err(|error| self.turn_thread.failed(error))
         })
     }
 
@@ -223,27 +223,27 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {
-        Box::pin(self.conversation.thread())
+        Box::pin(self.turn_thread.thread())
     }
 
     fn references(&self) -> BoxFuture<'_, AgentResult<&References>> {
         Box::pin(async {
             let found = self.references.load().await;
-            found.map_err(|error| self.conversation.failed(error))
+            found.map_err(|error| self.turn_thread.failed(error))
         })
     }
 
     fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>> {
-        Box::pin(self.conversation.load(key))
+        Box::pin(self.turn_thread.load(key))
     }
 
     fn save_session(&self, key: String, value: Value) -> AgentResult<()> {
-        self.conversation.save(key, value);
+        self.turn_thread.save(key, value);
         Ok(())
     }
 
     fn add_event(&self, content: Content) -> AgentResult<()> {
-        self.conversation.add_event(content);
+        self.turn_thread.add_event(content);
         Ok(())
     }
 

@@ -38,7 +38,9 @@ impl Engine {
         let makes_task = work.job.makes_task();
         let is_stream = sink.is_stream();
         let watched = is_stream || work.opening.iter().any(registers_push);
-        let opens = work.standing.and_then(|standing| standing.opens);
+        let opens = work
+            .context_status
+            .and_then(|context_status| context_status.opens);
         let mut buffer = WriteBuffer::new(
             self,
             work.record,
@@ -56,7 +58,7 @@ impl Engine {
         let (skill, call) = match work.job.into_run() {
             Ok(run) => run,
             Err(outcome) => {
-                return Box::pin(buffer.finish_turn(outcome, turn.conversation())).await;
+                return Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await;
             }
         };
         let mut context = TaskContext::new(&turn, &work.facts);
@@ -93,7 +95,7 @@ impl Engine {
             Err(error) if too_large(&error) => SkillOutcome::Failed(buffer.overflow()),
             Err(error) => return Err(error),
         };
-        let ended = Box::pin(buffer.finish_turn(outcome, turn.conversation())).await?;
+        let ended = Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await?;
         if let TurnEnd::Stopped(record) = &ended {
             self.completed(&*skill, &work.facts, record).await;
         }
@@ -107,7 +109,9 @@ impl Engine {
         work: TurnSpec,
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
-        let opens = work.standing.and_then(|standing| standing.opens);
+        let opens = work
+            .context_status
+            .and_then(|context_status| context_status.opens);
         let mut buffer = WriteBuffer::new(
             self,
             work.record,

@@ -68,7 +68,7 @@ pub(in crate::engine) struct TurnSpec {
     pub(in crate::engine) facts: TurnFacts,
     /// The context as found when the message was accepted; `None` if no message opened
     /// the turn.
-    pub(in crate::engine) standing: Option<ContextStatus>,
+    pub(in crate::engine) context_status: Option<ContextStatus>,
     /// Whether a worker runs the turn instead.
     pub(in crate::engine) queued: bool,
     pub(in crate::engine) budget: TurnBudget,
@@ -89,7 +89,7 @@ impl TurnSpec {
             force: false,
             job,
             facts,
-            standing: None,
+            context_status: None,
             queued: false,
             budget,
         }
@@ -97,7 +97,7 @@ impl TurnSpec {
 
     /// Whether the thread state had expired when the message arrived.
     pub(in crate::engine) fn is_reset(&self) -> bool {
-        self.standing.as_ref().is_some_and(|it| it.reset)
+        self.context_status.as_ref().is_some_and(|it| it.reset)
     }
 }
 

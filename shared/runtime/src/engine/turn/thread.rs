@@ -92,7 +92,7 @@ impl<'e> TurnThread<'e> {
         let record = &work.record;
         let mut own = messages_of(record);
         own.extend(work.opening.iter().filter_map(said).cloned());
-        let standing = work.standing.as_ref();
+        let context_status = work.context_status.as_ref();
         Self {
             engine,
             owner: record.owner.clone(),
@@ -101,9 +101,9 @@ impl<'e> TurnThread<'e> {
             incarnation: record.incarnation.clone(),
             turn: work.facts.turn,
             created: record.created_at,
-            began: standing.map(|standing| standing.began),
+            began: context_status.map(|context_status| context_status.began),
             stop_at: work.budget.stop_at,
-            looked: standing.map_or(record.updated_at, |_| engine.reader.clock.now()),
+            looked: context_status.map_or(record.updated_at, |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),
             session: OnceCell::new(),

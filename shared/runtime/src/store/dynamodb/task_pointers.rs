@@ -23,7 +23,7 @@ impl ConditionalWrite {
     /// Writes the pointer to a task that `write` creates.
     pub(super) fn pointer(write: &TaskWrite) -> Option<Self> {
         let record = &write.record;
-        if write.expect != Expect::Absent || record.names_its_conversation() {
+        if write.expect != Expect::Absent || record.names_its_context() {
             return None;
         }
         let partition = key::thread(record.owner(), record.context_id());
@@ -36,7 +36,7 @@ impl ConditionalWrite {
     pub(super) fn no_pointer(record: &TaskRecord) -> Option<Self> {
         let partition = key::thread(record.owner(), record.context_id());
         let key = item::key_of(&partition, &key::pointer(record));
-        (!record.names_its_conversation()).then(|| Self::gone(key))
+        (!record.names_its_context()).then(|| Self::gone(key))
     }
 }
 
@@ -58,7 +58,7 @@ impl DynamoStore {
     pub(super) async fn keep_pointer(&self, record: &TaskRecord) -> Result<(), StoreError> {
         let lifetime = record.expires_at.since(record.updated_at);
         let is_young = record.updated_at <= record.created_at.plus(lifetime);
-        if record.names_its_conversation() || lifetime.is_zero() || is_young {
+        if record.names_its_context() || lifetime.is_zero() || is_young {
             return Ok(());
         }
         let partition = key::thread(record.owner(), record.context_id());

@@ -98,7 +98,7 @@ impl SendPush for Hooks {
 
 struct World {
     engine: Engine,
-    courier: PushDispatcher,
+    dispatcher: PushDispatcher,
     store: Arc<MemoryStore>,
     hooks: Arc<Hooks>,
     line: Arc<FakeQueue<PushItem>>,
@@ -135,10 +135,10 @@ impl World {
             clock: clock.clone(),
             ids: Arc::new(RandomIds),
         };
-        let courier = PushDispatcher::new(outgoing, policy);
+        let dispatcher = PushDispatcher::new(outgoing, policy);
         Self {
             engine,
-            courier,
+            dispatcher,
             store,
             hooks,
             line,
@@ -220,7 +220,7 @@ impl World {
     /// Delivers for one push config, as if its message had arrived.
     async fn deliver(&self, task: &TaskId, config: &str) -> Ack {
         let item = self.item(task, config).await;
-        self.courier.deliver(&item, None).await
+        self.dispatcher.deliver(&item, None).await
     }
 
     fn calls(&self) -> usize {
@@ -485,7 +485,7 @@ impl crate::store::wrap::WrapPushes for Slow {
 #[tokio::test(start_paused = true)]
 async fn no_call_starts_without_enough_lease_to_store_its_result() {
     let mut world = World::new();
-    world.courier.to.pushes = Arc::new(Slow(world.store.clone()));
+    world.dispatcher.to.pushes = Arc::new(Slow(world.store.clone()));
     let task = world.say(None, "talk", Some(hook("a"))).await;
     assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
     assert_eq!(world.calls(), 1, "15 s of the lease are left");
@@ -613,7 +613,7 @@ async fn a_delivery_stops_before_its_invocation_ends() {
     let task = world.say(None, "talk", Some(hook("a"))).await;
     let item = world.item(&task.id, "a").await;
     let end = world.clock.now().plus(Duration::from_secs(19));
-    let ack = world.courier.deliver(&item, Some(end)).await;
+    let ack = world.dispatcher.deliver(&item, Some(end)).await;
     assert_eq!((ack, world.calls()), (Ack::Delete, 0));
     assert_eq!(
         *world.line.items.lock().unwrap(),
@@ -621,7 +621,7 @@ async fn a_delivery_stops_before_its_invocation_ends() {
     );
     assert_eq!(world.last_wait(), Duration::ZERO);
     let end = world.clock.now().plus(Duration::from_secs(20));
-    world.courier.deliver(&item, Some(end)).await;
+    world.dispatcher.deliver(&item, Some(end)).await;
     assert_eq!(world.got(), world.logged(&task.id).await);
 }
 
@@ -663,7 +663,7 @@ impl WrapTasks for Shut {
 async fn task_with_content_in_the_bucket_is_pushed_without_it() {
     for generation in [Generation::V10, Generation::V03] {
         let mut world = World::new();
-        world.courier.to.tasks = Arc::new(Shut(world.store.clone()));
+        world.dispatcher.to.tasks = Arc::new(Shut(world.store.clone()));
         let offer = PushOffer {
             generation,
             ..hook("a")
@@ -838,7 +838,7 @@ async fn task_with_a_reused_id_has_no_earlier_push_configs() {
         assert_eq!(first.await.id, id);
         let late = world.item(&id, "a").await;
         // No event of the first task was delivered, and now the task has expired.
-        let life = world.courier.policy.task_ttl;
+        let life = world.dispatcher.policy.task_ttl;
         tokio::time::advance(life).await;
         if cleaned {
             let now = world.clock.now();
@@ -854,7 +854,7 @@ async fn task_with_a_reused_id_has_no_earlier_push_configs() {
         let shown = world.engine.reader.list_pushes(&caller, &list).await;
         assert_eq!(shown.unwrap().configs, []);
         // A message of the first task arrives late.
-        assert_eq!(world.courier.deliver(&late, None).await, Ack::Delete);
+        assert_eq!(world.dispatcher.deliver(&late, None).await, Ack::Delete);
         assert_eq!(world.deliver(&id, "a").await, Ack::Delete);
         assert_eq!(world.got(), [""; 0], "cleaned {cleaned}");
     }
