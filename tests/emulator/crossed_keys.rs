@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// Keys at each place. The tests of `engine::idempotent` use a thousand keys of one kind in
+/// Keys at each place. The tests of `engine::accept::idempotency` use a thousand keys of one kind in
 /// memory; a table takes longer.
 const KEYS: usize = 50;
 /// Parallel sends of one key. All of them are sent a second time.

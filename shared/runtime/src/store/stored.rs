@@ -2,7 +2,7 @@
 //!
 //! A store keeps the result of [`encode`] and reads it with [`decode`]; a store of
 //! the skill author does the same. A task's form leaves out what the rest implies
-//! (see `short`). The form has its version in `schema`. Members that a later version
+//! (see `compact`). The form has its version in `schema`. Members that a later version
 //! added are kept, so that an upgrade can be rolled back. Malformed input is an
 //! error, never a panic.
 

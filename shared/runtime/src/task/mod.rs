@@ -4,15 +4,15 @@
 //! a wire format. Time ([`Timestamp`]) and ids are arguments.
 //!
 //! - `id`: ids and names: tenant, subject, task, context, skill
-//! - `key`: idempotency keys
-//! - `names`: the names this runtime uses in metadata
+//! - `idempotency`: idempotency keys
+//! - `metadata_keys`: the names this runtime uses in metadata
 //! - `part`, `message`, `artifact`, `event`: the content of a task
 //! - `state`: the state machine, one pure function
 //! - `push`: push configs
 //! - `record`: the stored task and the one way to change it
 //! - `change`: what one commit can change
 //! - `command`: the requests of a client
-//! - `refusal`: the public reasons of errors, without any wire code
+//! - `error`: the public reasons of errors, without any wire code
 
 mod artifact;
 mod change;

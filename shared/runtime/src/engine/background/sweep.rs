@@ -1,5 +1,5 @@
 //! The scheduled sweep: dispatches dead turns again, repeats unconfirmed push
-//! deliveries, removes expired threads, and collects unreferenced objects.
+//! deliveries, removes expired thread state, and collects unreferenced objects.
 //!
 //! Tasks, threads and objects each have a share of the time. A part that does not
 //! finish continues in the next round, so that a backlog of one part does not delay the

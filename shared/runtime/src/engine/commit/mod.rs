@@ -1,4 +1,5 @@
-//! Writes tasks: every change of a task is a commit of this module.
+//! Writes tasks: every change of a task but the extension of its lease is a commit of
+//! this module.
 //!
 //! A commit is one conditional write. It carries a write id, so that the engine
 //! recognises a write with a lost reply: the write is neither lost nor done twice.

@@ -1,10 +1,10 @@
 //! Keeps large parts in the blob store: it writes the bytes first, then the pointer.
 //!
 //! - here: how parts are written, and how a skill reads them
-//! - `object`: the keys of objects
-//! - `checked`: reads a file in pieces and checks it
-//! - `give`: what a response shows of stored bytes
-//! - `weigh`: the encoded size of a response
+//! - `object_key`: the keys of objects
+//! - `verified_reader`: reads a file in pieces and checks it
+//! - `response`: what a response shows of stored bytes
+//! - `encoded_size`: the encoded size of a response
 //! - `download`: the headers of a file that a client gets by URL
 
 mod download;

@@ -1,4 +1,4 @@
-//! Deletes a task; `clear` deletes contexts.
+//! Deletes a task; `delete_context` deletes contexts.
 //!
 //! A task that is submitted or working is not deleted: its client cancels it first. A
 //! deletion first expires the task, so that no reader finds it. Then it removes the

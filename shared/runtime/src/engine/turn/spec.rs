@@ -75,7 +75,7 @@ pub(in crate::engine) struct TurnSpec {
 }
 
 impl TurnSpec {
-    /// A turn of a stored task that runs in this invocation.
+    /// A turn that runs in this invocation, without an opening, a key and a context.
     pub(in crate::engine) const fn new(
         record: TaskRecord,
         job: TurnInput,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A task with all members, or shortened with fewer members (see `short`).
+/// A task with all members, or shortened with fewer members (see `compact`).
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
