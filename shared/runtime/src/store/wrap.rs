@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use a2a_lambda::store::memory::MemoryStore;
-//! use a2a_lambda::store::wrap::OverTasks;
+//! use a2a_lambda::store::wrap::WrapTasks;
 //! use a2a_lambda::store::{Committed, StoreError, TaskWrite, WriteTasks};
 //! use std::sync::atomic::{AtomicUsize, Ordering};
 //!
@@ -15,7 +15,7 @@
 //! }
 //!
 //! #[async_trait::async_trait]
-//! impl OverTasks for Counting {
+//! impl WrapTasks for Counting {
 //!     fn tasks(&self) -> &dyn WriteTasks {
 //!         &self.behind
 //!     }
