@@ -38,18 +38,11 @@ impl Engine {
         let makes_task = work.job.makes_task();
         let is_stream = sink.is_stream();
         let watched = is_stream || work.opening.iter().any(registers_push);
-        let opens = work
-            .context_status
-            .and_then(|context_status| context_status.opens);
-        let mut buffer = WriteBuffer::new(
-            self,
-            work.record,
-            work.opening,
-            makes_task,
-            work.budget.deadline,
-            sink,
-        )
-        .opening(opens);
+        let opens = work.context_status.and_then(|context| context.opens);
+        let (deadline, stop_at) = (work.budget.deadline, work.budget.stop_at);
+        let (record, opening) = (work.record, work.opening);
+        let buffer = WriteBuffer::new(self, record, opening, makes_task, deadline, sink);
+        let mut buffer = buffer.opening(opens);
         if work.force
             && let Some(first) = buffer.open_as(work.key).await?
         {
@@ -76,8 +69,7 @@ impl Engine {
                 running = Box::pin(std::future::ready(outcome));
             }
         }
-        let mut heartbeat = Heartbeat::new(self, receipt, work.budget.deadline, is_stream);
-        let stop_at = work.budget.stop_at;
+        let mut heartbeat = Heartbeat::new(self, receipt, deadline, is_stream);
         let ended_by = drive(&mut running, inbox, &mut buffer, &mut heartbeat, stop_at).await;
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
@@ -109,9 +101,7 @@ impl Engine {
         work: TurnSpec,
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
-        let opens = work
-            .context_status
-            .and_then(|context_status| context_status.opens);
+        let opens = work.context_status.and_then(|context| context.opens);
         let mut buffer = WriteBuffer::new(
             self,
             work.record,
