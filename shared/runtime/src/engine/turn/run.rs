@@ -56,18 +56,8 @@ impl Engine {
         };
         let mut context = TaskContext::new(&turn, &work.facts);
         let mut running = guarded(&*skill, &mut context, call);
-        // A skill that returns a message on its first poll makes no task, even on a
-        // stream. Any other stream shows the stored task first, and a push config gets
-        // all events of the turn.
         if watched && !work.force {
-            let first = (&mut running).now_or_never();
-            if !matches!(first, Some(SkillOutcome::Message(_))) && buffer.makes_task {
-                buffer.open().await?;
-            }
-            if let Some(outcome) = first {
-                // What the skill emitted before it returned is still in the inbox.
-                running = Box::pin(std::future::ready(outcome));
-            }
+            poll_and_open(&mut running, &mut buffer).await?;
         }
         let mut heartbeat = Heartbeat::new(self, receipt, deadline, is_stream);
         let ended_by = drive(&mut running, inbox, &mut buffer, &mut heartbeat, stop_at).await;
@@ -118,6 +108,24 @@ impl Engine {
 
 const fn registers_push(change: &Change) -> bool {
     matches!(change, Change::RegisterPush(_))
+}
+
+/// Polls the skill once, and stores the opening of its turn. A skill that returns a
+/// message on its first poll makes no task, even on a stream. Any other stream shows the
+/// stored task first, and a push config gets all events of the turn.
+async fn poll_and_open(
+    running: &mut BoxFuture<'_, SkillOutcome>,
+    buffer: &mut WriteBuffer<'_>,
+) -> Result<(), EngineError> {
+    let first = (&mut *running).now_or_never();
+    if !matches!(first, Some(SkillOutcome::Message(_))) && buffer.makes_task {
+        buffer.open().await?;
+    }
+    if let Some(outcome) = first {
+        // What the skill emitted before it returned is still in the inbox.
+        *running = Box::pin(std::future::ready(outcome));
+    }
+    Ok(())
 }
 
 /// The skill's future. A panic in it fails the turn and not the process. The panic's
