@@ -20,13 +20,13 @@ const DIALECTS: [Dialect; 3] = [Dialect::Rest10, Dialect::Rpc03, Dialect::Path01
 type Item = HashMap<String, AttributeValue>;
 
 /// The result of a task of the skill that keeps values, in a protocol version by `n`.
-async fn note(stand: &Fixture, n: usize, text: &str) -> String {
+async fn note(fixture: &Fixture, n: usize, text: &str) -> String {
     let dialect = DIALECTS[n % DIALECTS.len()];
     let name = format!("t:{n}");
     let say = Say::to("notes", text).under(&name).in_context("mine:c");
     // A send with a key is stored before its skill begins.
     let request = dialect.send(&say).header("idempotency-key", &name);
-    let reply = stand.call(&request, ANN).await;
+    let reply = fixture.call(&request, ANN).await;
     let task = dialect.task(&reply);
     assert_eq!(dialect.state(&task), "completed", "{}", reply.text());
     dialect.words(&task["artifacts"][0])
@@ -51,8 +51,8 @@ async fn items(emulator: &Emulator, tenant: &str) -> BTreeMap<String, Item> {
 }
 
 /// Asserts that the table has the thread's id and times (RAD-C2).
-async fn is_persisted(stand: &Fixture, emulator: &Emulator, begun: Timestamp) {
-    let tenant = stand.tenant("acme");
+async fn is_persisted(fixture: &Fixture, emulator: &Emulator, begun: Timestamp) {
+    let tenant = fixture.tenant("acme");
     let items = items(emulator, &tenant).await;
     let (meta, state) = (&items["META"], &items["STATE"]);
     let text = |name: &str| meta[name].as_s().unwrap().clone();
@@ -62,7 +62,7 @@ async fn is_persisted(stand: &Fixture, emulator: &Emulator, begun: Timestamp) {
         ("mine:c".into(), tenant)
     );
     assert_eq!(time("created_at"), begun);
-    let updated = stand.now();
+    let updated = fixture.now();
     assert_eq!(time("updated_at"), updated);
     let number = |item: &Item, name: &str| -> i64 { item[name].as_n().unwrap().parse().unwrap() };
     let day = updated.plus(Duration::from_secs(24 * 3600));
@@ -84,16 +84,19 @@ async fn tasks_that_end_at_the_same_time_lose_no_thread_changes() {
     for place in Place::ALL {
         let gate = Gate::default();
         let agent = tester::agent(gate.clone()).unwrap();
-        let stand = Fixture::at(place, agent, |_| ()).await.unwrap();
-        let begun = stand.now();
-        note(&stand, 100, "show").await;
-        stand.set(begun, Duration::from_secs(600));
+        let fixture = Fixture::at(place, agent, |_| ()).await.unwrap();
+        let begun = fixture.now();
+        note(&fixture, 100, "show").await;
+        fixture.set(begun, Duration::from_secs(600));
         let orders = (0..TASKS).map(|n| format!("wait set k{n} v{n}. add e{n}."));
         let orders: Vec<String> = orders.collect();
-        let tasks = orders.iter().enumerate().map(|(n, it)| note(&stand, n, it));
+        let tasks = orders
+            .iter()
+            .enumerate()
+            .map(|(n, it)| note(&fixture, n, it));
         let open = async {
             // The gate opens when each task is stored and working.
-            while working(&stand).await < TASKS {
+            while working(&fixture).await < TASKS {
                 tokio::task::yield_now().await;
             }
             gate.open();
@@ -101,26 +104,26 @@ async fn tasks_that_end_at_the_same_time_lose_no_thread_changes() {
         let (said, ()) = tokio::join!(join_all(tasks), open);
         assert_eq!(said.len(), TASKS);
         for n in 0..TASKS {
-            let value = note(&stand, 200 + n, &format!("get k{n}")).await;
+            let value = note(&fixture, 200 + n, &format!("get k{n}")).await;
             assert_eq!(value, format!("v{n}."), "{place:?}");
         }
-        let thread = note(&stand, 300, "show").await;
+        let thread = note(&fixture, 300, "show").await;
         for n in 0..TASKS {
             let event = format!("e{n}.");
             let times = thread.split('|').filter(|it| **it == event).count();
             assert_eq!(times, 1, "{place:?} {event} {thread}");
         }
-        if let Some(emulator) = &stand.emulator {
-            is_persisted(&stand, emulator, begun).await;
+        if let Some(emulator) = &fixture.emulator {
+            is_persisted(&fixture, emulator, begun).await;
         }
     }
 }
 
 /// The number of working tasks.
-async fn working(stand: &Fixture) -> usize {
+async fn working(fixture: &Fixture) -> usize {
     let query = json!({"status": "TASK_STATE_WORKING", "pageSize": 1});
     let list = Dialect::Rest10.request(Op::List, "", &query);
-    let page = stand.call(&list, ANN).await.json();
+    let page = fixture.call(&list, ANN).await.json();
     let total = page["totalSize"].as_u64().unwrap();
     usize::try_from(total).unwrap()
 }

@@ -130,7 +130,7 @@ const KINDS: [Kind; 5] = [
 
 /// The sends of one key.
 struct Keyed<'s> {
-    stand: &'s Fixture,
+    fixture: &'s Fixture,
     n: usize,
     kind: Kind,
     /// The task of each caller that asked a question, if the kind needs one.
@@ -190,7 +190,7 @@ impl Keyed<'_> {
             let caller = send % CALLERS.len();
             let request = self.request(send, caller, &text);
             async move {
-                let reply = self.stand.call(&request, CALLERS[caller]).await;
+                let reply = self.fixture.call(&request, CALLERS[caller]).await;
                 (caller, self.answered(self.dialect(send), &reply))
             }
         });
@@ -207,7 +207,7 @@ impl Keyed<'_> {
             let dialect = Dialect::Rest10;
             let request = dialect.send(&Say::to("work", &text));
             let request = request.header("idempotency-key", &text);
-            let task = dialect.task(&self.stand.call(&request, caller).await);
+            let task = dialect.task(&self.fixture.call(&request, caller).await);
             self.questions.push(task["id"].as_str().unwrap().to_owned());
         }
     }
@@ -231,7 +231,7 @@ impl Keyed<'_> {
         for send in 0..NEWER.len() {
             let caller = send % CALLERS.len();
             let request = self.request(send, caller, "something else");
-            let reply = self.stand.call(&request, CALLERS[caller]).await;
+            let reply = self.fixture.call(&request, CALLERS[caller]).await;
             let fault = Fault::new(self.dialect(send), KEY_REUSED);
             assert_eq!(fault.check(&reply), Ok(()), "{}", reply.text());
         }
@@ -239,9 +239,9 @@ impl Keyed<'_> {
 }
 
 /// The number of tasks of a caller.
-async fn total(stand: &Fixture, caller: &str) -> Value {
+async fn total(fixture: &Fixture, caller: &str) -> Value {
     let list = Dialect::Rest10.request(Op::List, "", &json!({"pageSize": 1}));
-    let reply = stand.call(&list, caller).await;
+    let reply = fixture.call(&list, caller).await;
     reply.json()["totalSize"].clone()
 }
 
@@ -256,12 +256,12 @@ async fn parallel_sends_of_a_key_run_once_for_each_caller() {
         let by_message = |settings: &mut a2a_lambda::settings::Settings| {
             settings.policy.idempotent_message_id = true;
         };
-        let stand = Fixture::at(place, agent.build().unwrap(), by_message);
-        let stand = &stand.await.unwrap();
+        let fixture = Fixture::at(place, agent.build().unwrap(), by_message);
+        let fixture = &fixture.await.unwrap();
         let begun = std::time::Instant::now();
         let keys = (0..KEYS).map(|n| async move {
             let mut keyed = Keyed {
-                stand,
+                fixture,
                 n,
                 kind: KINDS[n % KINDS.len()],
                 questions: Vec::new(),
@@ -282,7 +282,7 @@ async fn parallel_sends_of_a_key_run_once_for_each_caller() {
         // A reply makes no task. A question and its answer are one task.
         for caller in CALLERS {
             let tasks = KEYS - KEYS / KINDS.len();
-            assert_eq!(total(stand, caller).await, tasks, "{place:?} {caller}");
+            assert_eq!(total(fixture, caller).await, tasks, "{place:?} {caller}");
         }
     }
 }

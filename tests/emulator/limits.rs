@@ -51,9 +51,9 @@ impl SkillHandler<Asked> for Keeps {
         cx: &mut TaskContext<'_>,
         said: String,
     ) -> AgentResult<OnRequestResult<String, Asked>> {
-        let (whose, length) = said.split_once(' ').unwrap_or_default();
+        let (kept_by, length) = said.split_once(' ').unwrap_or_default();
         let text = "x".repeat(length.parse().unwrap_or_default());
-        match whose {
+        match kept_by {
             "task" => cx.save_data("k", &text).await?,
             "conversation" => cx.save_session("k", &text)?,
             _ => {}
@@ -79,22 +79,22 @@ fn agent() -> AgentDefinition {
     agent.skill(Keeps).build().unwrap()
 }
 
-async fn says(stand: &Fixture, say: &Say<'_>) -> Value {
-    let reply = stand.call(&D.send(say), ANN).await;
+async fn says(fixture: &Fixture, say: &Say<'_>) -> Value {
+    let reply = fixture.call(&D.send(say), ANN).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     D.task(&reply)
 }
 
 /// Keeps a text of this length in a context of this name. Returns its task.
-async fn keep(stand: &Fixture, whose: &str, length: usize, context: &str) -> Value {
-    let text = format!("{whose} {length}");
-    says(stand, &Say::to("keeps", &text).in_context(context)).await
+async fn keep(fixture: &Fixture, kept_by: &str, length: usize, context: &str) -> Value {
+    let text = format!("{kept_by} {length}");
+    says(fixture, &Say::to("keeps", &text).in_context(context)).await
 }
 
 /// The length of the text that an answer in the task finds.
-async fn kept(stand: &Fixture, task: &Value) -> String {
+async fn kept(fixture: &Fixture, task: &Value) -> String {
     let id = task["id"].as_str().unwrap();
-    let task = says(stand, &Say::in_task(id, "how much?")).await;
+    let task = says(fixture, &Say::in_task(id, "how much?")).await;
     assert_eq!(D.state(&task), "completed", "{task}");
     D.words(&task["artifacts"][0])
 }
@@ -113,12 +113,12 @@ fn refused(task: &Value) -> (u64, u64) {
 }
 
 /// The bytes that count in addition to the text.
-async fn besides(stand: &Fixture, whose: &str) -> usize {
+async fn besides(fixture: &Fixture, kept_by: &str) -> usize {
     let over = |task: &Value, allowed: usize| usize::try_from(refused(task).0).unwrap() - allowed;
-    let large = keep(stand, whose, 2 * LIMIT, "mine:large").await;
+    let large = keep(fixture, kept_by, 2 * LIMIT, "mine:large").await;
     let besides = over(&large, 2 * LIMIT);
     // The slot of a question is kept with its task, and counts after the value.
-    let whole = keep(stand, whose, LIMIT - besides, "mine:whole").await;
+    let whole = keep(fixture, kept_by, LIMIT - besides, "mine:whole").await;
     match D.state(&whole).as_str() {
         "failed" => besides + over(&whole, LIMIT),
         _ => besides,
@@ -128,26 +128,26 @@ async fn besides(stand: &Fixture, whose: &str) -> usize {
 #[tokio::test]
 async fn tasks_and_threads_keep_1_mib_and_not_a_byte_more() {
     for place in Place::ALL {
-        let stand = Fixture::at(place, agent(), |_| ()).await.unwrap();
-        for whose in ["task", "conversation"] {
-            let besides = besides(&stand, whose).await;
+        let fixture = Fixture::at(place, agent(), |_| ()).await.unwrap();
+        for kept_by in ["task", "conversation"] {
+            let besides = besides(&fixture, kept_by).await;
             for size in TAKEN {
-                let context = format!("mine:{whose}-{size}");
+                let context = format!("mine:{kept_by}-{size}");
                 let length = size - besides;
-                let task = keep(&stand, whose, length, &context).await;
+                let task = keep(&fixture, kept_by, length, &context).await;
                 assert_eq!(D.state(&task), "input-required", "{place:?} {size} {task}");
-                assert_eq!(kept(&stand, &task).await, length.to_string());
-                if whose == "task" {
+                assert_eq!(kept(&fixture, &task).await, length.to_string());
+                if kept_by == "task" {
                     continue;
                 }
                 // A larger value replaces nothing, and the context remains usable.
-                let more = keep(&stand, whose, LIMIT + 1 - besides, &context).await;
+                let more = keep(&fixture, kept_by, LIMIT + 1 - besides, &context).await;
                 assert_eq!(refused(&more), REPORTED, "{place:?} {size}");
-                let next = keep(&stand, "nothing", 0, &context).await;
-                assert_eq!(kept(&stand, &next).await, length.to_string(), "{place:?}");
+                let next = keep(&fixture, "nothing", 0, &context).await;
+                assert_eq!(kept(&fixture, &next).await, length.to_string(), "{place:?}");
             }
-            let more = keep(&stand, whose, LIMIT + 1 - besides, "mine:more").await;
-            assert_eq!(refused(&more), REPORTED, "{place:?} {whose}");
+            let more = keep(&fixture, kept_by, LIMIT + 1 - besides, "mine:more").await;
+            assert_eq!(refused(&more), REPORTED, "{place:?} {kept_by}");
         }
     }
 }

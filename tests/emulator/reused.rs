@@ -61,7 +61,7 @@ fn agent() -> AgentDefinition {
 /// One task of A2A 0.1, addressed by its id.
 #[derive(Clone, Copy)]
 struct Order<'s> {
-    stand: &'s Fixture,
+    fixture: &'s Fixture,
     dialect: Dialect,
     id: &'s str,
 }
@@ -79,7 +79,7 @@ impl Order<'_> {
     }
 
     async fn call(&self, request: &Request) -> Reply {
-        self.stand.call(request, ANN).await
+        self.fixture.call(request, ANN).await
     }
 
     /// Runs the first task of the id, with everything a task can store. Returns the ids of its
@@ -181,18 +181,22 @@ fn has_nothing_of_the_first(shown: &[String]) {
     }
 }
 
-async fn is_used_again(stand: &Fixture, dialect: Dialect, text: &str) {
-    let order = |id| Order { stand, dialect, id };
+async fn is_used_again(fixture: &Fixture, dialect: Dialect, text: &str) {
+    let order = |id| Order {
+        fixture,
+        dialect,
+        id,
+    };
     let (used, fresh) = (order("order:1"), order("order:2"));
-    let begun: Timestamp = stand.now();
+    let begun: Timestamp = fixture.now();
     let marks = used.leaves_much().await;
     assert!(marks.len() > 10, "{marks:?}");
-    stand.set(begun, MONTH - MILLISECOND);
+    fixture.set(begun, MONTH - MILLISECOND);
     let there = used.shown(used.reads(&[])).await;
     assert!(there[0].contains("aaaa") && there[0].contains("YWFh"));
     assert!(there[1].contains("hook.example/old") && there[3].contains("hook.example/old"));
     for late in [MONTH, MONTH + MILLISECOND] {
-        stand.set(begun, late);
+        fixture.set(begun, late);
         is_gone(&used, &marks).await;
     }
 
@@ -225,9 +229,9 @@ async fn a_task_with_a_reused_id_shows_nothing_of_the_expired_one() {
     for place in Place::ALL {
         for dialect in [Dialect::Rpc01, Dialect::Path01] {
             for text in ["little", "much b"] {
-                let stand = Fixture::at(place, agent(), |_| ()).await.unwrap();
+                let fixture = Fixture::at(place, agent(), |_| ()).await.unwrap();
                 println!("{place:?} {dialect:?} {text}");
-                is_used_again(&stand, dialect, text).await;
+                is_used_again(&fixture, dialect, text).await;
             }
         }
     }

@@ -33,19 +33,19 @@ async fn put(grant: &Value, body: &[u8], without: &[&str]) -> u16 {
 }
 
 /// A new grant for the bytes.
-async fn granted(stand: &Fixture) -> Value {
+async fn granted(fixture: &Fixture) -> Value {
     let order = json!({"size": BYTES.len(), "sha256": DIGEST});
     let order = Request::post("/a2a-lambda/uploads", &order);
-    stand.call(&order, ANN).await.json()
+    fixture.call(&order, ANN).await.json()
 }
 
 /// Sends a message that names the file of a grant.
-async fn named(stand: &Fixture, grant: &Value) -> Reply {
+async fn named(fixture: &Fixture, grant: &Value) -> Reply {
     let mut params = DIALECT.say(&Say::to("echo", "look"));
     let parts = params["message"]["parts"].as_array_mut().unwrap();
     parts.push(grant["part"].clone());
     let send = DIALECT.request(Op::Send, "", &params);
-    stand.call(&send, ANN).await
+    fixture.call(&send, ANN).await
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn an_upload_grant_allows_only_its_bytes_and_only_once() {
         return;
     }
     let agent = tester::agent(Gate::default()).unwrap();
-    let stand = Fixture::at(Place::Emulator, agent, |_| ()).await.unwrap();
+    let fixture = Fixture::at(Place::Emulator, agent, |_| ()).await.unwrap();
     for (body, without) in [
         (b"0123456788".as_slice(), [].as_slice()),
         (b"012345678", &[]),
@@ -64,24 +64,24 @@ async fn an_upload_grant_allows_only_its_bytes_and_only_once() {
         (BYTES, &["if-none-match"]),
         (BYTES, &["content-type"]),
     ] {
-        let grant = granted(&stand).await;
+        let grant = granted(&fixture).await;
         let status = put(&grant, body, without).await;
         assert!(
             (400..500).contains(&status),
             "{body:?} {without:?} {status}"
         );
         // Even if the bucket has stored something, no task can use it.
-        let reply = named(&stand, &grant).await;
+        let reply = named(&fixture, &grant).await;
         let fault = Fault::new(DIALECT, PARAMS).at("message.parts[1]");
         assert_eq!(fault.check(&reply), Ok(()), "{body:?} {}", reply.text());
     }
-    let grant = granted(&stand).await;
+    let grant = granted(&fixture).await;
     assert_eq!(put(&grant, BYTES, &[]).await, 200);
     assert_eq!(
         put(&grant, BYTES, &[]).await,
         412,
         "the file is already stored"
     );
-    let task = DIALECT.task(&named(&stand, &grant).await);
+    let task = DIALECT.task(&named(&fixture, &grant).await);
     assert_eq!(DIALECT.state(&task), "completed", "{task}");
 }

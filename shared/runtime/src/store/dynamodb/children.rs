@@ -32,7 +32,7 @@ impl DynamoStore {
         children: Vec<Child>,
     ) -> Result<Vec<ConditionalWrite>, StoreError> {
         let record = &write.record;
-        let (partition, whose) = (key::task(&record.key()), ValueOwner::Task(record.key()));
+        let (partition, value_owner) = (key::task(&record.key()), ValueOwner::Task(record.key()));
         let mut statements = Vec::new();
         for Child { place, text } in children {
             let sort = key::child(place);
@@ -41,8 +41,13 @@ impl DynamoStore {
                 item.insert(name.to_owned(), value);
             }
             let name = large_value::of_task(record, &sort);
-            self.spill(&mut item, large_value::inline_max(place), &whose, &name)
-                .await?;
+            self.spill(
+                &mut item,
+                large_value::inline_max(place),
+                &value_owner,
+                &name,
+            )
+            .await?;
             statements.push(match place {
                 // A value that is replaced as a whole. The condition of the task covers it, since
                 // both are in one transaction.

@@ -79,7 +79,7 @@ impl DynamoStore {
         &self,
         item: &mut Item,
         inline_max: usize,
-        whose: &ValueOwner,
+        value_owner: &ValueOwner,
         name: &str,
     ) -> Result<(), StoreError> {
         let size = item::string(item, item::BODY)?.len();
@@ -91,7 +91,7 @@ impl DynamoStore {
         };
         let content = item::string(item, item::BODY)?.to_owned();
         let hash = hex::encode(Sha256::digest(&content));
-        match whose {
+        match value_owner {
             ValueOwner::Task(task) => blobs.put_for(task, name, content.into()).await?,
             ValueOwner::Thread(thread) => {
                 blobs.put_for_thread(thread, name, content.into()).await?
@@ -273,8 +273,8 @@ mod tests {
                 for child in ["MSG#000000000001", "DOC#status"] {
                     let name = of_task(&record, child);
                     assert_eq!(written_at(&name), Some(world.now), "{name}");
-                    let whose = format!("/{}-", half(&task.incarnation));
-                    assert!(name.contains(&whose), "{name}");
+                    let value_owner = format!("/{}-", half(&task.incarnation));
+                    assert!(name.contains(&value_owner), "{name}");
                     assert!(names.insert(name));
                 }
             }

@@ -33,9 +33,9 @@ impl DynamoStore {
         if let Some(mut state) = ConditionalWrite::thread_state(write)? {
             if let WriteKind::Put(item) = &mut state.kind {
                 let (owner, id) = (&write.record.owner, &write.record.context_id);
-                let whose = ValueOwner::Thread(ThreadKey::new(owner, id));
+                let value_owner = ValueOwner::Thread(ThreadKey::new(owner, id));
                 let name = large_value::of_thread(write);
-                self.spill(item, large_value::INLINE_MAX, &whose, &name)
+                self.spill(item, large_value::INLINE_MAX, &value_owner, &name)
                     .await?;
             }
             statements.push(state);
