@@ -15,12 +15,11 @@ mod versions;
 
 pub use versions::ErasedTenant;
 
-use super::aws::broke_off;
-use super::blobs::read_up_to;
-use super::{
-    BlobHead, BlobReader, Blobs, Download, Measured, StoreError, UploadTerms, UploadUrl, blobs,
+use crate::clients::broke_off;
+use a2a_lambda_model::store::{
+    BlobHead, BlobReader, Blobs, Download, Measured, StoreError, UploadTerms, UploadUrl, read_up_to,
 };
-use crate::task::{Blob, TaskKey, ThreadKey, Timestamp};
+use a2a_lambda_model::task::{Blob, TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
@@ -270,7 +269,7 @@ impl Blobs for S3Blobs {
     ) -> Result<Measured, StoreError> {
         let first = read_up_to(source, multipart::PART).await?;
         if first.len() < multipart::PART {
-            let measured = blobs::measured(&first);
+            let measured = Measured::of(&first);
             self.keep(key, Some(note_of(task)), first).await?;
             return Ok(measured);
         }

@@ -5,9 +5,9 @@
 
 pub mod push;
 
-use super::StoreError;
-use super::queue::{Receipt, WorkItem, WorkQueue};
-use crate::task::{Owner, Subject, TaskId, TenantId, WriteId};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::queue::{Receipt, WorkItem, WorkQueue};
+use a2a_lambda_model::task::{Owner, Subject, TaskId, TenantId, WriteId};
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};

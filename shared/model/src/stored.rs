@@ -8,10 +8,8 @@
 
 mod compact;
 mod content;
-#[cfg(feature = "aws")]
 mod join;
 mod layout;
-#[cfg(feature = "aws")]
 mod partial;
 mod pieces;
 mod push;
@@ -22,19 +20,16 @@ mod thread;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::compact::ItemAttributes;
-#[cfg(feature = "aws")]
-pub(crate) use self::join::{FoundChild, events_of, has_older_children, join, names};
-#[cfg(feature = "aws")]
-pub(crate) use self::partial::{NeededChildren, join_some, needs};
+pub use self::compact::ItemAttributes;
+pub use self::join::{FoundChild, events_of, has_older_children, join, names};
+pub use self::partial::{NeededChildren, join_some, needs};
 pub use self::pieces::arrange;
-pub(crate) use self::pieces::pieces;
-#[cfg(feature = "aws")]
-pub(crate) use self::pieces::{CHILD_MIN, Child, ChildName, child_expiry};
+pub use self::pieces::pieces;
+pub use self::pieces::{CHILD_MIN, Child, ChildName, child_expiry};
 pub use self::schema::SCHEMA;
 
 use self::schema::{corrupt, known};
-use super::{StoreError, ThreadRecord, ThreadState};
+use crate::store::{StoreError, ThreadRecord, ThreadState};
 use crate::task::{Message, PushRecord, Saved, TaskRecord};
 use serde_json::Value;
 
@@ -44,7 +39,7 @@ pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// The largest content of a DynamoDB item in bytes: 400 KB less the longest keys and
 /// attributes.
-pub(crate) const ITEM_MAX: usize = 399 * 1024 - 512;
+pub const ITEM_MAX: usize = 399 * 1024 - 512;
 
 /// The deepest nesting of a record in its stored form. The JSON reader refuses 128
 /// levels, and a store must not write what it cannot read back.
@@ -119,8 +114,7 @@ pub fn task_of_text(text: &str) -> Result<TaskRecord, StoreError> {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`], as [`decode`].
-#[cfg(feature = "aws")]
-pub(crate) fn head_of_text(text: &str, beside: &ItemAttributes) -> Result<TaskRecord, StoreError> {
+pub fn head_of_text(text: &str, beside: &ItemAttributes) -> Result<TaskRecord, StoreError> {
     let mut form: task::StoredTask = serde_json::from_str(text).map_err(corrupt)?;
     known(form.schema.or(beside.schema))?;
     form.expand(beside)?;
@@ -168,8 +162,7 @@ pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
 ///
 /// # Errors
 /// As [`push_text`].
-#[cfg(feature = "aws")]
-pub(crate) fn push_identity(push: &PushRecord) -> Result<String, StoreError> {
+pub fn push_identity(push: &PushRecord) -> Result<String, StoreError> {
     push_text(push)
 }
 
@@ -187,7 +180,7 @@ pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
 ///
 /// # Errors
 /// [`StoreError::TooLarge`], as [`task_text`].
-pub(crate) fn message_text(message: &Message) -> Result<String, StoreError> {
+pub fn message_text(message: &Message) -> Result<String, StoreError> {
     checked(
         serde_json::to_string(&content::StoredMessage::from(message))
             .map_err(|error| StoreError::Refused(error.to_string()))?,
@@ -199,7 +192,7 @@ pub(crate) fn message_text(message: &Message) -> Result<String, StoreError> {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] when the text is not a message.
-pub(crate) fn message_of_text(text: &str) -> Result<Message, StoreError> {
+pub fn message_of_text(text: &str) -> Result<Message, StoreError> {
     serde_json::from_str::<content::StoredMessage>(text)
         .map_err(corrupt)?
         .into_message()

@@ -106,19 +106,20 @@ pub mod engine;
 pub mod fuzz;
 pub mod http;
 pub mod outbound;
-pub mod protocol;
 pub mod runtime;
 #[cfg(feature = "lambda")]
 pub mod serve;
 pub mod settings;
 pub mod skill;
 pub mod store;
-pub mod task;
 pub mod telemetry;
 pub mod testing;
-pub mod thread;
 
 pub use a2a_lambda_macros::skill;
+#[cfg(feature = "contract-tests")]
+pub use a2a_lambda_model::store_contract_cases;
+pub use a2a_lambda_model::{task, thread};
+pub use a2a_lambda_wire as protocol;
 pub use testing::SkillTest;
 
 /// The names that most files with skills need: `use a2a_lambda::prelude::*;`.

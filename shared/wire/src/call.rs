@@ -6,7 +6,7 @@ use super::jsonrpc::{self, Envelope, MAX_BATCH};
 use super::method::GenerationRule;
 use super::rest::{PathRoute, PathTarget};
 use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, rest, version};
-use crate::task::{A2aError, FieldViolation, Generation};
+use a2a_lambda_model::task::{A2aError, FieldViolation, Generation};
 use serde_json::Value;
 
 /// A request as received, without the types of an HTTP library.

@@ -14,8 +14,8 @@
 
 use super::json_object::JsonObject;
 use super::params::{self, FieldCase, Object, SCHEME_RULE, is_scheme};
-use crate::task::metadata_keys::STATE_TRANSITIONS;
-use crate::task::{
+use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
+use a2a_lambda_model::task::{
     A2aError, CancelCommand, EventId, Generation, GetQuery, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS,
     MAX_PUSH_TOKEN, MAX_PUSH_URL, Metadata, Part, PartContent, PushConfig, PushId, PushOffer,
     Secret, Status, SubscribeCommand, Task, TaskState,

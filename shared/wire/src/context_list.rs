@@ -2,7 +2,7 @@
 //! project.
 
 use super::params;
-use crate::task::{A2aError, ContextId, ContextPage, ContextQuery};
+use a2a_lambda_model::task::{A2aError, ContextId, ContextPage, ContextQuery};
 use serde_json::{Value, json};
 
 /// The number of contexts on a page unless the client names one.

@@ -41,7 +41,7 @@
 //! `A2A-Version` knows the code of the generation that defines the header.
 
 use super::{Binding, Dialect};
-use crate::task::{A2aError, Generation};
+use a2a_lambda_model::task::{A2aError, Generation};
 use serde_json::{Map, Value, json};
 
 /// The domain of the errors that A2A defines (A2A 1.0 §10.6, §11.6).

@@ -1,7 +1,7 @@
 //! Reads the idempotency key of a send: from a header, or from the metadata of
 //! the message or the request, in every generation and binding.
 
-use crate::task::{A2aError, IdempotencyKey, SendCommand};
+use a2a_lambda_model::task::{A2aError, IdempotencyKey, SendCommand};
 use serde_json::Value;
 
 /// The name of the header.

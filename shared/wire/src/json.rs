@@ -5,7 +5,7 @@
 //! values and depth, and records the paths of duplicate members, of which a `Value`
 //! would silently keep the last (RFC 8259 §4 leaves their meaning open).
 
-use crate::task::{A2aError, FieldViolation};
+use a2a_lambda_model::task::{A2aError, FieldViolation};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, de};
 use serde_json::Value;

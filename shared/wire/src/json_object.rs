@@ -1,6 +1,6 @@
 //! Builds JSON objects for responses; absent and empty values add no member.
 
-use crate::task::Metadata;
+use a2a_lambda_model::task::Metadata;
 use serde_json::{Map, Value};
 
 /// An object under construction.

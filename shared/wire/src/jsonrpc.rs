@@ -4,7 +4,7 @@
 //! ids, and it does not check the version.
 
 use super::json::{self, PathStep};
-use crate::task::{A2aError, FieldViolation};
+use a2a_lambda_model::task::{A2aError, FieldViolation};
 use serde_json::{Map, Number, Value, json};
 
 /// The most entries of a batch.

@@ -2,7 +2,7 @@
 //!
 //! The module has no clock, makes no ids, does no I/O and names no
 //! `http::Request`. A request becomes a `task` command or a
-//! [`A2aError`](crate::task::A2aError); a response is made of `task` values.
+//! [`A2aError`](a2a_lambda_model::task::A2aError); a response is made of `task` values.
 //! Only `v1` names `a2a_lf`.
 //!
 //! A request is read in two steps, with authentication and the limiter between
@@ -48,7 +48,7 @@ pub use response::{MethodResult, WireResponse, answer, batch, refuse};
 pub use rest::{Endpoint, site};
 pub use stream::StreamEncoder;
 
-use crate::task::Generation;
+use a2a_lambda_model::task::Generation;
 
 /// The protocol binding of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! Checks the content types of requests and picks those of responses.
 
 use super::Binding;
-use crate::task::A2aError;
+use a2a_lambda_model::task::A2aError;
 
 /// Plain JSON.
 pub(super) const JSON: &str = "application/json";

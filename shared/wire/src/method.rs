@@ -1,6 +1,6 @@
 //! The operations of the protocol and their JSON-RPC method names.
 
-use crate::task::Generation;
+use a2a_lambda_model::task::Generation;
 
 /// An operation that the server recognises, whether it offers it or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ mod value;
 pub(crate) use object::{Object, snake};
 pub(crate) use value::base64;
 
-use crate::task::{A2aError, FieldViolation, IdError, MAX_PUSH_SCHEME, PushId, TaskId};
+use a2a_lambda_model::task::{A2aError, FieldViolation, IdError, MAX_PUSH_SCHEME, PushId, TaskId};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 

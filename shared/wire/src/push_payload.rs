@@ -1,7 +1,7 @@
 //! Writes the body of a push notification.
 
 use super::{media, v01, v1, v03};
-use crate::task::{Frame, Generation};
+use a2a_lambda_model::task::{Frame, Generation};
 
 /// The media type and body of a push delivery, in the generation in which the
 /// client registered the push config.

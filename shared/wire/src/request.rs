@@ -2,7 +2,7 @@
 
 use super::method::Operation as O;
 use super::{Binding, Call, context_list, idempotency, params, upload, v01, v1, v03};
-use crate::task::{
+use a2a_lambda_model::task::{
     A2aError, CancelCommand, ContextId, ContextQuery, CreatePush, EventId, EventIdError,
     Generation, GetQuery, ListQuery, PushListQuery, PushQuery, SendCommand, SubscribeCommand,
     TaskId, UploadOrder,

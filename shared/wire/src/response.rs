@@ -7,7 +7,7 @@ use super::{
     Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, compat, context_list, error, jsonrpc,
     upload, v01, v1, v03,
 };
-use crate::task::{
+use a2a_lambda_model::task::{
     A2aError, ContextPage, Frame, Generation, Page, PushConfig, PushPage, Sent, Task, TaskId,
     UploadGrant,
 };

@@ -1,7 +1,7 @@
 //! Routes an HTTP method and a path to an operation and its generation.
 
 use super::Operation;
-use crate::task::{Generation, TenantId};
+use a2a_lambda_model::task::{Generation, TenantId};
 
 /// The route of a method and path.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Writes the bytes of a stream in the dialect of its call.
 
 use super::{Binding, Call, Dialect, RpcId, error, jsonrpc, media, sse, v01, v1, v03};
-use crate::task::{Frame, Generation, Task, TaskId};
+use a2a_lambda_model::task::{Frame, Generation, Task, TaskId};
 use serde_json::Value;
 
 /// Writes the frames of one stream as server-sent events.

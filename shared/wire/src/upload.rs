@@ -2,7 +2,7 @@
 //! the same for all generations.
 
 use super::params::{self, FieldCase};
-use crate::task::{A2aError, UploadGrant, UploadOrder};
+use a2a_lambda_model::task::{A2aError, UploadGrant, UploadOrder};
 use serde_json::{Map, Value, json};
 
 /// The most characters of a file name or media type.

@@ -1,7 +1,7 @@
 //! Checks the protocol version that a client names (A2A 1.0 §3.6).
 
 use super::Operation;
-use crate::task::{A2aError, Generation};
+use a2a_lambda_model::task::{A2aError, Generation};
 
 /// The most characters of a client's version that errors and logs repeat.
 const SHOWN: usize = 32;

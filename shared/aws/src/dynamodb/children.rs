@@ -12,9 +12,9 @@ use super::large_value::{self, ValueOwner};
 use super::outcome::torn;
 use super::outcome::{self, TRIES};
 use super::store::DynamoStore;
-use crate::store::stored::{self, Child, ChildName, FoundChild};
-use crate::store::{StoreError, Tail, TaskWrite};
-use crate::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
+use a2a_lambda_model::store::{StoreError, Tail, TaskWrite};
+use a2a_lambda_model::stored::{self, Child, ChildName, FoundChild};
+use a2a_lambda_model::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
 use std::collections::{BTreeSet, HashMap};
 
 /// The attributes for the key of a child, its version and its object.
@@ -53,7 +53,7 @@ impl DynamoStore {
                 // both are in one transaction.
                 ChildName::Doc(_) => ConditionalWrite::child(item),
                 ChildName::Parts(_) | ChildName::Events(_) | ChildName::History(_) => {
-                    ConditionalWrite::new_child(item, record.incarnation.as_str())
+                    ConditionalWrite::new_child(item, record.incarnation().as_str())
                 }
             });
         }
@@ -123,7 +123,7 @@ impl DynamoStore {
             .expression_attribute_values(":pk", item::text(partition))
             .expression_attribute_values(":first", item::text(key::FIRST_CHILD))
             .expression_attribute_values(":last", item::text(key::STATE))
-            .expression_attribute_values(":mine", item::text(record.incarnation.as_str()))
+            .expression_attribute_values(":mine", item::text(record.incarnation().as_str()))
             .set_projection_expression(keys.then(|| KEYS.to_owned()))
             .set_expression_attribute_names(Some(names))
             .set_exclusive_start_key(start)
@@ -252,7 +252,7 @@ impl DynamoStore {
         let head = item::to_task(&meta)?;
         let mut batches = Vec::new();
         for item in items {
-            let mine = item::string(&item, item::INCARNATION)? == head.incarnation.as_str();
+            let mine = item::string(&item, item::INCARNATION)? == head.incarnation().as_str();
             if mine && item::integer::<u64>(&item, item::VERSION)? <= head.version() {
                 batches.push(item);
             }

@@ -6,8 +6,9 @@ use super::item;
 use super::outcome::{Check, TRIES};
 use super::store::DynamoStore;
 use super::write::WriteResult;
-use crate::store::{Committed, StoreError, TaskWrite, stored};
-use crate::task::TaskRecord;
+use a2a_lambda_model::store::{Committed, StoreError, TaskWrite};
+use a2a_lambda_model::stored;
+use a2a_lambda_model::task::TaskRecord;
 use std::num::NonZeroU32;
 
 impl DynamoStore {

@@ -3,8 +3,10 @@
 
 use super::item::{self, Attributes, Item};
 use super::{key, push_item};
-use crate::store::{Expect, Expiring, StoreError, TaskWrite, ThreadRecord, ThreadWrite};
-use crate::task::{ContextId, Owner, PushRecord, TaskRecord, TaskState, Timestamp, WriteId};
+use a2a_lambda_model::store::{Expect, Expiring, StoreError, TaskWrite, ThreadRecord, ThreadWrite};
+use a2a_lambda_model::task::{
+    ContextId, Owner, PushRecord, TaskRecord, TaskState, Timestamp, WriteId,
+};
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
@@ -114,7 +116,7 @@ impl ConditionalWrite {
         update.name(item::EPOCH);
         update.name(item::STATE);
         update.owned_by(record.owner());
-        update.same_task(&record.incarnation);
+        update.same_task(&record.incarnation());
         update.value(":mine", item::number(record.epoch()));
         update.value(":working", item::text(TaskState::Working.as_str()));
         update.when(&format!(
@@ -131,7 +133,7 @@ impl ConditionalWrite {
         let mut update = Self::update_at(meta, Attributes::new(), &gone);
         update.name(item::VERSION);
         update.value(":was", item::number(record.version()));
-        update.same_task(&record.incarnation);
+        update.same_task(&record.incarnation());
         update.when(&format!("#version = :was AND {SAME}"))
     }
 
@@ -205,7 +207,7 @@ impl ConditionalWrite {
         statement.name(item::VERSION);
         statement.value(":was", item::number(record.version()));
         statement.owned_by(record.owner());
-        statement.same_task(&record.incarnation);
+        statement.same_task(&record.incarnation());
         statement.when(&format!("#version = :was AND {SAME} AND {OWNED}"))
     }
 

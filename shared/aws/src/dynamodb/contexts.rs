@@ -8,8 +8,8 @@
 use super::item::{self, Item};
 use super::store::DynamoStore;
 use super::{key, list, outcome};
-use crate::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
-use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskState};
+use a2a_lambda_model::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
+use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskState};
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};

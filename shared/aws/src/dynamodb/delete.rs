@@ -4,8 +4,8 @@ use super::conditional_write::ConditionalWrite;
 use super::item::{self, Item};
 use super::store::DynamoStore;
 use super::{key, large_value, outcome, push_item};
-use crate::store::{StoreError, ThreadRecord};
-use crate::task::{TaskRecord, ThreadKey};
+use a2a_lambda_model::store::{StoreError, ThreadRecord};
+use a2a_lambda_model::task::{TaskRecord, ThreadKey};
 
 /// Objects of one list.
 const LISTED: usize = 1000;
@@ -17,12 +17,12 @@ fn is_meta(key: &Item) -> bool {
 fn is_same(stored: &TaskRecord, record: &TaskRecord) -> bool {
     stored.owner() == record.owner()
         && stored.version() == record.version()
-        && stored.incarnation == record.incarnation
+        && stored.incarnation() == record.incarnation()
 }
 
 impl DynamoStore {
     /// Removes a task with everything in its partition; see
-    /// [`crate::store::WriteTasks::remove_task`].
+    /// [`a2a_lambda_model::store::WriteTasks::remove_task`].
     pub(super) async fn remove_task_items(&self, record: &TaskRecord) -> Result<bool, StoreError> {
         let partition = key::task(&record.key());
         loop {
@@ -64,7 +64,7 @@ impl DynamoStore {
     }
 
     /// Removes the state of a cleared thread, but nothing that a later write has stored; see
-    /// [`crate::store::WriteThreads::forget_state`].
+    /// [`a2a_lambda_model::store::WriteThreads::forget_state`].
     pub(super) async fn remove_thread_state(
         &self,
         record: &ThreadRecord,

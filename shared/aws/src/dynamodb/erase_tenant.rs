@@ -8,8 +8,8 @@
 use super::item::{self, Item};
 use super::store::DynamoStore;
 use super::{key, large_value, outcome};
-use crate::store::{Blobs, StoreError};
-use crate::task::TenantId;
+use a2a_lambda_model::store::{Blobs, StoreError};
+use a2a_lambda_model::task::TenantId;
 use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;

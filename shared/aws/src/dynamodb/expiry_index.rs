@@ -10,10 +10,10 @@ use super::item::{self, Item};
 use super::key;
 use super::outcome;
 use super::store::DynamoStore;
-use crate::store::{
+use a2a_lambda_model::store::{
     Expiring, ExpiringThread, StateRemoved, StoreError, SweepThreads, ThreadRecord,
 };
-use crate::task::{ContextId, Owner, Subject, Timestamp};
+use a2a_lambda_model::task::{ContextId, Owner, Subject, Timestamp};
 use async_trait::async_trait;
 
 /// Index items of one request at most.

@@ -10,8 +10,9 @@ use super::item::{self, Attributes, Item};
 use super::key;
 use super::outcome::Check;
 use super::store::DynamoStore;
-use crate::store::{KeyWrite, Keyed, StoreError, TaskWrite, stored};
-use crate::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
+use a2a_lambda_model::store::{KeyWrite, Keyed, StoreError, TaskWrite};
+use a2a_lambda_model::stored;
+use a2a_lambda_model::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 
 const CONTENT: &str = "content";
 const TASK: &str = "task";
@@ -40,7 +41,7 @@ impl ConditionalWrite {
             (item::SCHEMA, item::number(stored::SCHEMA)),
             (CONTENT, item::text(&*key.content)),
             (TASK, item::text(record.id().as_str())),
-            (item::INCARNATION, item::text(record.incarnation.as_str())),
+            (item::INCARNATION, item::text(record.incarnation().as_str())),
             (WRITE, item::text(id)),
             (item::TTL, item::number(key.kept_until.ttl_seconds())),
         ]);
@@ -59,7 +60,7 @@ impl ConditionalWrite {
         gone.name(TASK);
         gone.value(":task", item::text(record.id().as_str()));
         gone.name(item::INCARNATION);
-        gone.value(":same", item::text(record.incarnation.as_str()));
+        gone.value(":same", item::text(record.incarnation().as_str()));
         gone.when("#task = :task AND #incarnation = :same")
     }
 }
@@ -122,7 +123,7 @@ impl DynamoStore {
     /// # Errors
     /// [`StoreError`] when the table does not answer.
     pub(super) async fn keep_keys(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        let until = record.keys.until.ttl_seconds();
+        let until = record.keys().until.ttl_seconds();
         for key in record.prolonged_keys() {
             let partition = key::idempotency(&record.owner().tenant, key);
             // A key that is gone, or has a later TTL, needs no write.
@@ -148,7 +149,7 @@ impl DynamoStore {
         let incarnation = item::string(item, item::INCARNATION)?;
         let content = item::string(item, CONTENT)?.to_owned();
         let named =
-            |task: &TaskRecord| task.incarnation.as_str() == incarnation && !task.expired(now);
+            |task: &TaskRecord| task.incarnation().as_str() == incarnation && !task.expired(now);
         let task = TaskKey::new(owner, &id);
         let live = self.stored_task(Some(owner), &task, named).await?;
         Ok(live.map(|record| Keyed { content, record }))

@@ -6,9 +6,9 @@
 //! expiry does not need the state.
 
 use super::key;
-use crate::store::stored::{self, ItemAttributes};
-use crate::store::{Expiring, StoreError, ThreadRecord, ThreadState};
-use crate::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
+use a2a_lambda_model::store::{Expiring, StoreError, ThreadRecord, ThreadState};
+use a2a_lambda_model::stored::{self, ItemAttributes};
+use a2a_lambda_model::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
@@ -89,8 +89,8 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         (STATE, text(record.state().as_str())),
         (CONTEXT, text(record.context_id().as_str())),
         (OWNER_SUBJECT, text(record.owner().subject.as_str())),
-        (TURN, number(record.turn)),
-        (INCARNATION, text(record.incarnation.as_str())),
+        (TURN, number(record.turn())),
+        (INCARNATION, text(record.incarnation().as_str())),
         (BODY, text(head)),
     ]);
     // A hidden task only keeps the response to a send; no list shows it.
@@ -100,39 +100,39 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
         item.insert(key::LISTS_SK, text(place));
     }
-    if let Some(until) = record.lease_until {
+    if let Some(until) = record.lease_until() {
         item.insert(LEASE_UNTIL, number(until.as_millis()));
     }
-    if let Some(version) = record.dispatch {
+    if let Some(version) = record.dispatch() {
         item.insert(DISPATCH, number(version));
     }
     if record.state().is_at_rest() {
-        item.insert(EXPIRES_AT, number(record.expires_at.as_millis()));
-        item.insert(TTL, number(record.expires_at.ttl_seconds()));
+        item.insert(EXPIRES_AT, number(record.expires_at().as_millis()));
+        item.insert(TTL, number(record.expires_at().ttl_seconds()));
     }
     if let Some(seq) = record.notify() {
         item.insert(NOTIFY, number(seq));
     }
-    if !record.listeners.is_empty() {
+    if !record.listeners().is_empty() {
         item.insert(LISTENERS, text(listeners(record)));
     }
     // A task at rest stays in the sweep index until its push deliveries are confirmed.
-    if !record.state().is_at_rest() || !record.listeners.is_empty() {
+    if !record.state().is_at_rest() || !record.listeners().is_empty() {
         let partition = key::task(&record.key());
         item.insert(key::SWEEP_PK, text(key::open_of(&partition)));
         // The creation time never changes, so later commits and heartbeats do not write
         // to the index.
-        item.insert(key::SWEEP_SK, number(record.created_at.as_millis()));
+        item.insert(key::SWEEP_SK, number(record.created_at().as_millis()));
     }
     item
 }
 
 /// The attributes of a child that the commit of `record` writes, without its key.
 pub(super) fn child(record: &TaskRecord, content: String) -> Attributes {
-    let write = record.write_ids.last().map(WriteId::as_str);
+    let write = record.write_ids().last().map(WriteId::as_str);
     Attributes::from([
         (VERSION, number(record.version())),
-        (INCARNATION, text(record.incarnation.as_str())),
+        (INCARNATION, text(record.incarnation().as_str())),
         (WRITES[0], text(write.unwrap_or_default())),
         (TTL, number(stored::child_expiry(record).ttl_seconds())),
         (BODY, text(content)),
@@ -141,7 +141,7 @@ pub(super) fn child(record: &TaskRecord, content: String) -> Attributes {
 
 /// The ids of a task's push configs as one text. No id contains a space.
 fn listeners(record: &TaskRecord) -> String {
-    let ids: Vec<&str> = record.listeners.iter().map(PushId::as_str).collect();
+    let ids: Vec<&str> = record.listeners().iter().map(PushId::as_str).collect();
     ids.join(" ")
 }
 
@@ -152,10 +152,10 @@ fn listeners(record: &TaskRecord) -> String {
 /// [`StoreError::Corrupt`].
 pub(super) fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
     let mut record = stored::head_of_text(body(item)?, &beside(item))?;
-    record.lease_until = match item.get(LEASE_UNTIL) {
+    record.set_lease(match item.get(LEASE_UNTIL) {
         None => None,
         Some(_) => Some(Timestamp::from_millis(integer(item, LEASE_UNTIL)?)),
-    };
+    });
     Ok(record)
 }
 
@@ -365,8 +365,8 @@ fn corrupt(error: impl std::fmt::Display) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::stored::ITEM_MAX;
-    use crate::task::{
+    use a2a_lambda_model::stored::ITEM_MAX;
+    use a2a_lambda_model::task::{
         Change, ContextId, Generation, Metadata, NewTask, Subject, TaskId, TenantId,
     };
 
@@ -404,7 +404,7 @@ mod tests {
         ];
         let task = with_the_longest_names(at);
         let mut task = task.next(changes, WriteId::made_of(2), at, at).unwrap();
-        task.listeners = vec![PushId::only()];
+        *task.fields().listeners = vec![PushId::only()];
         let mut item = super::task(&task, NonZeroU32::MAX, String::new());
         let partition = key::task(&task.key());
         item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
@@ -425,7 +425,7 @@ mod tests {
         let task = with_the_longest_names(at);
         let start = Change::Start { lease_until: at };
         let mut working = task.next([start], WriteId::made_of(2), at, at).unwrap();
-        working.dispatch = Some(u64::MAX);
+        *working.fields().dispatch = Some(u64::MAX);
         let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
         for record in [working, canceled.unwrap()] {
             let mut item = super::task(&record, NonZeroU32::MAX, "x".repeat(ITEM_MAX));

@@ -3,9 +3,9 @@
 //! A partition key begins with the tenant. No name in a key can contain a `#`, so two owners,
 //! or two kinds of item, never share a partition.
 
-use crate::store::stored::ChildName;
-use crate::store::{ListPosition, ThreadPosition};
-use crate::task::{
+use a2a_lambda_model::store::{ListPosition, ThreadPosition};
+use a2a_lambda_model::stored::ChildName;
+use a2a_lambda_model::task::{
     ContextId, KeyHash, Owner, PushId, StoredValue, TaskId, TaskKey, TaskRecord, TenantId,
     ThreadKey, Timestamp, WriteId,
 };
@@ -238,7 +238,7 @@ pub(super) const AFTER_TASKS: &str = "TASK#~";
 /// The sort key of a task's pointer in the partition of its context. Text order is the
 /// order in which the tasks were created.
 pub(super) fn pointer(task: &TaskRecord) -> String {
-    let (made, id, incarnation) = (millis(task.created_at), task.id(), &task.incarnation);
+    let (made, id, incarnation) = (millis(task.created_at()), task.id(), &task.incarnation());
     format!("{TASKS}{made}#{id}#{incarnation}")
 }
 
@@ -286,7 +286,7 @@ fn millis(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{IdempotencyKey, Subject};
+    use a2a_lambda_model::task::{IdempotencyKey, Subject};
 
     fn owner(tenant: &str, subject: &str) -> Owner {
         Owner {

@@ -7,9 +7,9 @@
 
 use super::item::{self, Item};
 use super::store::DynamoStore;
-use crate::store::stored::{ChildName, ITEM_MAX};
-use crate::store::{StoreError, ThreadWrite};
-use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
+use a2a_lambda_model::store::{StoreError, ThreadWrite};
+use a2a_lambda_model::stored::{ChildName, ITEM_MAX};
+use a2a_lambda_model::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
 use futures::future::try_join_all;
 use sha2::{Digest as _, Sha256};
 
@@ -213,13 +213,13 @@ fn fits(size: usize) -> Result<(), StoreError> {
 /// write id on a later version. It holds only half of each id, because a file system may
 /// lengthen the name.
 pub(super) fn of_task(record: &TaskRecord, child: &str) -> String {
-    let write = record.write_ids.last().unwrap_or(&record.incarnation);
+    let write = record.write_ids().last().unwrap_or(&record.incarnation());
     format!(
         "{ROOT}{}/{}-{}-{:x}-{}.{}",
         record.key().folder(),
-        half(&record.incarnation),
+        half(&record.incarnation()),
         record.version(),
-        millis(record.updated_at),
+        millis(record.updated_at()),
         child.replace('#', "."),
         half(write),
     )
@@ -254,8 +254,8 @@ fn millis(at: Timestamp) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::contract::World;
-    use crate::task::{ContextId, WriteId};
+    use a2a_lambda_model::store::contract::World;
+    use a2a_lambda_model::task::{ContextId, WriteId};
     use std::collections::BTreeSet;
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
                 for child in ["MSG#000000000001", "DOC#status"] {
                     let name = of_task(&record, child);
                     assert_eq!(written_at(&name), Some(world.now), "{name}");
-                    let value_owner = format!("/{}-", half(&task.incarnation));
+                    let value_owner = format!("/{}-", half(&task.incarnation()));
                     assert!(name.contains(&value_owner), "{name}");
                     assert!(names.insert(name));
                 }

@@ -9,8 +9,8 @@ use super::item::{self, Item};
 use super::key;
 use super::merge::{Merge, MergeStep};
 use super::outcome;
-use crate::store::{ListPosition, RecordPage, RecordQuery, StoreError};
-use crate::task::{Owner, TaskId, TaskKey, TaskRecord};
+use a2a_lambda_model::store::{ListPosition, RecordPage, RecordQuery, StoreError};
+use a2a_lambda_model::task::{Owner, TaskId, TaskKey, TaskRecord};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
 use futures::future::try_join_all;
@@ -362,8 +362,8 @@ fn position(item: &Item) -> Result<ListPosition, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::distinct;
-    use crate::store::ListPosition;
-    use crate::task::{TaskId, Timestamp};
+    use a2a_lambda_model::store::ListPosition;
+    use a2a_lambda_model::task::{TaskId, Timestamp};
 
     #[test]
     fn a_task_that_the_index_shows_twice_is_read_once() {

@@ -4,7 +4,7 @@
 //! read, because of the filter. The merge returns a position once no shard can still hold a
 //! newer one. The horizon of each shard says how far it was read.
 
-use crate::store::ListPosition;
+use a2a_lambda_model::store::ListPosition;
 use std::collections::VecDeque;
 
 /// What to do next.
@@ -116,7 +116,7 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{TaskId, Timestamp};
+    use a2a_lambda_model::task::{TaskId, Timestamp};
     use proptest::prelude::*;
     use std::cmp::Reverse;
 

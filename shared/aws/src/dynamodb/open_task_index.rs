@@ -6,9 +6,9 @@
 use super::item::{self, Item};
 use super::key;
 use super::outcome;
-use crate::store::StoreError;
-use crate::store::queue::OpenTask;
-use crate::task::{Owner, Subject};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::queue::OpenTask;
+use a2a_lambda_model::task::{Owner, Subject};
 use aws_sdk_dynamodb::Client;
 
 /// Index items of one request at most.

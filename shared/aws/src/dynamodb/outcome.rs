@@ -6,8 +6,8 @@
 
 use super::conditional_write::{ConditionalWrite, WriteKind};
 use super::item::Item;
-use crate::store::StoreError;
-use crate::store::aws::broke_off;
+use crate::clients::broke_off;
+use a2a_lambda_model::store::StoreError;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;

@@ -6,10 +6,10 @@ use super::outcome::torn;
 use super::outcome::{self, TRIES};
 use super::store::DynamoStore;
 use super::{children, key, large_value, list};
-use crate::store::queue::OpenTask;
-use crate::store::stored::{self, CHILD_MIN, ChildName, FoundChild, NeededChildren};
-use crate::store::{ProjectedTask, Projection, StoreError};
-use crate::task::{TaskKey, TaskRecord, Timestamp};
+use a2a_lambda_model::store::queue::OpenTask;
+use a2a_lambda_model::store::{ProjectedTask, Projection, StoreError};
+use a2a_lambda_model::stored::{self, CHILD_MIN, ChildName, FoundChild, NeededChildren};
+use a2a_lambda_model::task::{TaskKey, TaskRecord, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of a read of children.
@@ -35,7 +35,7 @@ struct ChildRange {
 }
 
 impl DynamoStore {
-    /// The heads of `tasks`; see [`crate::store::ReadTasks::heads`].
+    /// The heads of `tasks`; see [`a2a_lambda_model::store::ReadTasks::heads`].
     pub(super) async fn heads_of(
         &self,
         tasks: &[OpenTask],
@@ -61,7 +61,7 @@ impl DynamoStore {
         Ok(heads)
     }
 
-    /// Adds what is wanted to a head; see [`crate::store::ReadTasks::project`].
+    /// Adds what is wanted to a head; see [`a2a_lambda_model::store::ReadTasks::project`].
     pub(super) async fn project_task(
         &self,
         mut head: TaskRecord,
@@ -197,7 +197,7 @@ impl DynamoStore {
                 .expression_attribute_values(":pk", item::text(partition))
                 .expression_attribute_values(":first", item::text(key::child(range.first)))
                 .expression_attribute_values(":last", item::text(key::child(range.last)))
-                .expression_attribute_values(":mine", item::text(head.incarnation.as_str()))
+                .expression_attribute_values(":mine", item::text(head.incarnation().as_str()))
                 .scan_index_forward(!range.newest_first)
                 .limit(page_of(reading.left))
                 .set_exclusive_start_key(start)

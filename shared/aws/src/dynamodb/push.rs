@@ -14,9 +14,9 @@ use super::push_item::{
     partition, push_of,
 };
 use super::store::DynamoStore;
-use crate::store::StoreError;
-use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
-use crate::task::{
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::push::{DeliverPushes, ReadPushes, WritePushes};
+use a2a_lambda_model::task::{
     Delivery, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
 };
 use async_trait::async_trait;

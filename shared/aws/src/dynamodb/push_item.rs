@@ -2,8 +2,9 @@
 
 use super::item::{self, Attributes, Item};
 use super::key;
-use crate::store::{StoreError, stored};
-use crate::task::{Delivery, PushLease, PushRecord, TaskKey, Timestamp, WriteId};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::stored;
+use a2a_lambda_model::task::{Delivery, PushLease, PushRecord, TaskKey, Timestamp, WriteId};
 use std::time::Duration;
 
 pub(super) const CURSOR: &str = "cursor";

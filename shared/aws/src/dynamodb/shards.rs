@@ -17,8 +17,8 @@ use super::item::{self, Attributes, Item};
 use super::key;
 use super::store::DynamoStore;
 use super::write::WriteResult;
-use crate::store::{StoreError, TaskWrite, ThreadRecord};
-use crate::task::{Owner, Timestamp};
+use a2a_lambda_model::store::{StoreError, TaskWrite, ThreadRecord};
+use a2a_lambda_model::task::{Owner, Timestamp};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -283,7 +283,7 @@ impl DynamoStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{Subject, TenantId};
+    use a2a_lambda_model::task::{Subject, TenantId};
 
     const START: Timestamp = Timestamp::from_millis(4_102_444_800_000);
 

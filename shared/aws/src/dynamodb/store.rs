@@ -4,7 +4,7 @@ use super::item::{self, Item};
 use super::key;
 use super::outcome;
 use super::shards::KnownOwners;
-use crate::store::{Blobs, OBJECTS_AT_ONCE, StoreError};
+use a2a_lambda_model::store::{Blobs, OBJECTS_AT_ONCE, StoreError};
 use aws_sdk_dynamodb::Client;
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,9 +4,9 @@
 //! items of tasks, and of those only the attributes that identify a turn.
 
 use super::{item, key};
-use crate::store::StoreError;
-use crate::store::queue::TaskImage;
-use crate::task::{Owner, PushId, Subject, WriteId};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::queue::TaskImage;
+use a2a_lambda_model::task::{Owner, PushId, Subject, WriteId};
 use std::str::FromStr;
 
 /// The task in the new image of a stream record; `None` for an item of another kind.
@@ -91,8 +91,8 @@ fn missing(name: &'static str) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::contract::World;
-    use crate::task::{Change, ContextId, TaskId, TaskRecord};
+    use a2a_lambda_model::store::contract::World;
+    use a2a_lambda_model::task::{Change, ContextId, TaskId, TaskRecord};
     use aws_sdk_dynamodb::types::AttributeValue;
     use std::time::Duration;
 
@@ -125,7 +125,7 @@ mod tests {
                 let expected = TaskImage {
                     owner: world.owner.clone(),
                     task: task.id().clone(),
-                    incarnation: task.incarnation.clone(),
+                    incarnation: task.incarnation().clone(),
                     turn: 1,
                     version: record.version(),
                     dispatch,

@@ -4,10 +4,10 @@ use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes};
 use super::store::DynamoStore;
 use super::{key, large_value};
-use crate::store::StoreError;
-use crate::store::queue::{ObjectsPlace, SweepObjects};
-use crate::store::stored::{self, ChildName};
-use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::queue::{ObjectsPlace, SweepObjects};
+use a2a_lambda_model::stored::{self, ChildName};
+use a2a_lambda_model::task::{TaskKey, TaskRecord, ThreadKey, Timestamp};
 use async_trait::async_trait;
 
 const BEGAN: &str = "began";

@@ -4,7 +4,7 @@
 use super::item::{CONTEXT, EXPIRES_AT, OWNER_SUBJECT, STATE, TTL};
 use super::key;
 use super::outcome;
-use crate::store::StoreError;
+use a2a_lambda_model::store::StoreError;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata as _};
 use aws_sdk_dynamodb::types::{

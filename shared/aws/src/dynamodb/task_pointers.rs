@@ -9,11 +9,11 @@ use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
 use super::store::DynamoStore;
 use super::{key, list, outcome};
-use crate::store::{
+use a2a_lambda_model::store::{
     Expect, Expiring, IN_CONTEXT, RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord,
-    stored,
 };
-use crate::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord};
+use a2a_lambda_model::stored;
+use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord};
 use std::collections::BTreeMap;
 
 /// Pointers that one read returns for removal.
@@ -56,8 +56,8 @@ impl DynamoStore {
     /// # Errors
     /// [`StoreError`] when the table does not answer.
     pub(super) async fn keep_pointer(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        let lifetime = record.expires_at.since(record.updated_at);
-        let is_young = record.updated_at <= record.created_at.plus(lifetime);
+        let lifetime = record.expires_at().since(record.updated_at());
+        let is_young = record.updated_at() <= record.created_at().plus(lifetime);
         if record.names_its_context() || lifetime.is_zero() || is_young {
             return Ok(());
         }
@@ -163,7 +163,7 @@ impl DynamoStore {
             let same = |head: &TaskRecord| {
                 incarnation
                     .as_ref()
-                    .is_none_or(|it| head.incarnation == *it)
+                    .is_none_or(|it| head.incarnation() == it)
             };
             heads.get(task).is_some_and(same).then_some(task)
         });
@@ -175,7 +175,7 @@ impl DynamoStore {
     }
 
     /// A page of the tasks stored in a context; see
-    /// [`crate::store::WriteTasks::tasks_in`].
+    /// [`a2a_lambda_model::store::WriteTasks::tasks_in`].
     pub(super) async fn heads_in(
         &self,
         owner: &Owner,

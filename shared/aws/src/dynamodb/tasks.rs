@@ -5,12 +5,12 @@ use super::item;
 use super::outcome::{TRIES, pause, torn};
 use super::store::DynamoStore;
 use super::{key, list, open_task_index};
-use crate::store::queue::{OpenTask, SweepTasks};
-use crate::store::{
+use a2a_lambda_model::store::queue::{OpenTask, SweepTasks};
+use a2a_lambda_model::store::{
     Committed, Keyed, ProjectedTask, Projection, ReadTasks, RecordPage, RecordQuery, StoreError,
     Tail, TaskWrite, WriteTasks,
 };
-use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
+use a2a_lambda_model::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 

@@ -7,10 +7,10 @@ use super::large_value::{self, ValueOwner};
 use super::outcome::{self, Check, TRIES, torn};
 use super::store::DynamoStore;
 use super::write::WriteResult;
-use crate::store::{
+use a2a_lambda_model::store::{
     ReadThreads, StoreError, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteThreads,
 };
-use crate::task::{ContextId, Owner, ThreadKey};
+use a2a_lambda_model::task::{ContextId, Owner, ThreadKey};
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

@@ -7,7 +7,7 @@ use super::conditional_write::ConditionalWrite;
 use super::item::Item;
 use super::outcome::{self, Check, WriteOutcome};
 use super::store::DynamoStore;
-use crate::store::StoreError;
+use a2a_lambda_model::store::StoreError;
 
 /// The result of a write.
 #[derive(Debug)]

@@ -6,8 +6,8 @@
 
 use super::multipart::Upload;
 use super::{PutResult, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
-use crate::store::StoreError;
-use crate::task::{Blob, TaskKey};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::{Blob, TaskKey};
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::types::{CompletedPart, MetadataDirective};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};

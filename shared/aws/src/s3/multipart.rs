@@ -6,9 +6,8 @@
 //! rule of the bucket removes them.
 
 use super::{PutResult, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
-use crate::store::StoreError;
-use crate::store::blobs::{BlobReader, Measured, read_up_to};
-use crate::task::TaskKey;
+use a2a_lambda_model::store::{BlobReader, Measured, StoreError, read_up_to};
+use a2a_lambda_model::task::TaskKey;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart};
 use bytes::Bytes;

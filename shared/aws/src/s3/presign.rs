@@ -4,8 +4,8 @@
 //! made for one response and must not be stored or logged.
 
 use super::{S3Blobs, STANDARD};
-use crate::store::{Download, StoreError, UploadTerms, UploadUrl};
-use crate::task::Timestamp;
+use a2a_lambda_model::store::{Download, StoreError, UploadTerms, UploadUrl};
+use a2a_lambda_model::task::Timestamp;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{RequestChecksumCalculation, ResponseChecksumValidation};
 use aws_sdk_s3::presigning::{PresignedRequest, PresigningConfig};

@@ -5,8 +5,8 @@
 //! that were set after its point in time.
 
 use super::{KEYS, S3Blobs, failed, status};
-use crate::store::StoreError;
-use crate::task::{TenantId, Timestamp};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::{TenantId, Timestamp};
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsOutput;
 use aws_sdk_s3::types::ObjectIdentifier;
@@ -86,7 +86,7 @@ impl S3Blobs {
     /// again.
     ///
     /// # Errors
-    /// As [`crate::store::Blobs::put`].
+    /// As [`a2a_lambda_model::store::Blobs::put`].
     pub async fn note_erasure(&self, erased: &ErasedTenant) -> Result<(), StoreError> {
         let ErasedTenant { tenant, at } = erased;
         let key = format!("{ERASED}{:013}-{tenant}", at.as_millis());
@@ -98,7 +98,7 @@ impl S3Blobs {
     /// # Errors
     /// [`StoreError`] when the bucket does not answer.
     pub async fn erasures_since(&self, since: Timestamp) -> Result<Vec<ErasedTenant>, StoreError> {
-        use crate::store::Blobs as _;
+        use a2a_lambda_model::store::Blobs as _;
         let mut after = Some(format!("{ERASED}{:013}", since.as_millis()));
         let mut found = Vec::new();
         loop {

@@ -4,9 +4,9 @@
 //! that the webhooks of one tenant do not delay those of another.
 
 use super::{BATCH, BODY, BatchResult, SqsQueue, corrupt, whole_seconds};
-use crate::store::StoreError;
-use crate::store::queue::{PushItem, PushQueue, RING_MAX};
-use crate::task::{Owner, PushId, Subject, TaskId, TenantId, WriteId};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::queue::{PushItem, PushQueue, RING_MAX};
+use a2a_lambda_model::task::{Owner, PushId, Subject, TaskId, TenantId, WriteId};
 use async_trait::async_trait;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use serde::{Deserialize, Serialize};

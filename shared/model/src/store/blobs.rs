@@ -12,7 +12,6 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -21,7 +20,7 @@ pub type BlobReader = Pin<Box<dyn AsyncRead + Send>>;
 
 /// Objects that one response reads at the same time. Most responses need no second round,
 /// and a small function has enough sockets and memory for 16.
-pub(crate) const OBJECTS_AT_ONCE: usize = 16;
+pub const OBJECTS_AT_ONCE: usize = 16;
 
 /// Bytes of one read from a reader.
 const STRIDE: usize = 64 * 1024;
@@ -48,6 +47,17 @@ pub struct Measured {
     pub size: u64,
     /// Their SHA-256 in lower-case hex.
     pub sha256: String,
+}
+
+impl Measured {
+    /// Length and digest of `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self {
+            size: bytes.len() as u64,
+            sha256: hex::encode(Sha256::digest(bytes)),
+        }
+    }
 }
 
 /// How a URL delivers stored bytes.
@@ -142,7 +152,7 @@ pub trait Blobs: Send + Sync {
         source: &mut BlobReader,
     ) -> Result<Measured, StoreError> {
         let bytes = read_up_to(source, usize::MAX).await?;
-        let measured = measured(&bytes);
+        let measured = Measured::of(&bytes);
         self.put_for(task, key, bytes).await?;
         Ok(measured)
     }
@@ -163,7 +173,7 @@ pub trait Blobs: Send + Sync {
     async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
         let found = self.get(key).await?;
         Ok(found.map(|bytes| {
-            let Measured { size, sha256 } = measured(&bytes);
+            let Measured { size, sha256 } = Measured::of(&bytes);
             BlobHead {
                 size,
                 sha256: Some(sha256),
@@ -247,31 +257,11 @@ pub async fn remove_below(blobs: &dyn Blobs, prefix: &str) -> Result<usize, Stor
     }
 }
 
-/// A reader of a file that was read in part: the part first, then the rest.
-pub(crate) struct Chained {
-    /// The bytes already read.
-    pub(crate) head: Bytes,
-    /// The rest of the file.
-    pub(crate) rest: BlobReader,
-}
-
-impl AsyncRead for Chained {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        space: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        if self.head.is_empty() {
-            return self.rest.as_mut().poll_read(cx, space);
-        }
-        let given = self.head.len().min(space.remaining());
-        space.put_slice(&self.head.split_to(given));
-        Poll::Ready(Ok(()))
-    }
-}
-
 /// Reads from `source` until `limit` bytes are there or it ends.
-pub(crate) async fn read_up_to(source: &mut BlobReader, limit: usize) -> Result<Bytes, StoreError> {
+///
+/// # Errors
+/// [`StoreError::Source`] when `source` fails.
+pub async fn read_up_to(source: &mut BlobReader, limit: usize) -> Result<Bytes, StoreError> {
     // A limited buffer is usually filled. Without a limit the size is unknown.
     let mut bytes = BytesMut::with_capacity(if limit == usize::MAX { STRIDE } else { limit });
     let mut stride = vec![0; STRIDE];
@@ -293,7 +283,10 @@ pub(crate) async fn read_up_to(source: &mut BlobReader, limit: usize) -> Result<
 }
 
 /// Length and digest of the rest of `source`.
-pub(crate) async fn measured_to_end(source: &mut BlobReader) -> Result<Measured, StoreError> {
+///
+/// # Errors
+/// As [`read_up_to`].
+pub async fn measured_to_end(source: &mut BlobReader) -> Result<Measured, StoreError> {
     let (mut hash, mut size) = (Sha256::new(), 0);
     loop {
         let stride = read_up_to(source, STRIDE).await?;
@@ -307,12 +300,4 @@ pub(crate) async fn measured_to_end(source: &mut BlobReader) -> Result<Measured,
         size,
         sha256: hex::encode(hash.finalize()),
     })
-}
-
-/// Length and digest of bytes.
-pub(crate) fn measured(bytes: &[u8]) -> Measured {
-    Measured {
-        size: bytes.len() as u64,
-        sha256: hex::encode(Sha256::digest(bytes)),
-    }
 }

@@ -6,23 +6,13 @@
 //! write ids only, never by a task's state. `contract` is the test suite that every
 //! implementation passes.
 
-#[cfg(feature = "aws")]
-pub mod aws;
 mod blobs;
-#[cfg(any(test, feature = "contract-tests"))]
+#[cfg(feature = "contract-tests")]
 pub mod contract;
-#[cfg(feature = "aws")]
-pub mod dynamodb;
 mod idempotency;
-pub mod memory;
 mod projection;
 pub mod push;
 pub mod queue;
-#[cfg(feature = "aws")]
-pub mod s3;
-#[cfg(feature = "aws")]
-pub mod sqs;
-pub mod stored;
 mod thread;
 pub mod wrap;
 
@@ -32,10 +22,8 @@ pub use thread::{
 };
 
 pub use blobs::{
-    BlobHead, BlobReader, Blobs, Download, Measured, UploadTerms, UploadUrl, remove_below,
-};
-pub(crate) use blobs::{
-    Chained, OBJECTS_AT_ONCE, measured as blobs_measured, measured_to_end, read_up_to,
+    BlobHead, BlobReader, Blobs, Download, Measured, OBJECTS_AT_ONCE, UploadTerms, UploadUrl,
+    measured_to_end, read_up_to, remove_below,
 };
 pub use idempotency::{KeyWrite, Keyed};
 pub use projection::{ProjectedTask, Projection};
@@ -132,7 +120,7 @@ impl TaskWrite {
     }
 
     /// The id of this write; every store refuses a write without one.
-    pub(crate) fn checked_id(&self) -> Result<&WriteId, StoreError> {
+    pub fn checked_id(&self) -> Result<&WriteId, StoreError> {
         self.id()
             .ok_or_else(|| StoreError::Refused("the record has no write id".to_owned()))
     }
@@ -219,7 +207,7 @@ impl ListPosition {
     ///
     /// # Errors
     /// [`StoreError::Refused`] if the text is not a position.
-    pub(crate) fn parse(text: &str) -> Result<Self, StoreError> {
+    pub fn parse(text: &str) -> Result<Self, StoreError> {
         let place = || {
             let (at, task) = text.split_once('#')?;
             Some(Self {

@@ -233,6 +233,3 @@ over! {
         note_objects_place(place: &ObjectsPlace) -> ();
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -15,19 +15,19 @@ use crate::task::{Generation, TaskState};
 
 /// The attributes of a task's item that are not repeated in its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ItemAttributes {
-    pub(crate) schema: Option<u32>,
-    pub(crate) id: Option<String>,
-    pub(crate) tenant: Option<String>,
-    pub(crate) subject: Option<String>,
-    pub(crate) context: Option<String>,
-    pub(crate) incarnation: Option<String>,
-    pub(crate) state: Option<String>,
-    pub(crate) version: Option<u64>,
-    pub(crate) epoch: Option<u64>,
-    pub(crate) turn: Option<u32>,
+pub struct ItemAttributes {
+    pub schema: Option<u32>,
+    pub id: Option<String>,
+    pub tenant: Option<String>,
+    pub subject: Option<String>,
+    pub context: Option<String>,
+    pub incarnation: Option<String>,
+    pub state: Option<String>,
+    pub version: Option<u64>,
+    pub epoch: Option<u64>,
+    pub turn: Option<u32>,
     /// In milliseconds; only while the task is at rest.
-    pub(crate) expires_at: Option<i64>,
+    pub expires_at: Option<i64>,
 }
 
 /// The letter of a state in the list of transitions.

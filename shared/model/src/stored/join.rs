@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 
 /// A child as the store found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FoundChild {
+pub struct FoundChild {
     /// The version of the commit that wrote it.
-    pub(crate) version: u64,
-    pub(crate) text: String,
+    pub version: u64,
+    pub text: String,
 }
 
 /// Restores the children of a task into the record of its own item. Returns `false`
@@ -23,7 +23,7 @@ pub(crate) struct FoundChild {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(crate) fn join(
+pub fn join(
     record: &mut TaskRecord,
     found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<bool, StoreError> {
@@ -70,7 +70,7 @@ fn join_docs(
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(crate) fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
+pub fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
     all(parsed(text)?, StoredEvent::into_logged)
 }
 
@@ -177,7 +177,7 @@ pub(super) fn prepend(
 }
 
 /// Whether the layout of the task names this child.
-pub(crate) fn names(record: &TaskRecord, place: ChildName) -> bool {
+pub fn names(record: &TaskRecord, place: ChildName) -> bool {
     let layout = &record.layout;
     let has = |segments: &[Segment], version| segments.iter().any(|it| it.version == version);
     match place {
@@ -192,7 +192,7 @@ pub(crate) fn names(record: &TaskRecord, place: ChildName) -> bool {
 }
 
 /// Whether the task has children that an earlier commit than its last wrote.
-pub(crate) fn has_older_children(record: &TaskRecord) -> bool {
+pub fn has_older_children(record: &TaskRecord) -> bool {
     let (layout, version) = (&record.layout, record.version);
     let lists = layout.artifacts.values().chain(layout.replaced.values());
     let mut segments = lists.flatten().chain(&layout.history);

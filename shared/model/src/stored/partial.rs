@@ -11,18 +11,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The children that a projection needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct NeededChildren {
+pub struct NeededChildren {
     /// Values shown with every task.
-    pub(crate) docs: Vec<StoredValue>,
+    pub docs: Vec<StoredValue>,
     /// Messages, newest first.
-    pub(crate) history: Vec<u64>,
+    pub history: Vec<u64>,
     /// Parts of artifacts.
-    pub(crate) parts: BTreeSet<u64>,
+    pub parts: BTreeSet<u64>,
 }
 
 impl NeededChildren {
     /// Whether all of these children were found.
-    pub(crate) fn are_met(&self, found: &BTreeMap<ChildName, FoundChild>) -> bool {
+    pub fn are_met(&self, found: &BTreeMap<ChildName, FoundChild>) -> bool {
         let docs = self.docs.iter().map(|doc| ChildName::Doc(*doc));
         let history = self
             .history
@@ -36,7 +36,7 @@ impl NeededChildren {
 
 /// The children needed in addition to `head` to show `history_length` messages, and
 /// the artifacts if `artifacts`.
-pub(crate) fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -> NeededChildren {
+pub fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -> NeededChildren {
     let layout = &head.layout;
     let mut docs = vec![StoredValue::Status, StoredValue::Metadata];
     docs.retain(|doc| layout.docs.contains_key(doc));
@@ -63,7 +63,7 @@ pub(crate) fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(crate) fn join_some(
+pub fn join_some(
     record: &mut TaskRecord,
     found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<(), StoreError> {

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 ///
 /// Every child is larger than this. That includes a finished task: the largest of its
 /// eight kinds moves, while they have more than [`FINISHED`] together.
-pub(crate) const CHILD_MIN: usize = 4 * 1024;
+pub const CHILD_MIN: usize = 4 * 1024;
 /// Bytes of a value replaced as a whole that stay in the item. Such a value often
 /// changes with the commit, so a child costs a second write.
 const DOC: usize = 16 * 1024;
@@ -29,7 +29,7 @@ const FINISHED: usize = 32 * 1024;
 
 /// The name of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ChildName {
+pub enum ChildName {
     /// Parts of artifacts by artifact id; moved by the commit of this version.
     Parts(u64),
     /// A value that is replaced as a whole.
@@ -42,18 +42,18 @@ pub(crate) enum ChildName {
 
 /// A child to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Child {
-    pub(crate) place: ChildName,
-    pub(crate) text: String,
+pub struct Child {
+    pub place: ChildName,
+    pub text: String,
 }
 
 /// What one commit writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pieces {
+pub struct Pieces {
     /// The content of the deciding item.
-    pub(crate) head: String,
+    pub head: String,
     /// The new children.
-    pub(crate) children: Vec<Child>,
+    pub children: Vec<Child>,
 }
 
 /// What can move to a child.
@@ -122,7 +122,7 @@ fn keep(record: &mut TaskRecord) {
 }
 
 /// The expiry of a child written now.
-pub(crate) fn child_expiry(record: &TaskRecord) -> task::Timestamp {
+pub fn child_expiry(record: &TaskRecord) -> task::Timestamp {
     let lifetime = record.expires_at.since(record.updated_at);
     record.expires_at.plus(lifetime)
 }
@@ -270,7 +270,7 @@ fn digest(text: &str) -> String {
 /// more deeply than a reader follows, or with more artifacts than one item can name.
 /// [`StoreError::Refused`] for a partial record, because the write would lose what it
 /// lacks.
-pub(crate) fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
+pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     if record.partial {
         let why = "the commit is based on a partial record";
         return Err(StoreError::Refused(why.to_owned()));
@@ -368,5 +368,4 @@ fn head(record: &TaskRecord) -> StoredTask {
 }
 
 #[cfg(test)]
-#[cfg(feature = "aws")]
 mod tests;

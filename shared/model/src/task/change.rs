@@ -126,7 +126,7 @@ pub enum Change {
 impl Change {
     /// Whether the change shows the client more than one reply. Then a task is
     /// visible, even if its skill makes no tasks.
-    pub(crate) const fn makes_a_task(&self) -> bool {
+    pub const fn makes_a_task(&self) -> bool {
         match self {
             Self::Update { .. }
             | Self::Artifact(_)
@@ -176,7 +176,7 @@ impl TaskRecord {
                 return Ok(None);
             }
             Change::Dispatch => {
-                self.dispatch(at);
+                self.request_dispatch(at);
                 return Ok(None);
             }
             Change::HandOver { progress } => {
@@ -290,13 +290,13 @@ impl TaskRecord {
         let update = self.step(TaskEvent::Queue, None, at)?;
         self.epoch += 1;
         self.open_turn(message, secret);
-        self.dispatch(at);
+        self.request_dispatch(at);
         Ok(update)
     }
 
     /// The intent is the version of this commit. A later image of the task repeats
     /// the same version, so it is not a second intent.
-    fn dispatch(&mut self, at: Timestamp) {
+    fn request_dispatch(&mut self, at: Timestamp) {
         self.lease_until = None;
         self.dispatch = Some(self.version);
         self.dispatched_at = Some(at);
@@ -307,7 +307,7 @@ impl TaskRecord {
         if progress {
             self.attempt = 0;
         }
-        self.dispatch(at);
+        self.request_dispatch(at);
         Ok(())
     }
 

@@ -94,7 +94,7 @@ pub struct KeyHash(String);
 
 impl KeyHash {
     /// The address as read from a store.
-    pub(crate) const fn stored(text: String) -> Self {
+    pub const fn stored(text: String) -> Self {
         Self(text)
     }
 

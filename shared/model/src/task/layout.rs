@@ -178,7 +178,7 @@ impl Layout {
     }
 
     /// Records that the commit of `version` moves `bytes`.
-    pub(crate) const fn moves(&mut self, version: u64, bytes: u64) {
+    pub const fn moves(&mut self, version: u64, bytes: u64) {
         if self.volume.version != version {
             self.volume.before = self.volume.bytes;
             self.volume.version = version;

@@ -4,21 +4,21 @@
 //! the card declares about the extensions.
 
 /// On a message or a request: the idempotency key of the send.
-pub(crate) const IDEMPOTENCY_KEY: &str = "a2a-lambda/idempotencyKey";
+pub const IDEMPOTENCY_KEY: &str = "a2a-lambda/idempotencyKey";
 /// On a message: the skill to call.
-pub(crate) const SKILL_ID: &str = "a2a-lambda/skillId";
+pub const SKILL_ID: &str = "a2a-lambda/skillId";
 /// On the message of a failed status: the error code.
-pub(crate) const ERROR_CODE: &str = "a2a-lambda/errorCode";
+pub const ERROR_CODE: &str = "a2a-lambda/errorCode";
 /// On the same message: details of the error.
-pub(crate) const ERROR_DETAILS: &str = "a2a-lambda/errorDetails";
+pub const ERROR_DETAILS: &str = "a2a-lambda/errorDetails";
 /// On the message of an auth-required status: the needed credentials.
-pub(crate) const AUTH: &str = "a2a-lambda/auth";
+pub const AUTH: &str = "a2a-lambda/auth";
 /// On a task of 0.1 or 0.3: the last state changes, oldest first. The cards of
 /// these generations promise `stateTransitionHistory`.
-pub(crate) const STATE_TRANSITIONS: &str = "a2a-lambda/stateTransitions";
+pub const STATE_TRANSITIONS: &str = "a2a-lambda/stateTransitions";
 /// On the task or message of a send: the state of its context had expired.
-pub(crate) const CONTEXT_RESET: &str = "a2a-lambda/contextReset";
+pub const CONTEXT_RESET: &str = "a2a-lambda/contextReset";
 /// On a task, event, message or part: some of its content was left out.
-pub(crate) const TRUNCATED: &str = "a2a-lambda/truncated";
+pub const TRUNCATED: &str = "a2a-lambda/truncated";
 /// On a status update: the turn runs again from its last checkpoint.
-pub(crate) const RESTARTED: &str = "a2a-lambda/restarted";
+pub const RESTARTED: &str = "a2a-lambda/restarted";

@@ -23,7 +23,7 @@ mod id;
 mod idempotency;
 mod layout;
 mod message;
-pub(crate) mod metadata_keys;
+pub mod metadata_keys;
 mod part;
 mod push;
 mod record;
@@ -55,6 +55,8 @@ pub use push::{
     MAX_PUSH_URL, PushConfig, PushLease, PushListQuery, PushOffer, PushPage, PushQuery, PushRecord,
     PushRegistration, Sealed, Secret,
 };
+#[cfg(feature = "contract-tests")]
+pub use record::RecordFields;
 pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
 pub use state::{TaskEvent, TaskState, TransitionError};
 pub use thread_key::ThreadKey;

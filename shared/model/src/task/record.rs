@@ -5,10 +5,17 @@
 //! has no I/O, clock or randomness, so the changes can be applied again to a fresh
 //! record after a lost race.
 
+#[cfg(feature = "contract-tests")]
+mod fixture;
+mod read;
+
+#[cfg(feature = "contract-tests")]
+pub use fixture::RecordFields;
+
 use super::{
-    Artifact, Change, ContextId, Event, EventId, Generation, HeldKeys, KeyHash, Layout,
-    LoggedEvent, Message, Metadata, Owner, PartContent, PushId, Sealed, SkillId, Status, TaskId,
-    TaskKey, TaskState, Timestamp, TransitionError, WriteId,
+    Artifact, Change, ContextId, EventId, Generation, HeldKeys, KeyHash, Layout, LoggedEvent,
+    Message, Metadata, Owner, PushId, Sealed, SkillId, Status, TaskId, TaskState, Timestamp,
+    TransitionError, WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -278,142 +285,34 @@ impl TaskRecord {
         Ok(next)
     }
 
-    /// The status. It has no setter; only [`TaskRecord::next`] changes it.
-    #[must_use]
-    pub const fn status(&self) -> &Status {
-        &self.status
-    }
-
-    /// Which parts of it are in children.
-    #[must_use]
-    pub const fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Whether parts in children were not read. Such a record is enough to judge and
-    /// show the task, but a store refuses a commit on top of it.
-    #[must_use]
-    pub const fn is_partial(&self) -> bool {
-        self.partial
-    }
-
-    /// The state.
-    #[must_use]
-    pub const fn state(&self) -> TaskState {
-        self.status.state
-    }
-
     /// Drops the event log of a task that one write creates and ends. No client can
     /// have seen its events.
-    pub(crate) fn forget_log(&mut self) {
+    pub fn forget_log(&mut self) {
         self.log.clear();
     }
 
     /// Adds the key of this commit and keeps all keys alive as long as the task.
     /// `until` is the expiry of a key written now. A finished task keeps its list
     /// too, because its removal deletes the keys.
-    pub(crate) fn hold_keys(&mut self, key: Option<&KeyHash>, until: Timestamp) {
+    pub fn hold_keys(&mut self, key: Option<&KeyHash>, until: Timestamp) {
         let (version, needed) = (self.version, self.expires_at);
         self.keys.hold(key, version, needed, until);
     }
 
-    /// The hashed idempotency keys of its sends that it keeps (the newest 32).
-    #[cfg(any(feature = "aws", feature = "contract-tests", test))]
-    pub(crate) fn held_keys(&self) -> &[KeyHash] {
-        &self.keys.addresses
+    /// Hides a task that is not stored yet from clients. It only keeps a reply.
+    pub const fn hide(&mut self) {
+        self.hidden = true;
     }
 
-    /// The keys that the last commit prolongs.
-    pub(crate) fn prolonged_keys(&self) -> &[KeyHash] {
-        if self.keys.version == self.version {
-            &self.keys.addresses
-        } else {
-            &[]
-        }
+    /// Sets the lease. A heartbeat extends it without a commit, so the lease is not a
+    /// [`Change`].
+    pub const fn set_lease(&mut self, lease_until: Option<Timestamp>) {
+        self.lease_until = lease_until;
     }
 
     /// Sets the status read from a store.
     pub(crate) fn restore_status(&mut self, status: Status) {
         self.status = status;
-    }
-
-    /// Its address in a store.
-    #[must_use]
-    pub fn key(&self) -> TaskKey {
-        TaskKey::new(&self.owner, &self.id)
-    }
-
-    /// Its id.
-    #[must_use]
-    pub const fn id(&self) -> &TaskId {
-        &self.id
-    }
-
-    /// The owner.
-    #[must_use]
-    pub const fn owner(&self) -> &Owner {
-        &self.owner
-    }
-
-    /// Whether its context is named after it. Then the context id gives the id of
-    /// this task.
-    #[must_use]
-    pub fn names_its_context(&self) -> bool {
-        self.context_id.first_task().as_ref() == Some(&self.id)
-    }
-
-    /// Its context.
-    #[must_use]
-    pub const fn context_id(&self) -> &ContextId {
-        &self.context_id
-    }
-
-    /// Its version, incremented by each commit.
-    #[must_use]
-    pub const fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// Its epoch, incremented by a start, an answer, a claim or a cancel.
-    #[must_use]
-    pub const fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// The id of the creating write. It distinguishes the task from every other task
-    /// that has had its id.
-    #[must_use]
-    pub const fn incarnation(&self) -> &WriteId {
-        &self.incarnation
-    }
-
-    /// Whether the task is hidden from clients: it only keeps a reply for a client
-    /// that repeats a send under the same idempotency key.
-    #[must_use]
-    pub const fn is_hidden(&self) -> bool {
-        self.hidden
-    }
-
-    /// The last activity; of a task at rest, the end of its last turn. Canceling an
-    /// open question and registering a push config do not count.
-    #[must_use]
-    pub fn active_at(&self) -> Timestamp {
-        match self.transitions.as_slice() {
-            [.., asked, _]
-                if self.state() == TaskState::Canceled && asked.state.is_interrupted() =>
-            {
-                asked.at
-            }
-            _ if self.state().is_at_rest() => self.status.timestamp,
-            _ => self.updated_at,
-        }
-    }
-
-    /// Whether the task is gone for every reader: at rest and past its expiry. A
-    /// submitted or working task does not expire.
-    #[must_use]
-    pub fn expired(&self, now: Timestamp) -> bool {
-        self.state().is_at_rest() && self.expires_at <= now
     }
 
     /// The record of a task at rest that expires at `at`, whatever its expiry was.
@@ -434,102 +333,5 @@ impl TaskRecord {
     pub fn forget_writes(&mut self, kept: usize) {
         let surplus = self.write_ids.len().saturating_sub(kept);
         self.write_ids.drain(..surplus);
-    }
-
-    /// Whether `other` is the same task, and not another one of the same id.
-    #[must_use]
-    pub fn is_same_task(&self, other: &Self) -> bool {
-        self.incarnation == other.incarnation
-    }
-
-    /// Whether the turn that wrote `base` may still write.
-    #[must_use]
-    pub fn is_same_turn(&self, base: &Self) -> bool {
-        self.is_same_task(base) && self.epoch == base.epoch && !self.state().is_at_rest()
-    }
-
-    /// Whether `write` made one of the last commits, opened the turn, or created the
-    /// task.
-    #[must_use]
-    pub fn was_written_by(&self, write: &WriteId) -> bool {
-        self.write_ids.contains(write) || self.turn_write == *write || self.incarnation == *write
-    }
-
-    /// Whether the commits between `base` and this record only registered push
-    /// configs, so that a decision based on `base` still holds.
-    #[must_use]
-    pub fn differs_in_listeners_only(&self, base: &Self) -> bool {
-        let substance = |record: &Self| record.version.saturating_sub(record.registrations);
-        self.incarnation == base.incarnation
-            && self.epoch == base.epoch
-            && self.version > base.version
-            && substance(self) == substance(base)
-    }
-
-    /// The number of the last event, if the last commit logged it and the task has
-    /// push configs.
-    #[must_use]
-    pub fn notify(&self) -> Option<u64> {
-        let logged = self.last_event.is_some_and(|id| id.version == self.version);
-        (logged && !self.listeners.is_empty()).then_some(self.last_seq)
-    }
-
-    /// The ids of its push configs; a removed one may be listed.
-    #[must_use]
-    pub fn listeners(&self) -> &[PushId] {
-        &self.listeners
-    }
-
-    /// The events after the one with number `seq`.
-    pub fn events_after(&self, seq: u64) -> impl Iterator<Item = &LoggedEvent> {
-        self.log.iter().filter(move |event| event.seq > seq)
-    }
-
-    /// The keys of all objects that the record names.
-    pub(crate) fn object_keys(&self) -> impl Iterator<Item = &str> {
-        let said = self.history.iter().chain(&self.status.message);
-        let made = self.artifacts.iter().chain(&self.replaced);
-        let logged = self.log.iter().flat_map(|logged| match &logged.event {
-            Event::Artifact(update) => update.artifact.parts.as_slice(),
-            Event::Status(update) => match &update.status.message {
-                Some(message) => message.parts.as_slice(),
-                None => &[],
-            },
-        });
-        said.flat_map(|message| &message.parts)
-            .chain(made.flat_map(|artifact| &artifact.parts))
-            .chain(logged)
-            .filter_map(|part| match &part.content {
-                PartContent::Stored(blob) => Some(blob.key.as_str()),
-                _ => None,
-            })
-    }
-
-    /// The ids of the uploads that its messages name.
-    pub(crate) fn uploads(&self) -> impl Iterator<Item = &str> {
-        let parts = self.history.iter().flat_map(|message| &message.parts);
-        parts.filter_map(|part| match &part.content {
-            PartContent::Stored(blob) => blob.upload.as_deref(),
-            _ => None,
-        })
-    }
-
-    /// The view that a response shows: the `history_length` newest messages (0 leaves
-    /// the member out), and the artifacts if `include_artifacts`.
-    #[must_use]
-    pub fn view(&self, history_length: usize, include_artifacts: bool) -> Task {
-        let skip = self.history.len().saturating_sub(history_length);
-        Task {
-            id: self.id.clone(),
-            context_id: self.context_id.clone(),
-            generation: self.generation,
-            status: self.status.clone(),
-            artifacts: include_artifacts.then(|| self.artifacts.clone()),
-            history: (history_length > 0)
-                .then(|| self.history.iter().skip(skip).cloned().collect()),
-            metadata: self.metadata.clone(),
-            transitions: self.transitions.clone(),
-            last_event: self.last_event,
-        }
     }
 }

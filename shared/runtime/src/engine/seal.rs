@@ -50,9 +50,9 @@ impl<'a> SealPlace<'a> {
     /// The place of the answer that opens turn number `turn` of `record`.
     pub(super) const fn of_answer(record: &'a TaskRecord, turn: u32) -> Self {
         Self {
-            owner: &record.owner,
-            task: &record.id,
-            of: SealPurpose::Answer(&record.incarnation, turn),
+            owner: record.owner(),
+            task: record.id(),
+            of: SealPurpose::Answer(record.incarnation(), turn),
         }
     }
 
@@ -176,7 +176,7 @@ impl Engine {
             Err(StoreError::TooLarge(size)) => return Err(too_large(size)),
             Err(error) => return Err(error.into()),
         };
-        let place = SealPlace::of_answer(record, record.turn + 1);
+        let place = SealPlace::of_answer(record, record.turn() + 1);
         Sealer::new(&self.reader.policy.secret)
             .seal(&Secret::new(text), place, self.ids.next())
             .ok_or_else(|| EngineError::broken("failed to seal an answer"))
@@ -185,7 +185,7 @@ impl Engine {
     /// The answer that opened the current turn of `record`; `None` if it was sealed
     /// under another key.
     pub(super) fn open_answer(&self, record: &TaskRecord, sealed: &Sealed) -> Option<Message> {
-        let place = SealPlace::of_answer(record, record.turn);
+        let place = SealPlace::of_answer(record, record.turn());
         let opened = Sealer::new(&self.reader.policy.secret).open(sealed, place)?;
         stored::message_of_text(opened.expose()).ok()
     }

@@ -130,7 +130,7 @@ impl Tables {
             } => {
                 mine && !expired
                     && stored.version() == *version
-                    && stored.incarnation == *incarnation
+                    && stored.incarnation() == incarnation
             }
         };
         if holds {
@@ -146,7 +146,7 @@ impl Tables {
         let stored = self.keys.get(&(owner.tenant.clone(), key.clone()))?;
         let record = self.tasks.get(&stored.task).filter(|record| {
             record.owner() == owner
-                && record.incarnation == stored.incarnation
+                && *record.incarnation() == stored.incarnation
                 && !record.expired(now)
         })?;
         Some(Keyed {
@@ -172,7 +172,7 @@ impl Tables {
         let tenant = &record.owner().tenant;
         for key in record.prolonged_keys() {
             if let Some(stored) = self.keys.get_mut(&(tenant.clone(), key.clone())) {
-                stored.kept_until = stored.kept_until.max(record.keys.until);
+                stored.kept_until = stored.kept_until.max(record.keys().until);
             }
         }
         let Some(KeyWrite {
@@ -186,7 +186,7 @@ impl Tables {
         let stored = KeyEntry {
             content: content.clone(),
             task: record.key(),
-            incarnation: record.incarnation.clone(),
+            incarnation: record.incarnation().clone(),
             write: id.clone(),
             kept_until: *kept_until,
         };
@@ -209,7 +209,7 @@ impl Tables {
     /// Whether the index of open tasks contains the task.
     fn is_open(&self, key: &TaskKey, record: &TaskRecord) -> bool {
         let reported = self.confirmed.get(key) == Some(&record.version());
-        !record.state().is_at_rest() || !record.listeners.is_empty() && !reported
+        !record.state().is_at_rest() || !record.listeners().is_empty() && !reported
     }
 
     fn keep_push(&mut self, key: &TaskKey, push: &PushRecord) {
@@ -358,7 +358,7 @@ impl SweepTasks for MemoryStore {
             .iter()
             .filter(|(key, record)| tables.is_open(key, record))
             .map(|(key, record)| {
-                let at = record.created_at.as_millis();
+                let at = record.created_at().as_millis();
                 ((at, key.tenant().as_str(), key.local()), record)
             })
             .filter(|(place, _)| after.is_none_or(|after| *place > after))
@@ -383,7 +383,7 @@ fn is_in(task: &TaskRecord, owner: &Owner, context: &ContextId) -> bool {
 /// The order within a context: newest creation time first, then id.
 fn made(task: &TaskRecord) -> Reverse<ListPosition> {
     Reverse(ListPosition {
-        at: task.created_at,
+        at: task.created_at(),
         task: task.id().clone(),
     })
 }
@@ -472,13 +472,13 @@ impl WriteTasks for MemoryStore {
         };
         let same = stored.owner() == record.owner()
             && stored.version() == record.version()
-            && stored.incarnation == record.incarnation;
+            && stored.incarnation() == record.incarnation();
         if same {
             tables.tasks.remove(&key);
             tables.pushes.retain(|(of, _), _| *of != key);
-            tables
-                .keys
-                .retain(|_, stored| stored.task != key || stored.incarnation != record.incarnation);
+            tables.keys.retain(|_, stored| {
+                stored.task != key || stored.incarnation != *record.incarnation()
+            });
         }
         Ok(same)
     }
@@ -494,10 +494,10 @@ impl WriteTasks for MemoryStore {
             record.owner() == beating.owner()
                 && record.state() == TaskState::Working
                 && record.is_same_turn(beating)
-                && record.lease_until.is_some()
+                && record.lease_until().is_some()
         });
         Ok(running
-            .map(|record| record.lease_until = Some(lease_until))
+            .map(|record| record.set_lease(Some(lease_until)))
             .is_some())
     }
 }

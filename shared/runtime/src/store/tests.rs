@@ -1,9 +1,9 @@
 //! A wrapper without overrides passes the store contract of the wrapped store.
 
-use super::{WrapBlobs, WrapObjects, WrapPushes, WrapSweepTasks, WrapSweepThreads};
-use super::{WrapTasks, WrapThreads};
+use super::memory::MemoryStore;
+use super::wrap::{WrapBlobs, WrapObjects, WrapPushes, WrapSweepTasks, WrapSweepThreads};
+use super::wrap::{WrapTasks, WrapThreads};
 use crate::store::contract::{self, Stores};
-use crate::store::memory::MemoryStore;
 use crate::store::push::Pushes;
 use crate::store::queue::{SweepObjects, SweepTasks};
 use crate::store::{Blobs, SweepThreads, WriteTasks, WriteThreads};

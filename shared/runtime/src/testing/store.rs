@@ -65,8 +65,8 @@ impl TestStore {
         let Some(mut brake) = self.set(None) else {
             return;
         };
-        let base = *brake.base.get_or_insert(record.last_seq);
-        if record.last_seq < base + brake.events {
+        let base = *brake.base.get_or_insert(record.last_seq());
+        if record.last_seq() < base + brake.events {
             self.set(Some(brake));
             return;
         }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::protocol::{CardForm, MethodCall, WireResponse};
-use crate::task::ContextQuery;
-use crate::task::EventId;
+use crate::{CardForm, MethodCall, WireResponse};
+use a2a_lambda_model::task::ContextQuery;
+use a2a_lambda_model::task::EventId;
 use serde_json::json;
 
 mod noise;

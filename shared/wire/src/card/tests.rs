@@ -203,8 +203,8 @@ fn an_extended_card_is_announced_to_both_generations() {
 
 #[test]
 fn the_official_types_read_both_cards() {
-    crate::protocol::v1::reads_card(&card(CardShape::V1));
-    crate::protocol::v1::reads_card(&card(CardShape::Union));
+    crate::v1::reads_card(&card(CardShape::V1));
+    crate::v1::reads_card(&card(CardShape::Union));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Holds sample values for the tests of the older generations.
 
-use crate::task::{
+use a2a_lambda_model::task::{
     A2aError, Artifact, ArtifactUpdate, ContextId, Event, EventId, Frame, Generation, LoggedEvent,
     Message, Metadata, Part, Status, StatusUpdate, Task, TaskId, TaskState, Timestamp, Transition,
 };

@@ -2,9 +2,9 @@
 
 use super::samples::{artifact, context_id, full_task, status, task, task_id};
 use super::*;
-use crate::protocol::v03::rest;
-use crate::protocol::{v01, v03};
-use crate::task::{ContextId, Message};
+use crate::v03::rest;
+use crate::{v01, v03};
+use a2a_lambda_model::task::{ContextId, Message};
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;

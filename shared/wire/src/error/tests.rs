@@ -1,6 +1,6 @@
 use super::*;
-use crate::task::{FieldViolation, TaskState};
 use Generation::{V01, V03, V10};
+use a2a_lambda_model::task::{FieldViolation, TaskState};
 
 /// An error with its row: code, code in 0.1, REST status, JSON-RPC status,
 /// `google.rpc` status, reason, and the domain of the reason.

@@ -1,7 +1,7 @@
 //! Reads the members of an object of a request.
 
 use super::{FieldCase, MAX_PARTS, Problems, ROOT};
-use crate::task::{FieldViolation, Metadata};
+use a2a_lambda_model::task::{FieldViolation, Metadata};
 use serde_json::{Map, Value};
 
 /// An object of the request with its path.

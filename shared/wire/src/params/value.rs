@@ -2,7 +2,7 @@
 
 use super::object::quoted;
 use super::{FieldCase, MAX_HISTORY, Object, is_printable, printable_rule, rule};
-use crate::task::{ContextId, IdError, PushId, TaskId, Timestamp};
+use a2a_lambda_model::task::{ContextId, IdError, PushId, TaskId, Timestamp};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};

@@ -1,6 +1,6 @@
 use super::*;
-use crate::protocol::{OpenedRequest, RawRequest, open};
-use crate::task::{ContextId, Message, Part, Status, TaskState, Timestamp};
+use crate::{OpenedRequest, RawRequest, open};
+use a2a_lambda_model::task::{ContextId, Message, Part, Status, TaskState, Timestamp};
 use serde_json::json;
 
 fn task(generation: Generation) -> Task {

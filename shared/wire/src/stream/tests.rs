@@ -1,6 +1,6 @@
 use super::*;
-use crate::protocol::{OpenedRequest, RawRequest, open};
-use crate::task::{
+use crate::{OpenedRequest, RawRequest, open};
+use a2a_lambda_model::task::{
     A2aError, ContextId, Event, EventId, LoggedEvent, Message, Part, Status, StatusUpdate,
     TaskState, Timestamp,
 };

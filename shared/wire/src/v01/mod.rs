@@ -13,7 +13,7 @@ pub(crate) use stream::Stream;
 use super::compat::{self, V01};
 use super::json_object::JsonObject;
 use super::params::{self, FieldCase, Object};
-use crate::task::{
+use a2a_lambda_model::task::{
     A2aError, Artifact, CancelCommand, ContextId, EventId, Generation, GetQuery, Message, Part,
     Role, SendCommand, SendMode, Sent, Status, SubscribeCommand, Task, TaskId, TaskState,
 };

@@ -1,10 +1,12 @@
 //! Reads and writes push configs of 0.1: one per task, without an id
 //! (A2A 0.1 §7.5, §7.6).
 
-use crate::protocol::compat;
-use crate::protocol::json_object::JsonObject;
-use crate::protocol::params::{self, FieldCase, Object};
-use crate::task::{A2aError, CreatePush, Generation, PushConfig, PushId, PushOffer, PushQuery};
+use crate::compat;
+use crate::json_object::JsonObject;
+use crate::params::{self, FieldCase, Object};
+use a2a_lambda_model::task::{
+    A2aError, CreatePush, Generation, PushConfig, PushId, PushOffer, PushQuery,
+};
 use serde_json::Value;
 
 /// Reads a push config, which replaces an earlier one of the task.

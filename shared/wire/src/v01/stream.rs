@@ -1,8 +1,8 @@
 //! Writes a stream of 0.1, and keeps the indexes of the artifacts it has shown.
 
 use super::{artifact_members, completed_with, encode_status};
-use crate::protocol::json_object::JsonObject;
-use crate::task::{Artifact, ArtifactUpdate, Event, Frame, Status, Task, TaskId};
+use crate::json_object::JsonObject;
+use a2a_lambda_model::task::{Artifact, ArtifactUpdate, Event, Frame, Status, Task, TaskId};
 use serde_json::Value;
 
 /// Writes the frames of one stream. In 0.1 an index names an artifact: the position

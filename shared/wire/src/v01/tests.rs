@@ -1,8 +1,8 @@
 use super::*;
-use crate::protocol::compat::samples::{
+use crate::compat::samples::{
     artifact, chunk, context_id, fields, full_task, status, status_change, task, task_id,
 };
-use crate::task::{Frame, PartContent};
+use a2a_lambda_model::task::{Frame, PartContent};
 use serde_json::json;
 
 fn params() -> Value {
@@ -31,9 +31,9 @@ fn a_send_is_read_with_the_clients_task_id() {
         mode: SendMode::Blocking,
         history_length: 0,
         accepted_output_modes: Vec::new(),
-        push: Some(crate::task::PushOffer {
+        push: Some(a2a_lambda_model::task::PushOffer {
             at: "pushNotification".to_owned(),
-            id: Some(crate::task::PushId::only()),
+            id: Some(a2a_lambda_model::task::PushId::only()),
             url: "https://x.example/hook".to_owned(),
             token: None,
             schemes: Vec::new(),

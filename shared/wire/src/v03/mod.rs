@@ -15,7 +15,7 @@ pub(crate) use push::{
 use super::compat::{self, V03};
 use super::json_object::JsonObject;
 use super::params::{self, FieldCase, MAX_HISTORY, Object};
-use crate::task::{
+use a2a_lambda_model::task::{
     A2aError, Artifact, ArtifactUpdate, CancelCommand, ContextId, Event, EventId, Frame,
     Generation, GetQuery, Message, Part, PushOffer, Role, SendCommand, SendMode, Sent, Status,
     StatusUpdate, SubscribeCommand, Task, TaskId, TaskState,

@@ -1,9 +1,9 @@
 //! Reads and writes push configs of 0.3 over JSON-RPC (A2A 0.3 §7.5 to §7.8).
 
-use crate::protocol::compat;
-use crate::protocol::json_object::JsonObject;
-use crate::protocol::params::{self, FieldCase};
-use crate::task::{
+use crate::compat;
+use crate::json_object::JsonObject;
+use crate::params::{self, FieldCase};
+use a2a_lambda_model::task::{
     A2aError, CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage,
     PushQuery,
 };

@@ -5,10 +5,10 @@
 //! that the proto lacks, as the Python SDK refuses unknown members.
 
 use super::{MessageForm, Options, Scope, TaskForm, artifact_members, read_command, read_message};
-use crate::protocol::compat::{self, V03};
-use crate::protocol::json_object::JsonObject;
-use crate::protocol::params::{self, FieldCase, MAX_HISTORY, Object};
-use crate::task::{
+use crate::compat::{self, V03};
+use crate::json_object::JsonObject;
+use crate::params::{self, FieldCase, MAX_HISTORY, Object};
+use a2a_lambda_model::task::{
     A2aError, Artifact, CancelCommand, Event, EventId, Frame, GetQuery, ListQuery, Message, Page,
     Part, PartContent, Role, SendCommand, SendMode, Sent, Status, SubscribeCommand, Task,
     TaskState,
@@ -112,7 +112,7 @@ pub(crate) fn decode_list(query: &[(String, String)]) -> Result<ListQuery, A2aEr
 pub(crate) fn decode_cancel(id: &str, body: &Value) -> Result<CancelCommand, A2aError> {
     let id = params::task_id(id)?;
     if body.is_null() {
-        let metadata = crate::task::Metadata::new();
+        let metadata = a2a_lambda_model::task::Metadata::new();
         return Ok(CancelCommand { id, metadata });
     }
     let metadata = params::read(body, FieldCase::ProtoJson, |body| {

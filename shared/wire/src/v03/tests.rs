@@ -1,6 +1,6 @@
 use super::*;
-use crate::protocol::compat::samples::{artifact, chunk, fields, full_task, status, status_change};
-use crate::task::Metadata;
+use crate::compat::samples::{artifact, chunk, fields, full_task, status, status_change};
+use a2a_lambda_model::task::Metadata;
 use serde_json::json;
 
 fn message() -> Value {
@@ -41,7 +41,7 @@ fn every_member_of_a_send_is_read() {
     let file = Part {
         filename: Some("a".to_owned()),
         media_type: Some("image/png".to_owned()),
-        ..Part::new(crate::task::PartContent::Url("u".to_owned()))
+        ..Part::new(a2a_lambda_model::task::PartContent::Url("u".to_owned()))
     };
     let expected = SendCommand {
         message: Message {
@@ -60,7 +60,7 @@ fn every_member_of_a_send_is_read() {
             at: "configuration.pushNotificationConfig".to_owned(),
             id: None,
             url: "https://x.example/hook".to_owned(),
-            token: Some(crate::task::Secret::new("t")),
+            token: Some(a2a_lambda_model::task::Secret::new("t")),
             schemes: Vec::new(),
             credentials: None,
             generation: Generation::V03,

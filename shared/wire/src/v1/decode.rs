@@ -2,8 +2,8 @@
 
 use super::push;
 use super::schema::{self, Shape};
-use crate::protocol::params::MAX_HISTORY;
-use crate::task::{
+use crate::params::MAX_HISTORY;
+use a2a_lambda_model::task::{
     A2aError, CancelCommand, ContextId, EventId, FieldViolation, Generation, GetQuery, IdError,
     ListQuery, Message, Metadata, Part, PartContent, Role, SendCommand, SendMode, SubscribeCommand,
     TaskId, TaskState, Timestamp,
@@ -19,7 +19,7 @@ const DEFAULT_PAGE_SIZE: usize = 50;
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
+pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
     let request: a2a::SendMessageRequest = read(&schema::SEND, params.clone())?;
     let configuration = request.configuration.unwrap_or(NO_CONFIGURATION);
     Ok(SendCommand {
@@ -53,7 +53,7 @@ const NO_CONFIGURATION: a2a::SendMessageConfiguration = a2a::SendMessageConfigur
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
+pub(crate) fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
     let request: a2a::GetTaskRequest = read(&schema::GET, params.clone())?;
     Ok(GetQuery {
         id: task_id(request.id)?,
@@ -65,10 +65,7 @@ pub(in crate::protocol) fn decode_get(params: &Value) -> Result<GetQuery, A2aErr
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_get_pairs(
-    id: &str,
-    pairs: &[(String, String)],
-) -> Result<GetQuery, A2aError> {
+pub(crate) fn decode_get_pairs(id: &str, pairs: &[(String, String)]) -> Result<GetQuery, A2aError> {
     let mut params = from_pairs(pairs)?;
     params.insert("id".to_owned(), id.into());
     decode_get(&Value::Object(params))
@@ -78,7 +75,7 @@ pub(in crate::protocol) fn decode_get_pairs(
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_cancel(params: &Value) -> Result<CancelCommand, A2aError> {
+pub(crate) fn decode_cancel(params: &Value) -> Result<CancelCommand, A2aError> {
     let request: a2a::CancelTaskRequest = read(&schema::CANCEL, params.clone())?;
     Ok(CancelCommand {
         id: task_id(request.id)?,
@@ -91,7 +88,7 @@ pub(in crate::protocol) fn decode_cancel(params: &Value) -> Result<CancelCommand
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_subscribe(
+pub(crate) fn decode_subscribe(
     params: &Value,
     last_event: Option<EventId>,
 ) -> Result<SubscribeCommand, A2aError> {
@@ -106,7 +103,7 @@ pub(in crate::protocol) fn decode_subscribe(
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_list(params: &Value) -> Result<ListQuery, A2aError> {
+pub(crate) fn decode_list(params: &Value) -> Result<ListQuery, A2aError> {
     let request: a2a::ListTasksRequest = read(&schema::LIST, params.clone())?;
     Ok(ListQuery {
         context_id: request
@@ -132,9 +129,7 @@ pub(in crate::protocol) fn decode_list(params: &Value) -> Result<ListQuery, A2aE
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_list_pairs(
-    pairs: &[(String, String)],
-) -> Result<ListQuery, A2aError> {
+pub(crate) fn decode_list_pairs(pairs: &[(String, String)]) -> Result<ListQuery, A2aError> {
     decode_list(&Value::Object(from_pairs(pairs)?))
 }
 

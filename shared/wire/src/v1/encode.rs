@@ -4,7 +4,7 @@
 //! content, no null. `parts` is never empty. REQUIRED members are present even when
 //! they are empty (A2A 1.0 §5.7).
 
-use crate::task::{
+use a2a_lambda_model::task::{
     Artifact, ContextId, Event, Frame, LoggedEvent, Message, Metadata, Page, Part, PartContent,
     Role, Sent, Status, Task, TaskId, TaskState,
 };
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
 /// The result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
-pub(in crate::protocol) fn encode_sent(sent: &Sent) -> Value {
+pub(crate) fn encode_sent(sent: &Sent) -> Value {
     match sent {
         Sent::Task(task) => json!({"task": encode_task(task)}),
         Sent::Message(message) => json!({"message": to_value(&lf_message(message, None))}),
@@ -21,7 +21,7 @@ pub(in crate::protocol) fn encode_sent(sent: &Sent) -> Value {
 }
 
 /// A task (A2A 1.0 §4.1.1).
-pub(in crate::protocol) fn encode_task(task: &Task) -> Value {
+pub(crate) fn encode_task(task: &Task) -> Value {
     let place = Some((&task.id, &task.context_id));
     let value = to_value(&a2a::Task {
         id: task.id.to_string(),
@@ -41,7 +41,7 @@ pub(in crate::protocol) fn encode_task(task: &Task) -> Value {
 }
 
 /// A page of tasks.
-pub(in crate::protocol) fn encode_page(page: &Page) -> Value {
+pub(crate) fn encode_page(page: &Page) -> Value {
     // A2A 1.0 §3.1.4: `nextPageToken` is present even when it is empty.
     let tasks: Vec<Value> = page.tasks.iter().map(encode_task).collect();
     json!({
@@ -55,7 +55,7 @@ pub(in crate::protocol) fn encode_page(page: &Page) -> Value {
 /// The payload of a stream element (A2A 1.0 §3.2.3): exactly one of `task`,
 /// `message`, `statusUpdate` and `artifactUpdate`. An error and a keep-alive have
 /// none.
-pub(in crate::protocol) fn encode_frame(frame: &Frame) -> Option<Value> {
+pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
     Some(match frame {
         Frame::Task(task) => json!({"task": encode_task(task)}),
         Frame::Resumed(task) => {

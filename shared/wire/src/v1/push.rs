@@ -2,8 +2,8 @@
 
 use super::decode::{from_pairs, invalid_id, read, task_id};
 use super::schema;
-use crate::protocol::json_object::JsonObject;
-use crate::task::{
+use crate::json_object::JsonObject;
+use a2a_lambda_model::task::{
     A2aError, CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage,
     PushQuery, Secret,
 };
@@ -37,7 +37,7 @@ pub(super) fn offer(
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_create_push(params: &Value) -> Result<CreatePush, A2aError> {
+pub(crate) fn decode_create_push(params: &Value) -> Result<CreatePush, A2aError> {
     let config: a2a::TaskPushNotificationConfig = read(&schema::CREATE_PUSH, params.clone())?;
     Ok(CreatePush {
         task: task_id(config.task_id.clone())?,
@@ -49,7 +49,7 @@ pub(in crate::protocol) fn decode_create_push(params: &Value) -> Result<CreatePu
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_one_push(params: &Value) -> Result<PushQuery, A2aError> {
+pub(crate) fn decode_one_push(params: &Value) -> Result<PushQuery, A2aError> {
     let request: a2a::GetTaskPushNotificationConfigRequest =
         read(&schema::ONE_PUSH, params.clone())?;
     Ok(PushQuery {
@@ -62,7 +62,7 @@ pub(in crate::protocol) fn decode_one_push(params: &Value) -> Result<PushQuery, 
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_list_pushes(params: &Value) -> Result<PushListQuery, A2aError> {
+pub(crate) fn decode_list_pushes(params: &Value) -> Result<PushListQuery, A2aError> {
     let request: a2a::ListTaskPushNotificationConfigsRequest =
         read(&schema::LIST_PUSHES, params.clone())?;
     Ok(PushListQuery {
@@ -78,7 +78,7 @@ pub(in crate::protocol) fn decode_list_pushes(params: &Value) -> Result<PushList
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
-pub(in crate::protocol) fn decode_list_pushes_pairs(
+pub(crate) fn decode_list_pushes_pairs(
     task: &str,
     pairs: &[(String, String)],
 ) -> Result<PushListQuery, A2aError> {
@@ -88,7 +88,7 @@ pub(in crate::protocol) fn decode_list_pushes_pairs(
 }
 
 /// A push config, without its secrets.
-pub(in crate::protocol) fn encode_push(config: &PushConfig) -> Value {
+pub(crate) fn encode_push(config: &PushConfig) -> Value {
     let scheme = config.schemes.first();
     let authentication = scheme.map(|it| JsonObject::new().with("scheme", it.as_str()));
     JsonObject::new()
@@ -100,7 +100,7 @@ pub(in crate::protocol) fn encode_push(config: &PushConfig) -> Value {
 }
 
 /// A page of push configs.
-pub(in crate::protocol) fn encode_pushes(page: &PushPage) -> Value {
+pub(crate) fn encode_pushes(page: &PushPage) -> Value {
     let configs: Vec<Value> = page.configs.iter().map(encode_push).collect();
     let next = &page.next_page_token;
     JsonObject::new()

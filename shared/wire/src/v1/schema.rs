@@ -4,10 +4,10 @@
 //! reads them, and notes every fault with its path. It leaves unknown members
 //! (A2A 1.0 §5.7) and everything inside `metadata` and `data` as they are.
 
-use crate::protocol::params::{
+use crate::params::{
     self, MAX_HISTORY, MAX_PARTS, SCHEME_RULE, is_printable, is_scheme, printable_rule,
 };
-use crate::task::{
+use a2a_lambda_model::task::{
     A2aError, ContextId, FieldViolation, MAX_PUSH_CREDENTIALS, MAX_PUSH_TOKEN, MAX_PUSH_URL,
     PushId, TaskId, TaskState, Timestamp,
 };

@@ -4,7 +4,7 @@
 mod generated;
 
 use super::*;
-use crate::task::{
+use a2a_lambda_model::task::{
     A2aError, Artifact, ArtifactUpdate, ContextId, Event, EventId, Frame, Generation, LoggedEvent,
     Message, Metadata, Page, Part, PartContent, Role, SendMode, Sent, Status, StatusUpdate, Task,
     TaskId, TaskState, Timestamp,
@@ -638,7 +638,7 @@ fn parts_are_never_empty_and_object_keys_stay_private() {
         encode_sent(&Sent::Message(Message::from_agent("m", Vec::new())))["message"]["parts"],
         json!([{"text": ""}])
     );
-    let stored = Part::new(PartContent::Stored(crate::task::Blob {
+    let stored = Part::new(PartContent::Stored(a2a_lambda_model::task::Blob {
         key: "acme/secret".to_owned(),
         size: 1,
         sha256: "00".to_owned(),

@@ -1,7 +1,7 @@
 //! Blobs: bytes under server-made keys.
 
 use super::{Broken, Stores, World};
-use crate::store::{BlobReader, StoreError, remove_below};
+use crate::store::{BlobReader, Measured, StoreError, remove_below};
 use crate::task::{Blob, TaskId, TaskKey};
 use bytes::Bytes;
 use std::pin::Pin;
@@ -131,7 +131,7 @@ pub async fn a_file_read_in_chunks_is_stored_whole(
         let mut file = bits(length, false);
         let task = task(world);
         let measured = stores.blobs.put_from(&task, &key, &mut file).await?;
-        assert_eq!(measured, crate::store::blobs::measured(&expected));
+        assert_eq!(measured, Measured::of(&expected));
         let head = stores.blobs.head(&key).await?;
         assert_eq!(head.and_then(|head| head.task), Some(task));
         let stored = stores.blobs.get(&key).await?;
@@ -174,7 +174,7 @@ pub async fn a_head_shows_the_size_and_the_task(
     let head = stores.blobs.head(&key).await?;
     let head = head.ok_or_else(|| StoreError::Corrupt("no head".to_owned()))?;
     assert_eq!((head.size, head.task), (7, Some(task)));
-    let digest = crate::store::blobs::measured(&bytes).sha256;
+    let digest = Measured::of(&bytes).sha256;
     assert!(head.sha256.is_none_or(|reported| reported == digest));
     Ok(())
 }
@@ -205,7 +205,7 @@ pub async fn a_copy_outlives_its_source(stores: &Stores<'_>, world: &World) -> R
 }
 
 fn blob(key: String, bytes: &Bytes) -> Blob {
-    let measured = crate::store::blobs::measured(bytes);
+    let measured = Measured::of(bytes);
     Blob {
         key,
         size: measured.size,

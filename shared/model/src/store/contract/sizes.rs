@@ -1,7 +1,8 @@
 //! Large content: messages, values, whole tasks.
 
 use super::{Broken, Stores, World};
-use crate::store::{Committed, StoreError, ThreadState, stored};
+use crate::store::{Committed, StoreError, ThreadState};
+use crate::stored;
 use crate::task::{Change, Message, Part, Saved, SavedSlot, Sealed, TaskId, TaskRecord};
 
 /// Sizes around the limits: an item, a value that stays in it, content that stays in

@@ -4,8 +4,9 @@ use crate::store::push::Pushes;
 use crate::store::queue::SweepTasks;
 use crate::store::{
     Blobs, Committed, Expect, RecordQuery, StoreError, SweepThreads, TaskWrite, ThreadRecord,
-    ThreadState, ThreadStatus, ThreadWrite, WriteTasks, stored,
+    ThreadState, ThreadStatus, ThreadWrite, WriteTasks,
 };
+use crate::stored;
 use crate::task::{
     Change, ContextId, Generation, IdError, Message, Metadata, NewTask, Owner, Part, Subject,
     TaskId, TaskRecord, TenantId, Timestamp, TransitionError, WriteId,

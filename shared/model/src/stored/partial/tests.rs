@@ -1,7 +1,7 @@
 //! A projection reads the wanted part of a long task, and nothing more.
 
 use super::*;
-use crate::store::stored::{arrange, pieces};
+use crate::stored::{arrange, pieces};
 use crate::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, NewTask, Owner, Part, Subject, TaskId,
     TenantId, Timestamp, WriteId,

@@ -81,7 +81,7 @@ impl Engine {
         }
         if let Some(id) = &command.client_task_id {
             let found = self.tasks.load(&caller.owner, id, now).await?;
-            if let Some(record) = found.filter(|record| !record.hidden) {
+            if let Some(record) = found.filter(|record| !record.is_hidden()) {
                 return named_task(record, command);
             }
             // A client cannot create a task under an id that has the form of server-made
@@ -184,7 +184,7 @@ impl Engine {
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.load_message_files(&command.message).await?;
         let mut facts = self.facts(caller, &record, &command);
-        facts.turn = record.turn + 1;
+        facts.turn = record.turn() + 1;
         let message = placed(command.message.clone(), &record);
         // The answer to an auth-required task may hold credentials, so it is sealed.
         let secret = match is_secret {
@@ -192,7 +192,7 @@ impl Engine {
             false => None,
         };
         let mut pin = Vec::new();
-        let job = match &record.skill {
+        let job = match record.skill() {
             Some(id) => self.pinned_skill(id, &record, &said, &command)?,
             None => {
                 // No skill is pinned yet: the message answers the question of the router.
@@ -257,7 +257,7 @@ impl Engine {
                 "task pinned to unknown skill `{id}`"
             )));
         };
-        let slot = record.saved.slot.clone().unwrap_or(SavedSlot {
+        let slot = record.saved().slot.clone().unwrap_or(SavedSlot {
             version: 0,
             value: serde_json::Value::Null,
         });
@@ -319,15 +319,15 @@ impl Engine {
 
 /// The message with the ids of its task and context.
 fn placed(mut message: Message, record: &TaskRecord) -> Message {
-    message.task_id = Some(record.id.clone());
-    message.context_id = Some(record.context_id.clone());
+    message.task_id = Some(record.id().clone());
+    message.context_id = Some(record.context_id().clone());
     message
 }
 
 /// The task that a message names; an error if the message also names another context.
 fn named_task(record: TaskRecord, command: &SendCommand) -> Result<SendTarget, EngineError> {
     let context = command.message.context_id.as_ref();
-    if context.is_some_and(|context| *context != record.context_id) {
+    if context.is_some_and(|context| context != record.context_id()) {
         let why = "the task belongs to another context";
         return Err(A2aError::invalid("message.contextId", why).into());
     }
@@ -392,7 +392,7 @@ const fn routing_message<'a>(
 /// The request that opened a task.
 fn first_request(record: &TaskRecord) -> Option<&Message> {
     record
-        .history
+        .history()
         .iter()
         .find(|message| message.role == Role::User)
 }
@@ -410,7 +410,7 @@ const fn closed_error(state: TaskState) -> A2aError {
 /// ids: a client that sends the same content under its own task id again is retrying.
 fn is_repeat(record: &TaskRecord, command: &SendCommand) -> bool {
     let last = record
-        .history
+        .history()
         .iter()
         .rev()
         .find(|message| message.role == Role::User);

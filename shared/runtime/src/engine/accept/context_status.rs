@@ -84,8 +84,8 @@ impl Engine {
             return Ok(self.begin_new(id, None, owner, now));
         };
         let record = self.tasks.load(owner, &first, now).await?;
-        match record.filter(|record| record.context_id == *id) {
-            Some(record) if !record.hidden => self.status_from_task(&record, now, true),
+        match record.filter(|record| record.context_id() == id) {
+            Some(record) if !record.is_hidden() => self.status_from_task(&record, now, true),
             // A server-made id is never created by a message that names it.
             _ => Err(A2aError::ContextExpired.into()),
         }
@@ -100,9 +100,9 @@ impl Engine {
         record: &TaskRecord,
         now: Timestamp,
     ) -> Result<ContextStatus, EngineError> {
-        let (owner, id) = (&record.owner, &record.context_id);
+        let (owner, id) = (record.owner(), record.context_id());
         match self.threads.load_thread_head(owner, id).await? {
-            Some(head) => self.continue_existing(head, Some(record.created_at), now),
+            Some(head) => self.continue_existing(head, Some(record.created_at()), now),
             None => self.status_from_task(record, now, !serves_as_thread(record)),
         }
     }
@@ -133,12 +133,12 @@ impl Engine {
         if !open && silent(policy.thread_ttl) {
             return Err(A2aError::ContextExpired.into());
         }
-        let (owner, id) = (&record.owner, &record.context_id);
+        let (owner, id) = (record.owner(), record.context_id());
         Ok(ContextStatus {
             id: id.clone(),
-            began: record.created_at,
+            began: record.created_at(),
             reset: !open && silent(policy.state_ttl),
-            opens: opens.then(|| self.opened(owner, id, record.created_at, now, None)),
+            opens: opens.then(|| self.opened(owner, id, record.created_at(), now, None)),
             stale: None,
             of: None,
         })
@@ -302,7 +302,7 @@ impl Engine {
     }
 
     async fn try_extend_thread(&self, record: &TaskRecord) -> Result<(), EngineError> {
-        let (owner, id) = (&record.owner, &record.context_id);
+        let (owner, id) = (record.owner(), record.context_id());
         for _ in 0..ROUNDS {
             let now = self.reader.clock.now();
             let write = match self.threads.load_thread_head(owner, id).await? {
@@ -317,7 +317,7 @@ impl Engine {
                 // A task of a deleted or an earlier context keeps nothing alive.
                 Some(head)
                     if head.is_cleared()
-                        || self.is_earlier(id, record.created_at, head.created_at) =>
+                        || self.is_earlier(id, record.created_at(), head.created_at) =>
                 {
                     return Ok(());
                 }
@@ -337,12 +337,12 @@ impl Engine {
         record: &TaskRecord,
         now: Timestamp,
     ) -> Result<Timestamp, EngineError> {
-        let first = match record.context_id.first_task() {
-            Some(first) => self.tasks.load(&record.owner, &first, now).await?,
+        let first = match record.context_id().first_task() {
+            Some(first) => self.tasks.load(record.owner(), &first, now).await?,
             None => None,
         };
-        let first = first.filter(|first| first.context_id == record.context_id);
-        Ok(first.map_or(record.created_at, |first| first.created_at))
+        let first = first.filter(|first| first.context_id() == record.context_id());
+        Ok(first.map_or(record.created_at(), |first| first.created_at()))
     }
 }
 

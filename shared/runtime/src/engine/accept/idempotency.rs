@@ -27,7 +27,9 @@ impl TurnSpec {
             TurnInput::Ask { .. } | TurnInput::Fail(_) => true,
         };
         // The skill makes no task, so clients must not see the one that stores the reply.
-        self.record.hidden = self.record.version == 0 && !makes_task && !self.force;
+        if self.record.version() == 0 && !makes_task && !self.force {
+            self.record.hide();
+        }
         self.key = Some(key);
         self.force = true;
     }
@@ -127,12 +129,12 @@ impl Reader {
         deadline: Option<Timestamp>,
         sink: &mut EventSink,
     ) -> Result<(), EngineError> {
-        if !record.hidden {
+        if !record.is_hidden() {
             return self.tail(caller, &record, deadline, sink).await;
         }
         let until = self.ends(self.policy.blocking_budget, deadline);
         let record = self.rested(caller, record, until).await?;
-        if !record.hidden {
+        if !record.is_hidden() {
             return self.tail(caller, &record, deadline, sink).await;
         }
         sink.message(self.reply(&record).await?);

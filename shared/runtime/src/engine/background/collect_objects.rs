@@ -56,8 +56,8 @@ pub(in crate::engine) async fn remove_objects_of(
 ) -> Result<usize, StoreError> {
     let is_over = |key: &&String| {
         ObjectName::of(key).is_none_or(|name| {
-            let is_its_own = ended.incarnation.as_str().ends_with(name.incarnation);
-            is_its_own || name.at < ended.expires_at
+            let is_its_own = ended.incarnation().as_str().ends_with(name.incarnation);
+            is_its_own || name.at < ended.expires_at()
         })
     };
     let below = object_key::below(&ended.key());

@@ -395,7 +395,7 @@ impl PushDispatcher {
     async fn with_content(&self, item: &PushItem) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.to.clock.now();
         match self.to.tasks.load(&item.owner, &item.task, now).await {
-            Ok(found) => Ok(found.filter(|it| it.incarnation == item.incarnation)),
+            Ok(found) => Ok(found.filter(|it| *it.incarnation() == item.incarnation)),
             Err(StoreError::Refused(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -479,11 +479,11 @@ async fn undelivered(
     pushes: &dyn DeliverPushes,
     record: &TaskRecord,
 ) -> Result<Vec<PushRecord>, EngineError> {
-    let mut found = pushes.pushes(&record.owner, &record.id).await?;
+    let mut found = pushes.pushes(record.owner(), record.id()).await?;
     found.retain(|push| {
-        push.incarnation == record.incarnation
-            && record.listeners.contains(&push.listener.id)
-            && push.delivery.cursor < record.last_seq
+        push.incarnation == *record.incarnation()
+            && record.listeners().contains(&push.listener.id)
+            && push.delivery.cursor < record.last_seq()
             && push.delivery.attempts < ATTEMPTS
     });
     Ok(found)
@@ -518,7 +518,7 @@ pub(in crate::engine) async fn resend_pushes(
     }
     waiting.retain(|push| {
         // A younger push config still has its message in the queue.
-        let since = record.updated_at.max(push.delivery.retry_at);
+        let since = record.updated_at().max(push.delivery.retry_at);
         since.plus(QUEUED) <= now && !push.delivery.is_busy(now)
     });
     let items: Vec<PushItem> = waiting.iter().map(item_of).collect();

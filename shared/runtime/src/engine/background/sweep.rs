@@ -225,7 +225,7 @@ impl Engine {
         if !self.is_overdue(&head, leases) {
             return Ok(None);
         }
-        let is_spent = |it: &TaskRecord| it.attempt >= self.reader.policy.max_attempts;
+        let is_spent = |it: &TaskRecord| it.attempt() >= self.reader.policy.max_attempts;
         if let Some(item) = TaskImage::of(&head).asks().filter(|_| !is_spent(&head)) {
             return Ok(Some((item, asked_at(&head))));
         }
@@ -254,7 +254,7 @@ impl Engine {
 
     fn is_overdue(&self, record: &TaskRecord, leases: Leases) -> bool {
         let now = self.reader.clock.now();
-        match (record.lease_until, leases) {
+        match (record.lease_until(), leases) {
             (Some(_), Leases::CountAsExpired) => true,
             (Some(until), Leases::Respect) => until.plus(OVERDUE) <= now,
             (None, _) => asked_at(record).plus(QUEUED) <= now,
@@ -264,7 +264,7 @@ impl Engine {
 
 /// Since when a task without a lease has waited for a worker.
 fn asked_at(record: &TaskRecord) -> Timestamp {
-    record.dispatched_at.unwrap_or(record.updated_at)
+    record.dispatched_at().unwrap_or(record.updated_at())
 }
 
 impl SweepRound {

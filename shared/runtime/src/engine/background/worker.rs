@@ -92,13 +92,13 @@ impl Engine {
             WorkDecision::Settled(ack) => return Ok(ack),
         };
         // Each claim counts as an attempt, so a task that kills its workers ends too.
-        if record.attempt >= self.reader.policy.max_attempts {
+        if record.attempt() >= self.reader.policy.max_attempts {
             return self.fail_spent(record).await;
         }
         let claim = Change::Claim {
             lease_until: self.lease_until(deadline),
         };
-        let looked = record.updated_at;
+        let looked = record.updated_at();
         let claimed = match self.commit(Commit::new(record, vec![claim])).await? {
             CommitOutcome::Stored(claimed) => claimed,
             CommitOutcome::Lost(_) | CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
@@ -106,12 +106,12 @@ impl Engine {
             }
         };
         // A claim is activity: the context stays alive while its task runs.
-        if self.needs_thread_extension(looked, claimed.updated_at) {
+        if self.needs_thread_extension(looked, claimed.updated_at()) {
             self.extend_thread(&claimed).await;
         }
         let loaded = LoadedMessage {
             first: self.load_message_files(first_request_of(&claimed)).await?,
-            said: match &claimed.secret {
+            said: match claimed.secret() {
                 Some(sealed) => self.open_answer(&claimed, sealed),
                 None => self.load_message_files(last_message(&claimed)).await?,
             },
@@ -131,7 +131,7 @@ impl Engine {
     ) -> Result<WorkDecision, EngineError> {
         let now = self.reader.clock.now();
         let found = self.tasks.load(&item.owner, &item.task, now).await?;
-        let Some(record) = found.filter(|record| record.incarnation == item.incarnation) else {
+        let Some(record) = found.filter(|record| *record.incarnation() == item.incarnation) else {
             tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
             return Ok(WorkDecision::Settled(Ack::Delete));
         };
@@ -139,7 +139,7 @@ impl Engine {
         if record.state().is_at_rest() {
             return Ok(WorkDecision::Settled(Ack::Delete));
         }
-        match record.lease_until.filter(|until| *until > now) {
+        match record.lease_until().filter(|until| *until > now) {
             // The message arrives again when the lease of the other worker could be over.
             Some(until) if record.state() == TaskState::Working => {
                 receipt.hide(until.since(now)).await?;
@@ -154,7 +154,7 @@ impl Engine {
     async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
         let found = self.tasks.head(&item.owner, &item.task, now).await?;
-        let record = found.filter(|record| record.incarnation == item.incarnation);
+        let record = found.filter(|record| *record.incarnation() == item.incarnation);
         let rests = record.is_none_or(|record| record.state().is_at_rest());
         Ok(if rests { Ack::Delete } else { Ack::Keep })
     }
@@ -172,9 +172,9 @@ impl Engine {
         &self,
         record: TaskRecord,
     ) -> Result<bool, EngineError> {
-        let attempts = record.attempt;
+        let attempts = record.attempt();
         let text = format!("the task could not be finished in {attempts} attempts");
-        tracing::error!(task.id = %record.id, "task `{}` has no attempts left", record.id);
+        tracing::error!(task.id = %record.id(), "task `{}` has no attempts left", record.id());
         let error = AgentError::domain("ATTEMPTS_EXHAUSTED", text);
         let fail = self.failure(&record, &error);
         let written = self.commit(Commit::new(record, vec![fail])).await?;
@@ -188,9 +188,9 @@ impl Engine {
         loaded: &LoadedMessage,
         deadline: Option<Timestamp>,
     ) -> TurnSpec {
-        let caller = Caller::behind(&record.owner, record.request.as_ref());
+        let caller = Caller::behind(record.owner(), record.request());
         let mut facts = TurnFacts::of(&record, &caller);
-        if let Some(request) = &record.request {
+        if let Some(request) = record.request() {
             let modes = &request.accepted_output_modes;
             facts.accepted_output_modes.clone_from(modes);
         }
@@ -212,8 +212,7 @@ impl Engine {
         loaded: &LoadedMessage,
     ) -> Result<TurnInput, AgentError> {
         let id = record
-            .skill
-            .as_ref()
+            .skill()
             .ok_or_else(|| AgentError::skill_not_found("none"))?;
         let skill = self
             .agent
@@ -221,15 +220,15 @@ impl Engine {
             .ok_or_else(|| AgentError::skill_not_found(id))?;
         let said = loaded.said.as_ref();
         let said = said.ok_or_else(|| {
-            AgentError::missing_input(match record.secret {
+            AgentError::missing_input(match record.secret() {
                 Some(_) => "the answer was sealed under another key",
                 None => "the task holds no message",
             })
         })?;
         let nothing = Metadata::new();
         // The record keeps the metadata of the first request only.
-        let metadata = if record.turn == 1 {
-            &record.metadata
+        let metadata = if record.turn() == 1 {
+            record.metadata()
         } else {
             &nothing
         };
@@ -253,7 +252,7 @@ impl Engine {
             Ok(Routed::Ask { .. }) => return Err(AgentError::skill_not_found(id)),
             Err(refusal) => return Err(AgentError::invalid_input(refusal.to_string())),
         };
-        let call = match &record.saved.slot {
+        let call = match &record.saved().slot {
             Some(slot) => TurnStart::Input(slot.clone(), content),
             None => TurnStart::Request(skill.decode(&content)?),
         };
@@ -290,16 +289,16 @@ struct LoadedMessage {
 
 /// The original request, if the current turn answers the router's question about it.
 fn first_request_of(record: &TaskRecord) -> Option<&Message> {
-    if record.turn < 2 || record.saved.slot.is_some() {
+    if record.turn() < 2 || record.saved().slot.is_some() {
         return None;
     }
-    let mut history = record.history.iter();
+    let mut history = record.history().iter();
     history.find(|message| message.role == Role::User)
 }
 
 /// The message that opened the current turn.
 fn last_message(record: &TaskRecord) -> Option<&Message> {
-    let mut said = record.history.iter().rev();
+    let mut said = record.history().iter().rev();
     said.find(|message| message.role == Role::User)
 }
 

@@ -154,7 +154,7 @@ impl Engine {
                 Committed::KeyTaken(keyed) => return Ok(CommitOutcome::KeyTaken(keyed)),
                 // The task is gone. Only a create may see which task has the id now.
                 Committed::Conflict(Some(current))
-                    if base.version > 0 && !current.is_same_task(&base) =>
+                    if base.version() > 0 && !current.is_same_task(&base) =>
                 {
                     return Ok(CommitOutcome::Lost(None));
                 }
@@ -192,12 +192,12 @@ impl Engine {
         let kept_until = expires_at.plus(self.reader.policy.task_ttl);
         // The clocks of two functions differ: a change must not be older than its
         // task.
-        let at = now.max(base.created_at);
+        let at = now.max(base.created_at());
         let mut next = base
             .next(changes.to_vec(), id.clone(), at, expires_at)
             .map_err(|e| EngineError::broken(e.to_string()))?;
         // A task that is created finished keeps its log only for webhooks.
-        if base.version == 0 && next.state().is_terminal() && next.listeners.is_empty() {
+        if base.version() == 0 && next.state().is_terminal() && next.listeners().is_empty() {
             next.forget_log();
         }
         next.hold_keys(key.map(SendKey::address), kept_until);
@@ -246,8 +246,8 @@ impl Engine {
     /// The id of the next write on `base`. The write id of the create is the task's
     /// incarnation.
     pub(super) fn write_id(&self, base: &TaskRecord) -> WriteId {
-        if base.version == 0 {
-            base.incarnation.clone()
+        if base.version() == 0 {
+            base.incarnation().clone()
         } else {
             WriteId::made_of(self.ids.next())
         }

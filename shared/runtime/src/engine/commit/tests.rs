@@ -170,11 +170,11 @@ impl World {
         }
         let record = self.record(&task.id).await;
         let item = WorkItem {
-            owner: record.owner.clone(),
-            task: record.id.clone(),
-            incarnation: record.incarnation.clone(),
-            turn: record.turn,
-            dispatch: record.dispatch.unwrap(),
+            owner: record.owner().clone(),
+            task: record.id().clone(),
+            incarnation: record.incarnation().clone(),
+            turn: record.turn(),
+            dispatch: record.dispatch().unwrap(),
         };
         let line = FakeQueue::<WorkItem>::default();
         let ack = self.engine.work(&item, &line, None).await;
@@ -204,7 +204,7 @@ impl World {
             tokio::time::sleep(Duration::from_millis(10)).await;
             let page = self.store.tasks().list(&caller().owner, &query).await;
             if let Some(task) = page.unwrap().records.pop() {
-                return task.id;
+                return task.id().clone();
             }
         }
     }
@@ -230,7 +230,7 @@ async fn late_store_reply_to_a_question_does_not_stop_the_next_turn() {
             let record = world.record(&id).await;
             assert_eq!(record.state(), TaskState::Completed, "{case:?}");
             assert_eq!(world.answered.load(Ordering::SeqCst), 1, "{case:?}");
-            let asked = record.transitions.iter();
+            let asked = record.transitions().iter();
             let asked = asked.filter(|it| it.state == TaskState::InputRequired);
             assert_eq!(asked.count(), 1, "{case:?}");
         }

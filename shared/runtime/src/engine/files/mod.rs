@@ -7,6 +7,7 @@
 //! - `encoded_size`: the encoded size of a response
 //! - `download`: the headers of a file that a client gets by URL
 
+pub(super) mod chained_reader;
 mod download;
 mod encoded_size;
 pub(crate) mod object_key;
@@ -21,7 +22,7 @@ pub(super) use verified_reader::ReadFailure;
 use self::object_key::Attempt;
 use self::verified_reader::VerifiedReader;
 use super::{Engine, EngineError, Reader};
-use crate::store::{BlobReader, OBJECTS_AT_ONCE, StoreError, blobs_measured};
+use crate::store::{BlobReader, Measured, OBJECTS_AT_ONCE, StoreError};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
 use bytes::Bytes;
 use futures::future::join_all;
@@ -76,7 +77,7 @@ impl Engine {
         key: String,
         bytes: &Bytes,
     ) -> Result<Blob, EngineError> {
-        let measured = blobs_measured(bytes);
+        let measured = Measured::of(bytes);
         let blobs = &self.reader.blobs;
         blobs.put_for(&base.key(), &key, bytes.clone()).await?;
         Ok(Blob {
@@ -115,7 +116,7 @@ impl Reader {
     pub(super) async fn bytes_of(&self, blob: &Blob) -> Result<Bytes, StoreError> {
         let found = self.blobs.get(&blob.key).await?;
         let bytes = found.ok_or_else(|| missing(blob))?;
-        let measured = blobs_measured(&bytes);
+        let measured = Measured::of(&bytes);
         if measured.size != blob.size || measured.sha256 != blob.sha256 {
             let key = &blob.key;
             return Err(StoreError::Corrupt(format!(

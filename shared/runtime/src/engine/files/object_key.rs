@@ -36,8 +36,8 @@ impl Attempt {
     pub(crate) fn of(record: &TaskRecord, now: Timestamp) -> Self {
         Self {
             below: below(&record.key()),
-            incarnation: record.incarnation.to_string(),
-            mark: format!("{}-{:x}", record.epoch, now.as_millis().max(0)),
+            incarnation: record.incarnation().to_string(),
+            mark: format!("{}-{:x}", record.epoch(), now.as_millis().max(0)),
         }
     }
 

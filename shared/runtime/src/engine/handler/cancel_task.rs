@@ -56,7 +56,7 @@ impl Engine {
 
     /// Calls `on_completed` of the skill of a canceled task.
     async fn canceled(&self, caller: &Caller, record: &TaskRecord) {
-        let skill = record.skill.as_ref().and_then(|id| self.agent.skill(id));
+        let skill = record.skill().and_then(|id| self.agent.skill(id));
         if let Some(skill) = skill {
             let facts = TurnFacts::of(record, caller);
             self.completed(&**skill, &facts, record).await;

@@ -152,9 +152,9 @@ impl Engine {
             let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
             for task in &heads {
                 seen.holds_thread |= self.holds_thread(task, now);
-                seen.busy |= !task.hidden && !task.state().is_at_rest();
-                let began = seen.began.unwrap_or(task.created_at);
-                seen.began = Some(began.min(task.created_at));
+                seen.busy |= !task.is_hidden() && !task.state().is_at_rest();
+                let began = seen.began.unwrap_or(task.created_at());
+                seen.began = Some(began.min(task.created_at()));
             }
             after = next;
             if after.is_none() || seen.busy {
@@ -201,7 +201,7 @@ impl Engine {
         so_far: &mut ContextRemoval,
     ) {
         // The id may be in use again: later tasks are of a new context.
-        let deleted = |task: &TaskRecord| thread.deletes(task.created_at);
+        let deleted = |task: &TaskRecord| thread.deletes(task.created_at());
         let heads = heads.into_iter().filter(deleted);
         let removed = stream::iter(heads).map(|head| async move {
             if self.time_is_up(until) {
@@ -226,7 +226,7 @@ impl Engine {
         thread: &ThreadRecord,
         mut head: TaskRecord,
     ) -> Result<TaskRemoval, EngineError> {
-        let (owner, id): (Owner, TaskId) = (head.owner.clone(), head.id.clone());
+        let (owner, id): (Owner, TaskId) = (head.owner().clone(), head.id().clone());
         for _ in 0..ROUNDS {
             let ended = match self.end_at_rest(head).await {
                 Err(error) if error.refusal == A2aError::TaskBusy => return Ok(TaskRemoval::Busy),
@@ -240,7 +240,7 @@ impl Engine {
             // Another write came first, or a new task has the id.
             let found = self.tasks.head(&owner, &id, EVER).await?;
             let same = |task: &TaskRecord| {
-                task.context_id == thread.context_id && thread.deletes(task.created_at)
+                *task.context_id() == thread.context_id && thread.deletes(task.created_at())
             };
             let Some(again) = found.filter(same) else {
                 return Ok(TaskRemoval::Removed);

@@ -36,9 +36,9 @@ impl Engine {
                 }
                 return Err(A2aError::TaskNotFound.into());
             };
-            let first = asked.get_or_insert_with(|| record.incarnation.clone());
+            let first = asked.get_or_insert_with(|| record.incarnation().clone());
             // The task is gone, and a new task has its id: the new one stays.
-            if *first != record.incarnation {
+            if first != record.incarnation() {
                 return Ok(());
             }
             if let Some(ended) = self.end_at_rest(record).await?
@@ -82,7 +82,7 @@ impl Engine {
     async fn forget_uploads(&self, record: &TaskRecord) -> Result<(), EngineError> {
         let uploads = record
             .uploads()
-            .map(|id| object_key::upload(&record.owner, id));
+            .map(|id| object_key::upload(record.owner(), id));
         let keys: BTreeSet<String> = uploads.collect();
         if !keys.is_empty() {
             let keys: Vec<String> = keys.into_iter().collect();

@@ -15,7 +15,7 @@ impl Reader {
     pub async fn get(&self, caller: &Caller, query: &GetQuery) -> Result<Task, EngineError> {
         let now = self.clock.now();
         let head = self.tasks.head(&caller.owner, &query.id, now).await?;
-        let head = head.filter(|head| !head.hidden);
+        let head = head.filter(|head| !head.is_hidden());
         let mut room = self.room(1);
         let wanted = Projection {
             history_length: query.history_length,
@@ -42,7 +42,7 @@ impl Reader {
         id: &TaskId,
     ) -> Result<TaskRecord, EngineError> {
         let found = self.load_any(caller, id).await?;
-        if found.hidden {
+        if found.is_hidden() {
             return Err(A2aError::TaskNotFound.into());
         }
         Ok(found)
@@ -95,13 +95,13 @@ impl Reader {
         sink: &mut EventSink,
     ) -> Result<(), EngineError> {
         // A hidden task only keeps a reply and is never shown.
-        if !sink.is_stream() || record.hidden {
+        if !sink.is_stream() || record.is_hidden() {
             return Ok(());
         }
         // A2A 1.0 §3.1.2: the first event of a stream is the task.
         let Some(shown) = sink.last_seq() else {
             let task = self.answer(record, sink.history_length()).await?;
-            sink.task(task, record.last_seq);
+            sink.task(task, record.last_seq());
             return Ok(());
         };
         let events = record.events_after(shown).cloned().collect();

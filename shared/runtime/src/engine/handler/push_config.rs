@@ -85,8 +85,11 @@ impl Reader {
         &self,
         record: &TaskRecord,
     ) -> Result<Vec<PushRecord>, EngineError> {
-        let mut pushes = self.push_store()?.pushes(&record.owner, &record.id).await?;
-        pushes.retain(|push| push.incarnation == record.incarnation);
+        let mut pushes = self
+            .push_store()?
+            .pushes(record.owner(), record.id())
+            .await?;
+        pushes.retain(|push| push.incarnation == *record.incarnation());
         pushes.sort_by(|a, b| a.listener.id.cmp(&b.listener.id));
         Ok(pushes)
     }
@@ -145,7 +148,7 @@ impl Engine {
         let store = self.push_store()?;
         let record = self.reader.load(caller, &query.task).await?;
         if let Some(id) = &query.id {
-            store.delete_push(&record.owner, &record.id, id).await?;
+            store.delete_push(record.owner(), record.id(), id).await?;
         }
         Ok(())
     }
@@ -158,7 +161,7 @@ impl Engine {
     ) -> Result<Change, EngineError> {
         self.push_store()?;
         let listener = self.listener(record, offer)?;
-        if record.version > 0 {
+        if record.version() > 0 {
             self.room_for(record, &listener, offer).await?;
         }
         Ok(Change::RegisterPush(Box::new(listener)))
@@ -189,13 +192,13 @@ impl Engine {
         now: Timestamp,
     ) -> PushRecord {
         PushRecord {
-            owner: base.owner.clone(),
-            task: base.id.clone(),
-            incarnation: base.incarnation.clone(),
+            owner: base.owner().clone(),
+            task: base.id().clone(),
+            incarnation: base.incarnation().clone(),
             listener: listener.clone(),
             created_at: now,
             clean_at: now.plus(self.reader.policy.task_ttl * 2),
-            delivery: Delivery::after(base.last_seq),
+            delivery: Delivery::after(base.last_seq()),
         }
     }
 
@@ -213,8 +216,8 @@ impl Engine {
         let sealer = Sealer::new(&policy.secret);
         let seal = |secret: &Option<Secret>, name| {
             let place = SealPlace {
-                owner: &record.owner,
-                task: &record.id,
+                owner: record.owner(),
+                task: record.id(),
                 of: SealPurpose::Webhook(&id, name),
             };
             let Some(secret) = secret else {
@@ -244,8 +247,8 @@ impl Engine {
         let pushes = self.reader.pushes_of(record).await?;
         let known = pushes.iter().any(|push| push.listener.id == listener.id);
         // An open task also keeps the ids of deleted configs; this bounds their number.
-        let named = record.listeners.len() >= MAX_PUSH_CONFIGS * 10
-            && !record.listeners.contains(&listener.id);
+        let named = record.listeners().len() >= MAX_PUSH_CONFIGS * 10
+            && !record.listeners().contains(&listener.id);
         if !known && (pushes.len() >= MAX_PUSH_CONFIGS || named) {
             let why = format!("a task has at most {MAX_PUSH_CONFIGS} push configurations");
             return Err(A2aError::invalid(offer.field("id"), why).into());

@@ -132,14 +132,14 @@ impl Engine {
     ) -> Result<TaskRecord, EngineError> {
         // A2A 1.0 §3.2.2: a blocking send waits for a terminal or interrupted state. A
         // hidden task has only its reply to show, so every send waits for it.
-        if mode == SendMode::Blocking || record.hidden {
+        if mode == SendMode::Blocking || record.is_hidden() {
             return self.reader.rested(caller, record, waits_until).await;
         }
         Ok(record)
     }
 
     async fn sent(&self, record: &TaskRecord, history_length: usize) -> Result<Sent, EngineError> {
-        if record.hidden {
+        if record.is_hidden() {
             return Ok(Sent::Message(self.reader.reply(record).await?));
         }
         Ok(Sent::Task(Box::new(

@@ -52,7 +52,7 @@ impl Engine {
             return self.reader.follow(caller, record, deadline, sink).await;
         }
         match Box::pin(self.run(*work, None, sink)).await? {
-            TurnEnd::Stopped(record) if record.hidden => {
+            TurnEnd::Stopped(record) if record.is_hidden() => {
                 self.reader.follow(caller, record, deadline, sink).await
             }
             TurnEnd::Stopped(_) => Ok(()),

@@ -104,7 +104,7 @@ impl Reader {
         let found = self.tasks.tail(&caller.owner, record.id(), after, now);
         let same = found
             .await?
-            .filter(|tail| tail.incarnation == record.incarnation);
+            .filter(|tail| tail.incarnation == *record.incarnation());
         Ok(same.ok_or(A2aError::TaskNotFound)?)
     }
 }
@@ -154,7 +154,7 @@ fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), 
 
 /// The status as of event number `seq`; `working` if no event up to it has a status.
 pub(in crate::engine) fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
-    let seen = record.log.iter().filter(|event| event.seq <= seq);
+    let seen = record.log().iter().filter(|event| event.seq <= seq);
     seen.rev()
         .find_map(|event| match &event.event {
             Event::Status(update) => Some(update.status.clone()),
@@ -163,7 +163,7 @@ pub(in crate::engine) fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
         .unwrap_or(Status {
             state: TaskState::Working,
             message: None,
-            timestamp: record.created_at,
+            timestamp: record.created_at(),
         })
 }
 

@@ -201,7 +201,7 @@ impl EventSink {
 /// The sequence number of the event with this id.
 pub(in crate::engine) fn seq_of(record: &TaskRecord, id: EventId) -> Option<u64> {
     record
-        .log
+        .log()
         .iter()
         .find(|event| event.id == id)
         .map(|event| event.seq)

@@ -42,7 +42,7 @@ impl WriteBuffer<'_> {
         match outcome {
             SkillOutcome::Message(content) if self.is_unseen() => {
                 let reply = self.replies(content, turn_thread);
-                let stored = self.record.version > 0;
+                let stored = self.record.version() > 0;
                 if !stored && self.is_given(&reply, turn_thread).await? {
                     return Ok(TurnEnd::Message(as_message(reply)));
                 }
@@ -77,7 +77,7 @@ impl WriteBuffer<'_> {
         opens: Option<ThreadWrite>,
     ) -> Result<CommitOutcome, EngineError> {
         if turn_thread.is_unchanged() {
-            if opens.is_none() && base.version > 0 {
+            if opens.is_none() && base.version() > 0 {
                 turn_thread.extend(base).await;
             }
             let commit = Commit::of_turn(base.clone(), changes.to_vec()).opening(opens);
@@ -200,7 +200,7 @@ impl WriteBuffer<'_> {
             _ => (written, stored::MAX_BYTES as u64),
         };
         let opening = |change: &&Change| {
-            base.version == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
+            base.version() == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
         };
         let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
         let error = AgentError::state_too_large(current, allowed);
@@ -236,7 +236,7 @@ impl WriteBuffer<'_> {
     /// keyed send. The client fetches its large values by URL. A repeat of a keyed send
     /// finds the reply there.
     fn keep(&mut self, reply: Message) {
-        self.record.hidden = true;
+        self.record.hide();
         self.push(Change::Complete {
             message: Some(reply),
         });
@@ -313,7 +313,7 @@ impl Engine {
         facts: &TurnFacts,
         record: &TaskRecord,
     ) {
-        if !record.state().is_terminal() || record.hidden {
+        if !record.state().is_terminal() || record.is_hidden() {
             return;
         }
         let Some(settled) = settled(record, facts) else {
@@ -325,7 +325,7 @@ impl Engine {
         let done = futures::future::select(Box::pin(hook), timer).await;
         let ok = matches!(done, futures::future::Either::Left((Ok(()), _)));
         if !ok {
-            tracing::warn!(task.id = %record.id, "on_completed of task `{}` did not finish", record.id);
+            tracing::warn!(task.id = %record.id(), "on_completed of task `{}` did not finish", record.id());
         }
     }
 }
@@ -333,7 +333,7 @@ impl Engine {
 /// Logs at level ERROR, which alerts an operator, only what the agent caused. A failure
 /// that a caller can cause is logged at INFO.
 fn log_failure(record: &TaskRecord, error: &AgentError) {
-    let (id, code, cause) = (&record.id, error.code().as_str(), error.cause());
+    let (id, code, cause) = (record.id(), error.code().as_str(), error.cause());
     if error.code().is_expected() {
         tracing::info!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
     } else {
@@ -343,11 +343,11 @@ fn log_failure(record: &TaskRecord, error: &AgentError) {
 
 fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
     Some(Settled {
-        task_id: record.id.clone(),
-        context_id: record.context_id.clone(),
-        skill: record.skill.clone()?,
+        task_id: record.id().clone(),
+        context_id: record.context_id().clone(),
+        skill: record.skill().cloned()?,
         state: record.state(),
-        artifacts: record.artifacts.iter().cloned().map(Into::into).collect(),
+        artifacts: record.artifacts().iter().cloned().map(Into::into).collect(),
         caller: facts.caller.clone(),
     })
 }

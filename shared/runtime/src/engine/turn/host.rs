@@ -12,10 +12,11 @@ use super::thread::TurnThread;
 use crate::auth::Caller;
 use crate::engine::Engine;
 use crate::engine::clock::lock;
+use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;
 use crate::skill::host::{Emission, References, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
-use crate::store::{BlobReader, Chained, StoreError, read_up_to, stored};
+use crate::store::{BlobReader, StoreError, read_up_to, stored};
 use crate::task::{Blob, Change, Message, PartContent, Saved, TaskKey, TaskRecord, Timestamp};
 use crate::thread::Thread;
 use bytes::Bytes;
@@ -53,7 +54,7 @@ impl<'e> TurnHandle<'e> {
         work: &TurnSpec,
     ) -> (Self, mpsc::Receiver<SkillCommand>) {
         let (asks, inbox) = mpsc::channel(1);
-        let mut saved = work.record.saved.clone();
+        let mut saved = work.record.saved().clone();
         if work
             .opening
             .iter()
@@ -97,7 +98,7 @@ impl<'e> TurnHandle<'e> {
         if head.len() <= inline_max {
             return Ok(PartContent::Raw(head));
         }
-        let mut source: BlobReader = Box::pin(Chained { head, rest: source });
+        let mut source: BlobReader = Box::pin(ChainedReader { head, rest: source });
         let key = self.attempt.early_key(self.engine.ids.next());
         let blobs = &self.engine.reader.blobs;
         let measured = blobs.put_from(&self.task, &key, &mut source).await?;
@@ -261,11 +262,11 @@ impl TurnFacts {
     /// The facts of a task's current turn that are known before its message is read.
     pub(crate) fn of(record: &TaskRecord, caller: &Caller) -> Self {
         Self {
-            task_id: record.id.clone(),
-            context_id: record.context_id.clone(),
+            task_id: record.id().clone(),
+            context_id: record.context_id().clone(),
             caller: caller.clone(),
             message_id: String::new(),
-            turn: record.turn,
+            turn: record.turn(),
             accepted_output_modes: Vec::new(),
             references: Vec::new(),
             model: None,

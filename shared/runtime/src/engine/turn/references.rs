@@ -36,7 +36,7 @@ impl<'e> NamedTasks<'e> {
         ids.retain(|id| seen.insert(id.clone()));
         Self {
             engine,
-            owner: work.record.owner.clone(),
+            owner: work.record.owner().clone(),
             ids,
             loaded: OnceCell::new(),
         }
@@ -81,7 +81,7 @@ impl<'e> NamedTasks<'e> {
         let now = self.engine.reader.clock.now();
         let tasks = &self.engine.tasks;
         let head = tasks.head(&self.owner, &id, now).await?;
-        let Some(head) = head.filter(|head| !head.hidden) else {
+        let Some(head) = head.filter(|head| !head.is_hidden()) else {
             return Ok(None);
         };
         // A skill gets the artifacts of a referenced task, not its history.

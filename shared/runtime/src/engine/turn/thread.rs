@@ -95,15 +95,15 @@ impl<'e> TurnThread<'e> {
         let context_status = work.context_status.as_ref();
         Self {
             engine,
-            owner: record.owner.clone(),
-            context: record.context_id.clone(),
-            task: record.id.clone(),
-            incarnation: record.incarnation.clone(),
+            owner: record.owner().clone(),
+            context: record.context_id().clone(),
+            task: record.id().clone(),
+            incarnation: record.incarnation().clone(),
             turn: work.facts.turn,
-            created: record.created_at,
+            created: record.created_at(),
             began: context_status.map(|context_status| context_status.began),
             stop_at: work.budget.stop_at,
-            looked: context_status.map_or(record.updated_at, |_| engine.reader.clock.now()),
+            looked: context_status.map_or(record.updated_at(), |_| engine.reader.clock.now()),
             own,
             operations: Mutex::default(),
             session: OnceCell::new(),
@@ -191,7 +191,7 @@ impl<'e> TurnThread<'e> {
                 bytes = bytes.saturating_sub(read);
                 let said = TaskMessages {
                     messages: messages_of(&record),
-                    task: record.id,
+                    task: record.id().clone(),
                 };
                 messages = messages.saturating_sub(said.messages.len());
                 reported.push(said);
@@ -215,11 +215,11 @@ impl<'e> TurnThread<'e> {
             let page = self.engine.tasks.tasks_in(owner, context, after, TASKS + 1);
             let (heads, next) = page.await?;
             for task in heads {
-                if self.engine.is_earlier(context, task.created_at, began) {
+                if self.engine.is_earlier(context, task.created_at(), began) {
                     // All tasks after this one are older still.
                     return Ok(cut(tasks, false));
                 }
-                if task.id != self.task && !task.hidden && !task.expired(now) {
+                if *task.id() != self.task && !task.is_hidden() && !task.expired(now) {
                     said += count_messages(&task);
                     tasks.push(task);
                 }
@@ -391,13 +391,13 @@ fn count_messages(head: &TaskRecord) -> usize {
     } else {
         0
     };
-    apart + head.history.len() + usize::from(head.status().message.is_some())
+    apart + head.history().len() + usize::from(head.status().message.is_some())
 }
 
 /// The messages of a task, with the one in its status.
 fn messages_of(record: &TaskRecord) -> Vec<Message> {
     record
-        .history
+        .history()
         .iter()
         .chain(&record.status().message)
         .cloned()

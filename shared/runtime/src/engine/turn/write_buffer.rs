@@ -66,7 +66,7 @@ impl<'e> WriteBuffer<'e> {
         sink: &'e mut EventSink,
     ) -> Self {
         let artifact_names = record
-            .artifacts
+            .artifacts()
             .iter()
             .filter_map(|a| a.name.clone())
             .collect();
@@ -128,7 +128,7 @@ impl<'e> WriteBuffer<'e> {
 
     /// Whether clients can see nothing of the task: it is not stored, or it is hidden.
     pub(in crate::engine) const fn is_unseen(&self) -> bool {
-        !self.emitted && (self.record.version == 0 || self.record.hidden)
+        !self.emitted && (self.record.version() == 0 || self.record.is_hidden())
     }
 
     /// Whether the next write should start now.
@@ -150,7 +150,7 @@ impl<'e> WriteBuffer<'e> {
         if self.full() || !self.waiters.is_empty() {
             return Some(Timestamp::default());
         }
-        if self.record.version > 0 {
+        if self.record.version() > 0 {
             return Some(
                 self.last_group
                     .map_or(Timestamp::default(), |at| at.plus(policy.flush_interval)),
@@ -160,19 +160,19 @@ impl<'e> WriteBuffer<'e> {
             return Some(Timestamp::default());
         }
         self.makes_task
-            .then(|| self.record.created_at.plus(policy.deferral))
+            .then(|| self.record.created_at().plus(policy.deferral))
     }
 
     /// Whether another invocation can continue the turn: there is a task.
     pub(in crate::engine) const fn can_go_on(&self) -> bool {
-        self.makes_task || self.record.version > 0
+        self.makes_task || self.record.version() > 0
     }
 
     /// Hands the turn over: one commit stores what is buffered, ends the lease and asks
     /// for a worker.
     pub(in crate::engine) async fn hand_over(mut self) -> Result<TurnEnd, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
-        let repeats = !progress && self.record.saved.steps.is_empty();
+        let repeats = !progress && self.record.saved().steps.is_empty();
         self.push(Change::HandOver { progress });
         if self.opens.is_none() {
             self.engine.extend_thread(&self.record).await;
@@ -189,7 +189,7 @@ impl<'e> WriteBuffer<'e> {
 
     /// Reads the task as another writer stored it.
     pub(in crate::engine) async fn reload(&mut self) -> Result<(), EngineError> {
-        let (owner, id) = (&self.record.owner, &self.record.id);
+        let (owner, id) = (self.record.owner(), self.record.id());
         let now = self.engine.reader.clock.now();
         let found = self.engine.tasks.load(owner, id, now).await?;
         self.lost = found.filter(|left| left.is_same_task(&self.record));
@@ -206,8 +206,9 @@ impl<'e> WriteBuffer<'e> {
         self.progress |= self.pending.iter().any(is_progress);
         // A commit extends the lease too. It must not set back what a heartbeat has
         // extended since the record was read.
-        if self.record.lease_until.is_some() {
-            self.record.lease_until = Some(self.engine.lease_until(self.deadline));
+        if self.record.lease_until().is_some() {
+            self.record
+                .set_lease(Some(self.engine.lease_until(self.deadline)));
         }
         self.taken = std::mem::take(&mut self.bytes);
         self.in_flight = std::mem::take(&mut self.waiters);
@@ -231,7 +232,7 @@ impl<'e> WriteBuffer<'e> {
         base: &TaskRecord,
         changes: &[Change],
     ) -> Option<ThreadWrite> {
-        let shows = !base.hidden || changes.iter().any(Change::makes_a_task);
+        let shows = !base.is_hidden() || changes.iter().any(Change::makes_a_task);
         shows.then(|| self.opens.take()).flatten()
     }
 
@@ -297,7 +298,7 @@ impl<'e> WriteBuffer<'e> {
 
     /// What the task would keep if the turn ended with this slot.
     pub(in crate::engine) fn saved_with(&self, slot: &SavedSlot) -> Saved {
-        let mut saved = self.record.saved.clone();
+        let mut saved = self.record.saved().clone();
         for change in &self.pending {
             match change {
                 Change::Save { key, value } => saved.data.insert(key.clone(), value.clone()),
@@ -360,8 +361,8 @@ impl Engine {
     pub(in crate::engine) fn says(&self, record: &TaskRecord, content: Content) -> Message {
         let id = format!("msg-{:032x}", self.ids.next());
         let mut message = Message::from_agent(id, content.into_parts());
-        message.task_id = Some(record.id.clone());
-        message.context_id = Some(record.context_id.clone());
+        message.task_id = Some(record.id().clone());
+        message.context_id = Some(record.context_id().clone());
         message
     }
 }
@@ -369,7 +370,7 @@ impl Engine {
 /// Logs a hand-over. It warns if the turn has no finished step, because the skill then
 /// does all its work again.
 fn log_hand_over(record: &TaskRecord, repeats: bool) {
-    let (id, skill) = (&record.id, record.skill.as_ref().map(SkillId::as_str));
+    let (id, skill) = (record.id(), record.skill().map(SkillId::as_str));
     if repeats {
         tracing::warn!(task.id = %id, skill, "a turn of task `{id}` is handed over and starts again: it has finished no step");
     } else {
@@ -381,7 +382,7 @@ fn log_hand_over(record: &TaskRecord, repeats: bool) {
 /// a repeated turn replaces what it made before. It differs from task to task.
 fn artifact_id(record: &TaskRecord, name: &str) -> String {
     let mut hash = Sha256::new();
-    hash.update(record.incarnation.as_str());
+    hash.update(record.incarnation().as_str());
     hash.update([0]);
     hash.update(name);
     let hex = hex::encode(hash.finalize());

@@ -1,7 +1,7 @@
 //! Bytes in memory.
 
 use super::{MemoryStore, Tables};
-use crate::store::blobs::measured;
+use crate::store::Measured;
 use crate::store::{BlobHead, Blobs, Download, StoreError, UploadTerms, UploadUrl};
 use crate::task::{TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
@@ -78,7 +78,7 @@ impl Blobs for MemoryStore {
     async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
         let tables = self.tables();
         Ok(tables.blobs.get(key).map(|kept| {
-            let measured = measured(&kept.bytes);
+            let measured = Measured::of(&kept.bytes);
             BlobHead {
                 size: measured.size,
                 sha256: Some(measured.sha256),

@@ -90,7 +90,7 @@ impl DeliverPushes for MemoryStore {
         let mut tables = self.tables();
         let key = record.key();
         let current = tables.tasks.get(&key).is_some_and(|stored| {
-            stored.version() == record.version() && stored.incarnation == record.incarnation
+            stored.version() == record.version() && stored.incarnation() == record.incarnation()
         });
         let confirmed = current && record.state().is_at_rest();
         if confirmed {

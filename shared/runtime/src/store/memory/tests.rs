@@ -18,7 +18,7 @@ macro_rules! run {
         }
     )*};
 }
-crate::store_contract_cases!(run);
+a2a_lambda_model::store_contract_cases!(run);
 
 #[tokio::test]
 async fn the_suite_passes_twice_on_one_store() {
@@ -52,7 +52,7 @@ impl Broken {
         let stored = self.0.load_by_key(&record.key()).await.unwrap();
         let mut record = record.clone();
         if let Some(stored) = stored {
-            record.incarnation = stored.incarnation;
+            *record.fields().incarnation = stored.incarnation().clone();
         }
         record
     }
@@ -68,11 +68,11 @@ impl WrapTasks for Broken {
         let mut write = write.clone();
         let stored = self.0.load_by_key(&write.record.key()).await?;
         match (self.1, &mut write.expect, stored) {
-            (Mutant::EpochKeptByResume, _, Some(stored)) if write.record.turn > stored.turn => {
-                write.record.epoch = stored.epoch;
+            (Mutant::EpochKeptByResume, _, Some(stored)) if write.record.turn() > stored.turn() => {
+                *write.record.fields().epoch = stored.epoch();
             }
             (Mutant::IncarnationIgnored, Expect::Version { incarnation, .. }, Some(stored)) => {
-                *incarnation = stored.incarnation;
+                *incarnation = stored.incarnation().clone();
             }
             _ => {}
         }

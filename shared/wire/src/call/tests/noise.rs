@@ -1,7 +1,7 @@
 //! Checks that any request leads to a call or to a well-formed error.
 
 use super::*;
-use crate::protocol::{methods, refuse};
+use crate::{methods, refuse};
 use proptest::prelude::*;
 
 /// Members a request may have, known and not.
@@ -199,7 +199,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..64),
         text in "[A-Za-z0-9+/=_ -]{0,16}",
     ) {
-        use crate::protocol::params::base64;
+        use crate::params::base64;
         use ::base64::Engine as _;
         use ::base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
         for written in [

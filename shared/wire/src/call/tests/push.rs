@@ -1,8 +1,8 @@
 //! Reads and shows push configs in every generation.
 
 use super::*;
-use crate::protocol::{MethodResult, answer};
-use crate::task::{PushConfig, PushId, PushListQuery, PushPage, PushQuery, TaskId};
+use crate::{MethodResult, answer};
+use a2a_lambda_model::task::{PushConfig, PushId, PushListQuery, PushPage, PushQuery, TaskId};
 
 /// Requests that create one push config: path, body, generation, and the path of
 /// the config in the parameters.

@@ -1,10 +1,10 @@
 //! Reads and writes push configs of 0.3 over REST: `ProtoJSON` of the 0.3 proto, with
 //! its resource names. The JSON-RPC format is read too.
 
-use crate::protocol::compat;
-use crate::protocol::json_object::JsonObject;
-use crate::protocol::params::{self, FieldCase, Object};
-use crate::task::{
+use crate::compat;
+use crate::json_object::JsonObject;
+use crate::params::{self, FieldCase, Object};
+use a2a_lambda_model::task::{
     A2aError, CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage,
 };
 use serde_json::Value;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::protocol::compat::samples::{artifact, chunk, fields, full_task, status, status_change};
-use crate::task::SendMode;
+use crate::compat::samples::{artifact, chunk, fields, full_task, status, status_change};
+use a2a_lambda_model::task::SendMode;
 use serde_json::json;
 
 fn query(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

@@ -296,7 +296,7 @@ impl World {
         let item = WorkItem {
             owner: owner("ann"),
             task,
-            incarnation: found.unwrap().unwrap().incarnation,
+            incarnation: found.unwrap().unwrap().incarnation().clone(),
             turn: 1,
             dispatch: 2,
         };
@@ -540,7 +540,7 @@ async fn a_repeat_gets_the_same_reply_and_its_task_stays_hidden() {
         let key = IdempotencyKey::parse(key).unwrap().hash(&owner("ann"));
         let now = Timestamp::default();
         let keyed = world.store.memory.load_key(&owner("ann"), &key, now).await;
-        let id = keyed.unwrap().unwrap().record.id;
+        let id = keyed.unwrap().unwrap().record.id().clone();
         let query = GetQuery {
             id: id.clone(),
             history_length: 0,

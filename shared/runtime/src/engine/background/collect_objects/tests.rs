@@ -55,7 +55,7 @@ impl Desk {
 
     /// Stores the task as it is after `changes`.
     async fn store(&mut self, changes: Vec<Change>) {
-        let version = self.record.version;
+        let version = self.record.version();
         let expect = match self.stored {
             true => Expect::of(&self.record),
             false => Expect::Absent,
@@ -124,7 +124,7 @@ async fn a_sweep_removes_the_objects_of_an_expired_task_and_no_others() {
     for id in ids() {
         let mut desk = Desk::new(id).await;
         desk.store(vec![Change::Complete { message: None }]).await;
-        let ends = desk.record.expires_at;
+        let ends = desk.record.expires_at();
         let beside = desk
             .world
             .new_task(&desk.world.stranger, TaskId::made_of(5))
@@ -143,7 +143,7 @@ async fn a_task_with_a_reused_id_keeps_only_its_own_objects() {
     for id in ids() {
         let mut desk = Desk::new(id).await;
         let mut earlier = desk.record.clone();
-        earlier.incarnation = WriteId::made_of(9);
+        *earlier.fields().incarnation = WriteId::made_of(9);
         let stale = Attempt::of(&earlier, desk.world.now).key(&WriteId::made_of(2), 1);
         desk.put(&stale).await;
         let later = desk.world.now.plus(25 * HOUR);
@@ -161,9 +161,9 @@ async fn a_deletion_keeps_the_objects_of_the_next_task_with_the_id() {
     for id in ids() {
         let desk = Desk::new(id).await;
         let mut ended = desk.record.clone();
-        ended.expires_at = desk.world.now;
+        *ended.fields().expires_at = desk.world.now;
         let mut next = desk.record.clone();
-        next.incarnation = WriteId::made_of(9);
+        *next.fields().incarnation = WriteId::made_of(9);
         let at = |late: i64| Timestamp::from_millis(desk.world.now.as_millis() + late);
         let object = |of: &TaskRecord, late| Attempt::of(of, at(late)).key(&WriteId::made_of(3), 1);
         for gone in [object(&ended, -1), object(&ended, 1), object(&next, -1)] {

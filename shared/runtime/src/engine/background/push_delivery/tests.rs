@@ -212,7 +212,7 @@ impl World {
         PushItem {
             owner: Self::caller().owner,
             task: task.clone(),
-            incarnation: self.record(task).await.incarnation,
+            incarnation: self.record(task).await.incarnation().clone(),
             config: PushId::parse(config).unwrap(),
         }
     }
@@ -241,7 +241,7 @@ impl World {
     async fn logged(&self, task: &TaskId) -> Vec<String> {
         let record = self.record(task).await;
         record
-            .log
+            .log()
             .iter()
             .map(|event| event.id.to_string())
             .collect()
@@ -559,7 +559,7 @@ async fn push_config_raises_the_version_of_an_open_task_only() {
     let before = world.record(&open.id).await;
     world.create(&open.id, hook("a")).await.unwrap();
     let after = world.record(&open.id).await;
-    assert_eq!(after.version, before.version + 1);
+    assert_eq!(after.version(), before.version() + 1);
     assert!(after.differs_in_listeners_only(&before));
     assert_eq!(after.notify(), None, "no event was logged");
 }
@@ -775,15 +775,15 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
             vec![crate::task::Change::Resume {
                 message: Message::from_user("m-2", vec![Part::text("blue")]),
                 secret: None,
-                lease_until: stale.updated_at.plus(Duration::from_secs(60)),
+                lease_until: stale.updated_at().plus(Duration::from_secs(60)),
             }]
         };
         let written = world.engine.commit(Commit::new(stale, changes)).await;
         let crate::engine::commit::CommitOutcome::Stored(record) = written.unwrap() else {
             panic!("the commit was lost");
         };
-        assert_eq!(record.listeners.len(), 1);
-        assert_eq!(record.notify(), Some(record.last_seq));
+        assert_eq!(record.listeners().len(), 1);
+        assert_eq!(record.notify(), Some(record.last_seq()));
     }
     let unused = CancelCommand {
         id: TaskId::made_of(1),

@@ -121,8 +121,8 @@ impl WrapTasks for Backlog {
         let heads = tasks.iter().filter_map(|open| {
             let since = standing.get(&open.task)?;
             let mut head = self.waiting.clone();
-            head.id = open.task.clone();
-            head.dispatched_at = Some(*since);
+            *head.fields().id = open.task.clone();
+            *head.fields().dispatched_at = Some(*since);
             Some(head)
         });
         Ok(heads.collect())
@@ -144,7 +144,7 @@ impl SweepTasks for Backlog {
         let mut page: Vec<TaskId> = page.map(|(task, _)| task.clone()).collect();
         let next = if page.len() > limit { page.pop() } else { None };
         let open = page.into_iter().map(|task| OpenTask {
-            owner: self.waiting.owner.clone(),
+            owner: self.waiting.owner().clone(),
             task,
         });
         Ok((open.collect(), next.map(|task| task.to_string())))

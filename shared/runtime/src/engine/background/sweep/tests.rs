@@ -352,7 +352,9 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
     for (id, made) in [("old", of.now), ("new", free_at)] {
         let task = of.new_task(&of.owner, TaskId::parse(id).unwrap()).unwrap();
         let mut task = of.finished(&task).unwrap();
-        (task.version, task.created_at, task.context_id) = (1, made, context.clone());
+        let fields = task.fields();
+        (*fields.version, *fields.created_at) = (1, made);
+        *fields.context_id = context.clone();
         let stored = world.index.memory.commit(&of.create(&task)).await.unwrap();
         assert_eq!(stored, Committed::Done);
     }
@@ -360,7 +362,13 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
     let removal = world.engine.remove_cleared(&deleted, None).await.unwrap();
     assert_eq!((removal.tasks, removal.is_whole()), (1, true));
     let left = world.index.memory.tasks_in(&of.owner, &context, None, 9);
-    let left: Vec<_> = left.await.unwrap().0.into_iter().map(|it| it.id).collect();
+    let left: Vec<_> = left
+        .await
+        .unwrap()
+        .0
+        .into_iter()
+        .map(|it| it.id().clone())
+        .collect();
     assert_eq!(left, [TaskId::parse("new").unwrap()]);
 }
 

@@ -205,11 +205,11 @@ impl World {
     async fn item(&self, id: &TaskId) -> WorkItem {
         let record = self.record(id).await;
         WorkItem {
-            owner: record.owner.clone(),
-            task: record.id.clone(),
-            incarnation: record.incarnation.clone(),
-            turn: record.turn,
-            dispatch: record.dispatch.unwrap_or_default(),
+            owner: record.owner().clone(),
+            task: record.id().clone(),
+            incarnation: record.incarnation().clone(),
+            turn: record.turn(),
+            dispatch: record.dispatch().unwrap_or_default(),
         }
     }
 
@@ -239,12 +239,12 @@ impl World {
 
 fn image(record: &TaskRecord) -> TaskImage {
     TaskImage {
-        owner: record.owner.clone(),
-        task: record.id.clone(),
-        incarnation: record.incarnation.clone(),
-        turn: record.turn,
-        version: record.version,
-        dispatch: record.dispatch,
+        owner: record.owner().clone(),
+        task: record.id().clone(),
+        incarnation: record.incarnation().clone(),
+        turn: record.turn(),
+        version: record.version(),
+        dispatch: record.dispatch(),
         notify: None,
         listeners: Vec::new(),
     }
@@ -252,7 +252,7 @@ fn image(record: &TaskRecord) -> TaskImage {
 
 fn text_of(record: &TaskRecord, artifact: &str) -> String {
     let found = record
-        .artifacts
+        .artifacts()
         .iter()
         .find(|a| a.name.as_deref() == Some(artifact))
         .unwrap();
@@ -509,12 +509,12 @@ async fn restarted_turn_reports_the_restart_and_doubles_no_output() {
     assert_eq!(world.work(&task.id).await, Ack::Delete);
     let record = world.record(&task.id).await;
     assert_eq!(text_of(&record, "log"), "one two ");
-    let restarts = record.log.iter().filter(|logged| match &logged.event {
+    let restarts = record.log().iter().filter(|logged| match &logged.event {
         Event::Status(update) => update.metadata.contains_key("a2a-lambda/restarted"),
         Event::Artifact(_) => false,
     });
     assert_eq!(restarts.count(), 1);
-    let ids: Vec<&str> = (record.log.iter())
+    let ids: Vec<&str> = (record.log().iter())
         .filter_map(|logged| match &logged.event {
             Event::Artifact(update) => Some((update, update.artifact.name.as_deref()?)),
             Event::Status(_) => None,
@@ -526,8 +526,8 @@ async fn restarted_turn_reports_the_restart_and_doubles_no_output() {
         ids.windows(2).all(|pair| pair[0] == pair[1]),
         "one id in every attempt"
     );
-    let numbers: Vec<u64> = record.log.iter().map(|logged| logged.seq).collect();
-    assert_eq!(numbers, (1..=record.last_seq).collect::<Vec<_>>());
+    let numbers: Vec<u64> = record.log().iter().map(|logged| logged.seq).collect();
+    assert_eq!(numbers, (1..=record.last_seq()).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]
@@ -565,7 +565,7 @@ async fn fenced_worker_changes_nothing_and_keeps_its_message() {
     let (first, second) = tokio::join!(first, thief);
     assert_eq!((first, second), (Ack::Keep, Ack::Delete));
     let record = world.record(&task.id).await;
-    assert_eq!((record.state(), record.epoch), (TaskState::Completed, 2));
+    assert_eq!((record.state(), record.epoch()), (TaskState::Completed, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -593,7 +593,7 @@ async fn cancel_reaches_the_worker_at_its_next_heartbeat() {
     let record = world.record(&task.id).await;
     assert_eq!(record.state(), TaskState::Canceled);
     assert_eq!(
-        Some(record.version),
+        Some(record.version()),
         canceled.last_event.map(|event| event.version)
     );
 }
@@ -640,7 +640,7 @@ async fn sweep_dispatches_an_inline_turn_that_died() {
         .list(&World::caller().owner, &page)
         .await
         .unwrap();
-    let id = found.records[0].id.clone();
+    let id = found.records[0].id().clone();
     assert_eq!(
         world.sweep(&id, Leases::Respect).await.redispatched,
         0,
@@ -688,10 +688,13 @@ async fn worker_knows_the_callers_tier_scopes_and_output_modes() {
     let task = world.ask(&caller, command).await;
     assert_eq!(world.work(&task.id).await, Ack::Delete);
     let record = world.record(&task.id).await;
-    let said = Artifact::from(record.artifacts[0].clone()).text().unwrap();
+    let said = Artifact::from(record.artifacts()[0].clone())
+        .text()
+        .unwrap();
     assert_eq!(said, "gold read write text/plain");
     assert_eq!(
-        record.request, None,
+        record.request(),
+        None,
         "the request is kept only while the turn runs"
     );
 }
@@ -741,7 +744,9 @@ async fn file_sent_before_the_routers_question_reaches_the_skill() {
             assert_eq!(world.work(&asked.id).await, Ack::Delete);
         }
         let record = world.record(&asked.id).await;
-        let said = Artifact::from(record.artifacts[0].clone()).text().unwrap();
+        let said = Artifact::from(record.artifacts()[0].clone())
+            .text()
+            .unwrap();
         assert_eq!(said, "Some(40000)", "{mode:?}");
     }
 }
@@ -784,8 +789,12 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
     ];
     for answer in answers {
         let next = world.next(&asked, [answer]).unwrap();
-        assert!(next.saved.steps.is_empty());
-        assert_eq!(next.saved.data.len(), 1, "saved values belong to the task");
+        assert!(next.saved().steps.is_empty());
+        assert_eq!(
+            next.saved().data.len(),
+            1,
+            "saved values belong to the task"
+        );
     }
 }
 
@@ -794,7 +803,7 @@ async fn sweep_waits_30_seconds_after_a_lease_has_expired() {
     let world = World::new();
     let task = world.send("long", SendMode::Immediate).await;
     world.crash_after(&task.id, Duration::from_secs(30)).await;
-    let ends = world.record(&task.id).await.lease_until.unwrap();
+    let ends = world.record(&task.id).await.lease_until().unwrap();
     let left = ends.since(world.engine.reader.clock.now());
     tokio::time::sleep(left + Duration::from_millis(29_999)).await;
     let swept = world.sweep(&task.id, Leases::Respect).await;

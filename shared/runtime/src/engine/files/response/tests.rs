@@ -2,7 +2,7 @@ use super::*;
 use crate::engine::{Policy, SystemClock};
 use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
-use crate::store::{Blobs, StoreError, blobs_measured};
+use crate::store::{Blobs, Measured, StoreError};
 use crate::task::{Artifact, Metadata, TaskId, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -78,7 +78,7 @@ impl Desk {
 
     async fn file(&self, key: &str, size: usize) -> Part {
         let bytes = Bytes::from(vec![7; size]);
-        let measured = blobs_measured(&bytes);
+        let measured = Measured::of(&bytes);
         self.shelf.put(key, bytes).await.unwrap();
         Part {
             filename: Some("../page.html".to_owned()),

@@ -1,9 +1,9 @@
 use super::*;
-use crate::store::{blobs_measured, read_up_to};
+use crate::store::{Measured, read_up_to};
 use bytes::Bytes;
 
 fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, ReadFailure) {
-    let measured = blobs_measured(named);
+    let measured = Measured::of(named);
     let blob = Blob {
         key: "k".to_owned(),
         size: measured.size,

@@ -88,7 +88,7 @@ impl Lists {
         for _ in 0..count {
             let task = world.new_task(&world.owner, TaskId::made_of(world.number()));
             let mut task = task.unwrap();
-            task.layout.moves(1, size as u64);
+            task.fields().layout.moves(1, size as u64);
             store.memory.commit(&world.create(&task)).await.unwrap();
             tasks.push(task);
         }

@@ -392,7 +392,7 @@ impl World {
         let item = WorkItem {
             owner: owner(),
             task: task.clone(),
-            incarnation: found.unwrap().unwrap().incarnation,
+            incarnation: found.unwrap().unwrap().incarnation().clone(),
             turn: 1,
             dispatch: 1,
         };

@@ -106,17 +106,17 @@ impl World {
         let record = record.unwrap().unwrap();
         let item = WorkItem {
             owner: owner.clone(),
-            task: record.id.clone(),
-            incarnation: record.incarnation.clone(),
-            turn: record.turn,
-            dispatch: record.dispatch.unwrap_or_default(),
+            task: record.id().clone(),
+            incarnation: record.incarnation().clone(),
+            turn: record.turn(),
+            dispatch: record.dispatch().unwrap_or_default(),
         };
         let line = FakeQueue::<WorkItem>::default();
         self.engine.work(&item, &line, deadline).await;
         let record = self.store.load(&owner, &task.id, now).await;
         let record = record.unwrap().unwrap();
         assert_eq!(record.state(), TaskState::Completed);
-        let artifact = record.artifacts.first().unwrap().clone();
+        let artifact = record.artifacts().first().unwrap().clone();
         Artifact::from(artifact).text().unwrap()
     }
 }

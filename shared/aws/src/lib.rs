@@ -1,0 +1,13 @@
+//! The stores of a2a-lambda on AWS.
+//!
+//! - [`clients`]: clients of the AWS services, with their timeouts and retries
+//! - [`dynamodb`]: tasks, threads, webhooks and idempotency keys in one table
+//! - [`s3`]: the bytes of files
+//! - [`sqs`]: the queues of turns and of webhook deliveries
+//!
+//! No other library crate names the AWS SDKs.
+
+pub mod clients;
+pub mod dynamodb;
+pub mod s3;
+pub mod sqs;

@@ -1,0 +1,57 @@
+//! Mutable fields of a record, for tests of records that no commit makes.
+
+use super::TaskRecord;
+use crate::task::{Artifact, ContextId, Layout, Message, PushId, TaskId, Timestamp, WriteId};
+
+/// The fields of a record that tests set.
+#[derive(Debug)]
+pub struct RecordFields<'a> {
+    /// Its id.
+    pub id: &'a mut TaskId,
+    /// Its context.
+    pub context_id: &'a mut ContextId,
+    /// The id of the creating write.
+    pub incarnation: &'a mut WriteId,
+    /// Its version.
+    pub version: &'a mut u64,
+    /// Its epoch.
+    pub epoch: &'a mut u64,
+    /// When it was created.
+    pub created_at: &'a mut Timestamp,
+    /// When it expires.
+    pub expires_at: &'a mut Timestamp,
+    /// The version that dispatched its turn.
+    pub dispatch: &'a mut Option<u64>,
+    /// When its turn was dispatched.
+    pub dispatched_at: &'a mut Option<Timestamp>,
+    /// Its messages.
+    pub history: &'a mut Vec<Message>,
+    /// Its artifacts.
+    pub artifacts: &'a mut Vec<Artifact>,
+    /// The ids of its push configs.
+    pub listeners: &'a mut Vec<PushId>,
+    /// Which parts of it are in children.
+    pub layout: &'a mut Layout,
+}
+
+impl TaskRecord {
+    /// The fields that a test sets. Production code has no such access: the feature
+    /// `contract-tests` is for tests only.
+    pub const fn fields(&mut self) -> RecordFields<'_> {
+        RecordFields {
+            id: &mut self.id,
+            context_id: &mut self.context_id,
+            incarnation: &mut self.incarnation,
+            version: &mut self.version,
+            epoch: &mut self.epoch,
+            created_at: &mut self.created_at,
+            expires_at: &mut self.expires_at,
+            dispatch: &mut self.dispatch,
+            dispatched_at: &mut self.dispatched_at,
+            history: &mut self.history,
+            artifacts: &mut self.artifacts,
+            listeners: &mut self.listeners,
+            layout: &mut self.layout,
+        }
+    }
+}
