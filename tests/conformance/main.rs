@@ -27,9 +27,9 @@ mod tests {
     use crate::pattern::Names;
     use crate::run::{Agent, Run, expected, selected};
     use crate::vector::{ErrorRow, Given, Vector};
-    use a2a_lambda::protocol::{self, CardShape, OpenedRequest, RawRequest};
     use a2a_lambda_tests::dialect::{Dialect, Op, RPC_ID, Say};
     use a2a_lambda_tests::world::{Reply, Request, World};
+    use a2a_lambda_wire::{CardShape, OpenedRequest, RawRequest};
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
     use std::path::PathBuf;
@@ -210,10 +210,10 @@ mod tests {
             body: &request.body,
             ..RawRequest::default()
         };
-        let Ok(OpenedRequest::One(call)) = protocol::open(&raw) else {
+        let Ok(OpenedRequest::One(call)) = a2a_lambda_wire::open(&raw) else {
             panic!("{dialect:?} opens no call");
         };
-        let answer = protocol::refuse(&call, refusal);
+        let answer = a2a_lambda_wire::refuse(&call, refusal);
         let mut headers = http::HeaderMap::new();
         for (name, value) in answer.headers {
             headers.insert(name, value.parse().unwrap());

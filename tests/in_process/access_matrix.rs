@@ -5,7 +5,6 @@
 use crate::tenants::seen;
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Function;
-use a2a_lambda::protocol;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{CONTEXT_EXPIRED, Fault, NOT_FOUND, PARAMS, UNAUTHENTICATED};
 use a2a_lambda_tests::world::{Reply, Request, World, behind_a_gateway, send};
@@ -78,7 +77,7 @@ fn routes() -> Vec<String> {
 /// JSON-RPC methods.
 fn operations() -> Vec<String> {
     let routes = routes().into_iter().filter(|route| route != "POST /");
-    let methods = protocol::methods().map(|name| format!("CALL {name}"));
+    let methods = a2a_lambda_wire::methods().map(|name| format!("CALL {name}"));
     routes.chain(methods).collect()
 }
 

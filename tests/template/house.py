@@ -16,9 +16,11 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUNTIME = "shared/runtime/src"
-ROOTS = ("shared/runtime/src/lib.rs", "shared/macros/src/lib.rs", "infra/local/src/lib.rs", "infra/local/src/main.rs")
-AREAS = ("engine", "store", "protocol", "skill", "task", "http")
+RUNTIME, MODEL, WIRE, AWS = (f"shared/{crate}/src" for crate in ("runtime", "model", "wire", "aws"))
+# The crates of the library.
+LIBRARY = (WIRE, MODEL, AWS, RUNTIME)
+ROOTS = (*(f"{crate}/lib.rs" for crate in LIBRARY), "shared/macros/src/lib.rs", "infra/local/src/lib.rs", "infra/local/src/main.rs")
+AREAS = ("wire", "model", "aws", "engine", "skill", "http", "serve")
 
 # Limits of `--check`.
 WORDS_BELOW = 40
@@ -35,7 +37,7 @@ WORDS_NOT_IN = ("docs/style.md", "tests/template/house.py")
 
 # Type names that may be declared more than once: the folders or files that may declare them,
 # and the reason. A further declaration in another place fails.
-LOCAL, STORED, TASK = "infra/local/src/", f"{RUNTIME}/store/stored/", f"{RUNTIME}/task/"
+LOCAL, STORED, TASK = "infra/local/src/", f"{MODEL}/stored/", f"{MODEL}/task/"
 A_STORED_FORM = "the private stored form of the task's type of this name"
 A_PROGRAM = "the local agent is a program of its own and never imports the other type"
 ALLOWED = {
@@ -43,15 +45,15 @@ ALLOWED = {
         (TASK, f"{RUNTIME}/skill/artifact.rs"),
         "A2A's word: the artifact of a task, and what a skill makes, without an id",
     ),
-    "Attributes": (("shared/macros/src/", f"{RUNTIME}/store/dynamodb/item.rs"), "Rust's attributes and DynamoDB's"),
+    "Attributes": (("shared/macros/src/", f"{AWS}/dynamodb/item.rs"), "Rust's attributes and DynamoDB's"),
     "Batch": ((LOCAL, f"{RUNTIME}/serve/relay.rs"), A_PROGRAM),
     "Card": ((LOCAL, f"{RUNTIME}/http/card.rs"), A_PROGRAM),
     "Delivery": ((LOCAL, TASK), A_PROGRAM),
     "Layout": ((STORED, TASK), A_STORED_FORM),
     "Message": ((LOCAL, TASK), "A2A's word; in the local agent SQS's word"),
     "Next": ((LOCAL, f"{RUNTIME}/testing/mod.rs"), A_PROGRAM),
-    "Shard": ((LOCAL, f"{RUNTIME}/store/dynamodb/merge.rs"), "a shard of a DynamoDB stream, and one of a list"),
-    "Stream": ((LOCAL, f"{RUNTIME}/protocol/v01/stream.rs"), A_PROGRAM),
+    "Shard": ((LOCAL, f"{AWS}/dynamodb/merge.rs"), "a shard of a DynamoDB stream, and one of a list"),
+    "Stream": ((LOCAL, f"{WIRE}/v01/stream.rs"), A_PROGRAM),
 }
 
 # Identifiers that were renamed. Some are also ordinary words: read the places before you rename.
@@ -171,9 +173,16 @@ def without_tests(code):
     return code, ranges
 
 
-def area_of(module):
-    """The area of a module of the library."""
+def area_of(crate, module):
+    """The area of a module of the library: its crate, or its folder in the facade."""
+    if crate != RUNTIME:
+        return crate.split("/")[1]
     return module[0] if module and module[0] in AREAS else "other"
+
+
+def crate_of(path):
+    """The crate of the library that a file belongs to."""
+    return next((crate for crate in LIBRARY if path.startswith(f"{crate}/")), None)
 
 
 class Source:
@@ -194,8 +203,8 @@ class Source:
             depth += change
             self.offsets.append(at)
             self.depths.append(depth)
-        if path.startswith(RUNTIME):
-            self.area = area_of(module)
+        if crate_of(path):
+            self.area = area_of(crate_of(path), module)
         else:
             self.area = "functions" if path.startswith("functions/") else path.split("/")[1]
 
@@ -293,10 +302,10 @@ def use_tree(text, before=()):
 
 
 class Crate:
-    """The modules of the library, and which file uses which."""
+    """The modules of a crate, and which file uses which. Cargo forbids circles of crates."""
 
-    def __init__(self, sources):
-        self.files = {source.module: source for source in sources if source.path.startswith(RUNTIME)}
+    def __init__(self, sources, folder):
+        self.files = {source.module: source for source in sources if crate_of(source.path) == folder}
         self.items = {module: {name for name, _ in source.top(ITEM)} for module, source in self.files.items()}
         self.uses = {}
         for module, source in self.files.items():
@@ -437,7 +446,7 @@ def sizes(sources):
 
     for area in (*AREAS, "other"):
         row(area, [source for source in sources if source.area == area])
-    row("the library", [source for source in sources if source.path.startswith(RUNTIME)])
+    row("the library", [source for source in sources if crate_of(source.path)])
     for area in ("macros", "functions", "local"):
         row(area, [source for source in sources if source.area == area])
     row("all", sources)
@@ -463,7 +472,7 @@ def files(sources):
 
 
 def public(sources):
-    library = [item for source in sources if source.path.startswith(RUNTIME) for item in source.public()]
+    library = [item for source in sources if crate_of(source.path) for item in source.public()]
     found = [item for source in sources for item in source.public()]
     documented = sum(known for _, known in found)
     head(
@@ -510,36 +519,36 @@ def types(sources):
         if beyond or crowded:
             reason = "NOT ALLOWED"
             faults.append(f"type `{name}` is declared {len(found)} times")
-        where = ", ".join(f"{path.removeprefix(RUNTIME + '/')}:{line}" for path, line in found)
+        where = ", ".join(f"{path.removeprefix('shared/')}:{line}" for path, line in found)
         print(f"  {name:<11} {where}\n{'':14}{reason}")
     stale = sorted(set(ALLOWED) - set(twice))
     return faults + [f"`{name}` is allowed twice and declared once: remove it from ALLOWED" for name in stale]
 
 
 def circle_table(sources, paths, arrows):
-    crate = Crate(sources)
-    graph = crate.graph(paths)
-    found = circles(graph)
     kind = "`use` and written-out paths" if paths else "`use`"
-    head(f"circles of files in the library, by {kind}: {len(found)}")
+    head(f"circles of files in the crates of the library, by {kind}")
+    faults = []
+    for folder in LIBRARY:
+        crate = Crate(sources, folder)
+        graph = crate.graph(paths)
 
-    def name(module):
-        return "/".join(module) or "lib"
+        def name(module, folder=folder):
+            return folder.split("/")[1] + "/" + ("/".join(module) or "lib")
 
-    for part in found:
-        area = "+".join(sorted({area_of(module) for module in part}))
-        print(f"  {len(part):>3}  {area}: " + ", ".join(name(module).removeprefix(area + "/") for module in part))
-        for module in part if arrows else ():
-            for other in sorted(set(graph[module]) & set(part)):
-                print(f"         {name(module)} -> {name(other)}: {', '.join(sorted(graph[module][other]))}")
-    if not paths:
-        sizes_with = [len(part) for part in circles(crate.graph(True))]
-        print(f"  with written-out paths (`--paths` names them): sizes {' '.join(map(str, sizes_with)) or 'none'}")
-    return [
-        f"a circle of {len(part)} files, above {CIRCLE_MAX}: {', '.join(name(module) for module in part)}"
-        for part in found
-        if len(part) > CIRCLE_MAX
-    ]
+        for part in circles(graph):
+            print(f"  {len(part):>3}  " + ", ".join(name(module) for module in part))
+            for module in part if arrows else ():
+                for other in sorted(set(graph[module]) & set(part)):
+                    print(f"         {name(module)} -> {name(other)}: {', '.join(sorted(graph[module][other]))}")
+            if len(part) > CIRCLE_MAX:
+                names = ", ".join(name(module) for module in part)
+                faults.append(f"a circle of {len(part)} files, above {CIRCLE_MAX}: {names}")
+        if not paths:
+            sizes_with = [len(part) for part in circles(crate.graph(True))]
+            written = " ".join(map(str, sizes_with)) or "none"
+            print(f"  {folder.split('/')[1]} with written-out paths (`--paths` names them): sizes {written}")
+    return faults
 
 
 def tests(texts):
@@ -573,7 +582,7 @@ def old_names(sources):
         identifiers = collections.Counter(re.findall(r"\w+", source.code))
         for name in OLD_NAMES:
             if name in identifiers:
-                places[name][source.path.removeprefix(RUNTIME + "/")] = identifiers[name]
+                places[name][source.path.removeprefix("shared/")] = identifiers[name]
     head(f"old names that are still identifiers in production: {len(places)} of {len(OLD_NAMES)}")
     for name in OLD_NAMES:
         if name in places:

@@ -19,14 +19,17 @@ SDK = re.compile(r"^(aws-sdk-|aws-config )")
 
 
 PLATFORM = re.compile(r"^(aws-|lambda_)")
+# A crate that does I/O or runs tasks. Without features tokio only has traits.
+IMPURE = re.compile(r"^(aws-|lambda_|http |hyper|rustls|ring |mio |socket2|futures|tokio v\S+ \[.+\])")
 
 
 def tree(package, *flags):
-    """The crates a package links, as `name version`."""
+    """The crates a package links, as `name version [features]`."""
     command = ["cargo", "tree", "--locked", "-e", "normal", "-p", package, *flags, "--prefix", "none"]
-    command += ["--target", "aarch64-unknown-linux-gnu", "--format", "{p}"]
+    command += ["--target", "aarch64-unknown-linux-gnu", "--format", "{p} [{f}]"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return sorted({" ".join(line.split()[:2]) for line in done.stdout.splitlines() if line})
+    named = (re.sub(r" \((/|proc-macro|\*)[^)]*\)", "", line) for line in done.stdout.splitlines() if line)
+    return sorted(set(named))
 
 
 class Functions(unittest.TestCase):
@@ -42,6 +45,11 @@ class Functions(unittest.TestCase):
         pure = tree("a2a-lambda", "--no-default-features")
         self.assertEqual([crate for crate in pure if PLATFORM.match(crate)], [])
         self.assertTrue([crate for crate in tree("a2a-lambda") if PLATFORM.match(crate)])
+
+    def test_wire_and_model_link_nothing_that_does_io(self):
+        for package in ("a2a-lambda-model", "a2a-lambda-wire"):
+            with self.subTest(package):
+                self.assertEqual([crate for crate in tree(package) if IMPURE.match(crate)], [])
 
     def test_banned_crates_are_found(self):
         for crate in ("aws-lc-rs v1.13.0", "rustls v0.21.12", "hyper v0.14.32", "openssl-sys v0.9.1"):

@@ -11,7 +11,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 # A file in back-ticks: `engine/handler/send_message.rs`, `template.yaml`.
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:rs|sh|py|md|yaml|toml))`")
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
-FOLDERS = ("", "shared/runtime/src", "docs")
+FOLDERS = ("", "shared", "shared/runtime/src", "docs")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 RUN = (ROOT / "tests/run.sh").read_text()
 
@@ -105,7 +105,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(listed, steps("steps") + steps("more"))
 
     def test_operations_lists_every_error_of_the_code(self):
-        source = (ROOT / "shared/runtime/src/protocol/error.rs").read_text()
+        source = (ROOT / "shared/wire/src/error.rs").read_text()
         rows = re.findall(r"^//! \| `\w+` \| (-\d+)(?: \((-\d+)\))? \| (\d+) \| `\w+` \| `(\w+)` \|$", source, re.M)
         self.assertGreater(len(rows), 20)
         section = OPERATIONS.partition("## Errors")[2]
@@ -128,15 +128,15 @@ class Documents(unittest.TestCase):
         self.assertEqual(sorted(re.findall(r"`(\w+)`", "".join(names))), sorted(parameters))
 
     def test_conformance_lists_every_metadata_key_of_the_code(self):
-        source = (ROOT / "shared/runtime/src/task/metadata_keys.rs").read_text()
-        names = re.findall(r'^pub\(crate\) const \w+: &str = "([^"]+)";$', source, re.M)
+        source = (ROOT / "shared/model/src/task/metadata_keys.rs").read_text()
+        names = re.findall(r'^pub const \w+: &str = "([^"]+)";$', source, re.M)
         self.assertGreater(len(names), 8)
         section = (ROOT / "docs/conformance.md").read_text().partition("### Metadata of ours")[2].partition("\n### ")[0]
         rows = [row.split(" | ")[0] for row in section.splitlines() if row.startswith("| `")]
         self.assertEqual(sorted(re.findall(r"`([^`]+)`", "".join(rows))), sorted(names))
         # One file defines them. (The hash of a signature is not metadata.)
         elsewhere = re.compile(r'^(?! *//).*"(a2a-lambda/\w+)"', re.M)
-        files = [p for p in (ROOT / "shared/runtime/src").rglob("*.rs") if "test" not in str(p) and p.name != "samples.rs"]
+        files = [p for p in (ROOT / "shared").rglob("*.rs") if "/src/" in str(p) and "test" not in str(p) and p.name != "samples.rs"]
         found = {name for file in files if file.name != "metadata_keys.rs" for name in elsewhere.findall(file.read_text())}
         self.assertEqual(found & set(names), set())
 

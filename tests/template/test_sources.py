@@ -5,8 +5,6 @@ import unittest
 
 from stack import ROOT, manifest
 
-RUNTIME = ROOT / "shared/runtime/src"
-
 # The required crates, and their names in code.
 ASKED_FOR = {
     "lambda_http": "lambda_http",
@@ -23,14 +21,6 @@ ASKED_FOR = {
     "testcontainers": "testcontainers",
 }
 
-# Names that `protocol` and `task` must not use: they take time and ids as values.
-IMPURE = re.compile(
-    r"\basync\b|\.await\b|\bstd::(env|fs|net|process|thread)\b|\bstd::time::(?!Duration\b)|\btokio\b|\bfutures\b"
-    r"|\bhttp::(Request|Response)\b|\blambda_(http|runtime)\b|\baws_\w+"
-    r"|\bnow_utc\b|\bUuid::(new|now)\w*|\bSystemTime::now\b|\bInstant::now\b"
-)
-
-
 def members():
     """Every workspace member: (folder, manifest)."""
     for folder in manifest()["workspace"]["members"]:
@@ -40,10 +30,6 @@ def members():
 def code(text):
     """Source without line comments (documentation may name anything)."""
     return "\n".join(line.split("//")[0] for line in text.splitlines())
-
-
-def impurities(text):
-    return [match.group(0) for match in IMPURE.finditer(code(text))]
 
 
 def sources(*folders):
@@ -91,6 +77,11 @@ class Manifests(unittest.TestCase):
         ]
         self.assertEqual(loose, [])
 
+    def test_one_library_crate_names_the_aws_sdks(self):
+        sdks = re.compile(r"aws-(sdk-\w+|config)")
+        takers = {folder for folder, m in members() if any(map(sdks.fullmatch, m.get("dependencies", {})))}
+        self.assertEqual({folder for folder in takers if folder.startswith("shared/")}, {"shared/aws"})
+
     def test_a_function_directory_package_and_binary_have_one_name(self):
         for folder, m in members():
             if folder.startswith("functions/"):
@@ -109,25 +100,9 @@ class Manifests(unittest.TestCase):
 
 
 class Sources(unittest.TestCase):
-    def test_protocol_and_task_are_pure(self):
-        found = {str(f): impurities(t) for f, t in sources(RUNTIME / "protocol", RUNTIME / "task")}
-        self.assertEqual({f: i for f, i in found.items() if i}, {})
-
-    def test_impure_lines_are_found(self):
-        for line in (
-            "pub async fn load() {}",
-            "let now = std::time::SystemTime::now();",
-            "use tokio::sync::mpsc;",
-            'let v = std::env::var("A2A_TABLE");',
-            "fn decode(r: http::Request<()>) {}",
-            "let id = Uuid::new_v4();",
-        ):
-            self.assertTrue(impurities(line), line)
-        self.assertEqual(impurities("/// no async, no tokio\nfn f() {} // std::time"), [])
-
     def test_only_one_module_uses_the_official_codec(self):
         # The second place is the test that reads our responses with the official types.
-        homes = ("protocol/v1", "tests/conformance/official.rs")
+        homes = ("wire/src/v1", "tests/conformance/official.rs")
         outside = [
             str(f)
             for f, t in sources(*(ROOT / folder for folder, _ in members()))

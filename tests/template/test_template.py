@@ -17,7 +17,7 @@ CARGO = manifest()
 
 
 def reserved_words():
-    source = (ROOT / "shared/runtime/src/task/id.rs").read_text()
+    source = (ROOT / "shared/model/src/task/id.rs").read_text()
     table = re.search(r"const RESERVED: \[&str; \d+\] = \[(.*?)\];", source, re.S)
     return re.findall(r'"([^"]+)"', table.group(1))
 
@@ -61,9 +61,7 @@ ACTIONS = {
 
 def store_sources():
     """The stores on AWS, without their tests."""
-    store = ROOT / "shared/runtime/src/store"
-    files = [*(store / "dynamodb").rglob("*.rs"), *(store / "s3").rglob("*.rs"), *store.glob("*.rs")]
-    return [file for file in files if file.exists() and "tests" not in file.stem]
+    return [file for file in (ROOT / "shared/aws/src").rglob("*.rs") if "tests" not in file.stem]
 
 
 def calls(source):
@@ -122,7 +120,7 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(granted & checks.OPERATOR, set())
 
     def test_has_the_table_that_the_store_creates_on_an_emulator(self):
-        store = ROOT / "shared/runtime/src/store/dynamodb"
+        store = ROOT / "shared/aws/src/dynamodb"
         key, item, table = ((store / name).read_text() for name in ("key.rs", "item.rs", "table.rs"))
         constant = re.compile(r'const (\w+): &str = "(\w+)";')
         of_key, of_item = dict(constant.findall(key)), dict(constant.findall(item))

@@ -5,11 +5,11 @@
 
 use crate::auth::Caller;
 use crate::engine::fuzz::{PagePosition, PagedList, TaskPosition, content_type, disposition};
-use crate::protocol::{Call, MethodCall, OpenedRequest, RawRequest, WireResponse, open, refuse};
 use crate::store::{StoreError, ThreadPosition, stored};
 use crate::task::{
     A2aError, EventId, ListQuery, Message, Owner, Part, PartContent, Subject, TenantId, Timestamp,
 };
+use a2a_lambda_wire::{Call, MethodCall, OpenedRequest, RawRequest, WireResponse, open, refuse};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

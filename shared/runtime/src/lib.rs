@@ -77,11 +77,16 @@
 //!
 //! - [`http`]: a request in, a response out, never an error
 //! - [`auth`]: the caller, from the authorizer or from a development token
-//! - [`protocol`]: the wire formats of the three generations, as pure values
+//! - [`protocol`]: the types of the agent card; the crate `a2a-lambda-wire` has the wire
+//!   formats of the three generations, as pure values
 //! - [`engine`]: the operations on tasks, and the only writer of tasks
 //! - [`task`]: the types of a task, its state machine and its record, as pure values
 //! - [`thread`]: the messages of a context
 //! - [`store`]: the storage traits, and stores in memory and on AWS
+//!
+//! Three crates hold what this one re-exports: `a2a-lambda-model` has `task`, `thread`, the
+//! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-aws`
+//! the stores on AWS. An author depends on `a2a-lambda` alone.
 //! - [`telemetry`]: logs, and what they must not contain
 //!
 //! # Features
@@ -119,7 +124,14 @@ pub use a2a_lambda_macros::skill;
 #[cfg(feature = "contract-tests")]
 pub use a2a_lambda_model::store_contract_cases;
 pub use a2a_lambda_model::{task, thread};
-pub use a2a_lambda_wire as protocol;
+
+/// The types of the agent card. The crate `a2a-lambda-wire` has the wire formats.
+pub mod protocol {
+    pub use a2a_lambda_wire::{
+        ApiKeyLocation, Capabilities, CardDocument, CardError, CardInfo, CardShape, CardSignature,
+        EXTENSIONS, Extension, Provider, SecurityScheme, SignatureError, SkillInfo, Unsigned,
+    };
+}
 pub use testing::SkillTest;
 
 /// The names that most files with skills need: `use a2a_lambda::prelude::*;`.

@@ -3,13 +3,13 @@
 use crate::auth::AuthMode;
 use crate::engine::{Clock, Engine, Ids, RandomIds, Services, SystemClock};
 use crate::http::{Backend, Cards, Function, HttpService};
-use crate::protocol::{Capabilities, CardError, CardInfo, SecurityScheme, SkillInfo};
 use crate::settings::Settings;
 use crate::skill::model::Model;
 use crate::skill::{AgentDefinition, AgentManifest, SkillManifest};
 use crate::store::memory::MemoryStore;
 use crate::store::push::WritePushes;
 use crate::store::{Blobs, WriteTasks, WriteThreads};
+use a2a_lambda_wire::{Capabilities, CardError, CardInfo, SecurityScheme, SkillInfo};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -7,8 +7,8 @@ use crate::auth::AuthMode;
 use crate::engine::Policy;
 use crate::http::Hosts;
 use crate::outbound::Reach;
-use crate::protocol::{CardShape, CardSignature};
 use crate::task::Timestamp;
+use a2a_lambda_wire::{CardShape, CardSignature};
 use std::time::Duration;
 
 mod names;

@@ -116,7 +116,7 @@ impl ConditionalWrite {
         update.name(item::EPOCH);
         update.name(item::STATE);
         update.owned_by(record.owner());
-        update.same_task(&record.incarnation());
+        update.same_task(record.incarnation());
         update.value(":mine", item::number(record.epoch()));
         update.value(":working", item::text(TaskState::Working.as_str()));
         update.when(&format!(
@@ -133,7 +133,7 @@ impl ConditionalWrite {
         let mut update = Self::update_at(meta, Attributes::new(), &gone);
         update.name(item::VERSION);
         update.value(":was", item::number(record.version()));
-        update.same_task(&record.incarnation());
+        update.same_task(record.incarnation());
         update.when(&format!("#version = :was AND {SAME}"))
     }
 
@@ -207,7 +207,7 @@ impl ConditionalWrite {
         statement.name(item::VERSION);
         statement.value(":was", item::number(record.version()));
         statement.owned_by(record.owner());
-        statement.same_task(&record.incarnation());
+        statement.same_task(record.incarnation());
         statement.when(&format!("#version = :was AND {SAME} AND {OWNED}"))
     }
 

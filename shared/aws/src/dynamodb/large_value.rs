@@ -213,11 +213,11 @@ fn fits(size: usize) -> Result<(), StoreError> {
 /// write id on a later version. It holds only half of each id, because a file system may
 /// lengthen the name.
 pub(super) fn of_task(record: &TaskRecord, child: &str) -> String {
-    let write = record.write_ids().last().unwrap_or(&record.incarnation());
+    let write = record.write_ids().last().unwrap_or(record.incarnation());
     format!(
         "{ROOT}{}/{}-{}-{:x}-{}.{}",
         record.key().folder(),
-        half(&record.incarnation()),
+        half(record.incarnation()),
         record.version(),
         millis(record.updated_at()),
         child.replace('#', "."),
@@ -273,7 +273,7 @@ mod tests {
                 for child in ["MSG#000000000001", "DOC#status"] {
                     let name = of_task(&record, child);
                     assert_eq!(written_at(&name), Some(world.now), "{name}");
-                    let value_owner = format!("/{}-", half(&task.incarnation()));
+                    let value_owner = format!("/{}-", half(task.incarnation()));
                     assert!(name.contains(&value_owner), "{name}");
                     assert!(names.insert(name));
                 }

@@ -7,7 +7,7 @@
 //! implementation passes.
 
 mod blobs;
-#[cfg(feature = "contract-tests")]
+#[cfg(any(test, feature = "contract-tests"))]
 pub mod contract;
 mod idempotency;
 mod projection;

@@ -16,15 +16,25 @@ use crate::task::{Generation, TaskState};
 /// The attributes of a task's item that are not repeated in its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ItemAttributes {
+    /// The version of the stored form.
     pub schema: Option<u32>,
+    /// The id of the task.
     pub id: Option<String>,
+    /// The tenant of its owner.
     pub tenant: Option<String>,
+    /// The subject of its owner.
     pub subject: Option<String>,
+    /// The id of its context.
     pub context: Option<String>,
+    /// The id of its creating write.
     pub incarnation: Option<String>,
+    /// The name of its state.
     pub state: Option<String>,
+    /// Its version.
     pub version: Option<u64>,
+    /// Its epoch.
     pub epoch: Option<u64>,
+    /// The number of its turn.
     pub turn: Option<u32>,
     /// In milliseconds; only while the task is at rest.
     pub expires_at: Option<i64>,

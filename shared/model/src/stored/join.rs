@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 pub struct FoundChild {
     /// The version of the commit that wrote it.
     pub version: u64,
+    /// Its content in the stored form.
     pub text: String,
 }
 

@@ -43,7 +43,9 @@ pub enum ChildName {
 /// A child to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
+    /// Its name, which its key contains.
     pub place: ChildName,
+    /// Its content in the stored form.
     pub text: String,
 }
 

@@ -55,7 +55,7 @@ pub use push::{
     MAX_PUSH_URL, PushConfig, PushLease, PushListQuery, PushOffer, PushPage, PushQuery, PushRecord,
     PushRegistration, Sealed, Secret,
 };
-#[cfg(feature = "contract-tests")]
+#[cfg(any(test, feature = "contract-tests"))]
 pub use record::RecordFields;
 pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
 pub use state::{TaskEvent, TaskState, TransitionError};

@@ -5,11 +5,11 @@
 //! has no I/O, clock or randomness, so the changes can be applied again to a fresh
 //! record after a lost race.
 
-#[cfg(feature = "contract-tests")]
+#[cfg(any(test, feature = "contract-tests"))]
 mod fixture;
 mod read;
 
-#[cfg(feature = "contract-tests")]
+#[cfg(any(test, feature = "contract-tests"))]
 pub use fixture::RecordFields;
 
 use super::{

@@ -6,8 +6,8 @@
 use super::body::Body;
 use super::{date, encode};
 use crate::engine::EngineError;
-use crate::protocol::{CardDocument, CardError, CardInfo, CardShape, CardSignature, MethodResult};
 use crate::task::{A2aError, Timestamp};
+use a2a_lambda_wire::{CardDocument, CardError, CardInfo, CardShape, CardSignature, MethodResult};
 use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
     LAST_MODIFIED,

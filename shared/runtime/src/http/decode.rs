@@ -1,8 +1,8 @@
 //! Decodes a request into a call, and makes the checks that need no identity.
 
 use super::{Function, HttpService};
-use crate::protocol::{self, Endpoint, OpenedRequest, Operation, RawRequest, Rejected};
 use crate::task::A2aError;
+use a2a_lambda_wire::{Endpoint, OpenedRequest, Operation, RawRequest, Rejected};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request};
 
@@ -27,19 +27,22 @@ pub(super) fn open(
     };
     if request.body().len() > edge.max_body {
         let allowed = edge.max_body as u64;
-        return Err(protocol::reject(
+        return Err(a2a_lambda_wire::reject(
             &raw,
             A2aError::PayloadTooLarge { allowed },
         ));
     }
     // The limit counts bytes of JSON: a small compressed body could unpack to gigabytes.
     if text(headers, "content-encoding").is_some_and(|coding| coding != "identity") {
-        return Err(protocol::reject(&raw, A2aError::UnsupportedMediaType));
+        return Err(a2a_lambda_wire::reject(
+            &raw,
+            A2aError::UnsupportedMediaType,
+        ));
     }
     if Function::of(raw.method, raw.path) != edge.door {
-        return Err(protocol::reject(&raw, A2aError::MethodNotFound));
+        return Err(a2a_lambda_wire::reject(&raw, A2aError::MethodNotFound));
     }
-    protocol::open(&raw)
+    a2a_lambda_wire::open(&raw)
 }
 
 /// The value of a header that a request may have once. If it has two different
@@ -66,7 +69,7 @@ impl Function {
     #[must_use]
     pub fn of(method: &str, path: &str) -> Self {
         use Operation as O;
-        match protocol::site(method, path) {
+        match a2a_lambda_wire::site(method, path) {
             Endpoint::JsonRpc | Endpoint::Nowhere => Self::Rpc,
             Endpoint::Operation {
                 operation,

@@ -1,7 +1,7 @@
 //! Makes HTTP responses of the protocol's answers.
 
 use super::body::Body;
-use crate::protocol::WireResponse;
+use a2a_lambda_wire::WireResponse;
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};

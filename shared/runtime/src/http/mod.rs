@@ -19,10 +19,10 @@ pub use hosts::Hosts;
 
 use crate::auth::{AuthMode, Caller, Identity};
 use crate::engine::{Engine, EngineError, Reader};
-use crate::protocol::{
+use crate::task::{A2aError, SendCommand, Sent, Timestamp};
+use a2a_lambda_wire::{
     self, Call, CardForm, MethodCall, MethodResult, OpenedRequest, Rejected, WireResponse,
 };
-use crate::task::{A2aError, SendCommand, Sent, Timestamp};
 use bytes::Bytes;
 use http::{Request, Response};
 use std::sync::Arc;
@@ -203,16 +203,16 @@ impl CallContext<'_> {
             waiting -= 1;
             answers.push(answer);
         }
-        encode::answer(protocol::batch(&answers))
+        encode::answer(a2a_lambda_wire::batch(&answers))
     }
 
     /// Answers one entry of a batch, in at most `share` bytes.
     async fn slot(&self, call: &Call, share: usize) -> WireResponse {
         match self.unary(call, Some(share)).await {
-            Ok(reply) => protocol::answer(call, &reply),
+            Ok(reply) => a2a_lambda_wire::answer(call, &reply),
             Err(error) => {
                 error.log();
-                protocol::refuse(call, &error.refusal)
+                a2a_lambda_wire::refuse(call, &error.refusal)
             }
         }
     }
@@ -238,7 +238,7 @@ impl CallContext<'_> {
     async fn call(&self, call: &Call) -> Result<Response<Body>, EngineError> {
         if !call.streams() {
             let reply = self.unary(call, None).await?;
-            return Ok(encode::answer(protocol::answer(call, &reply)));
+            return Ok(encode::answer(a2a_lambda_wire::answer(call, &reply)));
         }
         let (caller, ask) = self.enter(call)?;
         match ask {
@@ -379,5 +379,5 @@ impl CallContext<'_> {
 
 fn refused(call: &Call, error: &EngineError) -> Response<Body> {
     error.log();
-    encode::answer(protocol::refuse(call, &error.refusal))
+    encode::answer(a2a_lambda_wire::refuse(call, &error.refusal))
 }

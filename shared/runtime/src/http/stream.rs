@@ -7,8 +7,8 @@
 use super::body::Body;
 use super::encode;
 use crate::engine::EngineError;
-use crate::protocol::{Call, StreamEncoder};
 use crate::task::{A2aError, Frame};
+use a2a_lambda_wire::{Call, StreamEncoder};
 use bytes::Bytes;
 use futures::stream;
 use http::Response;

@@ -9,7 +9,6 @@
 
 use crate::engine::{PushDelivery, PushDeliveryError, SendPush};
 use crate::outbound::{FetchError, Fetcher, Reach};
-use crate::protocol;
 use crate::task::Secret;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -47,7 +46,7 @@ impl WebhookClient {
 impl SendPush for WebhookClient {
     async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError> {
         // The body has the form of the generation in which the client made the config.
-        let payload = protocol::push_payload(notice.generation, &notice.frame);
+        let payload = a2a_lambda_wire::push_payload(notice.generation, &notice.frame);
         let (media, body) = payload
             .ok_or_else(|| PushDeliveryError::NoResponse("the frame has no payload".to_owned()))?;
         let headers = headers(notice, media, &body)

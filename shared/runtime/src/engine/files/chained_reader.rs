@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// A reader of a file that was read in part: the part first, then the rest.
-pub struct ChainedReader {
+pub(in crate::engine) struct ChainedReader {
     /// The bytes already read.
-    pub head: Bytes,
+    pub(in crate::engine) head: Bytes,
     /// The rest of the file.
-    pub rest: BlobReader,
+    pub(in crate::engine) rest: BlobReader,
 }
 
 impl AsyncRead for ChainedReader {

@@ -518,7 +518,7 @@ async fn a_webhook_of_an_older_generation_gets_the_task_as_of_each_event() {
             .collect();
         assert_eq!(states.first(), Some(&TaskState::Working));
         assert_eq!(states.last(), Some(&TaskState::Completed));
-        let (media, body) = crate::protocol::push_payload(generation, &got[0].frame).unwrap();
+        let (media, body) = a2a_lambda_wire::push_payload(generation, &got[0].frame).unwrap();
         assert_eq!(media, "application/json");
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["id"], task.id.as_str());
