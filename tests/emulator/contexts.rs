@@ -2,6 +2,7 @@
 //! and removes, and the items it leaves.
 
 use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Clock, Engine, Policy, RandomIds, Services};
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
@@ -105,7 +106,12 @@ impl Stage {
             metadata: Metadata::new(),
             generation: Generation::V10,
         };
-        match Box::pin(self.engine.send(&self.caller, command, None)).await {
+        match Box::pin(
+            self.engine
+                .send(&self.caller, command, CallBudget::default()),
+        )
+        .await
+        {
             Ok(Sent::Task(task)) => Ok(*task),
             Ok(Sent::Message(message)) => panic!("{message:?}"),
             Err(error) => Err(error.refusal),

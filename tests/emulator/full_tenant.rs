@@ -2,6 +2,7 @@
 //! can cut.
 
 use a2a_lambda::auth::{Caller, Identity};
+use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::Engine;
 use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
@@ -198,7 +199,10 @@ pub(crate) async fn say(
         tier: "default".to_owned(),
         scopes: BTreeSet::new(),
     };
-    match Box::pin(engine.send(&caller, command, None)).await.unwrap() {
+    match Box::pin(engine.send(&caller, command, CallBudget::default()))
+        .await
+        .unwrap()
+    {
         Sent::Task(task) => *task,
         Sent::Message(message) => panic!("{message:?}"),
     }

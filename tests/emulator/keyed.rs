@@ -1,6 +1,7 @@
 //! The table keeps an idempotency key as long as its task.
 
 use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::skill::{
     Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
@@ -108,7 +109,12 @@ impl Stage {
             metadata: Metadata::new(),
             generation: Generation::V10,
         };
-        match Box::pin(self.engine.send(&self.caller, command, None)).await {
+        match Box::pin(
+            self.engine
+                .send(&self.caller, command, CallBudget::default()),
+        )
+        .await
+        {
             Ok(Sent::Task(task)) => *task,
             other => panic!("{other:?}"),
         }

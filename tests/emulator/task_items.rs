@@ -1,6 +1,7 @@
 //! The items of a large task in the table.
 
 use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Engine, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::skill::{
     Agent, AgentResult, Content, OnRequestResult, Skill, SkillHandler, SkillMetadata, TaskContext,
@@ -429,7 +430,7 @@ async fn writes_of_a_2000_chunk_stream_do_not_grow() {
     let engine = engine(&emulator, &writes);
     let caller = caller(&world.owner);
     let (frames, mut shown) = unbounded_channel();
-    let streamed = engine.stream(&caller, go(), None, frames);
+    let streamed = engine.stream(&caller, go(), CallBudget::default(), frames);
     Box::pin(streamed).await.unwrap();
     let mut live = Vec::new();
     let mut id = None;
@@ -464,7 +465,9 @@ async fn writes_of_a_2000_chunk_stream_do_not_grow() {
             last_event: Some(events[seen].id),
         };
         let (frames, mut shown) = unbounded_channel();
-        let resumed = engine.reader().subscribe(&caller, &command, None, frames);
+        let resumed = engine
+            .reader()
+            .subscribe(&caller, &command, CallBudget::default(), frames);
         Box::pin(resumed).await.unwrap();
         let mut after = Vec::new();
         while let Some(frame) = shown.recv().await {

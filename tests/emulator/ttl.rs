@@ -1,6 +1,7 @@
 //! Native TTL, on an emulator that really removes expired items.
 
 use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Policy, RandomIds, Services, SystemClock,
 };
@@ -120,7 +121,12 @@ impl Stage {
             metadata: Metadata::from_iter([("pad".to_owned(), "m".repeat(20_000).into())]),
             generation: Generation::V10,
         };
-        match Box::pin(self.engine.send(&self.caller, command, None)).await? {
+        match Box::pin(
+            self.engine
+                .send(&self.caller, command, CallBudget::default()),
+        )
+        .await?
+        {
             Sent::Task(task) => Ok(*task),
             Sent::Message(message) => panic!("{message:?}"),
         }

@@ -12,6 +12,7 @@ mod case;
 mod faulty_connection;
 mod scenario;
 
+use a2a_lambda::engine::CallBudget;
 use a2a_lambda::task::A2aError;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use case::Case;
@@ -155,9 +156,11 @@ async fn throttled_send_uses_three_attempts_and_is_unavailable() {
     };
     let tenant = format!("t{:x}", run());
     let case = Case::new(&emulator, &tenant, Some(plan));
-    let sent = case
-        .engine
-        .send(&case.caller, case.says("short", None), None);
+    let sent = case.engine.send(
+        &case.caller,
+        case.says("short", None),
+        CallBudget::default(),
+    );
     let refusal = sent.await.unwrap_err().refusal;
     assert!(
         matches!(refusal, A2aError::Unavailable { .. }),

@@ -2,6 +2,7 @@
 
 use crate::agent::{BIG, CHUNKS, chunk};
 use crate::case::Case;
+use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::EngineError;
 use a2a_lambda::store::ReadThreads as _;
 use a2a_lambda::task::{
@@ -170,7 +171,10 @@ fn text(artifact: &a2a_lambda::task::Artifact) -> String {
 
 async fn deferred(case: &Case) {
     let command = case.says("short", None);
-    let answer = case.engine.send(&case.caller, command, None).await;
+    let answer = case
+        .engine
+        .send(&case.caller, command, CallBudget::default())
+        .await;
     let said = task(case, answer);
     if let Some(said) = &said {
         is_stored(case, said).await;
@@ -184,13 +188,19 @@ async fn client_id(case: &Case) {
     command.client_task_id = Some(id.clone());
     command.generation = Generation::V01;
     for _ in 0..2 {
-        let answer = case.engine.send(&case.caller, command.clone(), None).await;
+        let answer = case
+            .engine
+            .send(&case.caller, command.clone(), CallBudget::default())
+            .await;
         if let Some(said) = task(case, answer) {
             is_stored(case, &said).await;
         }
     }
     case.line.mend();
-    let answer = case.engine.send(&case.caller, command.clone(), None).await;
+    let answer = case
+        .engine
+        .send(&case.caller, command.clone(), CallBudget::default())
+        .await;
     let Some(said) = task(case, answer) else {
         return case.wrong("refused without a fault");
     };
@@ -206,7 +216,10 @@ async fn until_heard(case: &Case, command: &SendCommand) -> Option<Task> {
         if mended {
             case.line.mend();
         }
-        let answer = case.engine.send(&case.caller, command.clone(), None).await;
+        let answer = case
+            .engine
+            .send(&case.caller, command.clone(), CallBudget::default())
+            .await;
         let Some(said) = task(case, answer) else {
             case.check(!mended, || "refused without a fault".to_owned());
             continue;
@@ -234,7 +247,10 @@ async fn keyed(case: &Case) {
 
 async fn keyed_answer(case: &Case) {
     let command = under(case.says("ask", None), "question");
-    let answer = case.engine.send(&case.caller, command, None).await;
+    let answer = case
+        .engine
+        .send(&case.caller, command, CallBudget::default())
+        .await;
     let Some(asked) = task(case, answer) else {
         rests(case, false, 1, "2 turns").await;
         return;
@@ -258,7 +274,10 @@ async fn keyed_answer(case: &Case) {
 async fn queued(case: &Case) {
     let mut command = case.says("steps", None);
     command.mode = SendMode::Immediate;
-    let answer = case.engine.send(&case.caller, command, None).await;
+    let answer = case
+        .engine
+        .send(&case.caller, command, CallBudget::default())
+        .await;
     let said = task(case, answer);
     if let Some(said) = &said {
         is_stored(case, said).await;
@@ -284,7 +303,7 @@ async fn stream(case: &Case) {
     let command = case.says("chunks", None);
     let done = case
         .engine
-        .stream(&case.caller, command, None, frames)
+        .stream(&case.caller, command, CallBudget::default(), frames)
         .await;
     let mut seen = Vec::new();
     while let Some(frame) = shown.recv().await {
@@ -335,7 +354,10 @@ fn ends(frame: Option<&Frame>) -> bool {
 
 async fn continued(case: &Case) {
     let command = case.says("ask", None);
-    let answer = case.engine.send(&case.caller, command, None).await;
+    let answer = case
+        .engine
+        .send(&case.caller, command, CallBudget::default())
+        .await;
     let asked = task(case, answer);
     let Some(asked) = asked else {
         rests(case, false, 1, "2 turns").await;
@@ -347,7 +369,10 @@ async fn continued(case: &Case) {
         return;
     }
     let command = case.says("ask", Some(&asked.id));
-    let answer = case.engine.send(&case.caller, command, None).await;
+    let answer = case
+        .engine
+        .send(&case.caller, command, CallBudget::default())
+        .await;
     let said = task(case, answer);
     if let Some(said) = &said {
         is_stored(case, said).await;
@@ -373,7 +398,9 @@ async fn continued(case: &Case) {
 async fn cancel(case: &Case) {
     let command = case.says("big", None);
     let mut waiting = case.signals.waiting.subscribe();
-    let work = case.engine.send(&case.caller, command, None);
+    let work = case
+        .engine
+        .send(&case.caller, command, CallBudget::default());
     let client = async {
         let id = waiting.wait_for(Option::is_some).await.unwrap().clone();
         let command = CancelCommand {

@@ -4,7 +4,7 @@
 use super::json::PathStep;
 use super::jsonrpc::{self, Envelope, MAX_BATCH};
 use super::method::GenerationRule;
-use super::rest::{PathRoute, PathTarget};
+use super::rest::{Endpoint, PathRoute, PathTarget};
 use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, rest, version};
 use a2a_lambda_model::task::{A2aError, FieldViolation, Generation};
 use serde_json::Value;
@@ -32,6 +32,13 @@ pub struct RawRequest<'a> {
     pub idempotency_key: Option<&'a [u8]>,
     /// The body, of at most the size that the caller of this module allows.
     pub body: &'a [u8],
+}
+
+/// A request with the route of its method and path.
+#[derive(Debug)]
+pub struct RoutedRequest<'a> {
+    request: RawRequest<'a>,
+    route: Option<PathRoute>,
 }
 
 /// A request whose operation is known.
@@ -95,37 +102,68 @@ pub struct Rejected {
     pub(super) media: &'static str,
 }
 
-/// Opens a request: checks its route, content type, number of JSON values, depth,
-/// envelope and method, in this order. No value is built from the body before its
-/// values are counted.
-///
-/// # Errors
-/// [`Rejected`], with everything that its response needs.
-pub fn open(request: &RawRequest<'_>) -> Result<OpenedRequest, Rejected> {
-    let opener = RequestReader {
-        request,
-        pairs: rest::query_pairs(request.query),
-    };
-    match rest::route(request.method, request.path) {
-        None => Err(reject(request, A2aError::MethodNotFound)),
-        Some(PathRoute::JsonRpc) => opener.json_rpc(),
-        Some(PathRoute::Operation(target)) if target.params_in_body => {
-            opener.path_a_method(&target)
+impl<'a> RoutedRequest<'a> {
+    /// Finds the route of `request`. Nothing else routes it again.
+    #[must_use]
+    pub fn of(request: RawRequest<'a>) -> Self {
+        Self {
+            request,
+            route: rest::route(request.method, request.path),
         }
-        Some(PathRoute::Operation(target)) => opener.path(target),
+    }
+
+    /// The request as received.
+    #[must_use]
+    pub const fn raw(&self) -> &RawRequest<'a> {
+        &self.request
+    }
+
+    /// The kind of its route.
+    #[must_use]
+    pub const fn endpoint(&self) -> Endpoint {
+        rest::endpoint(self.route.as_ref())
+    }
+
+    /// Opens the request: checks its route, content type, number of JSON values, depth,
+    /// envelope and method, in this order. No value is built from the body before its
+    /// values are counted.
+    ///
+    /// # Errors
+    /// [`Rejected`], with everything that its response needs.
+    pub fn open(self) -> Result<OpenedRequest, Rejected> {
+        let opener = RequestReader {
+            request: &self.request,
+            pairs: rest::query_pairs(self.request.query),
+        };
+        match &self.route {
+            None => Err(self.reject(A2aError::MethodNotFound)),
+            Some(PathRoute::JsonRpc) => opener.json_rpc(),
+            Some(PathRoute::Operation(target)) if target.params_in_body => {
+                opener.path_a_method(target)
+            }
+            Some(PathRoute::Operation(target)) => opener.path(target),
+        }
+    }
+
+    /// Refuses the request without opening it, for example one that is too large, in
+    /// the dialect of its path.
+    #[must_use]
+    pub fn reject(&self, refusal: A2aError) -> Rejected {
+        let dialect = match &self.route {
+            Some(PathRoute::JsonRpc) => Dialect::json_rpc(Generation::V10),
+            Some(PathRoute::Operation(target)) => Dialect::rest(target.generation),
+            None => Dialect::rest(rest::family(self.request.path)),
+        };
+        rejected(&self.request, dialect, RpcId::Null, refusal)
     }
 }
 
-/// Refuses a request without opening it, for example one that is too large, in the
-/// dialect of its path.
-#[must_use]
-pub fn reject(request: &RawRequest<'_>, refusal: A2aError) -> Rejected {
-    let dialect = match rest::route(request.method, request.path) {
-        Some(PathRoute::JsonRpc) => Dialect::json_rpc(Generation::V10),
-        Some(PathRoute::Operation(target)) => Dialect::rest(target.generation),
-        None => Dialect::rest(rest::family(request.path)),
-    };
-    rejected(request, dialect, RpcId::Null, refusal)
+/// Routes and opens a request: [`RoutedRequest::open`].
+///
+/// # Errors
+/// As [`RoutedRequest::open`].
+pub fn open(request: &RawRequest<'_>) -> Result<OpenedRequest, Rejected> {
+    RoutedRequest::of(*request).open()
 }
 
 fn rejected(
@@ -241,7 +279,7 @@ impl RequestReader<'_> {
         Ok(OpenedRequest::One(Box::new(call)))
     }
 
-    fn path(&self, target: PathTarget) -> Result<OpenedRequest, Rejected> {
+    fn path(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
         let dialect = Dialect::rest(target.generation);
         // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
         let (value, duplicates) = if self.request.method != "POST" || self.request.body.is_empty() {
@@ -250,10 +288,16 @@ impl RequestReader<'_> {
             self.read_body()
                 .map_err(|refusal| rejected(self.request, dialect, RpcId::Null, refusal))?
         };
-        let mut params = self.params(value, &duplicates, target.id);
-        params.config = target.config_id;
+        let mut params = self.params(value, &duplicates, target.id.clone());
+        params.config.clone_from(&target.config_id);
         let rule = GenerationRule::Named(target.generation);
-        let call = self.call(target.operation, dialect, rule, target.tenant, params);
+        let call = self.call(
+            target.operation,
+            dialect,
+            rule,
+            target.tenant.clone(),
+            params,
+        );
         Ok(OpenedRequest::One(Box::new(call)))
     }
 

@@ -5,8 +5,9 @@
 //! [`A2aError`](a2a_lambda_model::task::A2aError); a response is made of `task` values.
 //! Only `v1` names `a2a_lf`.
 //!
-//! A request is read in two steps, with authentication and the limiter between
-//! them. [`open`] finds the operation and the dialect of the request ([`Call`]).
+//! A request is routed once ([`RoutedRequest`]) and read in two steps, with
+//! authentication and the limiter between them. [`RoutedRequest::open`] finds the
+//! operation and the dialect of the request ([`Call`]).
 //! [`Call::check_version`] and [`Call::decode`] read the rest. [`answer`],
 //! [`refuse`] and [`StreamEncoder`] write in the dialect of the call.
 
@@ -34,7 +35,7 @@ mod v03;
 mod v1;
 mod version;
 
-pub use call::{Call, OpenedRequest, RawRequest, Rejected, open, reject};
+pub use call::{Call, OpenedRequest, RawRequest, Rejected, RoutedRequest, open};
 pub use card::{
     ApiKeyLocation, Capabilities, CardDocument, CardError, CardInfo, CardShape, CardSignature,
     EXTENSIONS, Extension, Provider, SecurityScheme, SignatureError, SkillInfo, Unsigned,

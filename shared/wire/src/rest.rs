@@ -32,7 +32,12 @@ pub enum Endpoint {
 /// The kind of the route of a method and a raw path.
 #[must_use]
 pub fn site(method: &str, path: &str) -> Endpoint {
-    match route(method, path) {
+    endpoint(route(method, path).as_ref())
+}
+
+/// The kind of a route.
+pub(super) const fn endpoint(route: Option<&PathRoute>) -> Endpoint {
+    match route {
         None => Endpoint::Nowhere,
         Some(PathRoute::JsonRpc) => Endpoint::JsonRpc,
         Some(PathRoute::Operation(target)) => Endpoint::Operation {

@@ -11,6 +11,7 @@ use crate::skills::{LETTERS, SCRIPT, SLOW};
 use crate::store::SimStore;
 use crate::watch::Watch;
 use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Clock, Engine, Policy, Services, SweepPlaces, relay, relay_pushes};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::queue::Ack;
@@ -249,7 +250,11 @@ impl Endpoint {
     pub(crate) async fn send(self, letter: Letter, deadline: Option<Timestamp>) {
         let deadline = self.local(deadline);
         let (message, command) = self.command(&letter);
-        match self.engine().send(&self.caller, command, deadline).await {
+        match self
+            .engine()
+            .send(&self.caller, command, CallBudget::until(deadline))
+            .await
+        {
             Ok(Sent::Task(task)) => {
                 let mut world = self.hub.world();
                 let oracle = &mut world.oracle;
@@ -302,7 +307,7 @@ impl Endpoint {
         let (frames, shown) = unbounded_channel();
         let work = self
             .engine()
-            .stream(&self.caller, command, deadline, frames);
+            .stream(&self.caller, command, CallBudget::until(deadline), frames);
         let reader = Watch::new(&self.hub, None, until);
         match Box::pin(reader.over(work, shown)).await {
             Ok(()) => {}
@@ -324,10 +329,10 @@ impl Endpoint {
             last_event: position.and_then(|it| it.last),
         };
         let (frames, shown) = unbounded_channel();
-        let work = self
-            .engine()
-            .reader()
-            .subscribe(&self.caller, &command, None, frames);
+        let work =
+            self.engine()
+                .reader()
+                .subscribe(&self.caller, &command, CallBudget::default(), frames);
         let reader = Watch::new(&self.hub, place, until);
         if let Err(error) = reader.over(work, shown).await {
             self.hub.world().oracle.refused(&error.refusal);

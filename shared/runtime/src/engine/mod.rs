@@ -17,6 +17,7 @@
 
 mod accept;
 mod background;
+mod budget;
 mod clock;
 mod commit;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub use background::push_delivery::{
 };
 pub use background::sweep::{SweepPlaces, SweepReport, SweepRound};
 pub use background::worker::relay;
+pub use budget::CallBudget;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::EngineError;
 pub use turn::event_sink::Frames;

@@ -2,7 +2,7 @@
 
 use super::{Function, HttpService};
 use crate::task::A2aError;
-use a2a_lambda_wire::{Endpoint, OpenedRequest, Operation, RawRequest, Rejected};
+use a2a_lambda_wire::{Endpoint, OpenedRequest, Operation, RawRequest, Rejected, RoutedRequest};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request};
 
@@ -13,7 +13,7 @@ pub(super) fn open(
     request: &Request<Bytes>,
 ) -> Result<OpenedRequest, Rejected> {
     let headers = request.headers();
-    let raw = RawRequest {
+    let routed = RoutedRequest::of(RawRequest {
         method: request.method().as_str(),
         path: request.uri().path(),
         query: request.uri().query(),
@@ -24,25 +24,19 @@ pub(super) fn open(
         last_event_id: text(headers, "last-event-id"),
         idempotency_key: only(headers, "idempotency-key"),
         body: request.body(),
-    };
+    });
     if request.body().len() > edge.max_body {
         let allowed = edge.max_body as u64;
-        return Err(a2a_lambda_wire::reject(
-            &raw,
-            A2aError::PayloadTooLarge { allowed },
-        ));
+        return Err(routed.reject(A2aError::PayloadTooLarge { allowed }));
     }
     // The limit counts bytes of JSON: a small compressed body could unpack to gigabytes.
     if text(headers, "content-encoding").is_some_and(|coding| coding != "identity") {
-        return Err(a2a_lambda_wire::reject(
-            &raw,
-            A2aError::UnsupportedMediaType,
-        ));
+        return Err(routed.reject(A2aError::UnsupportedMediaType));
     }
-    if Function::of(raw.method, raw.path) != edge.door {
-        return Err(a2a_lambda_wire::reject(&raw, A2aError::MethodNotFound));
+    if Function::serving(routed.endpoint(), routed.raw().method) != edge.door {
+        return Err(routed.reject(A2aError::MethodNotFound));
     }
-    a2a_lambda_wire::open(&raw)
+    routed.open()
 }
 
 /// The value of a header that a request may have once. If it has two different
@@ -68,8 +62,12 @@ impl Function {
     /// with an error.
     #[must_use]
     pub fn of(method: &str, path: &str) -> Self {
+        Self::serving(a2a_lambda_wire::site(method, path), method)
+    }
+
+    fn serving(endpoint: Endpoint, method: &str) -> Self {
         use Operation as O;
-        match a2a_lambda_wire::site(method, path) {
+        match endpoint {
             Endpoint::JsonRpc | Endpoint::Nowhere => Self::Rpc,
             Endpoint::Operation {
                 operation,

@@ -18,8 +18,8 @@ pub use card::Cards;
 pub use hosts::Hosts;
 
 use crate::auth::{AuthMode, Caller, Identity};
-use crate::engine::{Engine, EngineError, Reader};
-use crate::task::{A2aError, SendCommand, Sent, Timestamp};
+use crate::engine::{CallBudget, Engine, EngineError, Reader};
+use crate::task::{A2aError, Timestamp};
 use a2a_lambda_wire::{
     self, Call, CardForm, MethodCall, MethodResult, OpenedRequest, Rejected, WireResponse,
 };
@@ -114,26 +114,20 @@ impl HttpService {
         {
             return foreign.answer();
         }
-        let visit = CallContext {
+        let budget = self
+            .reader()
+            .map_or_else(|_| CallBudget::default(), |it| it.call_budget(deadline));
+        let mut context = CallContext {
             edge: self,
             identity,
-            deadline,
-            answer_by: self.reader().ok().map(Reader::answer_deadline),
-            batch_waits_until: None,
+            budget,
         };
         match decode::open(self, &request) {
             // Boxed, since the future holds a whole turn: callers stay small.
-            Ok(OpenedRequest::One(call)) => Box::pin(visit.one(&call, &request)).await,
+            Ok(OpenedRequest::One(call)) => Box::pin(context.one(&call, &request)).await,
             Ok(OpenedRequest::Batch(entries)) => {
-                let batch_waits_until = self
-                    .engine()
-                    .ok()
-                    .map(|engine| engine.waits_until(deadline));
-                let visit = CallContext {
-                    batch_waits_until,
-                    ..visit
-                };
-                Box::pin(visit.batch(entries)).await
+                context.budget = budget.in_batch();
+                Box::pin(context.batch(entries)).await
             }
             Err(rejected) => encode::answer(rejected.answer()),
         }
@@ -159,11 +153,7 @@ impl HttpService {
 struct CallContext<'e> {
     edge: &'e HttpService,
     identity: Identity,
-    deadline: Option<Timestamp>,
-    /// When a call without a stream must have its response.
-    answer_by: Option<Timestamp>,
-    /// Until when all entries of a batch together may wait for their turns.
-    batch_waits_until: Option<Timestamp>,
+    budget: CallBudget,
 }
 
 impl CallContext<'_> {
@@ -244,17 +234,17 @@ impl CallContext<'_> {
         match ask {
             MethodCall::Stream(command) => {
                 let engine = self.edge.engine()?.clone();
-                let deadline = self.deadline;
+                let budget = self.budget;
                 stream::respond(call, move |frames| async move {
-                    engine.stream(&caller, *command, deadline, frames).await
+                    engine.stream(&caller, *command, budget, frames).await
                 })
                 .await
             }
             MethodCall::Subscribe(command) => {
                 let reader = self.edge.reader()?.clone();
-                let deadline = self.deadline;
+                let budget = self.budget;
                 stream::respond(call, move |frames| async move {
-                    reader.subscribe(&caller, &command, deadline, frames).await
+                    reader.subscribe(&caller, &command, budget, frames).await
                 })
                 .await
             }
@@ -267,9 +257,9 @@ impl CallContext<'_> {
         let (caller, ask) = self.enter(call)?;
         // Boxed, since the future holds a whole turn.
         let reply = Box::pin(self.reply(&caller, ask, share));
-        match (self.edge.reader(), self.answer_by) {
-            (Ok(reader), Some(by)) => reader.with_timeout(by, reply).await,
-            _ => reply.await,
+        match self.edge.reader() {
+            Ok(reader) => reader.with_timeout(&self.budget, reply).await,
+            Err(_) => reply.await,
         }
     }
 
@@ -281,7 +271,8 @@ impl CallContext<'_> {
     ) -> Result<MethodResult, EngineError> {
         Ok(match ask {
             MethodCall::Send(command) => {
-                MethodResult::Sent(self.send(caller, *command, share).await?)
+                let engine = self.engine(share)?;
+                MethodResult::Sent(engine.send(caller, *command, self.budget).await?)
             }
             MethodCall::Get(query) => {
                 MethodResult::Task(Box::new(self.reader(share)?.get(caller, &query).await?))
@@ -330,22 +321,6 @@ impl CallContext<'_> {
     /// Checks that the sender has credentials.
     fn proven(&self) -> Result<(), A2aError> {
         self.edge.auth.proven(&self.identity)
-    }
-
-    async fn send(
-        &self,
-        caller: &Caller,
-        command: SendCommand,
-        share: Option<usize>,
-    ) -> Result<Sent, EngineError> {
-        let engine = self.engine(share)?;
-        match self.batch_waits_until {
-            None => engine.send(caller, command, self.deadline).await,
-            Some(until) => {
-                let deadline = self.deadline;
-                engine.send_in_batch(caller, command, deadline, until).await
-            }
-        }
     }
 
     /// Checks the caller, the version and the parameters, in this order: only

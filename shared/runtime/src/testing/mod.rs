@@ -24,7 +24,7 @@ pub use check::{AgentCheckError, check_agent};
 pub use reply::{Reply, SkillTestError};
 
 use crate::auth::Caller;
-use crate::engine::{Engine, Policy, Services};
+use crate::engine::{CallBudget, Engine, Policy, Services};
 use crate::skill::model::Model;
 use crate::skill::{AgentDefinition, Content, media};
 use crate::task::metadata_keys;
@@ -134,8 +134,8 @@ impl SkillTest {
         let engine = self.engine();
         self.events.clear();
         let (frames, mut shown) = mpsc::unbounded_channel();
-        let deadline = self.time_left.map(|left| self.clock.later(left));
-        let turn = Box::pin(engine.stream(&caller, command, deadline, frames));
+        let budget = CallBudget::until(self.time_left.map(|left| self.clock.later(left)));
+        let turn = Box::pin(engine.stream(&caller, command, budget, frames));
         self.run(&engine, &caller, cancel_after, turn).await?;
         let mut said = None;
         while let Ok(frame) = shown.try_recv() {

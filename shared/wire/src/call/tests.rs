@@ -498,8 +498,11 @@ fn the_three_card_paths_serve_two_forms() {
 
 #[test]
 fn a_request_refused_unopened_gets_the_error_format_of_its_path() {
-    let too_large =
-        |path| reject(&post(path, ""), A2aError::PayloadTooLarge { allowed: 9 }).answer();
+    let too_large = |path| {
+        RoutedRequest::of(post(path, ""))
+            .reject(A2aError::PayloadTooLarge { allowed: 9 })
+            .answer()
+    };
     assert_eq!(body(&too_large("/"))["error"]["code"], -32600);
     assert_eq!(body(&too_large("/message:send"))["error"]["code"], 413);
     assert_eq!(body(&too_large("/v1/message:send"))["code"], -32600);

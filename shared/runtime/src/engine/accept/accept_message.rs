@@ -5,8 +5,9 @@ use super::Acceptance;
 use super::context_status::ContextStatus;
 use super::request_hash::parts_hash;
 use crate::auth::Caller;
+use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
-use crate::engine::turn::spec::{TurnBudget, TurnInput, TurnSpec};
+use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
 use crate::skill::{AgentError, Content, TurnFacts};
@@ -30,11 +31,11 @@ impl Engine {
         &self,
         caller: &Caller,
         command: SendCommand,
-        deadline: Option<Timestamp>,
+        budget: CallBudget,
     ) -> Result<Acceptance, EngineError> {
         match self.send_key(caller, &command) {
-            Some(key) => self.accept_keyed(caller, command, deadline, key).await,
-            None => self.accept_unkeyed(caller, command, deadline).await,
+            Some(key) => self.accept_keyed(caller, command, budget, key).await,
+            None => self.accept_unkeyed(caller, command, budget).await,
         }
     }
 
@@ -43,7 +44,7 @@ impl Engine {
         &self,
         caller: &Caller,
         mut command: SendCommand,
-        deadline: Option<Timestamp>,
+        budget: CallBudget,
     ) -> Result<Acceptance, EngineError> {
         // Where push delivery is off, a push config is refused and not ignored.
         if command.push.is_some() && self.pushes.is_none() {
@@ -55,9 +56,9 @@ impl Engine {
         }
         let target = self.target(caller, &command).await?;
         let work = match target {
-            SendTarget::New => self.new_turn(caller, command, deadline).await?,
+            SendTarget::New => self.new_turn(caller, command, budget).await?,
             SendTarget::Known(record) if record.state().is_interrupted() => {
-                self.resume(caller, *record, command, deadline).await?
+                self.resume(caller, *record, command, budget).await?
             }
             SendTarget::Known(record) if is_repeat(&record, &command) => {
                 return Ok(Acceptance::Replay(record));
@@ -129,7 +130,7 @@ impl Engine {
         &self,
         caller: &Caller,
         mut command: SendCommand,
-        deadline: Option<Timestamp>,
+        budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
         let (record, mut context_status) = self.new_record(caller, &command, now).await?;
@@ -151,13 +152,13 @@ impl Engine {
             Change::Dispatch
         } else {
             Change::Start {
-                lease_until: self.lease_until(deadline),
+                lease_until: self.lease_until(budget.deadline()),
             }
         });
         // A retry finds the task by the client's id, so its first write is not deferred.
         let force = queued || command.client_task_id.is_some();
         self.refresh(&mut context_status, now).await?;
-        let budget = TurnBudget::of_invocation(deadline, self.reader.clock.now());
+        let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
             opening,
             force,
@@ -173,7 +174,7 @@ impl Engine {
         caller: &Caller,
         record: TaskRecord,
         mut command: SendCommand,
-        deadline: Option<Timestamp>,
+        budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
         let mut context_status = self.status_of(&record, now).await?;
@@ -212,7 +213,7 @@ impl Engine {
             Change::Resume {
                 message,
                 secret,
-                lease_until: self.lease_until(deadline),
+                lease_until: self.lease_until(budget.deadline()),
             }
         }];
         opening.append(&mut pin);
@@ -220,7 +221,7 @@ impl Engine {
         let request = caller.request(&command.accepted_output_modes);
         opening.extend(request.map(Change::Request));
         self.refresh(&mut context_status, now).await?;
-        let budget = TurnBudget::of_invocation(deadline, self.reader.clock.now());
+        let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
             opening,
             // Other callers can see the task, so a continuation is not deferred.

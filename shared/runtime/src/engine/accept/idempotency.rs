@@ -7,13 +7,12 @@
 use super::Acceptance;
 use super::request_hash::request_hash;
 use crate::auth::Caller;
+use crate::engine::budget::CallBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError, Reader};
-use crate::task::{
-    A2aError, IdempotencyKey, Message, SendCommand, TaskRecord, TaskState, Timestamp,
-};
+use crate::task::{A2aError, IdempotencyKey, Message, SendCommand, TaskRecord, TaskState};
 
 /// `Retry-After` in seconds while a reply is still being made.
 const RETRY_AFTER: u64 = 1;
@@ -58,7 +57,7 @@ impl Engine {
         &self,
         caller: &Caller,
         command: SendCommand,
-        deadline: Option<Timestamp>,
+        budget: CallBudget,
         key: SendKey,
     ) -> Result<Acceptance, EngineError> {
         // Comes first, because the first send may have changed what the next check
@@ -66,7 +65,7 @@ impl Engine {
         if let Some(record) = self.find_duplicate(caller, &key).await? {
             return Ok(Acceptance::Repeat(Box::new(record)));
         }
-        match self.accept_unkeyed(caller, command, deadline).await {
+        match self.accept_unkeyed(caller, command, budget).await {
             Ok(Acceptance::Run(mut work)) => {
                 work.keyed(key);
                 Ok(Acceptance::Run(work))
@@ -121,21 +120,21 @@ impl Reader {
     }
 
     /// Shows a task that another invocation runs, or the reply it keeps, in time before
-    /// `deadline`.
+    /// the limits of `budget`.
     pub(in crate::engine) async fn follow(
         &self,
         caller: &Caller,
         record: TaskRecord,
-        deadline: Option<Timestamp>,
+        budget: CallBudget,
         sink: &mut EventSink,
     ) -> Result<(), EngineError> {
         if !record.is_hidden() {
-            return self.tail(caller, &record, deadline, sink).await;
+            return self.tail(caller, &record, budget, sink).await;
         }
-        let until = self.ends(self.policy.blocking_budget, deadline);
+        let until = self.waits_until(&budget);
         let record = self.rested(caller, record, until).await?;
         if !record.is_hidden() {
-            return self.tail(caller, &record, deadline, sink).await;
+            return self.tail(caller, &record, budget, sink).await;
         }
         sink.message(self.reply(&record).await?);
         Ok(())

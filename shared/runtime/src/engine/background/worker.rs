@@ -7,9 +7,10 @@
 //! task decides.
 
 use crate::auth::Caller;
+use crate::engine::budget::TurnBudget;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::turn::event_sink::EventSink;
-use crate::engine::turn::spec::{TurnBudget, TurnEnd, TurnInput, TurnSpec};
+use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed};
 use crate::skill::{AgentError, Content, TurnFacts, TurnStart};

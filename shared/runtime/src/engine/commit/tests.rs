@@ -1,6 +1,7 @@
 //! Tests a write with a reply that comes late, after later writes.
 
 use crate::auth::Caller;
+use crate::engine::CallBudget;
 use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
@@ -156,7 +157,12 @@ impl World {
             generation: Generation::V10,
             idempotency_key: None,
         };
-        match self.engine.send(&caller(), command, None).await.unwrap() {
+        match self
+            .engine
+            .send(&caller(), command, CallBudget::default())
+            .await
+            .unwrap()
+        {
             Sent::Task(task) => *task,
             Sent::Message(message) => panic!("{message:?}"),
         }

@@ -11,5 +11,4 @@ pub(super) mod push_config;
 pub(super) mod send_message;
 pub(super) mod stream_message;
 pub(super) mod subscribe;
-pub(super) mod timeout;
 pub(super) mod upload;

@@ -3,6 +3,7 @@
 
 use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
+use crate::engine::budget::CallBudget;
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::spec::{TurnEnd, TurnSpec};
 use crate::engine::{Engine, EngineError};
@@ -17,55 +18,24 @@ impl Engine {
     /// Accepts a message, runs its turn, and returns the task at rest, or the message
     /// of a skill that makes no task.
     ///
-    /// `deadline` is the end of the invocation, if it has one.
+    /// All entries of a batch together wait for their turns. If too little of that time
+    /// is left for this entry, it does not wait.
     ///
     /// # Errors
     /// The errors of A2A 1.0 §3.1.1; then nothing was created.
     pub async fn send(
         &self,
         caller: &Caller,
-        command: SendCommand,
-        deadline: Option<Timestamp>,
-    ) -> Result<Sent, EngineError> {
-        let waits_until = self.waits_until(deadline);
-        self.send_until(caller, command, deadline, waits_until)
-            .await
-    }
-
-    /// Until when a call that starts now may wait for its turn.
-    pub(crate) fn waits_until(&self, deadline: Option<Timestamp>) -> Timestamp {
-        let reader = &self.reader;
-        reader.ends(reader.policy.blocking_budget, deadline)
-    }
-
-    /// [`Engine::send`] for one entry of a batch. All entries together wait until
-    /// `waits_until`. If too little of that time is left, the send does not wait.
-    ///
-    /// # Errors
-    /// As [`Engine::send`].
-    pub(crate) async fn send_in_batch(
-        &self,
-        caller: &Caller,
         mut command: SendCommand,
-        deadline: Option<Timestamp>,
-        waits_until: Timestamp,
+        budget: CallBudget,
     ) -> Result<Sent, EngineError> {
-        if waits_until.since(self.reader.clock.now()) < WORTH_WAITING {
+        let waits_until = self.reader.waits_until(&budget);
+        let left = waits_until.since(self.reader.clock.now());
+        if budget.is_in_batch() && left < WORTH_WAITING {
             command.mode = SendMode::Immediate;
         }
-        self.send_until(caller, command, deadline, waits_until)
-            .await
-    }
-
-    async fn send_until(
-        &self,
-        caller: &Caller,
-        command: SendCommand,
-        deadline: Option<Timestamp>,
-        waits_until: Timestamp,
-    ) -> Result<Sent, EngineError> {
         let (history_length, mode) = (command.history_length, command.mode);
-        let work = match self.accept(caller, command, deadline).await? {
+        let work = match self.accept(caller, command, budget).await? {
             Acceptance::Run(work) => work,
             Acceptance::Replay(record) => return self.sent(&record, history_length).await,
             Acceptance::Repeat(record) => {

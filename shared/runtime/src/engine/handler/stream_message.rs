@@ -3,10 +3,11 @@
 
 use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
+use crate::engine::budget::CallBudget;
 use crate::engine::turn::event_sink::{EventSink, StreamEnd};
 use crate::engine::turn::spec::TurnEnd;
 use crate::engine::{Engine, EngineError};
-use crate::task::{A2aError, Frame, SendCommand, SendMode, Timestamp};
+use crate::task::{A2aError, Frame, SendCommand, SendMode};
 use tokio::sync::mpsc::UnboundedSender;
 
 impl Engine {
@@ -20,14 +21,14 @@ impl Engine {
         &self,
         caller: &Caller,
         mut command: SendCommand,
-        deadline: Option<Timestamp>,
+        budget: CallBudget,
         frames: UnboundedSender<Frame>,
     ) -> Result<(), EngineError> {
         let mut sink = EventSink::stream(frames, StreamEnd::Rest, command.history_length);
         // A stream always waits for its turn; `mode` is an option of unary calls.
         command.mode = SendMode::Blocking;
-        let admission = self.accept(caller, command, deadline).await?;
-        let done = Box::pin(self.show_turn(caller, admission, deadline, &mut sink)).await;
+        let admission = self.accept(caller, command, budget).await?;
+        let done = Box::pin(self.show_turn(caller, admission, budget, &mut sink)).await;
         sink.close(done)
     }
 
@@ -35,13 +36,13 @@ impl Engine {
         &self,
         caller: &Caller,
         admission: Acceptance,
-        deadline: Option<Timestamp>,
+        budget: CallBudget,
         sink: &mut EventSink,
     ) -> Result<(), EngineError> {
         let work = match admission {
             Acceptance::Run(work) => work,
             Acceptance::Replay(record) | Acceptance::Repeat(record) => {
-                return self.reader.follow(caller, *record, deadline, sink).await;
+                return self.reader.follow(caller, *record, budget, sink).await;
             }
         };
         if work.is_reset() {
@@ -49,11 +50,11 @@ impl Engine {
         }
         if work.queued {
             let record = Box::pin(self.enqueue(*work, sink)).await?;
-            return self.reader.follow(caller, record, deadline, sink).await;
+            return self.reader.follow(caller, record, budget, sink).await;
         }
         match Box::pin(self.run(*work, None, sink)).await? {
             TurnEnd::Stopped(record) if record.is_hidden() => {
-                self.reader.follow(caller, record, deadline, sink).await
+                self.reader.follow(caller, record, budget, sink).await
             }
             TurnEnd::Stopped(_) => Ok(()),
             TurnEnd::Message(message) => {
@@ -64,9 +65,7 @@ impl Engine {
             // what is stored.
             TurnEnd::HandedOver(record)
             | TurnEnd::Superseded(Some(record))
-            | TurnEnd::Duplicate(record) => {
-                self.reader.follow(caller, record, deadline, sink).await
-            }
+            | TurnEnd::Duplicate(record) => self.reader.follow(caller, record, budget, sink).await,
             TurnEnd::Superseded(None) => Err(A2aError::TaskNotFound.into()),
         }
     }

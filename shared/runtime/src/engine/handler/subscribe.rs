@@ -2,6 +2,7 @@
 //! runs, from its stored log.
 
 use crate::auth::Caller;
+use crate::engine::budget::CallBudget;
 use crate::engine::turn::event_sink::{EventSink, StreamEnd, seq_of};
 use crate::engine::{EngineError, Reader};
 use crate::store::Tail;
@@ -23,7 +24,7 @@ const LONG: Duration = Duration::from_secs(1);
 
 impl Reader {
     /// Shows a task and its events until the task ends, the stream is too old, or the
-    /// invocation ends at `deadline`. With the id of an event it continues after that
+    /// invocation ends. With the id of an event it continues after that
     /// event.
     ///
     /// # Errors
@@ -34,7 +35,7 @@ impl Reader {
         &self,
         caller: &Caller,
         command: &SubscribeCommand,
-        deadline: Option<Timestamp>,
+        budget: CallBudget,
         frames: UnboundedSender<Frame>,
     ) -> Result<(), EngineError> {
         let record = self.load(caller, &command.id).await?;
@@ -47,20 +48,20 @@ impl Reader {
             }
             None => {}
         }
-        let done = self.tail(caller, &record, deadline, &mut sink).await;
+        let done = self.tail(caller, &record, budget, &mut sink).await;
         sink.close(done)
     }
 
     /// Shows the task as read and then its later events, in order. The stream ends with
-    /// the task, at its maximum age, or in time before `deadline`.
+    /// the task, at its maximum age, or in time before the invocation ends.
     pub(in crate::engine) async fn tail(
         &self,
         caller: &Caller,
         record: &TaskRecord,
-        deadline: Option<Timestamp>,
+        budget: CallBudget,
         sink: &mut EventSink,
     ) -> Result<(), EngineError> {
-        let ends = self.ends(self.policy.stream_max_age, deadline);
+        let ends = self.stream_ends(&budget);
         let mut wait = SHORT;
         self.show(record, sink).await?;
         let mut state = record.state();

@@ -5,10 +5,10 @@ use super::command::SkillCommand;
 use super::heartbeat::Heartbeat;
 use super::write_buffer::WriteBuffer;
 use crate::engine::EngineError;
+use crate::engine::budget::TurnBudget;
 use crate::engine::clock::wake_up;
 use crate::engine::commit::{CommitOutcome, OnConflict};
 use crate::skill::SkillOutcome;
-use crate::task::Timestamp;
 use futures::future::BoxFuture;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -40,10 +40,10 @@ pub(in crate::engine) async fn drive(
     mut inbox: mpsc::Receiver<SkillCommand>,
     buffer: &mut WriteBuffer<'_>,
     heartbeat: &mut Heartbeat<'_>,
-    stop_at: Option<Timestamp>,
+    budget: TurnBudget,
 ) -> Result<LoopEnd, EngineError> {
     let engine = buffer.engine;
-    let last = stop_at.map(|at| at.plus(GRACE));
+    let last = budget.stop_at.map(|at| at.plus(GRACE));
     let mut writing: PendingWrite<'_> = None;
     let ended = loop {
         // One write at a time: what arrives meanwhile goes into the next one.

@@ -5,6 +5,7 @@
 //! late or lost heartbeat can therefore waste work, but never damage a task.
 
 use crate::engine::Engine;
+use crate::engine::budget::TurnBudget;
 use crate::store::StoreError;
 use crate::store::queue::Receipt;
 use crate::task::{TaskRecord, TaskState, Timestamp};
@@ -19,7 +20,7 @@ const WATCH: Duration = Duration::from_secs(2);
 pub(in crate::engine) struct Heartbeat<'e> {
     engine: &'e Engine,
     receipt: Option<&'e dyn Receipt>,
-    deadline: Option<Timestamp>,
+    budget: TurnBudget,
     every: Duration,
     next: Timestamp,
     extend_at: Timestamp,
@@ -34,7 +35,7 @@ impl<'e> Heartbeat<'e> {
     pub(in crate::engine) fn new(
         engine: &'e Engine,
         receipt: Option<&'e dyn Receipt>,
-        deadline: Option<Timestamp>,
+        budget: TurnBudget,
         watched: bool,
     ) -> Self {
         let now = engine.reader.clock.now();
@@ -43,7 +44,7 @@ impl<'e> Heartbeat<'e> {
         Self {
             engine,
             receipt,
-            deadline,
+            budget,
             every,
             next: now.plus(every),
             extend_at: now.plus(third),
@@ -91,7 +92,7 @@ impl<'e> Heartbeat<'e> {
         }
         let lease = engine.reader.policy.lease;
         self.extend_at = now.plus(lease / 3);
-        let until = engine.lease_until(self.deadline);
+        let until = engine.lease_until(self.budget.deadline);
         let receipt = self.receipt;
         let talk = engine.thread_extension_is_due(self.looked, now);
         if talk {

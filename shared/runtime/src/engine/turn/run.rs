@@ -39,9 +39,9 @@ impl Engine {
         let is_stream = sink.is_stream();
         let watched = is_stream || work.opening.iter().any(registers_push);
         let opens = work.context_status.and_then(|context| context.opens);
-        let (deadline, stop_at) = (work.budget.deadline, work.budget.stop_at);
+        let budget = work.budget;
         let (record, opening) = (work.record, work.opening);
-        let buffer = WriteBuffer::new(self, record, opening, makes_task, deadline, sink);
+        let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
         let mut buffer = buffer.opening(opens);
         if work.force
             && let Some(first) = buffer.open_as(work.key).await?
@@ -59,8 +59,8 @@ impl Engine {
         if watched && !work.force {
             poll_and_open(&mut running, &mut buffer).await?;
         }
-        let mut heartbeat = Heartbeat::new(self, receipt, deadline, is_stream);
-        let ended_by = drive(&mut running, inbox, &mut buffer, &mut heartbeat, stop_at).await;
+        let mut heartbeat = Heartbeat::new(self, receipt, budget, is_stream);
+        let ended_by = drive(&mut running, inbox, &mut buffer, &mut heartbeat, budget).await;
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
@@ -92,15 +92,8 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
         let opens = work.context_status.and_then(|context| context.opens);
-        let mut buffer = WriteBuffer::new(
-            self,
-            work.record,
-            work.opening,
-            true,
-            work.budget.deadline,
-            sink,
-        )
-        .opening(opens);
+        let mut buffer = WriteBuffer::new(self, work.record, work.opening, true, work.budget, sink)
+            .opening(opens);
         let repeated = buffer.open_as(work.key).await?;
         Ok(repeated.unwrap_or(buffer.record))
     }

@@ -1,58 +1,11 @@
 //! What a turn needs to run, and how it ended.
 
 use crate::engine::accept::context_status::ContextStatus;
+use crate::engine::budget::TurnBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
-use crate::task::{Change, Message, SavedSlot, TaskRecord, Timestamp};
+use crate::task::{Change, Message, SavedSlot, TaskRecord};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// The least time reserved for a hand-over.
-const MARGIN: Duration = Duration::from_secs(2);
-
-/// The time limits of a turn. `None` is no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::engine) struct TurnBudget {
-    /// When the invocation ends.
-    pub(in crate::engine) deadline: Option<Timestamp>,
-    /// The time from which no new step may start here.
-    pub(in crate::engine) stop_at: Option<Timestamp>,
-    /// When the caller gets its response, even if the turn has not ended.
-    waits_until: Option<Timestamp>,
-}
-
-impl TurnBudget {
-    /// The limits of a turn that starts `now` in an invocation that ends at `deadline`.
-    /// It stops early enough to be handed over: a tenth of the time left (at least 2 s)
-    /// plus 2 s before the end. A running step may use the 2 s.
-    pub(in crate::engine) fn of_invocation(deadline: Option<Timestamp>, now: Timestamp) -> Self {
-        let stop_at = deadline.map(|deadline| {
-            let left = deadline.since(now);
-            let margin = (left / 10).max(MARGIN);
-            now.plus(left.saturating_sub(margin + MARGIN))
-        });
-        Self {
-            deadline,
-            stop_at,
-            waits_until: None,
-        }
-    }
-
-    /// The limits of a turn whose caller waits until `at`.
-    pub(in crate::engine) fn waiting_until(self, at: Timestamp) -> Self {
-        Self {
-            stop_at: Some(self.stop_at.map_or(at, |stop_at| stop_at.min(at))),
-            waits_until: Some(at),
-            ..self
-        }
-    }
-
-    /// When the skill has no more time.
-    pub(in crate::engine) fn ends_at(&self) -> Option<Timestamp> {
-        let limits = [self.deadline, self.waits_until];
-        limits.into_iter().flatten().min()
-    }
-}
 
 /// A turn that is ready to run.
 pub(in crate::engine) struct TurnSpec {

@@ -8,6 +8,7 @@
 use super::command::SkillCommand;
 use super::event_sink::EventSink;
 use super::spec::TurnEnd;
+use crate::engine::budget::TurnBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
@@ -38,7 +39,7 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     pub(in crate::engine) makes_task: bool,
     /// The record that another writer stored, when the turn has lost its task.
     pub(in crate::engine) lost: Option<TaskRecord>,
-    deadline: Option<Timestamp>,
+    budget: TurnBudget,
     pending: Vec<Change>,
     bytes: usize,
     /// Bytes of the group in the last write.
@@ -62,7 +63,7 @@ impl<'e> WriteBuffer<'e> {
         record: TaskRecord,
         opening: Vec<Change>,
         makes_task: bool,
-        deadline: Option<Timestamp>,
+        budget: TurnBudget,
         sink: &'e mut EventSink,
     ) -> Self {
         let artifact_names = record
@@ -76,7 +77,7 @@ impl<'e> WriteBuffer<'e> {
             record,
             makes_task,
             lost: None,
-            deadline,
+            budget,
             pending: opening,
             bytes: 0,
             taken: 0,
@@ -208,7 +209,7 @@ impl<'e> WriteBuffer<'e> {
         // extended since the record was read.
         if self.record.lease_until().is_some() {
             self.record
-                .set_lease(Some(self.engine.lease_until(self.deadline)));
+                .set_lease(Some(self.engine.lease_until(self.budget.deadline)));
         }
         self.taken = std::mem::take(&mut self.bytes);
         self.in_flight = std::mem::take(&mut self.waiters);

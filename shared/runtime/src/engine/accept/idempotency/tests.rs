@@ -3,6 +3,7 @@
 
 use super::request_hash;
 use crate::auth::Caller;
+use crate::engine::CallBudget;
 use crate::engine::accept::request_hash::parts_hash;
 use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Leases, Policy, RandomIds, Services};
@@ -247,7 +248,10 @@ impl World {
     }
 
     async fn sent(&self, command: SendCommand) -> Result<Sent, A2aError> {
-        let sent = self.engine.send(&ann(), command, None).await;
+        let sent = self
+            .engine
+            .send(&ann(), command, CallBudget::default())
+            .await;
         sent.map_err(|error| error.refusal)
     }
 
@@ -267,7 +271,10 @@ impl World {
 
     async fn frames(&self, command: SendCommand) -> Vec<Frame> {
         let (frames, mut shown) = tokio::sync::mpsc::unbounded_channel();
-        let done = self.engine.stream(&ann(), command, None, frames).await;
+        let done = self
+            .engine
+            .stream(&ann(), command, CallBudget::default(), frames)
+            .await;
         done.unwrap();
         let mut all = Vec::new();
         while let Some(frame) = shown.recv().await {
@@ -383,7 +390,9 @@ async fn a_key_belongs_to_its_caller() {
     let world = World::new();
     let mine = world.task(say("work", "one", "k")).await;
     let bob = Caller::behind(&owner("bob"), None);
-    let sent = world.engine.send(&bob, say("work", "other", "k"), None);
+    let sent = world
+        .engine
+        .send(&bob, say("work", "other", "k"), CallBudget::default());
     let Ok(Sent::Task(his)) = sent.await else {
         panic!("no task")
     };

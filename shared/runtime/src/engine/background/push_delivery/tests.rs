@@ -2,6 +2,7 @@ use super::pacing::LONGEST_WAIT;
 use super::payload::leave_out;
 use super::*;
 use crate::auth::Caller;
+use crate::engine::CallBudget;
 use crate::engine::commit::Commit;
 use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Ids, RandomIds, Services, SweepReport};
@@ -181,7 +182,11 @@ impl World {
             metadata: serde_json::Map::new(),
             generation: Generation::V10,
         };
-        match self.engine.send(&Self::caller(), command, None).await {
+        match self
+            .engine
+            .send(&Self::caller(), command, CallBudget::default())
+            .await
+        {
             Ok(Sent::Task(task)) => *task,
             other => panic!("{other:?}"),
         }

@@ -3,6 +3,7 @@
 
 use super::relay;
 use crate::auth::Caller;
+use crate::engine::CallBudget;
 use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, EngineError, Leases, Policy, RandomIds, Services, SweepReport};
 use crate::prelude::*;
@@ -187,7 +188,12 @@ impl World {
     }
 
     async fn ask(&self, caller: &Caller, command: SendCommand) -> Task {
-        match self.engine.send(caller, command, None).await.unwrap() {
+        match self
+            .engine
+            .send(caller, command, CallBudget::default())
+            .await
+            .unwrap()
+        {
             Sent::Task(task) => *task,
             Sent::Message(message) => panic!("{message:?}"),
         }
@@ -308,7 +314,9 @@ async fn stream_ends_before_its_invocation_and_asks_to_reconnect() {
         let command = World::command(words, mode);
         let (sender, mut frames) = unbounded_channel();
         let caller = World::caller();
-        let stream = world.engine.stream(&caller, command, deadline, sender);
+        let stream = world
+            .engine
+            .stream(&caller, command, CallBudget::until(deadline), sender);
         let (shown, lasted) = Box::pin(watched(stream, &mut frames)).await;
         assert_eq!(lasted.as_secs(), lasts, "{words} {left:?}");
         let ends = shown.iter().filter(|frame| **frame == Frame::ComeBack);
@@ -331,7 +339,7 @@ async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
         let reader = world.engine.reader();
         let deadline = left.map(|left| reader.clock.now().plus(Duration::from_secs(left)));
         let (sender, mut frames) = unbounded_channel();
-        let stream = reader.subscribe(&caller, &command, deadline, sender);
+        let stream = reader.subscribe(&caller, &command, CallBudget::until(deadline), sender);
         let (shown, lasted) = watched(stream, &mut frames).await;
         assert_eq!((lasted.as_secs(), shown.len()), (lasts, 2), "{left:?}");
         assert_eq!(shown.last(), Some(&Frame::ComeBack), "{left:?}");
@@ -340,7 +348,7 @@ async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
     let stream = world
         .engine
         .reader()
-        .subscribe(&caller, &command, None, sender);
+        .subscribe(&caller, &command, CallBudget::default(), sender);
     let watching = watched(stream, &mut frames);
     let ((shown, _), _) = tokio::join!(watching, world.work(&id));
     assert!(!shown.contains(&Frame::ComeBack), "the task has ended");
@@ -354,7 +362,7 @@ async fn a_subscription_ends_when_its_client_leaves() {
     let command = SubscribeCommand { id, last_event };
     let (sender, mut frames) = unbounded_channel();
     let reader = world.engine.reader();
-    let stream = reader.subscribe(&caller, &command, None, sender);
+    let stream = reader.subscribe(&caller, &command, CallBudget::default(), sender);
     let begun = Instant::now();
     let client = async {
         frames.recv().await.unwrap();
@@ -380,7 +388,9 @@ async fn blocking_send_returns_before_its_invocation_ends() {
             .plus(Duration::from_secs(10));
         let command = World::command(words, SendMode::Blocking);
         let caller = World::caller();
-        let sent = world.engine.send(&caller, command, Some(deadline));
+        let sent = world
+            .engine
+            .send(&caller, command, CallBudget::until(Some(deadline)));
         assert!(matches!(sent.await.unwrap(), Sent::Task(_)));
         assert!(
             begun.elapsed() <= Duration::from_secs(9),

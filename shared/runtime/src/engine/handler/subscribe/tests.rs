@@ -1,6 +1,7 @@
 //! A waiting call belongs to one task, not to its id.
 
 use crate::auth::Caller;
+use crate::engine::CallBudget;
 use crate::engine::doubles::PausedClock;
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
@@ -73,7 +74,10 @@ async fn send(engine: &Engine, store: &LateTail) -> TaskRecord {
         generation: Generation::V01,
         idempotency_key: None,
     };
-    engine.send(&caller(), command, None).await.unwrap();
+    engine
+        .send(&caller(), command, CallBudget::default())
+        .await
+        .unwrap();
     let owner = caller().owner;
     let found = store.memory.load(&owner, &id(), Timestamp::default()).await;
     found.unwrap().unwrap()

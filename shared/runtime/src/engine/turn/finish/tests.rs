@@ -2,6 +2,7 @@
 //! thread.
 
 use crate::auth::Caller;
+use crate::engine::CallBudget;
 use crate::engine::doubles::PausedClock;
 use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
@@ -298,7 +299,10 @@ impl Contest {
         }
         let now = self.engine.reader.clock.now();
         let deadline = left.map(|left| now.plus(left));
-        let sent = self.engine.send(&caller, command, deadline).await;
+        let sent = self
+            .engine
+            .send(&caller, command, CallBudget::until(deadline))
+            .await;
         sent.map_err(|error| error.refusal)
     }
 
@@ -383,7 +387,10 @@ impl World {
     async fn send(&self, text: &str, mode: SendMode) -> Result<Sent, A2aError> {
         let command = command(text, mode);
         let caller = Caller::behind(&owner(), None);
-        let sent = self.engine.send(&caller, command, None).await;
+        let sent = self
+            .engine
+            .send(&caller, command, CallBudget::default())
+            .await;
         sent.map_err(|error| error.refusal)
     }
 

@@ -1,6 +1,7 @@
 //! How much memory the referenced tasks of one message may use together.
 
 use crate::auth::Caller;
+use crate::engine::CallBudget;
 use crate::engine::doubles::PausedClock;
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
@@ -71,7 +72,11 @@ async fn sent(engine: &Engine, text: &str, references: &[String]) -> Task {
         idempotency_key: None,
     };
     let caller = Caller::behind(&owner, None);
-    match engine.send(&caller, command, None).await.unwrap() {
+    match engine
+        .send(&caller, command, CallBudget::default())
+        .await
+        .unwrap()
+    {
         Sent::Task(task) => *task,
         Sent::Message(message) => panic!("{message:?}"),
     }

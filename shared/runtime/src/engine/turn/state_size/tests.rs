@@ -1,6 +1,7 @@
 //! How much a skill may keep, to the byte.
 
 use crate::auth::Caller;
+use crate::engine::CallBudget;
 use crate::engine::{Engine, Policy, RandomIds, Services, SystemClock};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -94,7 +95,10 @@ async fn task(text: String) -> (Task, TaskRecord) {
         generation: Generation::V10,
         idempotency_key: None,
     };
-    let sent = engine.send(&caller(), command, None).await.unwrap();
+    let sent = engine
+        .send(&caller(), command, CallBudget::default())
+        .await
+        .unwrap();
     let Sent::Task(task) = sent else {
         panic!("{sent:?}")
     };

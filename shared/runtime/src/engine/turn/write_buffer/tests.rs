@@ -1,6 +1,7 @@
 //! The time that a skill has left, and the log lines when it is over.
 
 use crate::auth::Caller;
+use crate::engine::CallBudget;
 use crate::engine::doubles::{FakeQueue, PausedClock};
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
@@ -91,7 +92,9 @@ impl World {
 
     async fn send(&self, text: &str, mode: SendMode, left: Option<u64>) -> Task {
         let (caller, command) = (Self::caller(), Self::command(text, mode));
-        let sent = self.engine.send(&caller, command, self.in_seconds(left));
+        let sent = self
+            .engine
+            .send(&caller, command, CallBudget::until(self.in_seconds(left)));
         match sent.await.unwrap() {
             Sent::Task(task) => *task,
             Sent::Message(message) => panic!("{message:?}"),
@@ -153,7 +156,9 @@ async fn the_time_left_of_a_stream_without_a_deadline_is_15_minutes() {
     let (frames, mut shown) = tokio::sync::mpsc::unbounded_channel();
     let command = World::command("how long", SendMode::Blocking);
     let caller = World::caller();
-    let stream = world.engine.stream(&caller, command, None, frames);
+    let stream = world
+        .engine
+        .stream(&caller, command, CallBudget::default(), frames);
     Box::pin(stream).await.unwrap();
     let frames: Vec<Frame> = std::iter::from_fn(|| shown.try_recv().ok()).collect();
     let words = format!("{frames:?}");
