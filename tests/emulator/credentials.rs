@@ -4,6 +4,7 @@ use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::{AwsClients, sdk_config};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};

@@ -1,5 +1,6 @@
 //! The emulated services inside the process.
 
+use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;

@@ -1,6 +1,7 @@
 //! Lost replies. Whatever fails on the connection, the store's result agrees with what is
 //! stored.
 
+use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::push::{ReadPushes as _, WritePushes as _};

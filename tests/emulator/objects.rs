@@ -4,6 +4,7 @@
 use crate::full_tenant::{Estate, Stored};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::runtime::stores;
+use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};

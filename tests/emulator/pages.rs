@@ -6,7 +6,7 @@ use a2a_lambda::engine::{Policy, Reader, SystemClock};
 use a2a_lambda::store::contract::{Stores, World};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::{
-    Blobs, Download, Projection, ReadTasks as _, StoreError, UploadTerms, UploadUrl,
+    Blobs, Download, Projection, ReadBlobs, ReadTasks as _, StoreError, UploadTerms, UploadUrl,
 };
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ListQuery, Message, Metadata, Page, Part, TaskRecord,
@@ -120,14 +120,7 @@ impl Shelf {
 }
 
 #[async_trait]
-impl Blobs for Shelf {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        let mut objects = self.objects.lock().unwrap();
-        let same = objects.values().find(|kept| **kept == bytes).cloned();
-        objects.insert(key.to_owned(), same.unwrap_or(bytes));
-        Ok(())
-    }
-
+impl ReadBlobs for Shelf {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let found = self.objects.lock().unwrap().get(key).cloned();
         let open = {
@@ -150,6 +143,25 @@ impl Blobs for Shelf {
         Ok(found)
     }
 
+    async fn read_url(
+        &self,
+        _: &Download<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl Blobs for Shelf {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let mut objects = self.objects.lock().unwrap();
+        let same = objects.values().find(|kept| **kept == bytes).cloned();
+        objects.insert(key.to_owned(), same.unwrap_or(bytes));
+        Ok(())
+    }
+
     async fn keys(
         &self,
         prefix: &str,
@@ -166,15 +178,6 @@ impl Blobs for Shelf {
         let mut objects = self.objects.lock().unwrap();
         objects.retain(|key, _| !keys.contains(key));
         Ok(())
-    }
-
-    async fn read_url(
-        &self,
-        _: &Download<'_>,
-        _: Timestamp,
-        _: Duration,
-    ) -> Result<Option<String>, StoreError> {
-        Ok(None)
     }
 
     async fn upload_url(

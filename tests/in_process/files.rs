@@ -6,6 +6,7 @@ use a2a_lambda::skill::{
     OnRequestResult, Skill, SkillHandler, SkillMetadata, TaskContext,
 };
 use a2a_lambda::store::Blobs as _;
+use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{BUSY, Fault};
 use a2a_lambda_tests::tester::Gate;

@@ -7,6 +7,7 @@ use a2a_lambda::skill::{
     TaskContext,
 };
 use a2a_lambda::store::Blobs as _;
+use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::frames::frames;
 use a2a_lambda_tests::tester::Gate;

@@ -17,7 +17,8 @@ pub use versions::ErasedTenant;
 
 use crate::clients::broke_off;
 use a2a_lambda_model::store::{
-    BlobHead, BlobReader, Blobs, Download, Measured, StoreError, UploadTerms, UploadUrl, read_up_to,
+    BlobHead, BlobReader, Blobs, Download, Measured, ReadBlobs, StoreError, UploadTerms, UploadUrl,
+    read_up_to,
 };
 use a2a_lambda_model::task::{Blob, TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
@@ -243,39 +244,7 @@ fn patient() -> aws_sdk_s3::config::Builder {
 }
 
 #[async_trait]
-impl Blobs for S3Blobs {
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.keep(key, None, bytes).await
-    }
-
-    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.keep(key, Some(note_of(task)), bytes).await
-    }
-
-    async fn put_for_thread(
-        &self,
-        thread: &ThreadKey,
-        key: &str,
-        bytes: Bytes,
-    ) -> Result<(), StoreError> {
-        self.keep(key, Some(note_of_thread(thread)), bytes).await
-    }
-
-    async fn put_from(
-        &self,
-        task: &TaskKey,
-        key: &str,
-        source: &mut BlobReader,
-    ) -> Result<Measured, StoreError> {
-        let first = read_up_to(source, multipart::PART).await?;
-        if first.len() < multipart::PART {
-            let measured = Measured::of(&first);
-            self.keep(key, Some(note_of(task)), first).await?;
-            return Ok(measured);
-        }
-        self.put_parts(task, key, first, source).await
-    }
-
+impl ReadBlobs for S3Blobs {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let Some(body) = self.body(key).await? else {
             return Ok(None);
@@ -323,6 +292,50 @@ impl Blobs for S3Blobs {
         }))
     }
 
+    async fn read_url(
+        &self,
+        download: &Download<'_>,
+        now: Timestamp,
+        lifetime: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        self.sign_read(download, now, lifetime).await.map(Some)
+    }
+}
+
+#[async_trait]
+impl Blobs for S3Blobs {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.keep(key, None, bytes).await
+    }
+
+    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.keep(key, Some(note_of(task)), bytes).await
+    }
+
+    async fn put_for_thread(
+        &self,
+        thread: &ThreadKey,
+        key: &str,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
+        self.keep(key, Some(note_of_thread(thread)), bytes).await
+    }
+
+    async fn put_from(
+        &self,
+        task: &TaskKey,
+        key: &str,
+        source: &mut BlobReader,
+    ) -> Result<Measured, StoreError> {
+        let first = read_up_to(source, multipart::PART).await?;
+        if first.len() < multipart::PART {
+            let measured = Measured::of(&first);
+            self.keep(key, Some(note_of(task)), first).await?;
+            return Ok(measured);
+        }
+        self.put_parts(task, key, first, source).await
+    }
+
     async fn copy(&self, task: &TaskKey, from: &Blob, to: &str) -> Result<bool, StoreError> {
         if Self::in_parts(from) {
             return self.copy_parts(task, from, to).await;
@@ -355,15 +368,6 @@ impl Blobs for S3Blobs {
             self.delete_some(chunk).await?;
         }
         Ok(())
-    }
-
-    async fn read_url(
-        &self,
-        download: &Download<'_>,
-        now: Timestamp,
-        lifetime: Duration,
-    ) -> Result<Option<String>, StoreError> {
-        self.sign_read(download, now, lifetime).await.map(Some)
     }
 
     async fn upload_url(

@@ -11,6 +11,7 @@ use a2a_lambda::engine::{Clock, Ids};
 use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::Stores;
 use a2a_lambda::store::dynamodb::DynamoStore;

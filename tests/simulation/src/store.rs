@@ -8,9 +8,9 @@ use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TaskImage};
 use a2a_lambda::store::{
     BlobHead, Blobs, Committed, Download, Expect, ExpiringThread, Keyed, ProjectedTask, Projection,
-    ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail,
-    TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl,
-    WriteTasks, WriteThreads, stored,
+    ReadBlobs, ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError,
+    SweepThreads, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms,
+    UploadUrl, WriteTasks, WriteThreads, stored,
 };
 use a2a_lambda::task::{
     ContextId, Delivery, KeyHash, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey,
@@ -574,6 +574,27 @@ pointed! {
 }
 
 #[async_trait]
+impl ReadBlobs for SimStore {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        let key = self.blob_key(key);
+        self.call(|| self.memory.get(&key)).await
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
+        self.call(|| ReadBlobs::head(&self.memory, key)).await
+    }
+
+    async fn read_url(
+        &self,
+        _: &Download<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
 impl Blobs for SimStore {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         let key = self.blob_key(key);
@@ -587,15 +608,6 @@ impl Blobs for SimStore {
             .await
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        let key = self.blob_key(key);
-        self.call(|| self.memory.get(&key)).await
-    }
-
-    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        self.call(|| Blobs::head(&self.memory, key)).await
-    }
-
     async fn keys(
         &self,
         prefix: &str,
@@ -607,15 +619,6 @@ impl Blobs for SimStore {
 
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
         self.call(|| self.memory.remove(keys)).await
-    }
-
-    async fn read_url(
-        &self,
-        _: &Download<'_>,
-        _: Timestamp,
-        _: Duration,
-    ) -> Result<Option<String>, StoreError> {
-        Ok(None)
     }
 
     async fn upload_url(

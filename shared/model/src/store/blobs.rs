@@ -1,4 +1,4 @@
-//! Defines the trait of a store for bytes under server-made keys.
+//! Defines the traits of a store for bytes under server-made keys.
 //!
 //! An implementation has to put, get, list, remove and make URLs. The other methods have
 //! defaults on top of put and get. With those defaults a store holds each file whole in
@@ -99,21 +99,63 @@ impl fmt::Debug for UploadUrl {
     }
 }
 
+/// Reading bytes under server-made keys.
+#[async_trait]
+pub trait ReadBlobs: Send + Sync {
+    /// The bytes under `key`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError>;
+
+    /// A reader of the bytes under `key`, which fetches them as they are needed.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn open(&self, key: &str) -> Result<Option<BlobReader>, StoreError> {
+        let found = self.get(key).await?;
+        Ok(found.map(|bytes| -> BlobReader { Box::pin(std::io::Cursor::new(bytes)) }))
+    }
+
+    /// The properties of the bytes under `key`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
+        let found = self.get(key).await?;
+        Ok(found.map(|bytes| {
+            let Measured { size, sha256 } = Measured::of(&bytes);
+            BlobHead {
+                size,
+                sha256: Some(sha256),
+                task: None,
+                thread: None,
+            }
+        }))
+    }
+
+    /// A URL that lets its holder read the bytes, for `lifetime` from `now`; `None` if the
+    /// store has no URLs. The store signs it without a request.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the URL cannot be signed.
+    async fn read_url(
+        &self,
+        download: &Download<'_>,
+        now: Timestamp,
+        lifetime: Duration,
+    ) -> Result<Option<String>, StoreError>;
+}
+
 /// A store for bytes under server-made keys.
 #[async_trait]
-pub trait Blobs: Send + Sync {
+pub trait Blobs: ReadBlobs {
     /// Stores `bytes` under a new key. A key is never reused. If the same bytes are stored
     /// there, from an earlier attempt of our own, the call succeeds.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or holds other bytes under `key`.
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError>;
-
-    /// The bytes under `key`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError>;
 
     /// [`Blobs::put`], with a note of the task to which the bytes belong. The sweep checks by
     /// this note whether the bytes are still in use.
@@ -157,32 +199,6 @@ pub trait Blobs: Send + Sync {
         Ok(measured)
     }
 
-    /// A reader of the bytes under `key`, which fetches them as they are needed.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn open(&self, key: &str) -> Result<Option<BlobReader>, StoreError> {
-        let found = self.get(key).await?;
-        Ok(found.map(|bytes| -> BlobReader { Box::pin(std::io::Cursor::new(bytes)) }))
-    }
-
-    /// The properties of the bytes under `key`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        let found = self.get(key).await?;
-        Ok(found.map(|bytes| {
-            let Measured { size, sha256 } = Measured::of(&bytes);
-            BlobHead {
-                size,
-                sha256: Some(sha256),
-                task: None,
-                thread: None,
-            }
-        }))
-    }
-
     /// Copies the bytes of `from` to the new key `to`; `false` if `from` does not exist. The
     /// rules of [`Blobs::put`] hold for `to`.
     ///
@@ -214,18 +230,6 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError>;
-
-    /// A URL that lets its holder read the bytes, for `lifetime` from `now`; `None` if the
-    /// store has no URLs. The store signs it without a request.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the URL cannot be signed.
-    async fn read_url(
-        &self,
-        download: &Download<'_>,
-        now: Timestamp,
-        lifetime: Duration,
-    ) -> Result<Option<String>, StoreError>;
 
     /// A URL that lets its holder store exactly the bytes of `terms`, once, for `lifetime`
     /// from `now`; `None` if the store has no URLs.

@@ -22,8 +22,8 @@ pub use thread::{
 };
 
 pub use blobs::{
-    BlobHead, BlobReader, Blobs, Download, Measured, OBJECTS_AT_ONCE, UploadTerms, UploadUrl,
-    measured_to_end, read_up_to, remove_below,
+    BlobHead, BlobReader, Blobs, Download, Measured, OBJECTS_AT_ONCE, ReadBlobs, UploadTerms,
+    UploadUrl, measured_to_end, read_up_to, remove_below,
 };
 pub use idempotency::{KeyWrite, Keyed};
 pub use projection::{ProjectedTask, Projection};

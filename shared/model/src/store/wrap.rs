@@ -41,9 +41,9 @@ use super::push::{DeliverPushes, Pushes, ReadPushes, WritePushes};
 use super::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks};
 use super::{
     BlobHead, BlobReader, Blobs, Committed, Download, ExpiringThread, Keyed, Measured,
-    ProjectedTask, Projection, ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved,
-    StoreError, SweepThreads, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite,
-    UploadTerms, UploadUrl, WriteTasks, WriteThreads,
+    ProjectedTask, Projection, ReadBlobs, ReadTasks, ReadThreads, RecordPage, RecordQuery,
+    StateRemoved, StoreError, SweepThreads, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord,
+    ThreadWrite, UploadTerms, UploadUrl, WriteTasks, WriteThreads,
 };
 use crate::task::{
     Blob, ContextId, Delivery, KeyHash, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey,
@@ -174,20 +174,22 @@ over! {
     /// A wrapper of a blob store.
     WrapBlobs: Send, Sync;
     blobs: Blobs;
-    Blobs {
-        put(key: &str, bytes: Bytes) -> ();
+    ReadBlobs {
         get(key: &str) -> Option<Bytes>;
-        put_for(task: &TaskKey, key: &str, bytes: Bytes) -> ();
-        put_for_thread(thread: &ThreadKey, key: &str, bytes: Bytes) -> ();
-        put_from(task: &TaskKey, key: &str, source: &mut BlobReader) -> Measured;
         open(key: &str) -> Option<BlobReader>;
         head(key: &str) -> Option<BlobHead>;
-        copy(task: &TaskKey, from: &Blob, to: &str) -> bool;
-        keys(prefix: &str, after: Option<&str>, limit: usize) -> Vec<String>;
-        remove(keys: &[String]) -> ();
         read_url(
             download: &Download<'_>, now: Timestamp, lifetime: Duration,
         ) -> Option<String>;
+    }
+    Blobs {
+        put(key: &str, bytes: Bytes) -> ();
+        put_for(task: &TaskKey, key: &str, bytes: Bytes) -> ();
+        put_for_thread(thread: &ThreadKey, key: &str, bytes: Bytes) -> ();
+        put_from(task: &TaskKey, key: &str, source: &mut BlobReader) -> Measured;
+        copy(task: &TaskKey, from: &Blob, to: &str) -> bool;
+        keys(prefix: &str, after: Option<&str>, limit: usize) -> Vec<String>;
+        remove(keys: &[String]) -> ();
         upload_url(
             terms: &UploadTerms<'_>, now: Timestamp, lifetime: Duration,
         ) -> Option<UploadUrl>;

@@ -53,7 +53,7 @@ use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
 use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::queue::PushQueue;
-use crate::store::{Blobs, ReadTasks, ReadThreads, WriteTasks, WriteThreads};
+use crate::store::{Blobs, ReadBlobs, ReadTasks, ReadThreads, WriteTasks, WriteThreads};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ impl Default for Policy {
 pub struct Reader {
     pub(crate) tasks: Arc<dyn ReadTasks>,
     pub(crate) threads: Arc<dyn ReadThreads>,
-    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) blobs: Arc<dyn ReadBlobs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policy: Arc<Policy>,
     /// The response budget in bytes: `Policy::response_max`, or a share of it.
@@ -144,6 +144,7 @@ pub struct Engine {
     pub(crate) reader: Reader,
     pub(crate) tasks: Arc<dyn WriteTasks>,
     pub(crate) threads: Arc<dyn WriteThreads>,
+    pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) model: Option<Arc<dyn Model>>,
@@ -176,7 +177,7 @@ impl Reader {
     pub fn new(
         tasks: Arc<dyn ReadTasks>,
         threads: Arc<dyn ReadThreads>,
-        blobs: Arc<dyn Blobs>,
+        blobs: Arc<dyn ReadBlobs>,
         clock: Arc<dyn Clock>,
         policy: Policy,
     ) -> Self {
@@ -205,10 +206,12 @@ impl Engine {
     pub fn new(agent: Arc<AgentDefinition>, services: Services, policy: Policy) -> Self {
         let reading: Arc<dyn ReadTasks> = services.tasks.clone();
         let threads: Arc<dyn ReadThreads> = services.threads.clone();
+        let blobs: Arc<dyn ReadBlobs> = services.blobs.clone();
         Self {
-            reader: Reader::new(reading, threads, services.blobs, services.clock, policy),
+            reader: Reader::new(reading, threads, blobs, services.clock, policy),
             tasks: services.tasks,
             threads: services.threads,
+            blobs: services.blobs,
             ids: services.ids,
             agent,
             model: services.model,

@@ -86,7 +86,7 @@ impl Engine {
         &self,
         tasks: &dyn SweepObjects,
     ) -> Result<CollectReport, EngineError> {
-        let (blobs, clock) = (&*self.reader.blobs, &*self.reader.clock);
+        let (blobs, clock) = (&*self.blobs, &*self.reader.clock);
         let life = self.reader.policy.task_ttl;
         Ok(sweep_objects(tasks, blobs, clock, life, LISTED).await?)
     }

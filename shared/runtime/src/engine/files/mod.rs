@@ -78,7 +78,7 @@ impl Engine {
         bytes: &Bytes,
     ) -> Result<Blob, EngineError> {
         let measured = Measured::of(bytes);
-        let blobs = &self.reader.blobs;
+        let blobs = &self.blobs;
         blobs.put_for(&base.key(), &key, bytes.clone()).await?;
         Ok(Blob {
             key,
@@ -94,7 +94,7 @@ impl Engine {
         key: String,
         from: &Blob,
     ) -> Result<Blob, EngineError> {
-        let blobs = &self.reader.blobs;
+        let blobs = &self.blobs;
         if !blobs.copy(&base.key(), from, &key).await? {
             return Err(missing(from).into());
         }

@@ -86,7 +86,7 @@ impl Engine {
         let keys: BTreeSet<String> = uploads.collect();
         if !keys.is_empty() {
             let keys: Vec<String> = keys.into_iter().collect();
-            self.reader.blobs.remove(&keys).await?;
+            self.blobs.remove(&keys).await?;
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Engine {
         ended: &TaskRecord,
     ) -> Result<bool, EngineError> {
         // Without the item no later call would find the objects, so the item goes last.
-        collect_objects::remove_objects_of(&*self.reader.blobs, ended).await?;
+        collect_objects::remove_objects_of(&*self.blobs, ended).await?;
         Ok(self.tasks.remove_task(ended).await?)
     }
 }

@@ -99,7 +99,7 @@ impl Engine {
             size: reference.size,
             sha256: &reference.sha256,
         };
-        let blobs = &self.reader.blobs;
+        let blobs = &self.blobs;
         let Some(granted) = blobs.upload_url(&terms, now, GRANT_LIFE).await? else {
             let why = "this agent takes no uploads: send the file inside a message";
             return Err(A2aError::UnsupportedOperation { why }.into());
@@ -177,7 +177,7 @@ impl Engine {
             return Ok(Err("names an upload that has expired"));
         }
         let key = object_key::upload(&caller.owner, &reference.id);
-        let blobs = &self.reader.blobs;
+        let blobs = &self.blobs;
         // Uploads of another caller have another prefix, so they look like missing
         // ones.
         let Some(head) = blobs.head(&key).await? else {

@@ -100,7 +100,7 @@ impl<'e> TurnHandle<'e> {
         }
         let mut source: BlobReader = Box::pin(ChainedReader { head, rest: source });
         let key = self.attempt.early_key(self.engine.ids.next());
-        let blobs = &self.engine.reader.blobs;
+        let blobs = &self.engine.blobs;
         let measured = blobs.put_from(&self.task, &key, &mut source).await?;
         Ok(PartContent::Stored(Blob {
             key,

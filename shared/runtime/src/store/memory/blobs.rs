@@ -2,7 +2,7 @@
 
 use super::{MemoryStore, Tables};
 use crate::store::Measured;
-use crate::store::{BlobHead, Blobs, Download, StoreError, UploadTerms, UploadUrl};
+use crate::store::{BlobHead, Blobs, Download, ReadBlobs, StoreError, UploadTerms, UploadUrl};
 use crate::task::{TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -43,6 +43,35 @@ impl Tables {
 }
 
 #[async_trait]
+impl ReadBlobs for MemoryStore {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.tables().blobs.get(key).map(|kept| kept.bytes.clone()))
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
+        let tables = self.tables();
+        Ok(tables.blobs.get(key).map(|kept| {
+            let measured = Measured::of(&kept.bytes);
+            BlobHead {
+                size: measured.size,
+                sha256: Some(measured.sha256),
+                task: kept.task.clone(),
+                thread: kept.thread.clone(),
+            }
+        }))
+    }
+
+    async fn read_url(
+        &self,
+        _: &Download<'_>,
+        _: Timestamp,
+        _: Duration,
+    ) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
 impl Blobs for MemoryStore {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         self.tables().keep(key, StoredBlob::of(bytes))
@@ -71,23 +100,6 @@ impl Blobs for MemoryStore {
         self.tables().keep(key, kept)
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.tables().blobs.get(key).map(|kept| kept.bytes.clone()))
-    }
-
-    async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        let tables = self.tables();
-        Ok(tables.blobs.get(key).map(|kept| {
-            let measured = Measured::of(&kept.bytes);
-            BlobHead {
-                size: measured.size,
-                sha256: Some(measured.sha256),
-                task: kept.task.clone(),
-                thread: kept.thread.clone(),
-            }
-        }))
-    }
-
     async fn keys(
         &self,
         prefix: &str,
@@ -112,15 +124,6 @@ impl Blobs for MemoryStore {
             tables.blobs.remove(key);
         }
         Ok(())
-    }
-
-    async fn read_url(
-        &self,
-        _: &Download<'_>,
-        _: Timestamp,
-        _: Duration,
-    ) -> Result<Option<String>, StoreError> {
-        Ok(None)
     }
 
     async fn upload_url(

@@ -320,7 +320,7 @@ impl crate::store::wrap::WrapBlobs for Asking<'_> {
         self.heads.lock().unwrap().push(key.to_owned());
         tokio::task::yield_now().await;
         self.at_once.fetch_sub(1, Ordering::SeqCst);
-        Blobs::head(self.store, key).await
+        crate::store::ReadBlobs::head(self.store, key).await
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::engine::{Policy, SystemClock};
 use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
-use crate::store::{Blobs, Measured, StoreError};
+use crate::store::{Blobs, Measured, ReadBlobs, StoreError};
 use crate::task::{Artifact, Metadata, TaskId, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
