@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 /// item. Each commit writes the whole item, so larger content is cheaper in a child.
 ///
 /// Every child is larger than this. That includes a finished task: the largest of its
-/// eight kinds moves, while they have more than [`FINISHED`] together.
+/// eight kinds moves, while they have more than 32 KB together.
 pub const CHILD_MIN: usize = 4 * 1024;
 /// Bytes of a value replaced as a whole that stay in the item. Such a value often
 /// changes with the commit, so a child costs a second write.
