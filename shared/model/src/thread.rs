@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// the earlier messages with the old one. A clone only increments a counter.
 ///
 /// ```
-/// use a2a_lambda::task::{Message, Part};
-/// use a2a_lambda::thread::Thread;
+/// use a2a_lambda_model::task::{Message, Part};
+/// use a2a_lambda_model::thread::Thread;
 ///
 /// let before = Thread::new();
 /// let after = before.add_event(Message::from_user("m-1", vec![Part::text("hello")]));

@@ -4,18 +4,17 @@
 //! and implements only the methods it changes:
 //!
 //! ```
-//! use a2a_lambda::store::memory::MemoryStore;
-//! use a2a_lambda::store::wrap::WrapTasks;
-//! use a2a_lambda::store::{Committed, StoreError, TaskWrite, WriteTasks};
+//! use a2a_lambda_model::store::wrap::WrapTasks;
+//! use a2a_lambda_model::store::{Committed, StoreError, TaskWrite, WriteTasks};
 //! use std::sync::atomic::{AtomicUsize, Ordering};
 //!
-//! struct Counting {
-//!     behind: MemoryStore,
+//! struct Counting<S> {
+//!     behind: S,
 //!     writes: AtomicUsize,
 //! }
 //!
 //! #[async_trait::async_trait]
-//! impl WrapTasks for Counting {
+//! impl<S: WriteTasks> WrapTasks for Counting<S> {
 //!     fn tasks(&self) -> &dyn WriteTasks {
 //!         &self.behind
 //!     }
@@ -26,8 +25,10 @@
 //!     }
 //! }
 //!
-//! let store = Counting { behind: MemoryStore::new(), writes: AtomicUsize::new(0) };
-//! let _whole_store: &dyn WriteTasks = &store;
+//! // The wrapper is a whole store.
+//! fn as_store<S: WriteTasks>(counting: &Counting<S>) -> &dyn WriteTasks {
+//!     counting
+//! }
 //! ```
 //!
 //! Every other method calls the wrapped store, also where the store trait has a
